@@ -1,0 +1,89 @@
+"""Footprints: which halo segments a computation reads, and how deep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import product
+
+Offset = tuple[int, ...]
+Direction = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """The halo segments that are read of one field, with their widths.
+
+    A segment is named by its direction, a tuple of -1, 0 and 1 per axis with at least one entry
+    that is not zero: one nonzero entry is a side, two an edge (a corner in 2D), three a corner.
+    Its width is a tuple per axis: the number of layers where the direction is not zero, 0 elsewhere.
+
+    Parameters
+    ----------
+    segments : tuple of (direction, width)
+        Sorted by direction, without empty segments, so that equal footprints compare equal.
+    """
+
+    segments: tuple[tuple[Direction, tuple[int, ...]], ...] = ()
+
+    @classmethod
+    def of(cls, widths: Iterable[tuple[Direction, tuple[int, ...]]]) -> Footprint:
+        """The union of segments given in any order, each direction any number of times."""
+        merged: dict[Direction, tuple[int, ...]] = {}
+        for direction, width in widths:
+            old = merged.get(direction)
+            merged[direction] = width if old is None else tuple(map(max, old, width))
+        return cls(tuple(sorted(merged.items())))
+
+    @classmethod
+    def from_offsets(cls, offsets: Iterable[Offset]) -> Footprint:
+        """The segments that a subdomain reads when each of its cells reads at `offsets`.
+
+        An access at (1, -1) shifts the subdomain's box by one cell along both axes: the shifted box
+        covers part of two sides and of the corner between them.
+        """
+        widths = []
+        for offset in offsets:
+            choices = [(0,) if o == 0 else (0, 1 if o > 0 else -1) for o in offset]
+            for direction in product(*choices):
+                if any(direction):
+                    widths.append(
+                        (direction, tuple(abs(o) if d else 0 for o, d in zip(offset, direction, strict=True)))
+                    )
+        return cls.of(widths)
+
+    def __iter__(self) -> Iterator[tuple[Direction, tuple[int, ...]]]:
+        return iter(self.segments)
+
+    def __bool__(self) -> bool:
+        return bool(self.segments)
+
+    def __or__(self, other: Footprint) -> Footprint:
+        return Footprint.of((*self.segments, *other.segments))
+
+    def __le__(self, other: Footprint) -> bool:
+        """True where `other` holds at least what this footprint holds."""
+        return not self - other
+
+    def __sub__(self, other: Footprint) -> Footprint:
+        """The segments that `other` does not cover in full."""
+        have = dict(other.segments)
+        return Footprint(
+            tuple(
+                (direction, width)
+                for direction, width in self.segments
+                if direction not in have
+                or any(w > h for w, h in zip(width, have[direction], strict=True))
+            )
+        )
+
+    def layers(self, ndim: int) -> tuple[tuple[int, int], ...]:
+        """The allocated halo (lower, upper) of each axis that holds every segment."""
+        lower, upper = [0] * ndim, [0] * ndim
+        for direction, width in self.segments:
+            for axis in range(ndim):
+                if direction[axis] < 0:
+                    lower[axis] = max(lower[axis], width[axis])
+                elif direction[axis] > 0:
+                    upper[axis] = max(upper[axis], width[axis])
+        return tuple(zip(lower, upper, strict=True))

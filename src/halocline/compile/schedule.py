@@ -1,0 +1,182 @@
+"""What a program becomes: a schedule of sweeps, scalar statements and loops, as plain data.
+
+The plan turns a schedule into boxes and messages of one rank, the engine executes it. Fields are
+numbered; a field that needs a second buffer has a number for that too, and `Sweep.swaps` exchanges
+the two after the sweep, so that a number always stands for the field's current values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from halocline.compile.footprint import Footprint
+
+
+@dataclass(frozen=True)
+class FieldInfo:
+    """One array of the program.
+
+    Parameters
+    ----------
+    name : str
+        The user's name; a second buffer has the name of its field with "'" appended.
+    dtype : str
+        "float64" or "float32".
+    staggered : tuple of bool
+        Per axis, whether the points lie on the lower faces of the cells instead of their centres.
+    halo : tuple of (int, int)
+        Allocated layers below and above, per axis.
+    """
+
+    name: str
+    dtype: str
+    staggered: tuple[bool, ...]
+    halo: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A number over the grid: `kind` is "sum", "min", "max", "count" or "value"; the result goes to the
+    scalar numbered `scalar` once the sweep is complete on all ranks."""
+
+    kind: str
+    scalar: int
+
+
+@dataclass(frozen=True)
+class Fill:
+    """A boundary condition of one field on one side, as a kernel over the ghost cells of that side.
+
+    `operands` as in `Sweep`; `depth` ghost layers are written (layer k reads layers below k too);
+    `reach` is how many interior cells inward it reads. Fills run axis by axis in ascending order;
+    the box of a fill extends, along every other axis, over the halo that `corners` says is wanted
+    there, so that corners come out the same for any decomposition.
+    """
+
+    kernel: str
+    field: int
+    operands: tuple[int, ...]
+    axis: int
+    side: int  # -1 lower, +1 upper
+    depth: int
+    reach: int
+    corners: tuple[tuple[int, int], ...]  # per axis (lower, upper) layers; (0, 0) for its own axis
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One pass over all patches.
+
+    Parameters
+    ----------
+    kernel : str
+        The symbol in the generated library.
+    streaming : str or None
+        The same kernel with streaming stores, for working sets that exceed the cache.
+    operands : tuple of int
+        The field number of each kernel operand.
+    reads : mapping from field number to Footprint
+        What must be valid in the halo when a patch runs.
+    exchange : mapping from field number to Footprint
+        The part of `reads` that must travel from neighbours before (the rest is valid already).
+    fills : tuple of Fill
+        Boundary conditions to apply before, in this order.
+    reductions : tuple of Reduction
+        In the order of the kernel's accumulators.
+    halo_kernel : str or None
+        A kernel with the same operands that writes only the fields that are computed in the halo too.
+    halo_extent : Footprint
+        Over which segments `halo_kernel` runs (only where a neighbour exists).
+    swaps : tuple of (int, int)
+        Pairs of field numbers whose buffers change places after the sweep.
+    scratch : tuple of (int, ...)
+        For each scratch array of the kernel: (bytes per element, extra points on axis 0, 1, 2...):
+        it takes the product of (patch size + extra points) elements, rows padded to 64 bytes.
+    flops, bytes : float
+        Per cell: floating-point operations (an fma is two) and the bytes that must cross memory.
+    names : tuple of str
+        The user's names of what the sweep computes, for people.
+    """
+
+    kernel: str
+    streaming: str | None
+    operands: tuple[int, ...]
+    reads: Mapping[int, Footprint]
+    exchange: Mapping[int, Footprint]
+    fills: tuple[Fill, ...] = ()
+    reductions: tuple[Reduction, ...] = ()
+    halo_kernel: str | None = None
+    halo_extent: Footprint = field(default_factory=Footprint)
+    swaps: tuple[tuple[int, int], ...] = ()
+    scratch: tuple[tuple[int, ...], ...] = ()
+    flops: float = 0.0
+    bytes: float = 0.0
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Scalars:
+    """Scalar statements, evaluated once per rank: symbol of an `hc_scalars` function."""
+
+    function: str
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Ends the run with `reason` where the `hc_condition` named `condition` holds."""
+
+    condition: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Repeats `body` until the `hc_condition` named `until` holds or the scalar numbered `limit`
+    is reached by the count of passes, kept in the scalar numbered `count`; both are tested before
+    each pass. After each pass the scalars numbered in `record` are appended to the history."""
+
+    until: str | None
+    limit: int | None
+    count: int
+    record: tuple[int, ...]
+    body: tuple[Operation, ...]
+
+
+Operation = Sweep | Scalars | Stop | Loop
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A compiled program.
+
+    Parameters
+    ----------
+    ndim : int
+    periodic : tuple of bool
+    fields : tuple of FieldInfo
+    scalars : tuple of str
+        Names by scalar number; parameters first.
+    operations : tuple of Operation
+    source : str
+        The generated C++.
+    """
+
+    ndim: int
+    periodic: tuple[bool, ...]
+    fields: tuple[FieldInfo, ...]
+    scalars: tuple[str, ...]
+    operations: tuple[Operation, ...]
+    source: str
+
+    def sweeps(self) -> Iterator[Sweep]:
+        """Every sweep, in the order of the program text."""
+
+        def walk(operations: tuple[Operation, ...]) -> Iterator[Sweep]:
+            for operation in operations:
+                if isinstance(operation, Sweep):
+                    yield operation
+                elif isinstance(operation, Loop):
+                    yield from walk(operation.body)
+
+        return walk(self.operations)
