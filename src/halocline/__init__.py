@@ -1,0 +1,1 @@
+"""Stencil computing on structured grids: equations in, distributed solve out."""
