@@ -1,0 +1,83 @@
+"""What people see when something fails: the text of an exception and the exit status it means."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+from halocline.errors import HaloclineError, InputError, RunError
+
+_PACKAGE = str(Path(__file__).resolve().parents[1])
+_NOT_THE_USERS = tuple(
+    {
+        os.path.join(folder, "")
+        for name in ("stdlib", "platstdlib", "purelib", "platlib", "scripts")
+        for folder in (sysconfig.get_path(name), os.path.realpath(sysconfig.get_path(name)))
+    }
+    | {os.path.join(_PACKAGE, "")}
+)
+
+
+def exit_code(error: BaseException) -> int:
+    """The exit status of a command that ends by `error`: 2 for wrong input, 130 for Ctrl-C, else 1."""
+    if isinstance(error, InputError):
+        return 2
+    return 130 if isinstance(error, KeyboardInterrupt) else 1
+
+
+def describe(error: BaseException) -> str:
+    """`error` as text for the terminal.
+
+    An error that Halocline raised on purpose is its message, followed by the lines of the user's own
+    files that led to it, also those of an exception that the user's function raised. Any other
+    exception is its whole traceback. An exception that came from another rank is as that rank saw it.
+    """
+    text: str | None = getattr(error, "seen_as", None)
+    if text is not None:
+        return text
+    if isinstance(error, KeyboardInterrupt):
+        return "halocline: interrupted"
+    if not isinstance(error, HaloclineError):
+        return "".join(traceback.format_exception(error)).rstrip()
+    lines = [f"halocline: error: {error}", *getattr(error, "__notes__", ())]
+    for link in _chain(error):
+        frames = [frame for frame in traceback.extract_tb(link.__traceback__) if _is_users(frame.filename)]
+        lines += [entry.rstrip() for entry in traceback.format_list(frames)]
+        if frames and link is not error:
+            lines += [entry.rstrip() for entry in traceback.format_exception_only(link)]
+    return "\n".join(lines)
+
+
+def pack(error: BaseException) -> bytes:
+    """`error` and its text, to be sent to another rank."""
+    text = describe(error)
+    try:
+        packed = pickle.dumps((error, text))
+        pickle.loads(packed)  # an exception whose constructor takes other arguments fails only here
+    except Exception:
+        packed = pickle.dumps((RunError(f"{type(error).__name__}: {error}"), text))
+    return packed
+
+
+def unpack(packed: bytes) -> BaseException:
+    """The exception that another rank packed; `describe` shows it as that rank saw it."""
+    error: BaseException
+    error, text = pickle.loads(packed)
+    error.seen_as = text  # type: ignore[attr-defined]
+    return error
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """`error`, what caused it, what caused that."""
+    link: BaseException | None = error
+    while link is not None:
+        yield link
+        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+
+
+def _is_users(file: str) -> bool:
+    return not file.startswith(("<frozen", *_NOT_THE_USERS))

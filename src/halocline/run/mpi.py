@@ -1,0 +1,364 @@
+"""Ranks: the only place where Python meets MPI.
+
+A process that no launcher started is serial, and MPI is neither imported nor initialised there; under
+`mpiexec`, `srun` and the like the ranks are theirs. The rest of Halocline sees a `Communicator`, which
+works in both cases.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+import time
+from array import array
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any, TypeVar
+
+from halocline.errors import RunError
+from halocline.run.failure import describe, exit_code, pack, unpack
+
+T = TypeVar("T")
+
+PATIENCE = 2.0  # seconds that a failing rank waits for the others to fail too
+START_PATIENCE = 10.0  # the same where MPI must be initialised first
+
+# Where launchers say which rank a process is, and of how many.
+LAUNCHERS = (
+    ("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI", "PMI_RANK", "PMI_SIZE"),
+    ("Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),  # a batch script itself is no step
+    ("PMIx", "PMIX_RANK", None),
+)
+
+
+# -- who started this process ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """The program that started this process as one of several.
+
+    Parameters
+    ----------
+    name : str
+    rank : int
+        Which of the processes this one is, as the launcher counts.
+    size : int or None
+        How many it started; None where it does not say.
+    """
+
+    name: str
+    rank: int
+    size: int | None
+
+
+def launcher(environment: Mapping[str, str] = os.environ) -> Launcher | None:
+    """The launcher that started this process, or None."""
+    for name, rank, size in LAUNCHERS:
+        if environment.get(rank, "").isdigit():
+            if size is None:
+                return Launcher(name, int(environment[rank]), None)
+            if environment.get(size, "").isdigit():
+                return Launcher(name, int(environment[rank]), int(environment[size]))
+    return None
+
+
+# -- communicators -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Communicator:
+    """The ranks that work on one problem.
+
+    Parameters
+    ----------
+    rank, size : int
+    mpi : mpi4py.MPI.Intracomm or None
+        Halocline's own duplicate, so that its messages never meet the user's; None where the run is
+        serial.
+    thread_level : str
+        What MPI allows threads: "single", "funneled", "serialized" or "multiple".
+    """
+
+    rank: int = 0
+    size: int = 1
+    mpi: Any = field(default=None, repr=False)
+    thread_level: str = "multiple"
+
+    @property
+    def handle(self) -> int | None:
+        """The Fortran handle of the communicator, for native code; None where the run is serial."""
+        return None if self.mpi is None else self.mpi.py2f()
+
+    def allgather(self, value: T) -> list[T]:
+        """The value of every rank, by rank."""
+        return [value] if self.mpi is None else self.mpi.allgather(value)
+
+    def bcast(self, value: T, root: int = 0) -> T:
+        """The value of the rank `root`."""
+        return value if self.mpi is None else self.mpi.bcast(value, root)
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+        if self.mpi is not None:
+            self.mpi.barrier()
+
+    @contextmanager
+    def agreement(self, what: str) -> Iterator[None]:
+        """A phase of set-up that all ranks pass, or none: `with comm.agreement("compile kernels"):`.
+
+        Where the block fails on some ranks, the exception of the lowest of them is raised on all ranks,
+        with a note that names the rank. All ranks must enter the block; inside it, no rank may wait for
+        another one.
+        """
+        error: BaseException | None = None
+        try:
+            yield
+        except Exception as raised:
+            if self.mpi is None:
+                raise
+            error = raised
+        if self.mpi is None:
+            return
+        from mpi4py import MPI
+
+        first = self.mpi.allreduce(self.size if error is None else self.rank, MPI.MIN)
+        if first == self.size:
+            return
+        count = self.mpi.allreduce(int(error is not None), MPI.SUM)
+        if error is None or self.rank != first:
+            raise unpack(self.mpi.bcast(None, first))
+        if count < self.size:
+            more = f" and on {count - 1} more" if count > 1 else ""
+            error.add_note(f"This happened on rank {first} of {self.size}{more}, in: {what}.")
+        self.mpi.bcast(pack(error), first)
+        raise error
+
+
+@cache
+def world() -> Communicator:
+    """All ranks that the launcher started, or this process alone.
+
+    The first call on a launched process initialises MPI, checks it, and sees to it that an exception
+    which nobody catches ends all ranks (`install_excepthook`).
+
+    Raises
+    ------
+    RunError
+        The launcher belongs to another MPI, native code is bound to another MPI library than mpi4py,
+        or there is no working MPI.
+    """
+    started = launcher()
+    if started is None:
+        return Communicator()
+    MPI = _initialised()
+    comm = MPI.COMM_WORLD
+    if comm.size == 1 and started.size is not None and started.size > 1:
+        raise RunError(
+            f"the launcher ({started.name}) started {started.size} processes, but MPI sees only one: "
+            f"it belongs to another MPI than the library in use, {_library_of_mpi4py(MPI)}; "
+            "start the ranks with `halocline run FILE.py --ranks R`, or with that MPI's own mpiexec"
+        )
+    install_excepthook()
+    _note_process(comm.rank)
+    return _wrap(MPI, comm)
+
+
+def from_user(comm: Any) -> Communicator:
+    """The ranks of a user's mpi4py communicator; all of them must call this."""
+    MPI = _initialised()
+    if not isinstance(comm, MPI.Intracomm):
+        raise TypeError(f"comm is {comm!r}: expected an mpi4py.MPI.Intracomm, such as MPI.COMM_WORLD")
+    install_excepthook()
+    return _wrap(MPI, comm)
+
+
+# Ranks that fail meet here, apart from all other messages.
+_meeting: Any = None
+
+
+def _wrap(MPI: Any, comm: Any) -> Communicator:
+    global _meeting
+    own = comm.Dup()
+    # An error of MPI after set-up cannot be mended: abort all ranks instead of leaving some waiting.
+    own.Set_errhandler(MPI.ERRORS_ARE_FATAL)
+    if _meeting is None:
+        _meeting = comm.Dup()
+    levels = {
+        MPI.THREAD_SINGLE: "single",
+        MPI.THREAD_FUNNELED: "funneled",
+        MPI.THREAD_SERIALIZED: "serialized",
+        MPI.THREAD_MULTIPLE: "multiple",
+    }
+    return Communicator(own.rank, own.size, own, levels[MPI.Query_thread()])
+
+
+# -- the MPI library ---------------------------------------------------------------------------------
+
+
+def native() -> ModuleType:
+    """The module `halocline._native`.
+
+    Raises
+    ------
+    RunError
+        It is not built, or the MPI library it was built with is gone.
+    """
+    try:
+        import halocline._native
+
+        module: ModuleType = halocline._native
+    except ModuleNotFoundError:
+        raise RunError(
+            "halocline._native is not built: run `make build`, or `pip install .` in the source folder"
+        ) from None
+    except ImportError as error:
+        raise RunError(
+            f"halocline._native cannot be loaded ({error}); where a library is missing, it is one that "
+            "Halocline was built with: make it visible again (`module load`, LD_LIBRARY_PATH, or "
+            "`pip install mpich` for libmpi.so.12), or build Halocline anew"
+        ) from error
+    return module
+
+
+def _initialised() -> Any:
+    """mpi4py.MPI, initialised and checked."""
+    import mpi4py
+
+    mpi4py.rc.thread_level = "multiple"  # without effect where the user imported mpi4py.MPI before
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise RunError(
+            f"mpi4py finds no MPI library ({error}); `pip install mpich`, or install the system's MPI and "
+            "build mpi4py against it: pip install --no-binary mpi4py --force-reinstall mpi4py"
+        ) from error
+    if MPI.Is_finalized():
+        raise RunError("MPI is finalized already: Halocline cannot run after MPI.Finalize()")
+    if not MPI.Is_initialized():
+        MPI.Init_thread(MPI.THREAD_MULTIPLE)
+    check_library(native().mpi_library(), _library_of_mpi4py(MPI))
+    return MPI
+
+
+def check_library(ours: str, theirs: str) -> None:
+    """Raise RunError where native code and mpi4py use different MPI libraries.
+
+    Parameters
+    ----------
+    ours, theirs : str
+        Files of the libraries of native code and of mpi4py.
+    """
+    if os.path.realpath(ours) != os.path.realpath(theirs):
+        raise RunError(
+            f"native code uses the MPI library {os.path.realpath(ours)}, "
+            f"but mpi4py uses {os.path.realpath(theirs)}: they must be one. Build both against the same "
+            "MPI: with its mpicc first on PATH, "
+            "pip install --force-reinstall --no-binary mpi4py mpi4py, then Halocline anew"
+        )
+
+
+class _SymbolInfo(ctypes.Structure):
+    """Dl_info of dladdr(3)."""
+
+    _fields_ = (
+        ("dli_fname", ctypes.c_char_p),
+        ("dli_fbase", ctypes.c_void_p),
+        ("dli_sname", ctypes.c_char_p),
+        ("dli_saddr", ctypes.c_void_p),
+    )
+
+
+def _library_of_mpi4py(MPI: Any) -> str:
+    """The file that holds the MPI_Comm_rank which mpi4py calls."""
+    function = ctypes.CDLL(MPI.__file__).MPI_Comm_rank
+    try:
+        dladdr = ctypes.CDLL(None).dladdr
+    except AttributeError:  # C libraries before 2.34 keep it apart
+        dladdr = ctypes.CDLL("libdl.so.2").dladdr
+    dladdr.argtypes = (ctypes.c_void_p, ctypes.POINTER(_SymbolInfo))
+    info = _SymbolInfo()
+    if not dladdr(ctypes.cast(function, ctypes.c_void_p), ctypes.byref(info)):
+        raise RunError("cannot find out which MPI library mpi4py uses: dladdr does not know MPI_Comm_rank")
+    return os.fsdecode(info.dli_fname)
+
+
+# -- the end of a rank that fails --------------------------------------------------------------------
+
+
+def report(error: BaseException) -> int:
+    """Print `error` as a command's last word, and return the exit status that the process must have.
+
+    Where all ranks fail, the lowest one prints for all of them and their status is the same. Where
+    others go on, this rank prints with its name, and MPI ends all of them.
+    """
+    code = exit_code(error)
+    started = launcher()
+    if started is None and _meeting is None:
+        print(describe(error), file=sys.stderr, flush=True)
+        return code
+    try:
+        meeting = _join(error, code)
+    except RunError:  # MPI does not work: no rank can get far, so the launcher's first one speaks
+        if started is None or started.rank == 0:
+            print(describe(error), file=sys.stderr, flush=True)
+        return code
+    from mpi4py import MPI
+
+    if MPI.Is_finalized():
+        print(describe(error), file=sys.stderr, flush=True)
+        return code
+    common = array("i", [code if meeting.rank == 0 else 0])
+    request = meeting.Iallreduce(MPI.IN_PLACE, common, MPI.MAX)
+    deadline = time.monotonic() + PATIENCE
+    while not request.Test():
+        if time.monotonic() > deadline:
+            text = f"on rank {meeting.rank} of {meeting.size}:\n{describe(error)}"
+            print(text, file=sys.stderr, flush=True)
+            meeting.Abort(code)
+        time.sleep(0.001)
+    if meeting.rank == 0:
+        print(describe(error), file=sys.stderr, flush=True)
+    return common[0]
+
+
+def _join(error: BaseException, code: int) -> Any:
+    """The communicator on which failing ranks meet. Where this rank failed before MPI was initialised,
+    that must happen now, and may wait for ever for ranks that do not need MPI."""
+    if _meeting is None:
+
+        def give_up() -> None:
+            print(describe(error), file=sys.stderr, flush=True)
+            os._exit(code)
+
+        timer = threading.Timer(START_PATIENCE, give_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            world()
+        finally:
+            timer.cancel()
+    return _meeting
+
+
+def install_excepthook() -> None:
+    """Let an exception that nobody catches end the process through `report`."""
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        raise SystemExit(report(error))
+
+    sys.excepthook = hook
+
+
+def _note_process(rank: int) -> None:
+    """Leave this rank's process id where `halocline.run.launch` looks for it."""
+    folder = os.environ.get("HALOCLINE_PROCESSES")
+    if folder and os.path.isdir(folder):
+        Path(folder, str(os.getpid())).write_text(str(rank))
