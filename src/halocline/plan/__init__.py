@@ -1,0 +1,30 @@
+"""Who owns which cells, which message goes where, which patches exist: pure data from pure functions."""
+
+from halocline.plan.box import Box
+from halocline.plan.decompose import STRATEGIES, Decomposition, decompose
+from halocline.plan.exchange import Copy, Message
+from halocline.plan.fills import FillBoxes, Rim
+from halocline.plan.fit import least_thickness
+from halocline.plan.patches import Caches, Patches
+from halocline.plan.rank import FieldPlan, HaloBox, RankPlan, SweepPlan, plan_rank
+from halocline.plan.traffic import Traffic
+
+__all__ = [
+    "STRATEGIES",
+    "Box",
+    "Caches",
+    "Copy",
+    "Decomposition",
+    "FieldPlan",
+    "FillBoxes",
+    "HaloBox",
+    "Message",
+    "Patches",
+    "RankPlan",
+    "Rim",
+    "SweepPlan",
+    "Traffic",
+    "decompose",
+    "least_thickness",
+    "plan_rank",
+]

@@ -1,0 +1,457 @@
+"""Decompositions: how a grid is cut into one subdomain per rank.
+
+The cuts of an axis go through the whole grid, so that a subdomain has one neighbour per direction.
+Nothing here is kept per rank: a rank's coordinates, box and neighbours are computed when asked for,
+and a decomposition into a million subdomains is as small as one into two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import isqrt, prod
+from operator import index
+
+from halocline.compile.footprint import Direction
+from halocline.errors import InputError
+from halocline.plan.box import Box
+from halocline.plan.traffic import Traffic, exchange_cost
+
+AXES = "xyz"
+STRATEGIES = ("optimal", "bisection", "morton", "row", "1d", "1d-x", "1d-y", "1d-z", "2d", "3d")
+LEVELS = ("node", "device")
+
+Parts = tuple[int, ...]
+Order = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """A grid cut into subdomains whose sizes along an axis differ by at most one.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Cells of the grid.
+    parts : tuple of int
+        Subdomains along each axis.
+    periodic : tuple of bool
+    strategy : str
+        How the parts were chosen.
+    order : tuple of (axis, factor)
+        A rank's number in the mixed radix of the factors, the first the most significant, gives one
+        digit per entry; the digits of an axis, in this order, make up its coordinate. This is row-wise
+        order, Z-order or the order of a recursive bisection, depending on the entries.
+    cost : int
+        What the exchange of the worst-placed subdomain moves (`halocline.plan.traffic.exchange_cost`).
+    """
+
+    shape: tuple[int, ...]
+    parts: Parts
+    periodic: tuple[bool, ...]
+    strategy: str
+    order: Order
+    cost: int
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def count(self) -> int:
+        """Number of subdomains."""
+        return prod(self.parts)
+
+    def coordinates(self, rank: int) -> tuple[int, ...]:
+        """Where the subdomain of `rank` lies among the parts of each axis."""
+        if not 0 <= rank < self.count:
+            raise IndexError(f"rank {rank} of {self.count}")
+        coordinates, scale = [0] * self.ndim, [1] * self.ndim
+        for axis, factor in reversed(self.order):
+            rank, digit = divmod(rank, factor)
+            coordinates[axis] += digit * scale[axis]
+            scale[axis] *= factor
+        return tuple(coordinates)
+
+    def rank_of(self, coordinates: Sequence[int]) -> int:
+        """The rank whose subdomain lies at `coordinates`."""
+        if not all(0 <= c < p for c, p in zip(coordinates, self.parts, strict=True)):
+            raise IndexError(f"coordinates {tuple(coordinates)} of {self.parts} subdomains")
+        rest, rank, place = list(coordinates), 0, 1
+        for axis, factor in reversed(self.order):
+            rest[axis], digit = divmod(rest[axis], factor)
+            rank += digit * place
+            place *= factor
+        return rank
+
+    def box(self, rank: int) -> Box:
+        """The cells of the grid that `rank` owns, in global indices."""
+        place = tuple(zip(self.coordinates(rank), self.shape, self.parts, strict=True))
+        return Box(
+            tuple(c * n // p for c, n, p in place),
+            tuple((c + 1) * n // p for c, n, p in place),
+        )
+
+    def neighbour(self, rank: int, direction: Direction) -> int | None:
+        """The rank next to `rank` in `direction`; None where a wall lies between.
+
+        Along a periodic axis this wraps around, to `rank` itself where one subdomain spans the axis.
+        """
+        coordinates = []
+        for c, d, p, wraps in zip(self.coordinates(rank), direction, self.parts, self.periodic, strict=True):
+            if not wraps and not 0 <= c + d < p:
+                return None
+            coordinates.append((c + d) % p)
+        return self.rank_of(coordinates)
+
+
+def decompose(
+    shape: Sequence[int],
+    count: int,
+    *,
+    strategy: str | Sequence[int] = "optimal",
+    radius: int | Sequence[int | tuple[int, int]] = 1,
+    traffic: Traffic | None = None,
+    thickness: int | Sequence[int] | None = None,
+    periodic: bool | Sequence[bool] = True,
+    level: str = "node",
+) -> Decomposition:
+    """Cuts a grid into `count` subdomains.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Cells along each of one to three axes; the last is contiguous in memory, the first has the
+        slowest stride.
+    count : int
+        Number of subdomains (ranks).
+    strategy : str or sequence of int
+        ``optimal``
+            The parts of least cost. Where costs are equal: the smallest largest subdomain, then the
+            fewest cuts of the last axis, then of the one before it, so that contiguous rows stay whole.
+            Neighbouring ranks are close in the grid: each prefix of the rank's digits is a block.
+        ``bisection``
+            The prime factors of the count, largest first, each cut the axis that is longest
+            (Pearson et al. 2020, Fig. 4); of equally long ones the first.
+        ``morton``
+            The axes are halved in turn, the first first; ranks in Z-order: the binary digits abcdef of a
+            rank are the coordinates cf, be, ad (Astaroth, Section 3.3). The count is a power of two.
+        ``row``
+            The parts of `optimal`, ranks row by row (the last axis runs fastest).
+        ``1d``, ``1d-x``, ``1d-y``, ``1d-z``
+            One axis is cut: the named one, or the one of slowest stride (x).
+        ``2d``, ``3d``
+            The first two (three) axes are cut as evenly as the count allows, the slowest stride most.
+        ``"4x2x1"`` or ``(4, 2, 1)``
+            These parts, row by row.
+    radius : int, per axis int or (lower, upper)
+        Layers of halo in the cost, all segments of them; the thickness that a subdomain needs.
+    traffic : Traffic, optional
+        What really travels, in the place of `radius`: see `Traffic.of_schedule`.
+    thickness : int or sequence of int, optional
+        The least number of cells of a subdomain along an axis that is cut or periodic.
+    periodic : bool or sequence of bool
+        Axes that wrap around; at the level of devices those whose ends face other nodes.
+    level : str
+        ``node`` or ``device``: which cost counts, see `halocline.plan.traffic.exchange_cost`.
+
+    Raises
+    ------
+    InputError
+        Wrong arguments, or a count that the axes cannot be cut into.
+    """
+    cells = _shape(shape)
+    ndim = len(cells)
+    count = _integer(count, "number of subdomains")
+    if count < 1:
+        raise InputError(f"{count} subdomains were asked for; at least 1 is needed")
+    wraps = (periodic,) * ndim if isinstance(periodic, bool) else tuple(map(bool, periodic))
+    if level not in LEVELS:
+        raise InputError(f"unknown level {level!r}; known are {', '.join(LEVELS)}")
+    for name, value in (("periodic", wraps), ("radius", radius), ("thickness", thickness)):
+        if isinstance(value, Sequence) and len(value) != ndim:
+            raise InputError(f"{name} has {len(value)} entries, but the grid has {ndim} axes")
+    if traffic is None:
+        traffic = Traffic.of_radius(radius, ndim)
+    if thickness is None:
+        thickness = [max(1, *layers) for layers in traffic.layers]
+    least = [thickness] * ndim if isinstance(thickness, int) else thickness
+    problem = _Problem(cells, count, wraps, tuple(max(1, t) for t in least))
+
+    cost = exchange_cost(traffic, cells, wraps, level)
+    parts, order = _choose(problem, strategy, cost)
+    name = strategy if isinstance(strategy, str) else "x".join(map(str, parts))
+    return Decomposition(cells, parts, wraps, name, order, cost(parts))
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """A grid to be cut: how many subdomains, and how thin they may be along an axis that has halos."""
+
+    shape: tuple[int, ...]
+    count: int
+    periodic: tuple[bool, ...]
+    thickness: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        for axis, wraps in enumerate(self.periodic):
+            if wraps:
+                self.check(axis, 1)
+
+    @property
+    def limits(self) -> Parts:
+        """The most subdomains along each axis."""
+        return tuple(max(1, n // t) for n, t in zip(self.shape, self.thickness, strict=True))
+
+    def check(self, axis: int, parts: int) -> None:
+        """Raises InputError where `axis` cannot be cut into `parts`."""
+        if parts == 1 and not self.periodic[axis]:
+            return
+        n, least, name = self.shape[axis], self.thickness[axis], AXES[axis]
+        if n // parts >= least:
+            return
+        if parts == 1:
+            raise InputError(
+                f"axis {name} has {_cells(n)}, but what is read across its periodic ends reaches "
+                f"{_cells(least)}: make the axis at least {_cells(least)} long"
+            )
+        why = " each (what is read from neighbours reaches that far)" if least > 1 else ""
+        raise InputError(
+            f"axis {name} with {_cells(n)} cannot be cut into {parts} subdomains of at least "
+            f"{_cells(least)}{why}: at most {max(1, n // least)} fit, "
+            f"or make the axis at least {_cells(parts * least)} long"
+        )
+
+    def factorisations(self) -> Iterator[Parts]:
+        """Every way to write the count as a product of parts that the axes can be cut into."""
+        return _factorisations(self.count, self.limits)
+
+    def impossible(self) -> InputError:
+        """What to say where no factorisation fits."""
+        limits = self.limits
+        fitting = min(self.count, prod(limits))
+        while next(_factorisations(fitting, limits), None) is None:
+            fitting -= 1
+        axes = ", ".join(
+            f"axis {AXES[axis]} ({_cells(self.shape[axis])}, subdomains of at least "
+            f"{self.thickness[axis]}) into at most {limit}"
+            for axis, limit in enumerate(limits)
+        )
+        return InputError(
+            f"the grid cannot be cut into {self.count} subdomains, for it can be cut along {axes}: "
+            f"the next smaller count that fits is {fitting}"
+        )
+
+
+def _choose(
+    problem: _Problem, strategy: str | Sequence[int], cost: Callable[[Parts], int]
+) -> tuple[Parts, Order]:
+    """The parts and the order of ranks of a strategy."""
+    if not isinstance(strategy, str):
+        return _given(problem, tuple(_integer(p, "number of subdomains along an axis") for p in strategy))
+    if re.fullmatch(r"\d+(x\d+)*", strategy):
+        return _given(problem, tuple(map(int, strategy.split("x"))))
+    match strategy:
+        case "optimal":
+            parts = _optimal(problem, cost)
+            return parts, _bisected(problem.shape, parts)
+        case "row":
+            parts = _optimal(problem, cost)
+            return parts, _row_wise(parts)
+        case "bisection":
+            return _bisection(problem)
+        case "morton":
+            return _morton(problem)
+        case "1d":
+            return _one_axis(problem, 0)
+        case "1d-x" | "1d-y" | "1d-z":
+            return _one_axis(problem, AXES.index(strategy[-1]))
+        case "2d" | "3d":
+            return _even(problem, int(strategy[0]))
+    from difflib import get_close_matches  # only a wrong name needs it
+
+    close = get_close_matches(strategy.lower(), STRATEGIES, 1)
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    raise InputError(
+        f"unknown decomposition {strategy!r}{hint}; known are {', '.join(STRATEGIES)}, "
+        "or the subdomains along each axis, such as 4x2x1"
+    )
+
+
+def _optimal(problem: _Problem, cost: Callable[[Parts], int]) -> Parts:
+    """The parts of least cost; ties go to less work, then to whole rows."""
+
+    def rank(parts: Parts) -> tuple[int, int, Parts]:
+        work = prod(-(-n // p) for n, p in zip(problem.shape, parts, strict=True))
+        return cost(parts), work, parts[::-1]
+
+    best = min(problem.factorisations(), key=rank, default=None)
+    if best is None:
+        raise problem.impossible()
+    return best
+
+
+def _bisection(problem: _Problem) -> tuple[Parts, Order]:
+    """Cuts the longest axis by each prime factor of the count, largest first."""
+    shape, limits = problem.shape, problem.limits
+    parts, order = [1] * len(shape), []
+    for factor in reversed(prime_factors(problem.count)):
+        able = [axis for axis, limit in enumerate(limits) if parts[axis] * factor <= limit]
+        if not able:
+            if next(problem.factorisations(), None) is None:
+                raise problem.impossible()
+            done = "x".join(map(str, parts))
+            raise InputError(
+                f"decomposition 'bisection' into {problem.count} subdomains comes to {done} and finds no "
+                f"axis that can still be cut by {factor}; decomposition 'optimal' can cut this grid"
+            )
+        axis = _longest(shape, parts, able)
+        parts[axis] *= factor
+        order.append((axis, factor))
+    return tuple(parts), tuple(order)
+
+
+def _bisected(shape: tuple[int, ...], parts: Parts) -> Order:
+    """The order of ranks of a recursive bisection that ends in `parts`."""
+    left = [prime_factors(p) for p in parts]
+    cut, order = [1] * len(parts), []
+    while any(left):
+        axis = _longest(shape, cut, [axis for axis, factors in enumerate(left) if factors])
+        factor = left[axis].pop()
+        cut[axis] *= factor
+        order.append((axis, factor))
+    return tuple(order)
+
+
+def _longest(shape: Sequence[int], parts: Sequence[int], axes: Sequence[int]) -> int:
+    """The axis along which subdomains are longest; the first of equal ones."""
+    best = axes[0]
+    for axis in axes[1:]:
+        if shape[axis] * parts[best] > shape[best] * parts[axis]:
+            best = axis
+    return best
+
+
+def _morton(problem: _Problem) -> tuple[Parts, Order]:
+    """Halves the axes in turn; the last bit of a rank belongs to the first axis."""
+    ndim, bits = len(problem.shape), problem.count.bit_length() - 1
+    if problem.count != 1 << bits:
+        raise InputError(
+            f"decomposition 'morton' needs a power of two, not {problem.count} subdomains: "
+            f"take {1 << bits} or {2 << bits}, or decomposition 'bisection'"
+        )
+    parts = tuple(1 << len(range(axis, bits, ndim)) for axis in range(ndim))
+    _check(problem, parts)
+    return parts, tuple((bit % ndim, 2) for bit in reversed(range(bits)))
+
+
+def _one_axis(problem: _Problem, axis: int) -> tuple[Parts, Order]:
+    ndim = len(problem.shape)
+    if axis >= ndim:
+        raise InputError(
+            f"decomposition '1d-{AXES[axis]}' cuts axis {AXES[axis]}, but the grid has only the axes "
+            f"{', '.join(AXES[:ndim])}"
+        )
+    return _given(problem, tuple(problem.count if a == axis else 1 for a in range(ndim)))
+
+
+def _even(problem: _Problem, axes: int) -> tuple[Parts, Order]:
+    """Cuts the first `axes` axes as evenly as possible, earlier ones more."""
+    ndim = len(problem.shape)
+    if axes > ndim:
+        raise InputError(
+            f"decomposition '{axes}d' cuts {axes} axes, but the grid has only {ndim}: "
+            f"{', '.join(AXES[:ndim])}"
+        )
+    limits = problem.limits[:axes] + (1,) * (ndim - axes)
+
+    def unevenness(parts: Parts) -> tuple[list[int], Parts]:
+        return sorted(parts, reverse=True), parts[::-1]
+
+    parts = min(_factorisations(problem.count, limits), key=unevenness, default=None)
+    if parts is None:
+        raise _Problem(
+            problem.shape[:axes], problem.count, problem.periodic[:axes], problem.thickness[:axes]
+        ).impossible()
+    return parts, _row_wise(parts)
+
+
+def _given(problem: _Problem, parts: Parts) -> tuple[Parts, Order]:
+    """Checks parts that the user named."""
+    text = "x".join(map(str, parts))
+    if len(parts) != len(problem.shape):
+        raise InputError(
+            f"decomposition {text} names {len(parts)} axes, but the grid has {len(problem.shape)}"
+        )
+    if prod(parts) != problem.count or min(parts) < 1:
+        raise InputError(
+            f"decomposition {text} has {prod(parts)} subdomains, but {problem.count} are needed, one per rank"
+        )
+    _check(problem, parts)
+    return parts, _row_wise(parts)
+
+
+def _check(problem: _Problem, parts: Parts) -> None:
+    for axis, p in enumerate(parts):
+        problem.check(axis, p)
+
+
+def _row_wise(parts: Parts) -> Order:
+    return tuple((axis, p) for axis, p in enumerate(parts) if p > 1)
+
+
+def prime_factors(number: int) -> list[int]:
+    """The prime factors of a positive number, in ascending order."""
+    factors, divisor = [], 2
+    while divisor * divisor <= number:
+        while number % divisor == 0:
+            factors.append(divisor)
+            number //= divisor
+        divisor += 1 if divisor == 2 else 2
+    return factors + [number] * (number > 1)
+
+
+def _factorisations(number: int, limits: Sequence[int]) -> Iterator[Parts]:
+    """Every tuple of divisors with product `number` and entries up to `limits`."""
+    small = [d for d in range(1, isqrt(number) + 1) if number % d == 0]
+    divisors = small + [number // d for d in reversed(small) if d * d != number]
+
+    def split(rest: int, limits: Sequence[int]) -> Iterator[Parts]:
+        if len(limits) == 1:
+            if rest <= limits[0]:
+                yield (rest,)
+            return
+        room = prod(limits[1:])
+        for d in divisors:
+            if d > limits[0]:
+                break
+            if rest % d == 0 and rest // d <= room:
+                for parts in split(rest // d, limits[1:]):
+                    yield (d, *parts)
+
+    return split(number, limits)
+
+
+def _shape(shape: Sequence[int]) -> tuple[int, ...]:
+    cells = tuple(_integer(n, "number of cells") for n in shape)
+    if not 1 <= len(cells) <= 3:
+        raise InputError(f"a grid has one to three axes, not {len(cells)}: shape {cells}")
+    for axis, n in enumerate(cells):
+        if n < 1:
+            raise InputError(
+                f"axis {AXES[axis]} of the grid has {_cells(n)}; it needs at least 1 (shape {cells})"
+            )
+    return cells
+
+
+def _integer(value: object, what: str) -> int:
+    try:
+        return index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise InputError(f"the {what} must be an integer, not {value!r}") from None
+
+
+def _cells(n: int) -> str:
+    return f"{n} cell" if n == 1 else f"{n} cells"

@@ -1,0 +1,105 @@
+"""Where boundary conditions are applied: the ghost cells of a subdomain beyond the walls it touches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+
+from halocline.compile.schedule import FieldInfo, Fill
+from halocline.plan.box import Box
+from halocline.plan.exchange import Message
+from halocline.plan.subdomain import Subdomain
+
+
+@dataclass(frozen=True)
+class Rim:
+    """A part of a fill that lies over halo segments which come by message.
+
+    Bit i of `needs` is set where it reads what the i-th received message of the sweep brings.
+    """
+
+    box: Box
+    needs: int
+
+
+@dataclass(frozen=True)
+class FillBoxes:
+    """Where the fill numbered `fill` of a sweep runs on this rank.
+
+    `core` depends on no message. Rims follow the cores, both in the order of the sweep's fills: a fill
+    reads the ghost cells that fills of lower axes wrote.
+
+    Boxes are in the points of the fill's field: the kernel runs over exactly these indices.
+    """
+
+    fill: int
+    core: Box
+    rims: tuple[Rim, ...]
+
+
+def fill_boxes(
+    subdomain: Subdomain,
+    fields: tuple[FieldInfo, ...],
+    fills: tuple[Fill, ...],
+    receives: tuple[Message, ...],
+) -> tuple[FillBoxes, ...]:
+    """The boxes of every fill whose wall this subdomain touches.
+
+    Along the other axes a fill covers the owned points, and as many layers beyond as `Fill.corners` asks:
+    over halo cells of a neighbour (a rim), over halo cells that were copied within the subdomain (core),
+    over ghost cells that the fill of a lower axis has written (core). Ghost cells of higher axes are
+    left to their own fill, which covers this one's.
+    """
+    return tuple(
+        _boxes(subdomain, fields[fill.field], number, fill, receives)
+        for number, fill in enumerate(fills)
+        if subdomain.walls[fill.axis][fill.side > 0]
+    )
+
+
+def _boxes(
+    subdomain: Subdomain, field: FieldInfo, number: int, fill: Fill, receives: tuple[Message, ...]
+) -> FillBoxes:
+    owned = subdomain.owned(field)
+    pieces = []  # per axis the intervals that the fill covers, the one without messages first
+    for axis, n in enumerate(owned.hi):
+        if axis == fill.axis:
+            pieces.append([(-fill.depth, 0) if fill.side < 0 else (n, n + fill.depth)])
+            continue
+        lower, upper = fill.corners[axis]
+        alone = subdomain.decomposition.parts[axis] == 1
+        start, stop, rims = 0, n, []
+        for layers, wall, outward in zip((lower, upper), subdomain.walls[axis], (-1, 1), strict=True):
+            if not layers or (wall and axis > fill.axis):
+                continue
+            interval = (-layers, 0) if outward < 0 else (n, n + layers)
+            if not wall and not alone:
+                rims.append(interval)
+            elif outward < 0:
+                start = -layers
+            else:
+                stop = n + layers
+        pieces.append([(start, stop), *rims])
+
+    boxes = [Box(*map(tuple, zip(*intervals, strict=True))) for intervals in product(*pieces)]
+    operands = {fill.field, *fill.operands}
+    return FillBoxes(
+        number, boxes[0], tuple(Rim(box, _needs(box, fill, operands, receives)) for box in boxes[1:])
+    )
+
+
+def _needs(box: Box, fill: Fill, operands: set[int], receives: tuple[Message, ...]) -> int:
+    """The messages that bring what a rim reads: the cells inward from the wall."""
+    inward = (0, fill.reach) if fill.side < 0 else (fill.reach, 0)
+    read = box.grow([inward if axis == fill.axis else (0, 0) for axis in range(len(box.lo))])
+    return needs(receives, dict.fromkeys(operands, read))
+
+
+def needs(receives: tuple[Message, ...], read: Mapping[int, Box]) -> int:
+    """The messages, as bits, that bring any cell of the box that is read of each field."""
+    mask = 0
+    for i, message in enumerate(receives):
+        if any(field in read and box.intersect(read[field]) for field, box in message.parts):
+            mask |= 1 << i
+    return mask

@@ -1,0 +1,83 @@
+"""Whether subdomains are thick enough for what a schedule reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from halocline.compile.schedule import Schedule
+from halocline.errors import InputError
+from halocline.plan.decompose import AXES, Decomposition
+
+
+@dataclass(frozen=True)
+class Need:
+    """`field` needs a subdomain to be `cells` thick along `axis`, for the reason `why`."""
+
+    field: int
+    axis: int
+    cells: int
+    why: str
+
+
+def least_thickness(schedule: Schedule) -> tuple[int, ...]:
+    """The least cells of a subdomain along each axis that is cut or periodic."""
+    needs = [*_across(schedule), *_at_walls(schedule)]
+    return tuple(
+        max((need.cells for need in needs if need.axis == axis), default=1) for axis in range(schedule.ndim)
+    )
+
+
+def check_fit(schedule: Schedule, decomposition: Decomposition) -> None:
+    """Raises InputError, the same on every rank, where a subdomain is too thin for the schedule.
+
+    A neighbour sends what it owns, so that its subdomain must be as thick as the halo is wide; a
+    boundary condition reads what its subdomain owns.
+    """
+    if decomposition.ndim != schedule.ndim or decomposition.periodic != schedule.periodic:
+        raise InputError(
+            f"a decomposition of shape {decomposition.shape}, periodic {decomposition.periodic}, does not "
+            f"suit a program with {schedule.ndim} axes, periodic {schedule.periodic}"
+        )
+    for need in (*_across(schedule), *_at_walls(schedule)):
+        axis, field = need.axis, schedule.fields[need.field]
+        cells, parts = decomposition.shape[axis], decomposition.parts[axis]
+        alone = parts == 1
+        if alone and not decomposition.periodic[axis] and need.why == HALO:
+            continue  # nothing is exchanged there
+        thickness = cells // parts + (alone and not decomposition.periodic[axis] and field.staggered[axis])
+        if thickness >= need.cells:
+            continue
+        name = AXES[axis]
+        fits = cells // need.cells
+        raise InputError(
+            f"field {field.name!r} {need.why} {need.cells} cells along axis {name}, but "
+            f"{cells} cells in {parts} subdomain{'' if alone else 's'} leave {thickness}: "
+            + (
+                f"at most {fits} subdomains fit along axis {name}"
+                if fits
+                else f"axis {name} needs at least {need.cells} cells"
+            )
+        )
+
+
+HALO = "has a halo of"
+REACH = "has a boundary condition that reads"
+
+
+def _across(schedule: Schedule) -> Iterator[Need]:
+    """What is read of, or computed in place of, neighbours."""
+    for sweep in schedule.sweeps():
+        for field, footprint in sweep.exchange.items():
+            for axis, layers in enumerate(footprint.layers(schedule.ndim)):
+                yield Need(field, axis, max(layers), HALO)
+        if sweep.halo_kernel is not None:
+            for axis, layers in enumerate(sweep.halo_extent.layers(schedule.ndim)):
+                yield Need(sweep.operands[0], axis, max(layers), HALO)
+
+
+def _at_walls(schedule: Schedule) -> Iterator[Need]:
+    """How far boundary conditions read inward."""
+    for sweep in schedule.sweeps():
+        for fill in sweep.fills:
+            yield Need(fill.field, fill.axis, fill.reach, REACH)

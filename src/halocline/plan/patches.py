@@ -1,0 +1,255 @@
+"""Patches: the boxes that a subdomain is cut into, the units of work, readiness and cache blocking."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from math import ceil, prod
+from operator import index
+from typing import TYPE_CHECKING
+
+from halocline.compile.schedule import Schedule, Sweep
+from halocline.errors import InputError
+from halocline.plan.subdomain import Subdomain
+from halocline.plan.traffic import ITEMSIZE
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+PATCHES_PER_THREAD = 8  # so that threads end together although one of them also packs and polls
+MOST_CELLS = 2**20  # of a patch; about a millisecond of work
+FEWEST_CELLS = 2**12  # of a patch that is made only to have more of them
+LONGEST_LAYER = 16  # of outer patches, in cells
+ROW_LAYER = 32  # the same along rows: whole cache lines
+SHORTEST_ROW = 128
+ROW_ASPECT = 32  # how much longer than the other edges of a patch a row is kept
+
+
+@dataclass(frozen=True)
+class Caches:
+    """Bytes of data cache: of a core, of a core, and shared."""
+
+    l1: int = 32 * 2**10
+    l2: int = 2**20
+    l3: int = 32 * 2**20
+
+
+@dataclass(frozen=True)
+class WorkingSet:
+    """What one sweep touches while it works through a patch plane by plane along axis 0.
+
+    Parameters
+    ----------
+    arrays : tuple of (bytes, layers)
+        For each operand the bytes of an element and the layers (lower, upper) per axis that it is read at
+        around a cell.
+    scratch : tuple of (bytes, extra points along axis 0, 1, ...)
+    """
+
+    arrays: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
+    scratch: tuple[tuple[int, ...], ...] = ()
+
+    @classmethod
+    def of(cls, schedule: Schedule, sweep: Sweep) -> WorkingSet:
+        """The working set of a sweep of `schedule`."""
+        none = ((0, 0),) * schedule.ndim
+        return cls(
+            tuple(
+                (
+                    ITEMSIZE[schedule.fields[field].dtype],
+                    sweep.reads[field].layers(schedule.ndim) if field in sweep.reads else none,
+                )
+                for field in sweep.operands
+            ),
+            sweep.scratch,
+        )
+
+    def bytes(self, patch: Sequence[int]) -> int:
+        """Bytes that are to stay in cache: of each operand the planes in reach, and the scratch arrays."""
+        planes = sum(
+            size * (1 + sum(layers[0])) * prod(n + sum(l) for n, l in zip(patch[1:], layers[1:], strict=True))
+            for size, layers in self.arrays
+        )
+        scratch = sum(
+            size * prod(n + e for n, e in zip(patch, extra, strict=True)) for size, *extra in self.scratch
+        )
+        return planes + scratch
+
+    def least(self, axis: int) -> int:
+        """How short a patch may become along an axis before its halo outweighs it."""
+        reach = max((sum(layers[axis]) for _, layers in self.arrays), default=0)
+        return max(8, 2 * reach)
+
+
+def patch_shape(shape: Sequence[int], working_sets: Sequence[WorkingSet], caches: Caches) -> tuple[int, ...]:
+    """The largest patch whose working set takes at most half of the level-2 cache in every sweep.
+
+    A sweep runs through a patch along axis 0, so that a patch is as tall as the subdomain unless scratch
+    arrays take its whole volume; a cell is loaded once for all planes that read it. In three dimensions
+    it becomes narrower along axis 1 before rows are cut, and rows are never cut below 128 cells: short
+    rows cost more than a miss in the level-2 cache. Where not even that fits, the result is the least
+    patch (the patches of WOMBAT do best above the level-2 cache too: Mendygral et al. 2017, Fig. 5).
+    """
+    patch = list(shape)
+    last = len(patch) - 1
+    for load in working_sets:
+        least = [load.least(axis) for axis in range(len(patch))]
+        least[last] = max(least[last], SHORTEST_ROW)
+        while (now := load.bytes(patch)) > caches.l2 // 2:
+            halves = [
+                [-(-n // 2) if a == axis else n for a, n in enumerate(patch)] for axis in range(last + 1)
+            ]
+            able = [
+                axis
+                for axis, half in enumerate(halves)
+                if half[axis] >= least[axis] and load.bytes(half) < now
+            ]
+            if not able:
+                break
+            axis = max(
+                able, key=lambda axis: (patch[axis] / (ROW_ASPECT if axis == last else 1), axis < last)
+            )
+            patch = halves[axis]
+    return tuple(patch)
+
+
+@dataclass(frozen=True, eq=False)
+class Patches:
+    """The patches of one subdomain, row by row: axis 0 slowest.
+
+    Parameters
+    ----------
+    edges : tuple of tuple of int
+        Where each axis is cut, both ends included.
+    table : array (patches, 3, axes) of int64
+        Of each patch the first cell, the end, and `top`: 1 where it ends at an upper wall, so that points
+        staggered along the axis have one more index there.
+    ranges : tuple of int
+        Thread t touches the patches ``ranges[t]:ranges[t + 1]`` first; about equally many cells each.
+    """
+
+    edges: tuple[tuple[int, ...], ...]
+    table: NDArray[np.int64]
+    ranges: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+
+def cut_patches(
+    subdomain: Subdomain,
+    working_sets: Sequence[WorkingSet],
+    received: Sequence[tuple[int, int]],
+    *,
+    patch: int | Sequence[int] | None = None,
+    threads: int = 1,
+    caches: Caches | None = None,
+) -> Patches:
+    """Cuts a subdomain into patches.
+
+    Parameters
+    ----------
+    working_sets : sequence of WorkingSet
+        Of every sweep.
+    received : sequence of (int, int)
+        Per axis how deep patches read into halo that comes by message (0: nothing comes). Patches
+        along such a side are thin, and the others, the inner ones, do not wait for its messages.
+    patch : int or sequence of int, optional
+        Cells of a patch along every axis or along each, as the user wants them; patches at the upper
+        ends are smaller where this does not divide the subdomain. Default: `patch_shape`, outer patches
+        thin, and at least 8 inner patches per thread of 4096 cells or more.
+    threads : int
+    caches : Caches, optional
+
+    Raises
+    ------
+    InputError
+        A patch shape that is not positive, or not of the grid's dimension; no threads.
+    """
+    if threads < 1:
+        raise InputError(f"{threads} threads were asked for; at least 1 is needed")
+    shape = subdomain.shape
+    if patch is None:
+        edges = _default_edges(shape, working_sets, received, threads, caches or Caches())
+    else:
+        edges = [[*range(0, n, size), n] for n, size in zip(shape, _explicit(patch, len(shape)), strict=True)]
+    return _table(edges, subdomain.walls, threads)
+
+
+def _explicit(patch: int | Sequence[int], ndim: int) -> tuple[int, ...]:
+    """The patch shape that a user named."""
+    try:
+        sizes = tuple(index(n) for n in patch) if isinstance(patch, Sequence) else (index(patch),) * ndim
+    except TypeError:
+        raise InputError(f"a patch is given in whole cells, not {patch!r}") from None
+    if len(sizes) == 1:
+        sizes *= ndim
+    if len(sizes) != ndim:
+        raise InputError(f"patch {sizes} has {len(sizes)} axes, but the grid has {ndim}")
+    if min(sizes) < 1:
+        raise InputError(f"patch {sizes} is empty: every entry must be at least 1")
+    return sizes
+
+
+def _default_edges(
+    shape: tuple[int, ...],
+    working_sets: Sequence[WorkingSet],
+    received: Sequence[tuple[int, int]],
+    threads: int,
+    caches: Caches,
+) -> list[list[int]]:
+    last = len(shape) - 1
+    outer = [(0, 0)] * len(shape)
+    if prod(shape) >= 8 * FEWEST_CELLS:
+        outer = [
+            _outer_layers(n, r, axis == last) for axis, (n, r) in enumerate(zip(shape, received, strict=True))
+        ]
+    inner = [n - sum(layers) for n, layers in zip(shape, outer, strict=True)]
+
+    patch = patch_shape(inner, working_sets, caches)
+    pieces = [ceil(n / size) for n, size in zip(inner, patch, strict=True)]
+    least = [max((w.least(axis) for w in working_sets), default=8) for axis in range(last + 1)]
+    wanted = max(PATCHES_PER_THREAD * threads, ceil(prod(inner) / MOST_CELLS))
+    wanted = min(wanted, prod(inner) // FEWEST_CELLS)
+    # a slab of the grid for each thread first, then whatever makes enough patches; rows stay whole
+    for axis in range(max(1, last)):
+        most = max(pieces[axis], inner[axis] // least[axis])
+        enough = ceil(wanted / prod(pieces[:axis] + pieces[axis + 1 :]))
+        pieces[axis] = min(most, max(pieces[axis], enough, min(threads, wanted) if axis == 0 else 1))
+
+    return [
+        sorted({0, *(lower + i * n // p for i in range(p + 1)), lower + n + upper})
+        for (lower, upper), n, p in zip(outer, inner, pieces, strict=True)
+    ]
+
+
+def _outer_layers(n: int, received: tuple[int, int], rows: bool) -> tuple[int, int]:
+    """How thick the patches at both ends of an axis are; 0 where nothing comes or the axis is too short."""
+    if rows:
+        layers = [max(ROW_LAYER, reach) if reach else 0 for reach in received]
+    else:
+        layers = [max(min(n // 16, LONGEST_LAYER), reach) if reach else 0 for reach in received]
+    return (layers[0], layers[1]) if 2 * sum(layers) <= n else (0, 0)
+
+
+def _table(edges: Sequence[Sequence[int]], walls: tuple[tuple[bool, bool], ...], threads: int) -> Patches:
+    """All patches between the edges."""
+    import numpy as np  # planning without patches does not need it
+
+    intervals = [list(pairwise(e)) for e in edges]
+    grid = np.indices([len(i) for i in intervals]).reshape(len(edges), -1)
+    table = np.empty((grid.shape[1], 3, len(edges)), dtype=np.int64)
+    for axis, (cuts, (_, wall)) in enumerate(zip(edges, walls, strict=True)):
+        cut = np.asarray(cuts, dtype=np.int64)
+        table[:, 0, axis] = cut[grid[axis]]
+        table[:, 1, axis] = cut[grid[axis] + 1]
+        table[:, 2, axis] = wall & (table[:, 1, axis] == cuts[-1])
+    table.setflags(write=False)
+
+    cells = list(accumulate((table[:, 1] - table[:, 0]).prod(axis=1).tolist(), initial=0))
+    shares = (t * cells[-1] / threads for t in range(1, threads))
+    ranges = (0, *(bisect_left(cells, share) for share in shares), len(table))
+    return Patches(tuple(tuple(e) for e in edges), table, ranges)

@@ -1,0 +1,362 @@
+"""What one rank does in every sweep of a schedule: exchange, boundary fills, patches; plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from halocline.compile.footprint import Direction
+from halocline.compile.schedule import FieldInfo, Schedule, Sweep
+from halocline.errors import HaloclineError
+from halocline.plan.box import Box
+from halocline.plan.decompose import Decomposition
+from halocline.plan.exchange import Copy, Exchange, Message, exchange
+from halocline.plan.fills import FillBoxes, fill_boxes, needs
+from halocline.plan.fit import check_fit
+from halocline.plan.patches import Caches, Patches, WorkingSet, cut_patches
+from halocline.plan.subdomain import Subdomain
+from halocline.plan.traffic import ITEMSIZE
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class FieldPlan:
+    """One array on this rank.
+
+    Parameters
+    ----------
+    owned : Box
+        The points that this rank computes: its cells, one more at an upper wall along which the points
+        are staggered.
+    storage : Box
+        The same with the halo.
+    bytes : int
+        Of `storage`, without padding.
+    """
+
+    name: str
+    dtype: str
+    owned: Box
+    storage: Box
+    bytes: int
+
+
+@dataclass(frozen=True)
+class HaloBox:
+    """A box of cells in the halo that the halo kernel of a sweep computes.
+
+    `top` as in the table of patches. Bit i of `needs` is set where it waits for the i-th received
+    message, `rims` where it waits for the rims of the boundary fills.
+    """
+
+    box: Box
+    top: tuple[int, ...]
+    needs: int
+    rims: bool
+
+
+@dataclass(frozen=True, eq=False)
+class SweepPlan:
+    """What one rank does for one sweep.
+
+    All sends are packed, all copies made and the cores of all fills run before the first patch; then patches,
+    halo boxes and rims run as soon as what they need has arrived.
+
+    Parameters
+    ----------
+    sends, receives : tuple of Message
+    copies : tuple of Copy
+    fills : tuple of FillBoxes
+    halos : tuple of HaloBox
+    patch_needs : array (patches,) of uint32
+        Bit i is set where the patch waits for the i-th received message.
+    patch_rims : array (patches,) of bool
+        Where the patch waits for the rims of the fills.
+    """
+
+    sends: tuple[Message, ...]
+    receives: tuple[Message, ...]
+    copies: tuple[Copy, ...]
+    fills: tuple[FillBoxes, ...]
+    halos: tuple[HaloBox, ...]
+    patch_needs: NDArray[np.uint32]
+    patch_rims: NDArray[np.bool_]
+
+    @property
+    def rim_needs(self) -> int:
+        """The messages that any rim waits for."""
+        mask = 0
+        for rim in chain.from_iterable(fill.rims for fill in self.fills):
+            mask |= rim.needs
+        return mask
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes of all sent messages."""
+        return sum(message.bytes for message in self.sends)
+
+    @property
+    def bytes_received(self) -> int:
+        """Bytes of all received messages."""
+        return sum(message.bytes for message in self.receives)
+
+
+@dataclass(frozen=True, eq=False)
+class RankPlan:
+    """The plan of one rank: everything that the engine needs to know about grid and neighbours.
+
+    Parameters
+    ----------
+    decomposition : Decomposition
+    rank : int
+    box : Box
+        The rank's cells in the indices of the grid. All other boxes are in the subdomain's own indices.
+    fields : tuple of FieldPlan
+        By field number.
+    patches : Patches
+        The same for all sweeps.
+    sweeps : tuple of SweepPlan
+        In the order of `Schedule.sweeps`.
+    threads : int
+    """
+
+    decomposition: Decomposition
+    rank: int
+    box: Box
+    fields: tuple[FieldPlan, ...]
+    patches: Patches
+    sweeps: tuple[SweepPlan, ...]
+    threads: int
+
+    @property
+    def neighbours(self) -> dict[Direction, int]:
+        """The rank in each direction that messages go to or come from."""
+        return {
+            message.direction: message.peer
+            for sweep in self.sweeps
+            for message in (*sweep.sends, *sweep.receives)
+        }
+
+    @property
+    def memory(self) -> int:
+        """Bytes of all fields with their halos."""
+        return sum(field.bytes for field in self.fields)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan in lists, numbers and strings, fit for JSON."""
+        return {
+            "rank": self.rank,
+            "decomposition": asdict(self.decomposition),
+            "coordinates": self.decomposition.coordinates(self.rank),
+            "box": asdict(self.box),
+            "threads": self.threads,
+            "neighbours": [
+                {"direction": direction, "rank": peer} for direction, peer in sorted(self.neighbours.items())
+            ],
+            "memory_bytes": self.memory,
+            "fields": [asdict(field) for field in self.fields],
+            "patches": {
+                "edges": self.patches.edges,
+                "ranges": self.patches.ranges,
+                "table": self.patches.table.tolist(),
+            },
+            "sweeps": [
+                {
+                    "bytes_sent": sweep.bytes_sent,
+                    "bytes_received": sweep.bytes_received,
+                    "sends": [asdict(message) for message in sweep.sends],
+                    "receives": [asdict(message) for message in sweep.receives],
+                    "copies": [asdict(copy) for copy in sweep.copies],
+                    "fills": [asdict(fill) for fill in sweep.fills],
+                    "halos": [asdict(halo) for halo in sweep.halos],
+                    "patch_needs": sweep.patch_needs.tolist(),
+                    "patch_rims": sweep.patch_rims.tolist(),
+                }
+                for sweep in self.sweeps
+            ],
+        }
+
+
+def plan_rank(
+    schedule: Schedule,
+    decomposition: Decomposition,
+    rank: int,
+    *,
+    patch: int | Sequence[int] | None = None,
+    threads: int = 1,
+    caches: Caches | None = None,
+) -> RankPlan:
+    """Plans one rank; the cost does not depend on the number of ranks.
+
+    Parameters
+    ----------
+    patch, threads, caches
+        See `halocline.plan.patches.cut_patches`.
+
+    Raises
+    ------
+    InputError
+        A subdomain that is thinner than what is read of it; a wrong patch.
+    """
+    check_fit(schedule, decomposition)
+    subdomain = Subdomain(decomposition, rank)
+    exchanges = [
+        exchange(subdomain, schedule.fields, sweep.exchange, number)
+        for number, sweep in enumerate(schedule.sweeps())
+    ]
+    patches = cut_patches(
+        subdomain,
+        [WorkingSet.of(schedule, sweep) for sweep in schedule.sweeps()],
+        _received(schedule, exchanges),
+        patch=patch,
+        threads=threads,
+        caches=caches,
+    )
+    near = _Nearness(subdomain, patches)
+    return RankPlan(
+        decomposition,
+        rank,
+        subdomain.box,
+        tuple(_field(subdomain, field) for field in schedule.fields),
+        patches,
+        tuple(
+            _sweep(schedule, sweep, subdomain, moved, near)
+            for sweep, moved in zip(schedule.sweeps(), exchanges, strict=True)
+        ),
+        threads,
+    )
+
+
+class _Nearness:
+    """Which patches of a subdomain read a halo segment."""
+
+    def __init__(self, subdomain: Subdomain, patches: Patches) -> None:
+        self.shape, self.table = subdomain.shape, patches.table
+        self.known: dict[tuple[int, int, int], NDArray[np.bool_]] = {}
+
+    def __call__(self, direction: Direction, width: tuple[int, ...]) -> NDArray[np.bool_]:
+        """The patches that read the segment in `direction` when each cell reads `width` cells away."""
+        sides = [
+            self._side(axis, d, w) for axis, (d, w) in enumerate(zip(direction, width, strict=True)) if d
+        ]
+        near = sides[0]
+        for side in sides[1:]:
+            near = near & side
+        return near
+
+    def _side(self, axis: int, side: int, width: int) -> NDArray[np.bool_]:
+        key = (axis, side, width)
+        if key not in self.known:
+            lo, hi, top = self.table[:, 0, axis], self.table[:, 1, axis], self.table[:, 2, axis]
+            self.known[key] = lo < width if side < 0 else hi + top + width > self.shape[axis]
+        return self.known[key]
+
+
+def _sweep(
+    schedule: Schedule, sweep: Sweep, subdomain: Subdomain, moved: Exchange, near: _Nearness
+) -> SweepPlan:
+    """The plan of one sweep."""
+    import numpy as np  # the layer above reads plans without arrays too
+
+    fills = fill_boxes(subdomain, schedule.fields, sweep.fills, moved.receives)
+    rims: dict[int, list[Box]] = {}
+    for fill in fills:
+        rims.setdefault(sweep.fills[fill.fill].field, []).extend(rim.box for rim in fill.rims)
+    arriving: dict[tuple[Direction, int], list[tuple[int, Box]]] = {}
+    for i, message in enumerate(moved.receives):
+        for field, box in message.parts:
+            arriving.setdefault((message.direction, field), []).append((i, box))
+
+    patch_needs = np.zeros(len(near.table), dtype=np.uint32)
+    patch_rims = np.zeros(len(near.table), dtype=np.bool_)
+    for field, footprint in sweep.reads.items():
+        points = subdomain.owned(schedule.fields[field])
+        for direction, width in footprint:
+            segment = subdomain.segment(points, direction, width)
+            for i, box in arriving.get((subdomain.across(direction), field), ()):
+                if box.intersect(segment):
+                    patch_needs |= near(direction, width).astype(np.uint32) << np.uint32(i)
+            if any(box.intersect(_with_top(segment, subdomain.cells, points)) for box in rims.get(field, ())):
+                patch_rims |= near(direction, width)
+    patch_needs.setflags(write=False)
+    patch_rims.setflags(write=False)
+
+    _check_storage(schedule, subdomain, sweep, moved, fills)
+    return SweepPlan(
+        moved.sends,
+        moved.receives,
+        moved.copies,
+        fills,
+        tuple(_halos(schedule, sweep, subdomain, moved.receives, rims)),
+        patch_needs,
+        patch_rims,
+    )
+
+
+def _with_top(segment: Box, cells: Box, points: Box) -> Box:
+    """`segment` with one more layer above where there are more points than cells."""
+    return segment.grow([(0, p - c) for p, c in zip(points.hi, cells.hi, strict=True)])
+
+
+def _halos(
+    schedule: Schedule,
+    sweep: Sweep,
+    subdomain: Subdomain,
+    receives: tuple[Message, ...],
+    rims: Mapping[int, Sequence[Box]],
+) -> Iterator[HaloBox]:
+    """Where the halo kernel runs: the segments of its extent that a neighbour owns."""
+    if sweep.halo_kernel is None:
+        return
+    for direction, width in sweep.halo_extent:
+        if subdomain.neighbour(direction) is None:
+            continue
+        box = subdomain.segment(subdomain.cells, direction, width)
+        top = tuple(int(not d and wall) for d, (_, wall) in zip(direction, subdomain.walls, strict=True))
+        computed = box.grow([(0, t) for t in top])
+        read = {
+            field: computed.grow(footprint.layers(schedule.ndim)) for field, footprint in sweep.reads.items()
+        }
+        waits = any(rim.intersect(read[field]) for field in read for rim in rims.get(field, ()))
+        yield HaloBox(box, top, needs(receives, read), waits)
+
+
+def _received(schedule: Schedule, exchanges: Sequence[Exchange]) -> list[tuple[int, int]]:
+    """How deep messages reach into the halo (lower, upper) of each axis."""
+    depth = [[0, 0] for _ in range(schedule.ndim)]
+    for message in chain.from_iterable(moved.receives for moved in exchanges):
+        for _, box in message.parts:
+            for axis, d in enumerate(message.direction):
+                if d:
+                    side = int(d > 0)
+                    depth[axis][side] = max(depth[axis][side], box.shape[axis])
+    return [(lower, upper) for lower, upper in depth]
+
+
+def _field(subdomain: Subdomain, field: FieldInfo) -> FieldPlan:
+    owned = subdomain.owned(field)
+    storage = owned.grow(field.halo)
+    return FieldPlan(field.name, field.dtype, owned, storage, storage.size * ITEMSIZE[field.dtype])
+
+
+def _check_storage(
+    schedule: Schedule, subdomain: Subdomain, sweep: Sweep, moved: Exchange, fills: tuple[FillBoxes, ...]
+) -> None:
+    """Nothing may be written outside a field's memory, whatever the schedule says."""
+    written = [(field, box) for message in moved.receives for field, box in message.parts]
+    written += [(copy.field, copy.target) for copy in moved.copies]
+    for fill in fills:
+        written += [(sweep.fills[fill.fill].field, box) for box in (fill.core, *(r.box for r in fill.rims))]
+    for number, box in written:
+        field = schedule.fields[number]
+        storage = subdomain.owned(field).grow(field.halo)
+        if not box <= storage:
+            raise HaloclineError(
+                f"sweep {sweep.kernel!r} fills field {field.name!r} from {box.lo} to {box.hi}, but its "
+                f"memory spans {storage.lo} to {storage.hi}: the schedule allocates too narrow a halo"
+            )

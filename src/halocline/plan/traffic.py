@@ -1,0 +1,151 @@
+"""What an exchange moves into the halo of a subdomain, and what a decomposition makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from math import prod
+
+from halocline.compile.footprint import Direction, Footprint
+from halocline.compile.schedule import Loop, Operation, Schedule, Sweep
+from halocline.errors import InputError
+
+ITEMSIZE = {"float64": 8, "float32": 4}
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What one exchange moves of all fields, free of the size of a subdomain.
+
+    Parameters
+    ----------
+    weights : tuple of (direction, weight)
+        A halo segment moves its weight, which is the product of its widths times the bytes of a cell
+        summed over the fields, for each cell of the side (edge, corner) of the subdomain that it covers.
+    layers : tuple of (int, int)
+        The deepest halo (lower, upper) along each axis, in cells.
+    """
+
+    weights: tuple[tuple[Direction, int], ...]
+    layers: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, footprints: Iterable[tuple[Footprint, int]], ndim: int) -> Traffic:
+        """The sum of `footprints`, each with the bytes that a cell of it takes."""
+        weights: dict[Direction, int] = {}
+        union = Footprint()
+        for footprint, bytes_per_cell in footprints:
+            union |= footprint
+            for direction, width in footprint:
+                layers = prod(w for w, d in zip(width, direction, strict=True) if d)
+                weights[direction] = weights.get(direction, 0) + layers * bytes_per_cell
+        return cls(tuple(sorted(weights.items())), union.layers(ndim))
+
+    @classmethod
+    def of_radius(cls, radius: int | Sequence[int | tuple[int, int]], ndim: int) -> Traffic:
+        """Every segment of a halo of `radius` layers: of all axes, per axis, or per axis (lower, upper).
+
+        One cell counts one. Raises InputError where a radius is negative.
+        """
+        per_axis = [radius] * ndim if isinstance(radius, int) else list(radius)
+        layers = tuple((r, r) if isinstance(r, int) else (r[0], r[1]) for r in per_axis)
+        if any(min(pair) < 0 for pair in layers):
+            raise InputError(f"radius {radius!r} is negative")
+        segments = []
+        for direction in product((-1, 0, 1), repeat=ndim):
+            width = tuple(
+                l[0] if d < 0 else l[1] if d > 0 else 0 for d, l in zip(direction, layers, strict=True)
+            )
+            if all(w for w, d in zip(width, direction, strict=True) if d):
+                segments.append((direction, width))
+        return cls.of([(Footprint.of(s for s in segments if any(s[0])), 1)], ndim)
+
+    @classmethod
+    def of_schedule(cls, schedule: Schedule) -> Traffic:
+        """What the exchanges of `schedule` move: those in its loops, where it has any, else all."""
+        sweeps = list(_repeated(schedule.operations)) or list(schedule.sweeps())
+        return cls.of(
+            (
+                (footprint, ITEMSIZE[schedule.fields[field].dtype])
+                for sweep in sweeps
+                for field, footprint in sweep.exchange.items()
+            ),
+            schedule.ndim,
+        )
+
+
+def _repeated(operations: tuple[Operation, ...]) -> Iterator[Sweep]:
+    """The sweeps inside a loop."""
+    for operation in operations:
+        if isinstance(operation, Loop):
+            yield from _repeated(operation.body)
+            yield from (body for body in operation.body if isinstance(body, Sweep))
+
+
+Sides = tuple[int, ...]  # of one axis
+NEITHER: Sides = ()
+LOWER: Sides = (-1,)
+UPPER: Sides = (1,)
+BOTH: Sides = (-1, 1)
+
+
+def exchange_cost(
+    traffic: Traffic, shape: Sequence[int], periodic: Sequence[bool], level: str
+) -> Callable[[Sequence[int]], int]:
+    """How much the worst-placed subdomain moves, as a function of the subdomains along each axis.
+
+    ``level="node"``: in and out, 2 (C_M' - C_N') of Astaroth (Pekkilä et al., Eq. 7), over the segments,
+    widths and bytes that `traffic` holds. Both sides of a periodic axis count even where one subdomain
+    spans it: those halo cells are filled by a transfer too, from the subdomain to itself. Walls
+    receive nothing: with two subdomains along an axis with walls one side of each counts.
+
+    ``level="device"``: what a device of a node receives from other nodes, C_M'' - C_L'' (Eqs. 10-12).
+    `shape` is then the node's part and "periodic" an axis whose ends face other nodes. A device that
+    is not alone along the axis has one of its two sides inside the node, in the worst case.
+
+    Uneven sizes count as the largest subdomain. The result is exact.
+    """
+    ndim = len(shape)
+    weights = traffic.weights
+
+    def coefficients(sides: Sequence[Sides]) -> list[int]:
+        """Per set of normal axes (as bits), the weight of all segments that the sides have."""
+        sums = [0] * 2**ndim
+        for direction, weight in weights:
+            if all(d == 0 or d in s for d, s in zip(direction, sides, strict=True)):
+                sums[sum(1 << axis for axis, d in enumerate(direction) if d)] += weight
+        return sums
+
+    def sides(parts: int, wraps: bool) -> list[tuple[Sides, Sides]]:
+        """The (all, node-local) sides that a subdomain may have along an axis with `parts` (3: or more)."""
+        if wraps:
+            return [(BOTH, NEITHER)] if parts == 1 else [(BOTH, LOWER), (BOTH, UPPER)]
+        ends = {1: [NEITHER], 2: [LOWER, UPPER], 3: [BOTH]}[parts]
+        return [(end, end) for end in ends]
+
+    @cache
+    def alternatives(regime: tuple[int, ...]) -> list[list[int]]:
+        """The coefficients for every position that a subdomain may have; duplicates left out."""
+        found = []
+        for position in product(*map(sides, regime, periodic)):
+            sums = coefficients([every for every, _ in position])
+            if level == "node":
+                sums = [2 * weight for weight in sums]
+            else:
+                local = coefficients([inside for _, inside in position])
+                sums = [a - b for a, b in zip(sums, local, strict=True)]
+            if sums not in found:
+                found.append(sums)
+        return found
+
+    def cost(parts: Sequence[int]) -> int:
+        areas: list[int] = [1]  # product of the sizes along the tangential axes, for each set of normal axes
+        for n, p in zip(shape, parts, strict=True):
+            size = -(-n // p)
+            areas = [area * size for area in areas] + areas
+        regime = tuple([p if p < 3 else 3 for p in parts])
+        return max(sum(a * b for a, b in zip(sums, areas, strict=True)) for sums in alternatives(regime))
+
+    return cost
