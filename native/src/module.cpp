@@ -3,24 +3,370 @@
 #include <dlfcn.h>
 #include <mpi.h>
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+#include <omp.h>
 
+#include <algorithm>
+#include <csignal>
+#include <stdexcept>
 #include <string>
+#include <tuple>
+#include <utility>
+
+#include "bandwidth.hpp"
+#include "engine.hpp"
+#include "hash.hpp"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
+namespace halocline {
 namespace {
+
+using Boxes = nb::ndarray<const int64_t, nb::shape<-1, 9>, nb::c_contig, nb::device::cpu>;
+using Masks = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Flags = nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Scalars = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+std::vector<hc_box> boxes(const Boxes& rows) {
+  std::vector<hc_box> result(rows.shape(0));
+  for (size_t n = 0; n < result.size(); ++n) {
+    for (size_t axis = 0; axis < 3; ++axis) {
+      result[n].lo[axis] = rows(n, axis);
+      result[n].hi[axis] = rows(n, 3 + axis);
+      result[n].top[axis] = rows(n, 6 + axis);
+    }
+  }
+  return result;
+}
+
+hc_kind kind_of(const std::string& name) {
+  if (name == "sum") return HC_SUM;
+  if (name == "min") return HC_MIN;
+  if (name == "max") return HC_MAX;
+  if (name == "count") return HC_COUNT;
+  if (name == "value") return HC_VALUE;
+  throw std::invalid_argument("reduction of kind '" + name + "', expected sum, min, max, count or value");
+}
+
+// The cells of a storage from `lo` on; the array keeps the memory alive, not the storage.
+nb::ndarray<nb::numpy> array_over(const Storage& storage, const Index& lo, const Index& extent) {
+  const auto itemsize = static_cast<int64_t>(storage.itemsize());
+  const size_t shape[3] = {static_cast<size_t>(extent[0]), static_cast<size_t>(extent[1]),
+                           static_cast<size_t>(extent[2])};
+  const int64_t strides[3] = {storage.pitch()[0] / itemsize, storage.pitch()[1] / itemsize, 1};
+  nb::capsule owner(new std::shared_ptr<Memory>(storage.memory()),
+                    [](void* memory) noexcept { delete static_cast<std::shared_ptr<Memory>*>(memory); });
+  const auto dtype = itemsize == 8 ? nb::dtype<double>() : nb::dtype<float>();
+  return nb::ndarray<nb::numpy>(storage.at(lo), 3, shape, owner, strides, dtype);
+}
+
+nb::ndarray<nb::numpy> interior(const Storage& storage) {
+  return array_over(storage, {0, 0, 0}, storage.shape());
+}
+
+nb::ndarray<nb::numpy> whole(const Storage& storage) {
+  Index lo, extent;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    lo[axis] = -storage.lower()[axis];
+    extent[axis] = storage.lower()[axis] + storage.shape()[axis] + storage.upper()[axis];
+  }
+  return array_over(storage, lo, extent);
+}
+
+std::tuple<uint64_t, uint64_t> checksum_of(const Storage& storage, const Index& lo, const Index& hi,
+                                           const Index& origin, const Index& shape, int threads) {
+  const auto [first, second] = checksum(storage, lo, hi, origin, shape, threads);
+  return {first, second};
+}
+
+std::optional<std::tuple<int64_t, int64_t, int64_t>> nonfinite(const Storage& storage, const Index& lo,
+                                                               const Index& hi, int threads) {
+  const std::optional<Index> found = first_nonfinite(storage, lo, hi, threads);
+  if (!found) return std::nullopt;
+  return std::tuple((*found)[0], (*found)[1], (*found)[2]);
+}
+
+std::tuple<int64_t, int64_t, int64_t> as_tuple(const Index& index) { return {index[0], index[1], index[2]}; }
+
+// An engine that keeps the array of its scalars alive.
+class BoundEngine : public Engine {
+ public:
+  BoundEngine(const std::string& library, Storages storages, Scalars scalars, const Index& origin,
+              const Index& shape, int threads, std::optional<int> communicator, const Boxes& patches)
+      : Engine(library, std::move(storages), scalars.data(), scalars.shape(0), origin, shape, threads,
+               communicator, boxes(patches)),
+        scalars_(std::move(scalars)) {}
+
+ private:
+  Scalars scalars_;
+};
+
+void append_sweep(BoundEngine& engine, const std::string& kernel, const std::vector<int64_t>& operands,
+                  const std::vector<std::pair<std::string, int64_t>>& reductions,
+                  const std::vector<Message>& sends, const std::vector<Message>& receives,
+                  const std::vector<std::tuple<int64_t, Index, Index, Index>>& copies,
+                  const std::vector<Fill>& fills, const std::vector<Fill>& rims,
+                  const std::optional<Masks>& needs, const std::optional<Flags>& needs_rims,
+                  const std::optional<std::string>& halo_kernel, const std::optional<Boxes>& halo_boxes,
+                  const std::optional<Masks>& halo_needs,
+                  const std::vector<std::pair<int64_t, int64_t>>& swaps, size_t scratch_bytes,
+                  bool backward) {
+  const Subdomain& subdomain = engine.subdomain();
+  SweepPlan plan;
+  plan.kernel = kernel;
+  plan.operands = operands;
+  for (const auto& [kind, scalar] : reductions) {
+    plan.reductions.push_back({kind_of(kind), subdomain.check_scalar(scalar)});
+  }
+  plan.sends = sends;
+  plan.receives = receives;
+  for (const auto& [storage, from, to, extent] : copies) {
+    plan.copies.push_back({subdomain.check_storage(storage), from, to, extent});
+  }
+  plan.fills = fills;
+  plan.rims = rims;
+  const size_t patches = subdomain.patches.size();
+  if ((needs && needs->shape(0) != patches) || (needs_rims && needs_rims->shape(0) != patches)) {
+    throw std::invalid_argument("needs and needs_rims: expected one entry for each of " +
+                                std::to_string(patches) + " patches");
+  }
+  plan.conditions.resize(patches);
+  for (size_t n = 0; n < patches; ++n) {
+    if (needs) plan.conditions[n].needs = (*needs)(n);
+    if (needs_rims) plan.conditions[n].rims = (*needs_rims)(n);
+  }
+  plan.halo_kernel = halo_kernel;
+  if (halo_boxes) plan.halo_boxes = boxes(*halo_boxes);
+  if (halo_needs) {
+    plan.halo_needs.assign(halo_needs->data(), halo_needs->data() + halo_needs->shape(0));
+  } else {
+    plan.halo_needs.assign(plan.halo_boxes.size(), 0);
+  }
+  for (const auto& [a, b] : swaps)
+    plan.swaps.emplace_back(subdomain.check_storage(a), subdomain.check_storage(b));
+  plan.scratch_bytes = scratch_bytes;
+  plan.backward = backward;
+  engine.sweep(plan);
+}
+
+nb::dict run(BoundEngine& engine) {
+  Result result;
+  {
+    const nb::gil_scoped_release release;
+    result = engine.run();
+  }
+  nb::dict report;
+  report["reason"] = result.reason;
+  nb::list loops;
+  for (const std::string& ended : result.loops) {
+    if (ended.empty()) {
+      loops.append(nb::none());
+    } else {
+      loops.append(ended);
+    }
+  }
+  report["loops"] = loops;
+  auto* history = new std::vector<double>(std::move(result.history));
+  const nb::capsule owner(history,
+                          [](void* rows) noexcept { delete static_cast<std::vector<double>*>(rows); });
+  const size_t shape[2] = {result.columns == 0 ? 0 : history->size() / result.columns, result.columns};
+  report["history"] = nb::ndarray<nb::numpy, double>(history->data(), 2, shape, owner);
+  report["seconds"] = result.seconds;
+  report["loop_seconds"] = result.loop_seconds;
+  report["compute"] = result.compute;
+  report["exchange"] = result.exchange;
+  report["reduction"] = result.reduction;
+  report["sweep_counts"] = result.sweep_counts;
+  report["sweep_seconds"] = result.sweep_seconds;
+  return report;
+}
 
 // The file of the MPI library that native code calls. Python compares it with mpi4py's.
 std::string mpi_library() {
   Dl_info info;
-  if (dladdr(reinterpret_cast<void *>(&MPI_Comm_rank), &info) == 0 || info.dli_fname == nullptr) return "";
+  if (dladdr(reinterpret_cast<void*>(&MPI_Comm_rank), &info) == 0 || info.dli_fname == nullptr) return "";
   return info.dli_fname;
 }
 
+void stop_on_signals(const std::vector<int>& signals) {
+  struct sigaction action{};
+  action.sa_handler = [](int) { request_stop(); };
+  // Back to the default at the first signal, so that a second one ends the process.
+  action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
+  for (const int signal : signals) {
+    if (sigaction(signal, &action, nullptr) != 0) {
+      throw std::invalid_argument("signal " + std::to_string(signal) + " cannot be caught");
+    }
+  }
+}
+
 }  // namespace
+}  // namespace halocline
 
 NB_MODULE(_native, m) {
-  m.doc() = "The native engine of Halocline.";
+  using namespace halocline;
+  m.doc() = "The native engine of Halocline: executes plans, decides nothing.";
+
+  nb::exception<OutOfMemory>(m, "OutOfMemory", PyExc_MemoryError);
+
+  nb::class_<Storage>(
+      m, "Storage",
+      "One array of one subdomain with its halo, in memory of its own: zeros that cost nothing until\n"
+      "they are touched. Arrays have three axes; the last is contiguous in memory.\n\n"
+      "Parameters\n----------\n"
+      "shape, lower, upper : three int\n"
+      "    Cells of the subdomain, halo layers below and above.\n"
+      "itemsize : int\n    8 for float64, 4 for float32.\n"
+      "index : int\n    Number of the field: equal cells of different numbers do not alias.\n\n"
+      "Raises\n------\nOutOfMemory\n    With the bytes needed and available.")
+      .def(nb::init<const Index&, const Index&, const Index&, size_t, size_t>(), "shape"_a, "lower"_a,
+           "upper"_a, "itemsize"_a, "index"_a = 0)
+      .def("view", &interior,
+           "The interior as an array without a copy. It keeps its memory, which is another's after a swap:\n"
+           "take a new view after each run.")
+      .def("whole", &whole, "Like view(), with the halo: cell (0, 0, 0) is at `lower`.")
+      .def_prop_ro("shape", [](const Storage& storage) { return as_tuple(storage.shape()); })
+      .def_prop_ro("lower", [](const Storage& storage) { return as_tuple(storage.lower()); })
+      .def_prop_ro("upper", [](const Storage& storage) { return as_tuple(storage.upper()); })
+      .def_prop_ro("itemsize", &Storage::itemsize)
+      .def_prop_ro("bytes", &Storage::bytes, "Bytes of memory taken, padding included.")
+      .def("checksum", &checksum_of, "lo"_a, "hi"_a, "origin"_a, "shape"_a, "threads"_a = 1,
+           "Hash of the bits of the cells in a box, and of their places in the global grid.\n\n"
+           "Two 64-bit words. Added up modulo 2**64 over boxes, subdomains and ranks they are the hash of "
+           "the\n"
+           "whole field, whatever the decomposition. NaNs count as one value.\n\n"
+           "Parameters\n----------\n"
+           "lo, hi : three int\n    The box, in the subdomain's indices.\n"
+           "origin, shape : three int\n    Global index of cell (0, 0, 0), global shape.",
+           nb::call_guard<nb::gil_scoped_release>())
+      .def("first_nonfinite", &nonfinite, "lo"_a, "hi"_a, "threads"_a = 1,
+           "Index of the first cell of a box, in memory order, that is NaN or infinite; None where all are "
+           "finite.",
+           nb::call_guard<nb::gil_scoped_release>());
+
+  nb::class_<Message>(
+      m, "Message",
+      "What goes to, or comes from, one peer in one sweep: parts (storage number, lo, hi), one after\n"
+      "the other. Both sides list parts of equal shapes in the same order.")
+      .def(
+          "__init__",
+          [](Message* self, int peer, int tag, const std::vector<std::tuple<uint32_t, Index, Index>>& parts) {
+            new (self) Message{peer, tag, {}};
+            for (const auto& [storage, lo, hi] : parts) self->parts.push_back({storage, lo, hi});
+          },
+          "peer"_a, "tag"_a, "parts"_a);
+
+  nb::class_<Fill>(
+      m, "Fill",
+      "A boundary condition: `kernel` over the box of ghost cells from `lo` to `hi`. Neighbours in a\n"
+      "list with one `axis` of 0, 1 or 2 may run side by side; otherwise each runs after the one before.")
+      .def(
+          "__init__",
+          [](Fill* self, std::string kernel, std::vector<int64_t> operands, const Index& lo, const Index& hi,
+             const Index& top,
+             int axis) { new (self) Fill{std::move(kernel), std::move(operands), lo, hi, top, axis}; },
+          "kernel"_a, "operands"_a, "lo"_a, "hi"_a, "top"_a, "axis"_a = -1);
+
+  nb::class_<BoundEngine>(
+      m, "Engine",
+      "Runs the plan of one rank: operations in program order, with `threads` threads.\n\n"
+      "Parameters\n----------\n"
+      "library : str\n    File of the compiled kernels.\n"
+      "storages : list of Storage\n    By number. Engines may share them.\n"
+      "scalars : float64 array\n    Shared: the engine reads and writes it.\n"
+      "origin, shape : three int\n    Global index of cell (0, 0, 0), global shape of the grid.\n"
+      "communicator : int or None\n"
+      "    Fortran handle. All its ranks must make their engines in the same order. None: one rank, and no\n"
+      "    call of MPI, ever.\n"
+      "patches : int64 array (P, 9)\n    lo, hi, top of each patch (hc_box), in memory order.")
+      .def(nb::init<const std::string&, Storages, Scalars, const Index&, const Index&, int,
+                    std::optional<int>, const Boxes&>(),
+           "library"_a, "storages"_a, "scalars"_a.noconvert(), "origin"_a, "shape"_a, "threads"_a,
+           "communicator"_a.none(), "patches"_a)
+      .def("sweep", &append_sweep, "kernel"_a, "operands"_a, "reductions"_a = nb::list(),
+           "sends"_a = nb::list(), "receives"_a = nb::list(), "copies"_a = nb::list(), "fills"_a = nb::list(),
+           "rims"_a = nb::list(), "needs"_a = nb::none(), "needs_rims"_a = nb::none(),
+           "halo_kernel"_a = nb::none(), "halo_boxes"_a = nb::none(), "halo_needs"_a = nb::none(),
+           "swaps"_a = nb::list(), "scratch_bytes"_a = 0, "backward"_a = false,
+           "Append a sweep: `kernel` over all patches.\n\n"
+           "Copies, packing and sends start first, then the fills run; patches run when these are done and "
+           "the\n"
+           "messages they need have arrived. The rims run when all messages have arrived, before the patches "
+           "with\n"
+           "needs_rims and before the halo boxes. When all is done the swaps exchange memory, and the "
+           "reductions,\n"
+           "over all threads and ranks, are written to their scalars.\n\n"
+           "Parameters\n----------\n"
+           "operands : list of int\n    Storage numbers.\n"
+           "reductions : list of (kind, scalar)\n"
+           "    Kind: 'sum', 'min', 'max', 'count' or 'value'.\n"
+           "sends, receives : list of Message\n    At most 64 and 32.\n"
+           "copies : list of (storage, source lo, destination lo, extent)\n"
+           "fills, rims : list of Fill\n"
+           "needs : uint32 array (P,), default none\n    Bit m: receives[m] must have arrived.\n"
+           "needs_rims : bool array (P,), default none\n"
+           "halo_kernel, halo_boxes, halo_needs : str, int64 array (H, 9), uint32 array (H,)\n"
+           "    More work of the same sweep with another kernel.\n"
+           "swaps : list of (storage, storage)\n"
+           "scratch_bytes : int\n    Per thread.\n"
+           "backward : bool\n"
+           "    Threads run their patches in descending order: what the sweep before left in the cache comes "
+           "first.")
+      .def("scalars", &BoundEngine::scalars, "function"_a, "Append a run of scalar statements.")
+      .def("stop", &BoundEngine::stop, "condition"_a, "reason"_a,
+           "Append a test that ends the run with `reason` where the condition holds.")
+      .def("loop", &BoundEngine::loop, "until"_a.none(), "limit"_a.none(), "count"_a,
+           "record"_a = std::vector<int64_t>{},
+           "Begin a loop over what is appended up to end().\n\n"
+           "The scalar `count` is set to 0 and counts passes. Before each pass the loop ends where the "
+           "condition\n"
+           "`until` holds, or where `count` has reached the scalar `limit`. After each pass the scalars in "
+           "`record`\n"
+           "are appended to the history.")
+      .def("end", &BoundEngine::end, "End the innermost open loop.")
+      .def("run", &run,
+           "Run all operations; collective. Other Python threads run meanwhile.\n\n"
+           "Returns\n-------\ndict\n"
+           "    reason : 'completed', 'interrupted' or the reason of a stop.\n"
+           "    loops : per loop 'condition', 'limit' or None where it did not end.\n"
+           "    history : float64 array (passes, len(record)) of the outermost loop that records.\n"
+           "    seconds, loop_seconds : the run and its outermost loops, the slowest rank's.\n"
+           "    compute, exchange, reduction : seconds of this rank's first thread; exchange is what is not "
+           "hidden:\n"
+           "        packing, polling, waiting for messages; reduction is merging over ranks and waiting for "
+           "it.\n"
+           "    sweep_counts, sweep_seconds : executions and time of each sweep, in program order.\n\n"
+           "Raises\n------\nRuntimeError\n"
+           "    On one rank. On several a failure ends all ranks, with 'rank R: reason' on standard error.")
+      .def("progress", &BoundEngine::progress,
+           "Passes of the outermost loops so far; may be called from another thread during run().")
+      .def(
+          "request_stop", [](BoundEngine& engine) { engine.request_stop(); },
+          "Ask all ranks to end the run after the present pass of the outermost loop.");
+
+  m.def("request_stop", &request_stop,
+        "Ask the engines of this process to stop, at the same pass on all ranks.");
+  m.def("forget_stop", &forget_stop, "Forget a request to stop that no run has followed yet.");
+  m.def("stop_on_signals", &stop_on_signals, "signals"_a,
+        "Let these signals request a stop while run() holds the main thread; a second one ends the process.\n"
+        "`signal.signal` takes them back.");
   m.def("mpi_library", &mpi_library, "Path of the MPI library that native code is bound to.");
+  m.def("available_memory", &available_memory,
+        "Bytes that this process can still take: of the system, or of its control group's limit.");
+  m.def("triad", &triad_bandwidth, "threads"_a, "bytes"_a, nb::call_guard<nb::gil_scoped_release>(),
+        "Measured GB/s of a += s * b (three streams) over two arrays of `bytes` together.");
+  m.def("copy_bandwidth", &copy_bandwidth, "threads"_a, "bytes"_a, nb::call_guard<nb::gil_scoped_release>(),
+        "Measured GB/s of a copy with streaming stores (two streams) over two arrays of `bytes` together.");
+  m.def("simd_width", &simd_width, "Bits of the widest vector registers of this machine.");
+  m.def(
+      "openmp", [] { return std::pair<int, int>(_OPENMP, omp_get_max_threads()); },
+      "The OpenMP version as a date (yyyymm) and the number of threads it takes by default.");
 }

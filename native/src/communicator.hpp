@@ -1,0 +1,42 @@
+// The ranks of a run.
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+
+namespace halocline {
+
+// The engine's own duplicate of a communicator. It is made once per communicator, kept as an attribute
+// of it and freed with it, so that engines come and go without collective calls.
+class Communicator {
+ public:
+  // Collective at first use of `parent`. Throws std::runtime_error where MPI is not running.
+  explicit Communicator(MPI_Fint parent);
+
+  MPI_Comm handle() const { return handle_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  int largest_tag() const { return largest_tag_; }
+  // Whether threads other than the first may call MPI, one at a time.
+  bool any_thread() const { return any_thread_; }
+
+  // Ends the run on all ranks, with "rank R: reason" on standard error.
+  [[noreturn]] void abort(const std::string& reason) const;
+  // Aborts unless the MPI function `call` succeeded.
+  void check(int code, const char* call) const {
+    if (code != MPI_SUCCESS) fail(code, call);
+  }
+
+ private:
+  [[noreturn]] void fail(int code, const char* call) const;
+
+  MPI_Comm handle_;
+  int rank_, size_, largest_tag_;
+  bool any_thread_;
+};
+
+// Whether MPI objects can still be freed.
+bool mpi_running();
+
+}  // namespace halocline

@@ -1,0 +1,126 @@
+// Runs a plan: sweeps, scalar statements, stop conditions and loops, in program order.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "reduction.hpp"
+#include "subdomain.hpp"
+#include "sweep.hpp"
+#include "team.hpp"
+
+namespace halocline {
+
+// Asks every engine of this process to stop; may be called from a signal handler.
+void request_stop() noexcept;
+// Forgets the request.
+void forget_stop() noexcept;
+
+struct Result {
+  std::string reason;              // "completed", "interrupted" or the reason of a stop
+  std::vector<std::string> loops;  // how each ended: "condition", "limit", or "" where it did not
+  std::vector<double> history;     // one row of `columns` scalars a pass
+  size_t columns = 0;
+  double seconds = 0;  // the whole run, and the outermost loops in it: the slowest rank's
+  double loop_seconds = 0;
+  double compute = 0, exchange = 0, reduction = 0;  // this rank's first thread
+  std::vector<int64_t> sweep_counts;
+  std::vector<double> sweep_seconds;
+};
+
+class Engine {
+ public:
+  // Throws std::invalid_argument, std::runtime_error and OutOfMemory before any call of MPI.
+  Engine(const std::string& library, Storages storages, double* scalars, size_t scalar_count,
+         const Index& origin, const Index& shape, int threads, std::optional<int> communicator,
+         std::vector<hc_box> patches);
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  const Subdomain& subdomain() const { return subdomain_; }
+
+  // Append operations.
+  void sweep(const SweepPlan& plan);
+  void scalars(const std::string& function);
+  void stop(const std::string& condition, const std::string& reason);
+  void loop(const std::optional<std::string>& until, std::optional<int64_t> limit, int64_t count,
+            const std::vector<int64_t>& record);
+  void end();
+
+  // All ranks. Throws what went wrong on a run of one rank; of several, ends them all.
+  Result run();
+  // Passes of the outermost loops in the present or last run; any thread.
+  int64_t progress() const { return progress_.load(std::memory_order_relaxed); }
+  // Asks this run to stop on all ranks; any thread.
+  void request_stop() { stop_requested_.store(true, std::memory_order_relaxed); }
+
+ private:
+  struct Stop {
+    hc_condition condition;
+    std::string reason;
+  };
+  struct Loop {
+    hc_condition until;  // or null
+    std::optional<size_t> limit;
+    size_t count;
+    std::vector<size_t> record;
+    size_t body = 0, after = 0;  // operations: first of the body, first behind the loop
+    bool outermost = false;
+    bool agrees = false;  // a reduction of each pass carries the wish to stop
+    std::string ended;
+    double since = 0;
+  };
+  struct Begin {
+    size_t loop;
+  };
+  struct End {
+    size_t loop;
+  };
+  using Operation = std::variant<std::unique_ptr<Sweep>, hc_scalars, Stop, Begin, End>;
+
+  void prepare();
+  // First thread: goes through the operations.
+  void conduct(Worker& worker);
+  // Others: do what the first thread publishes after piece of work `seen`, until the run is over.
+  void serve(Worker& worker, uint32_t seen);
+  // Each runs one operation and returns the number of the next.
+  size_t step(std::unique_ptr<Sweep>& sweep, size_t at, Worker& worker);
+  size_t step(hc_scalars function, size_t at, Worker& worker);
+  size_t step(const Stop& stop, size_t at, Worker& worker);
+  size_t step(const Begin& begin, size_t at, Worker& worker);
+  size_t step(const End& end, size_t at, Worker& worker);
+  size_t test(Loop& loop, Worker& worker);
+  bool stop_agreed(const Loop& loop, Worker& worker);
+  void reduce(const std::vector<Reduction>& reductions, Worker& worker);
+  void allreduce(const hc_accumulator* accumulators, size_t n);
+  void wait(MPI_Request& request, const char* name) const;
+  bool stop_wanted() const;
+
+  Subdomain subdomain_;
+  std::vector<Operation> operations_;
+  std::vector<Loop> loops_;
+  std::vector<size_t> open_;  // loops that have begun and not ended
+  std::optional<size_t> recorded_;
+
+  Team team_;
+  std::unique_ptr<Allreduce> allreduce_;
+  std::unique_ptr<Accumulators> accumulators_;
+  std::vector<std::unique_ptr<Memory>> scratch_;  // per thread
+  std::vector<Worker> workers_;
+
+  // of the present run
+  Result result_;
+  Sweep* current_ = nullptr;  // null: the run is over
+  bool stop_known_ = false;   // all ranks know that one of them wishes to stop
+  std::atomic<int64_t> progress_{0};
+  std::atomic<bool> stop_requested_{false};
+  std::atomic<bool> running_{false};
+};
+
+}  // namespace halocline

@@ -1,0 +1,29 @@
+// A library of generated kernels.
+#pragma once
+
+#include <string>
+
+namespace halocline {
+
+class Library {
+ public:
+  // Throws std::runtime_error where it cannot be loaded.
+  explicit Library(const std::string& path);
+  ~Library();
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  // The function of that name; throws std::runtime_error where there is none.
+  template <typename Function>
+  Function function(const std::string& name) const {
+    return reinterpret_cast<Function>(find(name));
+  }
+
+ private:
+  void* find(const std::string& name) const;
+
+  std::string path_;
+  void* handle_;
+};
+
+}  // namespace halocline

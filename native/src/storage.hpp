@@ -1,0 +1,84 @@
+// The memory of the fields of one subdomain.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "box.hpp"
+
+namespace halocline {
+
+// There is less memory than asked for.
+class OutOfMemory : public std::runtime_error {
+ public:
+  OutOfMemory(const std::string& what, size_t needed, size_t available);
+};
+
+// Bytes that this process can still take: what the system says is available, or what is left of the
+// memory limit of its control group, whichever is less.
+size_t available_memory();
+
+// Zeroed pages that cost nothing until they are touched; huge pages where the system has them.
+class Memory {
+ public:
+  explicit Memory(size_t bytes);
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  char* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+
+  bool placed = false;  // its pages were touched by the threads that work on them
+
+ private:
+  char* data_;
+  size_t bytes_;
+};
+
+// One array with its halo.
+//
+// Cell (., ., 0) of every row starts a cache line. Rows and planes are whole cache lines apart, but not
+// a multiple of 4096 bytes, and equal cells of storages with different `index` lie at different
+// offsets within 4096 bytes: a store would otherwise hold up loads from other rows and fields.
+class Storage {
+ public:
+  // Throws std::invalid_argument for a bad shape and OutOfMemory.
+  Storage(const Index& shape, const Index& lower, const Index& upper, size_t itemsize, size_t index);
+
+  const Index& shape() const { return shape_; }
+  const Index& lower() const { return lower_; }
+  const Index& upper() const { return upper_; }
+  size_t itemsize() const { return itemsize_; }
+  size_t bytes() const { return memory_->bytes(); }
+  const std::shared_ptr<Memory>& memory() const { return memory_; }
+
+  // Address of cell (0, 0, 0).
+  char* origin() const { return origin_; }
+  // Bytes between neighbours on axis 0 and 1.
+  const std::array<int64_t, 2>& pitch() const { return pitch_; }
+  char* at(const Index& cell) const {
+    return origin_ + cell[0] * pitch_[0] + cell[1] * pitch_[1] + cell[2] * static_cast<int64_t>(itemsize_);
+  }
+
+  // Whether the box lies within the array and its halo.
+  bool holds(const Index& lo, const Index& hi) const;
+  // Exchanges the memory of two storages of one layout; throws std::invalid_argument for others.
+  void swap(Storage& other);
+  bool same_layout(const Storage& other) const;
+
+  // Touches every page of a box without changing a value, so that the pages come to lie at the calling
+  // thread; boxes that end at the edge of the subdomain include the halo there. Any number of threads.
+  void touch(Index lo, Index hi) const;
+
+ private:
+  Index shape_, lower_, upper_;
+  size_t itemsize_;
+  std::array<int64_t, 2> pitch_;
+  std::shared_ptr<Memory> memory_;
+  char* origin_;
+};
+
+}  // namespace halocline

@@ -1,0 +1,38 @@
+#include "subdomain.hpp"
+
+#include <stdexcept>
+
+namespace halocline {
+
+uint32_t Subdomain::check_storage(int64_t number) const {
+  if (number < 0 || static_cast<size_t>(number) >= storages.size()) {
+    throw std::invalid_argument("storage " + std::to_string(number) + ": expected a number below " +
+                                std::to_string(storages.size()));
+  }
+  return static_cast<uint32_t>(number);
+}
+
+size_t Subdomain::check_scalar(int64_t number) const {
+  if (number < 0 || static_cast<size_t>(number) >= scalar_count) {
+    throw std::invalid_argument("scalar " + std::to_string(number) + ": expected a number below " +
+                                std::to_string(scalar_count));
+  }
+  return static_cast<size_t>(number);
+}
+
+Call::Call(const Subdomain& subdomain, const std::string& kernel, const std::vector<int64_t>& operands)
+    : subdomain_(subdomain), kernel_(subdomain.library.function<hc_kernel>(kernel)) {
+  for (const int64_t operand : operands) {
+    operands_.push_back(subdomain.check_storage(operand));
+    const Storage& storage = *subdomain.storages[operands_.back()];
+    for (const int64_t pitch : storage.pitch())
+      strides_.push_back(pitch / static_cast<int64_t>(storage.itemsize()));
+  }
+  fields_.resize(operands_.size());
+}
+
+void Call::bind() {
+  for (size_t n = 0; n < operands_.size(); ++n) fields_[n] = subdomain_.storages[operands_[n]]->origin();
+}
+
+}  // namespace halocline

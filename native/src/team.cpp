@@ -1,0 +1,75 @@
+#include "team.hpp"
+
+#include <cfenv>
+#include <stdexcept>
+#include <utility>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace halocline {
+
+namespace {
+
+bool flushes_to_zero() {
+#if defined(__x86_64__)
+  constexpr unsigned kDenormalsAreZero = 1u << 6, kFlushToZero = 1u << 15;
+  return (_mm_getcsr() & (kDenormalsAreZero | kFlushToZero)) != 0;
+#elif defined(__aarch64__)
+  constexpr uint64_t kFlushToZero = uint64_t{1} << 24;
+  uint64_t control = 0;
+  asm volatile("mrs %0, fpcr" : "=r"(control));
+  return (control & kFlushToZero) != 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+Team::Team(int threads) : size_(threads), arrivals_(new Arrival[static_cast<size_t>(threads)]) {}
+
+void Team::publish() {
+  published_.fetch_add(1, std::memory_order_release);
+  if (size_ > 1) published_.notify_all();
+}
+
+uint32_t Team::await(uint32_t seen) const {
+  // Sleeping costs the first thread a system call and this one its wake-up; it pays where ranks and
+  // threads exceed cores.
+  constexpr uint32_t kPatience = 2000;
+  Backoff backoff;
+  for (;;) {
+    const uint32_t now = published_.load(std::memory_order_acquire);
+    if (now != seen) return now;
+    if (backoff() > kPatience) published_.wait(seen, std::memory_order_acquire);
+  }
+}
+
+void Team::record(std::exception_ptr failure) noexcept {
+  const std::lock_guard lock(failing_);
+  if (!failure_) failure_ = std::move(failure);
+  failed_.store(true, std::memory_order_release);
+}
+
+std::exception_ptr Team::take_failure() {
+  const std::lock_guard lock(failing_);
+  failed_.store(false, std::memory_order_relaxed);
+  return std::exchange(failure_, nullptr);
+}
+
+void check_arithmetic(int thread) {
+  if (flushes_to_zero()) {
+    throw std::runtime_error(
+        "thread " + std::to_string(thread) +
+        " flushes subnormal numbers to zero, which changes results: some loaded library was "
+        "built with -ffast-math; load it after halocline, or build it without");
+  }
+  if (std::fegetround() != FE_TONEAREST) {
+    throw std::runtime_error("thread " + std::to_string(thread) +
+                             " does not round to nearest, which changes results");
+  }
+}
+
+}  // namespace halocline

@@ -1,0 +1,59 @@
+// The work items of a sweep: which thread has which, and when they are ready.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+namespace halocline {
+
+// What must be there before an item can run.
+struct Condition {
+  uint32_t needs = 0;  // bit m: receive m
+  bool rims = false;   // the boundary conditions that wait for messages
+
+  auto operator<=>(const Condition&) const = default;
+};
+
+// Items with one condition form a class. Each thread has a queue per class, takes its own items in order
+// and then takes from the far end of the others' queues.
+class Work {
+ public:
+  // owners[n]: thread of item n; conditions[n]: its condition. With `backward` each queue runs in
+  // descending order.
+  Work(int threads, const std::vector<int>& owners, const std::vector<Condition>& conditions, bool backward);
+
+  // First thread, before each execution.
+  void start() { set_ ^= 1; }
+  // Every thread once in each execution: fills its queues for the next.
+  void refill(int thread);
+
+  enum class Found { kItem, kNoneReady, kNoneLeft };
+  // Takes a ready item for a thread.
+  Found take(int thread, uint32_t arrived, bool rims_done, uint32_t& item);
+
+ private:
+  // The items [front, back) of items_, both in one word so that they change together.
+  struct alignas(64) Queue {
+    std::atomic<uint64_t> ends{0};
+
+    bool empty() const;
+    bool pop(bool front, uint32_t& position);
+  };
+
+  Queue& queue(size_t kind, int thread) {
+    return queues_[set_][kind * static_cast<size_t>(threads_) + static_cast<size_t>(thread)];
+  }
+  bool any_left(size_t kind);
+
+  int threads_;
+  bool backward_;
+  std::vector<Condition> kinds_;
+  std::vector<uint32_t> items_;               // by class, then thread
+  std::vector<uint64_t> full_;                // the ends of each queue when it is full
+  std::array<std::vector<Queue>, 2> queues_;  // one set in use, one being filled
+  size_t set_ = 0;
+};
+
+}  // namespace halocline

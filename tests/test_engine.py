@@ -1,0 +1,645 @@
+"""The native engine, driven by hand-made plans and hand-written kernels."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import math
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from halocline import _native as native
+
+INCLUDE = Path(__file__).parents[1] / "native" / "include"
+NO_NEEDS = 0
+WEIGHTS = {offset: 3 + 2 * n for n, offset in enumerate(itertools.product((-1, 0, 1), repeat=3))}
+MODULUS = 1021  # of the values in the shift test: all sums stay exact integers
+
+KERNELS = r"""
+#include <math.h>
+#include <pthread.h>
+#include <stdexcept>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+#include <xmmintrin.h>
+#include "halocline/abi.h"
+#include "halocline/reduce.hpp"
+
+#define CELLS(b) \
+  for (int64_t i = b->lo[0]; i < b->hi[0]; ++i) \
+    for (int64_t j = b->lo[1]; j < b->hi[1]; ++j) \
+      for (int64_t k = b->lo[2]; k < b->hi[2]; ++k)
+
+template <typename T = double>
+static T &at(const hc_arguments *a, int n, int64_t i, int64_t j, int64_t k) {
+  return static_cast<T *>(a->fields[n])[i * a->strides[2 * n] + j * a->strides[2 * n + 1] + k];
+}
+
+static int64_t wrap(int64_t i, int64_t n) { return ((i % n) + n) % n; }
+
+static int64_t place(const hc_arguments *a, int64_t i, int64_t j, int64_t k) {
+  const int64_t *o = a->origin, *s = a->shape;
+  return (wrap(o[0] + i, s[0]) * s[1] + wrap(o[1] + j, s[1])) * s[2] + wrap(o[2] + k, s[2]);
+}
+
+extern "C" {
+
+void nothing(const hc_arguments *, const hc_box *) {}
+void nothing_to_do(double *) {}
+
+// operands: float64, float32
+void number_cells(const hc_arguments *a, const hc_box *b) {
+  CELLS(b) at(a, 0, i, j, k) = 1 + place(a, i, j, k);
+  CELLS(b) at<float>(a, 1, i, j, k) = 1 + place(a, i, j, k) % 65521;
+}
+
+// operands: new, old; one sum
+void shift(const hc_arguments *a, const hc_box *b) {
+  double row[HC_CHUNK];
+  for (int64_t i = b->lo[0]; i < b->hi[0]; ++i)
+    for (int64_t j = b->lo[1]; j < b->hi[1]; ++j) {
+      for (int64_t k = b->lo[2]; k < b->hi[2]; ++k) {
+        double sum = 0, weight = 3;
+        for (int x = -1; x <= 1; ++x)
+          for (int y = -1; y <= 1; ++y)
+            for (int z = -1; z <= 1; ++z, weight += 2)
+              if (a->shape[0] > 1 || x == 0) sum += weight * at(a, 1, i + x, j + y, k + z);
+        at(a, 0, i, j, k) = fmod(sum, 1021);
+        row[k - b->lo[2]] = at(a, 0, i, j, k);
+      }
+      hc_sum_deposit(&a->reductions[0], row, b->hi[2] - b->lo[2]);
+    }
+}
+
+// operand: a field; all kinds of reductions; the value is that of the global cell in scalar 8
+void reduce(const hc_arguments *a, const hc_box *b) {
+  CELLS(b) {
+    const double x = at(a, 0, i, j, k);
+    hc_sum_deposit(&a->reductions[0], &x, 1);
+    hc_min_deposit(&a->reductions[1], &x, 1);
+    hc_max_deposit(&a->reductions[2], &x, 1);
+    hc_count_add(&a->reductions[3], x > 0);
+    if (place(a, i, j, k) == (int64_t)a->scalars[8]) hc_value_deposit(&a->reductions[4], x);
+  }
+}
+
+void count_visits(const hc_arguments *a, const hc_box *b) { CELLS(b) at(a, 0, i, j, k) += 1; }
+void set_step(const hc_arguments *a, const hc_box *b) { CELLS(b) at(a, 0, i, j, k) = a->scalars[0]; }
+void negate(const hc_arguments *a, const hc_box *b) { CELLS(b) at(a, 0, i, j, k) = -at(a, 0, i, j, k); }
+
+// The first patches are slow; every cell names its thread.
+void uneven(const hc_arguments *a, const hc_box *b) {
+  const timespec pause = {0, b->lo[1] < 4 ? 30000000 : 10000};
+  nanosleep(&pause, nullptr);
+  CELLS(b) at(a, 0, i, j, k) = (double)((uintptr_t)pthread_self() % 1000000007);
+}
+
+// scratch: writes, waits, and finds what it wrote
+void use_scratch(const hc_arguments *a, const hc_box *b) {
+  const double mine = 1 + b->lo[1];
+  double *scratch = static_cast<double *>(a->scratch);
+  bool good = (uintptr_t)scratch % 64 == 0;
+  for (int n = 0; n < 1024; ++n) scratch[n] = mine + n;
+  const timespec pause = {0, 100000};
+  nanosleep(&pause, nullptr);
+  for (int n = 0; n < 1024; ++n) good = good && scratch[n] == mine + n;
+  CELLS(b) at(a, 0, i, j, k) = good;
+}
+
+// Boundary conditions on axis 2, then 1: each ghost takes its inner neighbour's value times ten plus one.
+void ghost_low_2(const hc_arguments *a, const hc_box *b) {
+  CELLS(b) at(a, 0, i, j, k) = 10 * at(a, 0, i, j, k + 1) + 1;
+}
+void ghost_low_1(const hc_arguments *a, const hc_box *b) {
+  CELLS(b) at(a, 0, i, j, k) = 10 * at(a, 0, i, j + 1, k) + 1;
+}
+// operands: new, old
+void corner_sum(const hc_arguments *a, const hc_box *b) {
+  CELLS(b) at(a, 0, i, j, k) = at(a, 1, i, j - 1, k - 1) + at(a, 1, i, j - 1, k) + at(a, 1, i, j, k - 1);
+}
+
+void slow(const hc_arguments *, const hc_box *) {
+  const timespec pause = {0, 2000000};
+  nanosleep(&pause, nullptr);
+}
+void throws(const hc_arguments *, const hc_box *b) {
+  if (b->lo[1] == 0) throw std::runtime_error("kernel says no");
+}
+void kill_rank(const hc_arguments *a, const hc_box *) {
+  if (a->origin[1] > 0 && a->scalars[0] > 10) abort();
+}
+
+void halve(double *s) { s[1] /= 2; }
+int small(const double *s) { return s[1] < 0.01; }
+int third_pass(const double *s) { return s[0] >= 3; }
+int never(const double *) { return 0; }
+void start(double *s) { s[1] = 1; }
+void add_outer(double *s) { s[4] += 100 * s[2] + s[0]; }
+
+void flush_to_zero(int on) { _mm_setcsr(on ? _mm_getcsr() | 0x8040 : _mm_getcsr() & ~0x8040u); }
+}
+"""
+
+
+def compile_kernels(folder: Path) -> str:
+    source, library = folder / "kernels.cpp", folder / "kernels.so"
+    source.write_text(KERNELS)
+    flags = ["-std=c++17", "-O2", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", f"-I{INCLUDE}"]
+    subprocess.run(["g++", *flags, "-o", library, source], check=True)
+    return str(library)
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return compile_kernels(tmp_path_factory.mktemp("kernels"))
+
+
+def blocks(shape: tuple[int, ...], size: tuple[int, ...]) -> np.ndarray:
+    """Patches of at most `size` cells that tile a subdomain."""
+    rows = []
+    for lo in itertools.product(*(range(0, n, b) for n, b in zip(shape, size, strict=True))):
+        hi = [min(a + b, n) for a, b, n in zip(lo, size, shape, strict=True)]
+        rows.append([*lo, *hi, 0, 0, 0])
+    return np.array(rows, np.int64)
+
+
+def make(
+    kernels: str,
+    *,
+    shape: tuple[int, int, int] = (1, 8, 8),
+    patch: tuple[int, int, int] = (1, 4, 4),
+    fields: int = 1,
+    halo: int = 1,
+    threads: int = 1,
+    scalars: int = 10,
+) -> tuple[Any, list[Any], np.ndarray]:
+    """An engine on one rank with fields of float64."""
+    lower = tuple(0 if n == 1 else halo for n in shape)
+    storages = [native.Storage(shape, lower, lower, 8, index) for index in range(fields)]
+    numbers = np.zeros(scalars)
+    patches = blocks(shape, patch)
+    engine = native.Engine(kernels, storages, numbers, (0, 0, 0), shape, threads, None, patches)
+    return engine, storages, numbers
+
+
+# ---------------------------------------------------------------------------------------- storage
+
+
+@pytest.mark.parametrize("itemsize", [4, 8])
+def test_storage_layout(itemsize: int) -> None:
+    shape, lower, upper = (3, 5, 511), (1, 2, 3), (2, 1, 1)
+    starts = []
+    for index in range(64):
+        storage = native.Storage(shape, lower, upper, itemsize, index)
+        view, whole = storage.view(), storage.whole()
+        assert view.shape == shape
+        assert whole.shape == tuple(a + b + c for a, b, c in zip(shape, lower, upper, strict=True))
+        assert view.dtype == (np.float64 if itemsize == 8 else np.float32)
+        start = view.__array_interface__["data"][0]
+        assert start % 64 == 0
+        assert view.strides[2] == itemsize
+        for stride in view.strides[:2]:
+            assert stride % 64 == 0
+            assert stride % 4096 != 0
+        whole[...] = 7
+        view[...] = 1
+        assert whole.sum() == view.size + 7 * (whole.size - view.size)
+        starts.append(start % 4096)
+    assert len(set(starts)) == 64, "equal cells of different fields alias"
+
+
+def test_storage_rows_of_a_page_are_padded() -> None:
+    storage = native.Storage((4, 4, 512), (0, 0, 0), (0, 0, 0), 8, 0)
+    assert storage.view().strides == (4 * 4160, 4160, 8)
+
+
+def test_view_outlives_its_storage() -> None:
+    view = native.Storage((2, 3, 4), (1, 1, 1), (1, 1, 1), 8, 0).view()
+    native.Storage((2, 3, 4), (1, 1, 1), (1, 1, 1), 8, 0).view()[...] = 5
+    assert not view.any()
+    view[...] = 3
+    assert view.sum() == 72
+
+
+def test_memory_is_lazy() -> None:
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+    before = resident()
+    storage = native.Storage((512, 512, 512), (1, 1, 1), (1, 1, 1), 8, 0)
+    assert storage.bytes > 8 * 512**3
+    assert resident() - before < 1 << 24
+
+
+def test_too_much_memory_is_refused() -> None:
+    with pytest.raises(native.OutOfMemory, match=r"needs \d+ bytes .* only \d+ bytes .* available") as error:
+        native.Storage((10**6, 10**6, 10**6), (0, 0, 0), (0, 0, 0), 8, 0)
+    assert isinstance(error.value, MemoryError)
+    assert 0 < native.available_memory() < 1 << 50
+
+
+@pytest.mark.parametrize(("shape", "itemsize"), [((0, 1, 1), 8), ((1, -1, 1), 8), ((1, 1, 1), 2)], ids=str)
+def test_wrong_storage(shape: tuple[int, int, int], itemsize: int) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        native.Storage(shape, (0, 0, 0), (0, 0, 0), itemsize, 0)
+
+
+# ------------------------------------------------------------------------------------------- hash
+
+
+def mix(x: int) -> int:
+    mask = (1 << 64) - 1
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & mask
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB & mask
+    return x ^ (x >> 31)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_checksum_is_what_it_says(dtype: type) -> None:
+    storage = native.Storage((2, 3, 5), (1, 1, 1), (1, 1, 1), np.dtype(dtype).itemsize, 0)
+    values = np.random.default_rng(1).normal(size=(2, 3, 5)).astype(dtype)
+    storage.view()[...] = values
+    shape, origin = (4, 7, 9), (1, 2, 3)
+    unsigned = np.uint64 if dtype is np.float64 else np.uint32
+    first = second = 0
+    for cell in np.ndindex(2, 3, 5):
+        at = [a + b for a, b in zip(cell, origin, strict=True)]
+        place = mix(((at[0] * 7 + at[1]) * 9 + at[2] + 1) * 0x9E3779B97F4A7C15 & ((1 << 64) - 1))
+        word = mix(place ^ int(values[cell].view(unsigned)))
+        first += word
+        second += mix((word + place) & ((1 << 64) - 1))
+    expected = (first & ((1 << 64) - 1), second & ((1 << 64) - 1))
+    assert storage.checksum((0, 0, 0), (2, 3, 5), origin, shape) == expected
+    assert storage.checksum((0, 0, 0), (2, 3, 5), origin, shape, threads=2) == expected
+
+
+def test_checksum_of_parts_adds_up() -> None:
+    rng = np.random.default_rng(2)
+    values = rng.normal(size=(4, 6, 8))
+
+    def part(lo: tuple[int, ...], hi: tuple[int, ...]) -> np.ndarray:
+        shape = tuple(b - a for a, b in zip(lo, hi, strict=True))
+        storage = native.Storage(shape, (1, 0, 2), (0, 1, 1), 8, 3)
+        storage.view()[...] = values[tuple(slice(a, b) for a, b in zip(lo, hi, strict=True))]
+        return np.array(storage.checksum((0, 0, 0), shape, lo, (4, 6, 8)), np.uint64)
+
+    whole = part((0, 0, 0), (4, 6, 8))
+    parts = [part((0, 0, 0), (4, 6, 3)), part((0, 0, 3), (4, 2, 8)), part((0, 2, 3), (4, 6, 8))]
+    assert (sum(parts[1:], parts[0]) == whole).all()
+    values[1, 2, 3], values[1, 2, 4] = values[1, 2, 4], values[1, 2, 3]
+    assert (part((0, 0, 0), (4, 6, 8)) != whole).all()
+
+
+def test_checksum_tells_zeros_apart_but_not_nans() -> None:
+    def of(*values: float) -> tuple[int, int]:
+        storage = native.Storage((1, 1, len(values)), (0, 0, 0), (0, 0, 0), 8, 0)
+        storage.view()[0, 0] = values
+        return storage.checksum((0, 0, 0), (1, 1, len(values)), (0, 0, 0), (1, 1, len(values)))
+
+    odd = np.uint64(0xFFF8000000000123).view(np.float64)
+    assert of(math.nan, 1) == of(odd, 1)
+    assert of(0.0, 1) != of(-0.0, 1)
+    assert of(math.inf, 1) != of(math.nan, 1)
+
+
+@pytest.mark.parametrize("itemsize", [4, 8])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_first_nonfinite(itemsize: int, bad: float) -> None:
+    storage = native.Storage((3, 4, 70), (1, 1, 1), (1, 1, 1), itemsize, 0)
+    storage.whole()[...] = math.nan
+    storage.view()[...] = np.finfo(np.float32).max
+    box = ((0, 0, 0), (3, 4, 70))
+    assert storage.first_nonfinite(*box) is None
+    storage.view()[2, 3, 69] = bad
+    assert storage.first_nonfinite(*box, threads=2) == (2, 3, 69)
+    storage.view()[1, 2, 65] = bad
+    storage.view()[1, 3, 0] = bad
+    assert storage.first_nonfinite(*box, threads=2) == (1, 2, 65)
+    assert storage.first_nonfinite((2, 0, 0), (3, 4, 69)) is None
+
+
+# ----------------------------------------------------------------------- sweeps, scalars and loops
+# Scalar 0 counts passes and scalar 9 limits them, unless a test says otherwise.
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("backward", [False, True])
+def test_every_cell_is_visited_once(kernels: str, threads: int, backward: bool) -> None:
+    engine, (storage,), scalars = make(kernels, shape=(5, 19, 33), patch=(2, 3, 7), threads=threads)
+    engine.loop(None, 9, 0)
+    engine.sweep("count_visits", [0], backward=backward)
+    engine.end()
+    scalars[9] = 17
+    for run in (1, 2):
+        report = engine.run()
+        assert report["sweep_counts"] == [17]
+        assert (storage.view() == 17 * run).all()
+    assert storage.whole().sum() == 34 * storage.view().size, "a kernel ran outside its patches"
+
+
+def test_loop_ends_by_condition_or_limit(kernels: str) -> None:
+    engine, (storage,), scalars = make(kernels)
+    engine.scalars("start")
+    engine.loop("small", 9, 0, record=[0, 1])
+    engine.scalars("halve")
+    engine.sweep("count_visits", [0])
+    engine.end()
+    scalars[9] = 100
+    report = engine.run()
+    assert report["reason"] == "completed"
+    assert report["loops"] == ["condition"]
+    assert engine.progress() == 7
+    np.testing.assert_array_equal(report["history"], [(n, 2.0**-n) for n in range(1, 8)])
+    assert (storage.view() == 7).all()
+    assert 0 < report["loop_seconds"] <= report["seconds"]
+    assert report["compute"] <= report["seconds"]
+    scalars[9] = 4
+    report = engine.run()
+    assert report["loops"] == ["limit"]
+    assert report["history"].shape == (4, 2)
+    scalars[9] = 0
+    report = engine.run()
+    assert report["history"].shape == (0, 2)
+    assert report["sweep_counts"] == [0]
+
+
+def test_loops_in_loops(kernels: str) -> None:
+    engine, _, scalars = make(kernels)
+    engine.scalars("start")
+    engine.loop(None, 3, 2, record=[4])
+    engine.loop("third_pass", None, 0, record=[0])
+    engine.scalars("add_outer")
+    engine.end()
+    engine.end()
+    engine.loop("never", 5, 6)
+    engine.end()
+    scalars[3], scalars[5] = 2, 0
+    report = engine.run()
+    assert report["loops"] == ["limit", "condition", "limit"]
+    assert scalars[4] == 0 + 1 + 2 + 100 + 101 + 102
+    np.testing.assert_array_equal(report["history"], [[3], [306]])
+    assert engine.progress() == 2
+
+
+def test_stop_ends_the_run_with_its_reason(kernels: str) -> None:
+    engine, (storage,), scalars = make(kernels)
+    engine.loop(None, 9, 0)
+    engine.sweep("count_visits", [0])
+    engine.stop("third_pass", "breakdown: third pass")
+    engine.sweep("negate", [0])
+    engine.end()
+    engine.sweep("negate", [0])
+    scalars[9] = 100
+    report = engine.run()
+    assert report["reason"] == "breakdown: third pass"
+    assert report["loops"] == [None]
+    assert report["sweep_counts"] == [4, 3, 0]
+    assert (storage.view() == 0).all()  # 1, -1, 0, 0, 1, -1, 0
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_reductions(kernels: str, threads: int) -> None:
+    engine, (storage,), scalars = make(kernels, shape=(3, 20, 30), patch=(1, 3, 5), threads=threads)
+    kinds = ["sum", "min", "max", "count", "value"]
+    engine.sweep("reduce", [0], reductions=[(kind, n) for n, kind in enumerate(kinds)])
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        values = rng.normal(size=(3, 20, 30)) * 10.0 ** rng.integers(-8, 8, size=(3, 20, 30))
+        storage.view()[...] = values
+        scalars[8] = rng.integers(values.size)
+        engine.run()
+        assert scalars[0] == pytest.approx(math.fsum(values.flat), rel=1e-13)
+        assert scalars[1:5].tolist() == [
+            values.min(),
+            values.max(),
+            np.count_nonzero(values > 0),
+            values.flat[int(scalars[8])],
+        ]
+
+
+def test_swaps_exchange_memory(kernels: str) -> None:
+    engine, (a, b), scalars = make(kernels, fields=2, threads=2)
+    engine.loop(None, 9, 0)
+    engine.sweep("count_visits", [0], swaps=[(0, 1)])
+    engine.end()
+    before = a.view()
+    scalars[9] = 3
+    engine.run()
+    assert (a.view() == 1).all()
+    assert (b.view() == 2).all()
+    assert (before == 2).all(), "a view stays with its memory"
+    other = native.Storage((1, 8, 8), (0, 1, 1), (0, 1, 2), 8, 2)
+    patches = blocks((1, 8, 8), (1, 8, 8))
+    wrong = native.Engine(kernels, [a, other], scalars, (0, 0, 0), (1, 8, 8), 1, None, patches)
+    with pytest.raises(ValueError, match="differ"):
+        wrong.sweep("count_visits", [0], swaps=[(0, 1)])
+
+
+def test_idle_threads_take_others_patches(kernels: str) -> None:
+    engine, (storage,), _ = make(kernels, shape=(1, 32, 4), patch=(1, 1, 4), threads=2)
+    engine.sweep("uneven", [0])
+    engine.run()
+    threads, patches = np.unique(storage.view()[0, :, 0], return_counts=True)
+    assert len(threads) == 2
+    assert patches.max() > 16 + 8, f"patches per thread {patches}: nothing was taken from the slow one"
+    assert storage.view()[0, 31, 0] != storage.view()[0, 0, 0]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_scratch_is_each_threads_own(kernels: str, threads: int) -> None:
+    engine, (storage,), _ = make(kernels, shape=(1, 64, 4), patch=(1, 1, 4), threads=threads)
+    engine.sweep("use_scratch", [0], scratch_bytes=8192)
+    engine.run()
+    assert (storage.view() == 1).all()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_fills_of_different_axes_keep_their_order(kernels: str, threads: int) -> None:
+    engine, (new, old), _ = make(kernels, shape=(1, 8, 8), fields=2, threads=threads)
+    side = native.Fill("ghost_low_2", [1], (0, 0, -1), (1, 8, 0), (0, 0, 0), 2)
+    corner = native.Fill("ghost_low_1", [1], (0, -1, -1), (1, 0, 8), (0, 0, 0), 1)
+    engine.sweep("corner_sum", [0, 1], fills=[side, corner])
+    old.view()[...] = np.arange(64.0).reshape(1, 8, 8)
+    engine.run()
+    padded = np.zeros((9, 9))
+    padded[1:, 1:] = old.view()[0]
+    padded[1:, 0] = 10 * padded[1:, 1] + 1
+    padded[0] = 10 * padded[1] + 1
+    expected = padded[:-1, :-1] + padded[:-1, 1:] + padded[1:, :-1]
+    np.testing.assert_array_equal(new.view()[0], expected)
+
+
+def test_rims_run_before_the_patches_that_need_them(kernels: str) -> None:
+    engine, (new, old), _ = make(kernels, shape=(1, 8, 8), patch=(1, 8, 1), fields=2, threads=2)
+    sides = [native.Fill("ghost_low_2", [1], (0, 0, -1), (1, 8, 0), (0, 0, 0), 2)]
+    sides += [native.Fill("ghost_low_1", [1], (0, -1, -1), (1, 0, 8), (0, 0, 0), 1)]
+    engine.sweep("corner_sum", [0, 1], rims=sides, needs_rims=np.ones(8, bool))
+    engine.run()
+    old.view()[...] = 1
+    engine.run()
+    padded = np.ones((9, 9))
+    padded[1:, 0] = 11
+    padded[0] = 10 * padded[1] + 1
+    np.testing.assert_array_equal(new.view()[0], padded[:-1, :-1] + padded[:-1, 1:] + padded[1:, :-1])
+
+
+def test_halo_boxes_run_their_own_kernel(kernels: str) -> None:
+    engine, (storage,), _ = make(kernels, shape=(1, 4, 4), threads=2)
+    halo = np.array([[0, -1, -1, 1, 0, 5, 0, 0, 0], [0, 4, -1, 1, 5, 5, 0, 0, 0]])
+    engine.sweep("count_visits", [0], halo_kernel="nothing", halo_boxes=halo)
+    engine.sweep("nothing", [0], halo_kernel="count_visits", halo_boxes=halo)
+    engine.run()
+    expected = np.zeros((1, 6, 6))
+    expected[:, 1:5, 1:5] = 1
+    expected[:, [0, 5], :] = 1
+    np.testing.assert_array_equal(storage.whole(), expected)
+
+
+# ---------------------------------------------------------------------------------------- wrong use
+
+
+def test_missing_library_and_function(kernels: str, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"cannot be loaded: .*none\.so"):
+        make(str(tmp_path / "none.so"))
+    engine, _, _ = make(kernels)
+    for append in (
+        lambda: engine.sweep("misspelt", [0]),
+        lambda: engine.scalars("misspelt"),
+        lambda: engine.stop("misspelt", "reason"),
+        lambda: engine.loop("misspelt", None, 0),
+    ):
+        with pytest.raises(RuntimeError, match="has no function misspelt"):
+            append()
+
+
+def test_wrong_operations(kernels: str) -> None:
+    engine, _, scalars = make(kernels)
+    wrong: list[tuple[str, Any]] = [
+        ("storage 1", lambda: engine.sweep("nothing", [1])),
+        ("scalar 10", lambda: engine.sweep("nothing", [0], reductions=[("sum", 10)])),
+        ("kind 'mean'", lambda: engine.sweep("nothing", [0], reductions=[("mean", 0)])),
+        ("one entry", lambda: engine.sweep("nothing", [0], needs=np.zeros(3, np.uint32))),
+        ("not received", lambda: engine.sweep("nothing", [0], needs=np.ones(4, np.uint32))),
+        ("one rank", lambda: engine.sweep("nothing", [0], sends=[native.Message(1, 0, [])])),
+        ("not within", lambda: engine.sweep("nothing", [0], copies=[(0, (0, 0, 0), (0, 0, 2), (1, 8, 8))])),
+        ("never ends", lambda: engine.loop(None, None, 0)),
+        ("without a loop", engine.end),
+        ("0 threads", lambda: make(kernels, threads=0)),
+    ]
+    for words, append in wrong:
+        with pytest.raises(ValueError, match=words):
+            append()
+    engine.loop(None, 9, 0)
+    with pytest.raises(ValueError, match="has no end"):
+        engine.run()
+    engine.end()
+    scalars[9] = 1
+    assert engine.run()["reason"] == "completed"
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_kernel_that_throws_ends_the_run(kernels: str, threads: int) -> None:
+    engine, (storage,), scalars = make(kernels, threads=threads)
+    engine.loop(None, 9, 0)
+    engine.sweep("count_visits", [0])
+    engine.sweep("throws", [0])
+    engine.end()
+    scalars[9] = 10
+    for run in (1, 2):
+        with pytest.raises(RuntimeError, match="kernel says no"):
+            engine.run()
+        assert (storage.view() == run).all()
+
+
+def test_flushing_to_zero_is_an_error(kernels: str) -> None:
+    engine, _, _ = make(kernels)
+    engine.sweep("nothing", [0])
+    library = ctypes.CDLL(kernels)
+    library.flush_to_zero(1)
+    try:
+        with pytest.raises(RuntimeError, match="thread 0 flushes subnormal numbers to zero"):
+            engine.run()
+        with pytest.raises(RuntimeError, match="subnormal"):
+            make(kernels)
+    finally:
+        library.flush_to_zero(0)
+    engine.run()
+
+
+def test_wrong_timeout(kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HALOCLINE_TIMEOUT", "soon")
+    with pytest.raises(ValueError, match="HALOCLINE_TIMEOUT is soon"):
+        make(kernels)
+
+
+# ----------------------------------------------------------------------------- progress and stopping
+
+
+def endless(kernels: str, threads: int = 1) -> tuple[Any, Any, np.ndarray]:
+    engine, (storage,), scalars = make(kernels, threads=threads)
+    engine.loop(None, 9, 0)
+    engine.sweep("count_visits", [0])
+    engine.sweep("slow", [0])
+    engine.end()
+    scalars[9] = math.inf
+    return engine, storage, scalars
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_request_stop_from_another_thread(kernels: str, everywhere: bool) -> None:
+    engine, storage, scalars = endless(kernels, threads=2)
+    seen = []
+
+    def watch() -> None:
+        while engine.progress() < 5:
+            time.sleep(0.001)
+        seen.append(engine.progress())
+        (native if everywhere else engine).request_stop()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    report = engine.run()
+    watcher.join()
+    assert report["reason"] == "interrupted"
+    assert report["loops"] == [None]
+    assert 5 <= seen[0] <= engine.progress() == scalars[0]
+    assert (storage.view() == scalars[0]).all(), "the run ended within a pass"
+    scalars[9] = 3  # the request is spent
+    assert engine.run()["reason"] == "completed"
+
+
+def test_signals_stop_a_run(kernels: str) -> None:
+    engine, _, scalars = endless(kernels)
+    before = signal.getsignal(signal.SIGUSR1)
+    native.stop_on_signals([signal.SIGUSR1])
+    try:
+        timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR1))
+        timer.start()
+        assert engine.run()["reason"] == "interrupted"
+    finally:
+        signal.signal(signal.SIGUSR1, before or signal.SIG_DFL)
+    native.request_stop()
+    native.forget_stop()
+    scalars[9] = 3
+    assert engine.run()["reason"] == "completed"
+
+
+def test_one_run_at_a_time(kernels: str) -> None:
+    engine, _, _ = endless(kernels)
+    runner = threading.Thread(target=engine.run)
+    runner.start()
+    while engine.progress() < 1:
+        time.sleep(0.001)
+    with pytest.raises(RuntimeError, match="running already"):
+        engine.run()
+    engine.request_stop()
+    runner.join()
