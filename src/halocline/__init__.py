@@ -1,1 +1,54 @@
-"""Stencil computing on structured grids: equations in, distributed solve out."""
+"""Stencil computing on structured grids: write the equations once, run them anywhere, with the same bits.
+
+>>> import halocline as hc
+>>> grid = hc.Grid((64, 64), periodic=True)
+>>> T = grid.field("T")
+>>> def heat(T, kappa):
+...     return {T: kappa * hc.laplacian(T)}
+>>> sim = hc.Simulation(grid, heat, parameters={"kappa": 0.1}, scheme=hc.RK3(), dt=1e-4)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+# Names are imported at their first use: `import halocline` stays quick.
+_HOMES = {
+    "lang.grid": ("Field", "Grid", "Vector"),
+    "lang.expression": ("Expr",),
+    "lang.boundary": (
+        "Antisymmetric", "BoundaryKernel", "Derivative", "Extrapolate", "Periodic", "Symmetric", "Value",
+    ),
+    "lang.functions": (
+        "abs", "cos", "exp", "log", "maximum", "minimum", "pow", "sign", "sin", "sqrt", "symmetric_sum", "tanh", "where",
+    ),
+    "lang.operators": (
+        "cross", "curl", "derivative", "div", "grad", "laplacian", "mixed", "second", "traceless_strain",
+    ),
+    "lang.reductions": ("count", "dot", "max", "min", "norm", "sum", "value"),
+    "lang.program": ("Scalar", "loop", "parameter", "program", "scalar", "scalars", "stage", "stop"),
+    "lang.trace": ("order",),
+    "run.simulation": ("Simulation",),
+    "run.domain": ("Outcome",),
+    "solvers.schemes": ("RK2", "RK3", "Euler"),
+    "solvers.linear": ("LinearProblem", "Solution", "solve"),
+    "io.picture": ("picture",),
+    "errors": ("BreakdownError", "CompileError", "HaloclineError", "InputError", "RunError"),
+}  # fmt: skip
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__version__ = "0.1.0"
+__all__ = sorted([*_HOME, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'halocline' has no attribute {name!r}")
+    value = getattr(import_module(f"halocline.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

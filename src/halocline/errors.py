@@ -1,17 +1,37 @@
 """What Halocline raises when something is wrong; each message says what, why and what to do."""
 
+from __future__ import annotations
+
 
 class HaloclineError(Exception):
-    """Base of every error that Halocline raises on purpose."""
+    """Base of every error that Halocline raises on purpose.
+
+    Attributes
+    ----------
+    exit_status : int
+        What a command ends with: 2 where what it was given cannot work, 1 where a run failed.
+    """
+
+    exit_status = 1
 
 
 class InputError(HaloclineError, ValueError):
     """A wrong argument, equation, grid or option, found before any work is done."""
 
+    exit_status = 2
+
 
 class CompileError(HaloclineError):
-    """Generated code could not be compiled or its cache could not be used."""
+    """Generated code could not be compiled, or the cache of compiled code could not be used."""
+
+    exit_status = 2
 
 
 class RunError(HaloclineError):
     """A run could not go on: a dead rank, no memory, values that are not finite."""
+
+
+class BreakdownError(RunError):
+    """A method met a matrix that it is not made for."""
+
+    exit_status = 2

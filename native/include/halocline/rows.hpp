@@ -1,0 +1,71 @@
+// Rows of the contiguous axis: small pieces that generated kernels are made of.
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+static inline int64_t hc_min_index(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t hc_max_index(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// Elements in a row of scratch memory: a whole number of 64-byte lines.
+static inline int64_t hc_padded_row(int64_t count, int64_t item) {
+  const int64_t line = 64 / item;
+  return (count + line - 1) / line * line;
+}
+
+// A vector as wide as the machine stores at once. The intrinsics header would double the time to compile a kernel.
+#if defined(__AVX512F__)
+typedef double hc_line __attribute__((vector_size(64)));
+#elif defined(__AVX__)
+typedef double hc_line __attribute__((vector_size(32)));
+#else
+typedef double hc_line __attribute__((vector_size(16)));
+#endif
+
+static inline void hc_stream_store(hc_line *to, hc_line value) {
+#if defined(__clang__)
+  __builtin_nontemporal_store(value, to);
+#elif defined(__AVX512F__)
+  __builtin_ia32_movntpd512((double *)to, value);
+#elif defined(__AVX__)
+  __builtin_ia32_movntpd256((double *)to, value);
+#elif defined(__SSE2__)
+  __builtin_ia32_movntpd((double *)to, value);
+#else
+  *to = value;
+#endif
+}
+
+// Copies a multiple of 64 bytes past the cache, both ends aligned to 64: the destination is not read first.
+static inline void hc_stream_lines(char *to, const char *from, int64_t bytes) {
+  for (int64_t b = 0; b < bytes; b += (int64_t)sizeof(hc_line)) hc_stream_store((hc_line *)(to + b), *(const hc_line *)(from + b));
+}
+
+static inline void hc_stream_bytes(char *to, const char *from, int64_t bytes) {
+  // rows start on a line, so `to` is misaligned only where a patch begins within one
+  const int64_t lead = (int64_t)(-(uintptr_t)to & 63);
+  const bool together = (((uintptr_t)to ^ (uintptr_t)from) & 63) == 0;
+  if (!together || lead >= bytes) {
+    memcpy(to, from, (size_t)bytes);
+    return;
+  }
+  const int64_t lines = (bytes - lead) / 64 * 64;
+  memcpy(to, from, (size_t)lead);
+  hc_stream_lines(to + lead, from + lead, lines);
+  memcpy(to + lead + lines, from + lead + lines, (size_t)(bytes - lead - lines));
+}
+
+static inline void hc_stream_row(double *to, const double *from, int64_t count) {
+  hc_stream_bytes((char *)to, (const char *)from, count * 8);
+}
+
+static inline void hc_stream_row(float *to, const float *from, int64_t count) {
+  hc_stream_bytes((char *)to, (const char *)from, count * 4);
+}
+
+// Streaming stores are weakly ordered: other threads and ranks may read the rows only after this.
+static inline void hc_stream_fence(void) {
+#if defined(__SSE2__)
+  __builtin_ia32_sfence();
+#endif
+}

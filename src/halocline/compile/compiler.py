@@ -1,0 +1,317 @@
+"""From a program to its schedule: lower, lay out nests, analyse halos, write kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from halocline.compile import emit
+from halocline.compile.contract import contract, count_flops
+from halocline.compile.footprint import Footprint
+from halocline.compile.halo import HaloAnalysis, SweepHalo, WallFill, ghosts
+from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, StopGraph, SweepGraph, lower, sweeps
+from halocline.compile.nests import Nest, SweepNests, Target, build
+from halocline.compile.schedule import FieldInfo, Fill, Loop, Operation, Reduction, Scalars, Schedule, Stop, Sweep
+from halocline.errors import InputError
+from halocline.lang.expression import Expr, walk
+from halocline.lang.grid import AXES, Field, Grid
+from halocline.lang.program import Program
+
+_BYTES = {"float64": 8, "float32": 4}
+
+
+def compile_program(program: Program, grid: Grid) -> Schedule:
+    """The schedule of a program, with the C++ source of its kernels.
+
+    Parameters
+    ----------
+    program : Program
+    grid : Grid
+        The grid whose fields the program assigns.
+
+    Raises
+    ------
+    InputError
+        For a program without statements, a field without a boundary condition where one is needed, a value that was
+        overwritten before its use.
+    """
+    operations = lower(program)
+    for sweep in sweeps(operations):
+        for f in sweep.sets:
+            if f.grid is not grid:
+                raise InputError(f"program {program.name!r} sets field {f.name!r} of another grid, {f.grid!r}")
+    nests = {id(s): build(s, grid) for s in sweeps(operations)}
+    halos = HaloAnalysis(operations, nests, grid)
+    return _Compiler(program, grid, operations, nests, halos.result).schedule()
+
+
+@dataclass
+class _Compiler:
+    program: Program
+    grid: Grid
+    operations: list[OperationGraph]
+    nests: dict[int, SweepNests]
+    halos: dict[int, SweepHalo]
+    numbers: dict[Field, int] = field(default_factory=dict)
+    seconds: dict[Field, int] = field(default_factory=dict)
+    scalars: dict[str, int] = field(default_factory=dict)
+    source: list[str] = field(default_factory=list)
+    names: dict[str, int] = field(default_factory=dict)
+    fills: dict[WallFill, Fill] = field(default_factory=dict)
+
+    def schedule(self) -> Schedule:
+        self._number_fields()
+        self._number_scalars(self.operations)
+        operations = tuple(self._operation(o) for o in self.operations)
+        return Schedule(
+            ndim=self.grid.ndim,
+            periodic=self.grid.periodic,
+            fields=self._fields(),
+            scalars=tuple(self.scalars),
+            operations=operations,
+            source=emit.translation_unit(self.source),
+        )
+
+    # --- numbering ---
+
+    def _double_buffered(self, sweep: SweepGraph) -> set[Field]:
+        """Fields whose old values other cells, or later nests, still read when the new ones are written."""
+        nests = self.nests[id(sweep)]
+        doubled = {f for f in sweep.sets if any(any(o) for o in nests.offsets.get(f, ()))}
+        written: set[Field] = set()
+        for nest in nests.nests:
+            reads = {n.attribute[0] for n in walk([t.expression for t in nest.targets]) if n.op == "read"}
+            doubled |= reads & written
+            written |= {t.thing for t in nest.targets if isinstance(t.thing, Field)}
+        return doubled
+
+    def _number_fields(self) -> None:
+        for sweep in sweeps(self.operations):
+            nests = self.nests[id(sweep)]
+            found = [*nests.offsets, *sweep.sets]
+            for fill in self.halos[id(sweep)].fills:
+                found += [n.attribute[0] for n in walk(self._ghosts(fill)) if n.op == "read"]
+            for f in sorted(set(found), key=lambda f: list(self.grid.fields).index(f.name)):
+                self.numbers.setdefault(f, len(self.numbers))
+        for sweep in sweeps(self.operations):
+            for f in sorted(self._double_buffered(sweep), key=lambda f: self.numbers[f]):
+                self.seconds.setdefault(f, len(self.numbers) + len(self.seconds))
+
+    def _number_scalars(self, operations: list[OperationGraph]) -> None:
+        """Parameters and the grid's scalars first, then those that the program sets."""
+        read: list[str] = [*self.program.parameters, *self.grid.scalar_values()]
+        written: list[str] = []
+
+        def visit(operations: list[OperationGraph]) -> None:
+            for operation in operations:
+                roots: list[Expr] = []
+                if isinstance(operation, SweepGraph):
+                    roots = [t.expression for n in self.nests[id(operation)].nests for t in n.targets]
+                    roots += [*self.nests[id(operation)].inlined.values()]
+                    for fill in self.halos[id(operation)].fills:
+                        roots += self._ghosts(fill)
+                    written.extend(operation.reductions.values())
+                elif isinstance(operation, ScalarGraph):
+                    roots = [e for _, e in operation.statements]
+                    written.extend(name for name, _ in operation.statements)
+                elif isinstance(operation, StopGraph):
+                    roots = [operation.condition]
+                else:
+                    roots = [] if operation.until is None else [operation.until]
+                    written.append(operation.count)
+                    visit(operation.body)
+                read.extend(n.attribute[0] for n in walk(roots) if n.op == "scalar")
+
+        visit(operations)
+        for name in [*(n for n in read if n not in written), *written]:
+            self.scalars.setdefault(name, len(self.scalars))
+
+    def _fields(self) -> tuple[FieldInfo, ...]:
+        layers: dict[Field, list[tuple[int, int]]] = {f: [(0, 0)] * self.grid.ndim for f in self.numbers}
+
+        def widen(f: Field, by: Footprint) -> None:
+            for axis, (lower, upper) in enumerate(by.layers(self.grid.ndim)):
+                old = layers[f][axis]
+                layers[f][axis] = (max(old[0], lower), max(old[1], upper))
+
+        for sweep in sweeps(self.operations):
+            halo = self.halos[id(sweep)]
+            for f, footprint in (*halo.reads.items(), *halo.extended.items()):
+                widen(f, footprint)
+        infos = [FieldInfo(f.name, f.dtype, f.staggered, tuple(layers[f])) for f in self.numbers]
+        infos += [FieldInfo(f.name + "'", f.dtype, f.staggered, tuple(layers[f])) for f in self.seconds]
+        return tuple(infos)
+
+    def _symbol(self, base: str) -> str:
+        number = self.names.get(base, 0)
+        self.names[base] = number + 1
+        return f"{base}_{number}"
+
+    # --- operations ---
+
+    def _operation(self, operation: OperationGraph) -> Operation:
+        if isinstance(operation, SweepGraph):
+            return self._sweep(operation)
+        if isinstance(operation, ScalarGraph):
+            name = self._symbol("scalars")
+            self.source.append(emit.write_scalars(name, operation.statements, self.scalars))
+            return Scalars(name)
+        if isinstance(operation, StopGraph):
+            name = self._symbol("stop")
+            self.source.append(emit.write_condition(name, operation.condition, self.scalars))
+            return Stop(name, operation.reason)
+        until = None
+        if operation.until is not None:
+            until = self._symbol("until")
+            self.source.append(emit.write_condition(until, operation.until, self.scalars))
+        return Loop(
+            until=until,
+            limit=None if operation.limit is None else self.scalars[operation.limit],
+            count=self.scalars[operation.count],
+            record=tuple(self.scalars[name] for name in operation.record),
+            body=tuple(self._operation(o) for o in operation.body),
+        )
+
+    def _sweep(self, sweep: SweepGraph) -> Sweep:
+        nests, halo = self.nests[id(sweep)], self.halos[id(sweep)]
+        doubled = self._double_buffered(sweep)
+        read = [f for f in self.numbers if f in nests.offsets]
+        sources = {f: f.name for f in read}
+        sinks = {f: f.name + "_next" if f in doubled else f.name for f in sweep.sets}
+        operand_names = [*sources.values()]
+        operands = [self.numbers[f] for f in read]
+        dtypes = {f.name: f.dtype for f in read}
+        for f in sweep.sets:
+            if sinks[f] not in operand_names:
+                operand_names.append(sinks[f])
+                operands.append(self.seconds[f] if f in doubled else self.numbers[f])
+                dtypes[sinks[f]] = f.dtype
+        accumulators = {r: n for n, r in enumerate(sweep.reductions)}
+        labels = [f"{f.name} = {_brief(e)}" for f, e in sweep.sets.items()]
+        labels += [f"{r.attribute[0]}({_brief(r.args[0])})" for r in sweep.reductions]
+        kernel = self._symbol("sweep")
+
+        def write(name: str, nest_list: tuple[Nest, ...], only: set[str] | None, streamed: frozenset[Field], note: str) -> None:
+            writer = emit.KernelWriter(
+                name=name,
+                grid=self.grid,
+                operands={n: i for i, n in enumerate(operand_names) if only is None or n in only},
+                dtypes=dtypes,
+                sources=sources,
+                sinks=sinks,
+                scalars=self.scalars,
+                comment="; ".join(labels) + note,
+                streamed=streamed,
+            )
+            self.source.append(writer.write(nest_list, accumulators))
+
+        write(kernel, nests.nests, None, frozenset(), "")
+        # a field that the sweep does not read need not pass through the cache
+        streamed = frozenset(f for f in sweep.sets if sinks[f] not in sources.values())
+        streaming = None
+        if streamed:
+            streaming = kernel + "_streaming"
+            write(streaming, nests.nests, None, streamed, " (past the cache)")
+        halo_kernel, extent = None, Footprint()
+        if halo.extended:
+            halo_kernel = kernel + "_halo"
+            targets = tuple(Target("field", f, nests.inlined[f]) for f in halo.extended)
+            names = {sources[n.attribute[0]] for n in walk([t.expression for t in targets]) if n.op == "read"}
+            names |= {sinks[f] for f in halo.extended}
+            none = ((0, 0),) * self.grid.ndim
+            by_place = {f.staggered: tuple(t for t in targets if t.thing.staggered == f.staggered) for f in halo.extended}
+            nest_list = tuple(Nest(group, s, none) for s, group in by_place.items())
+            write(halo_kernel, nest_list, names, frozenset(), ", in the halo")
+            for footprint in halo.extended.values():
+                extent = extent | footprint
+        scratch = tuple(
+            (_BYTES[emit.dtype_of(t.expression, {}) or "float64"], *(lo + hi + int(s) for (lo, hi), s in zip(n.extent, n.staggered, strict=True)))
+            for n in nests.nests
+            for t in n.targets
+            if t.kind == "stage"
+        )
+        moved = {(n, dtypes[n]) for n in operand_names}
+        return Sweep(
+            kernel=kernel,
+            streaming=streaming,
+            operands=tuple(operands),
+            reads={self.numbers[f]: p for f, p in halo.reads.items()},
+            exchange={self.numbers[f]: p for f, p in halo.exchange.items()},
+            fills=tuple(self._fill(fill) for fill in halo.fills),
+            reductions=tuple(Reduction(r.attribute[0], self.scalars[s]) for r, s in sweep.reductions.items()),
+            halo_kernel=halo_kernel,
+            halo_extent=extent,
+            swaps=tuple((self.numbers[f], self.seconds[f]) for f in sweep.sets if f in doubled),
+            scratch=scratch,
+            flops=float(sum(count_flops(contract([t.expression for t in n.targets])) for n in nests.nests)),
+            bytes=float(sum(_BYTES[d] for _, d in moved) + sum(_BYTES[dtypes[sinks[f]]] for f in sweep.sets if sinks[f] in sources.values())),
+            names=tuple([f.name for f in sweep.sets] + [f"{r.attribute[0]}" for r in sweep.reductions]),
+        )
+
+    # --- boundary conditions ---
+
+    def _ghosts(self, fill: WallFill) -> list[Expr]:
+        return ghosts(fill.field, fill.axis, fill.side, fill.depth)
+
+    def _fill(self, fill: WallFill) -> Fill:
+        known = self.fills.get(fill)
+        if known is not None:
+            return known
+        roots = self._ghosts(fill)
+        reads = [n for n in walk(roots) if n.op == "read"]
+        fields = [f for f in self.numbers if f is fill.field or any(n.attribute[0] is f for n in reads)]
+        # a ghost in layer k reads inward over the k ghosts below it
+        reach = max((abs(n.attribute[2][fill.axis]) for n in reads), default=0)
+        side = f"{AXES[fill.axis]}_{'lower' if fill.side < 0 else 'upper'}"
+        name = self._symbol(f"wall_{fill.field.name}_{side}")
+        self.source.append(self._wall_kernel(name, fill, roots, fields, side))
+        made = Fill(
+            kernel=name,
+            field=self.numbers[fill.field],
+            operands=tuple(self.numbers[f] for f in fields),
+            axis=fill.axis,
+            side=fill.side,
+            depth=fill.depth,
+            reach=reach,
+            corners=fill.corners,
+        )
+        self.fills[fill] = made
+        return made
+
+    def _wall_kernel(self, name: str, fill: WallFill, roots: list[Expr], fields: list[Field], side: str) -> str:
+        axis = fill.axis + 3 - self.grid.ndim
+        parts = []
+        calls = emit.Text()
+        calls.add(f"// {fill.field.name} beyond the wall {side.replace('_', ' ')}: {type(fill.field.boundary[side[0] + ('-' if fill.side < 0 else '+')]).__name__}")
+        calls.open(f'extern "C" void {name}(const hc_arguments *a, const hc_box *box)')
+        for layer, root in enumerate(roots):
+            writer = emit.KernelWriter(
+                name=f"{name}_layer{layer}",
+                grid=self.grid,
+                operands={f.name: n for n, f in enumerate(fields)},
+                dtypes={f.name: f.dtype for f in fields},
+                sources={f: f.name for f in fields},
+                sinks={fill.field: fill.field.name},
+                scalars=self.scalars,
+                comment=f"layer {layer}: {_brief(root)}",
+            )
+            none = ((0, 0),) * self.grid.ndim
+            nest = Nest((Target("field", fill.field, root),), (False,) * self.grid.ndim, none)
+            parts.append(writer.write([nest], {}).replace('extern "C" void', "static void", 1))
+            calls.open("")
+            calls.add("hc_box layer = *box;")
+            if fill.side < 0:
+                calls.add(f"layer.lo[{axis}] = box->hi[{axis}] - {layer + 1};")
+            else:
+                calls.add(f"layer.lo[{axis}] = box->lo[{axis}] + {layer};")
+            calls.add(f"layer.hi[{axis}] = layer.lo[{axis}] + 1;")
+            calls.add(f"{name}_layer{layer}(a, &layer);")
+            calls.close()
+        calls.close()
+        return "\n".join([*parts, str(calls)])
+
+
+def _brief(root: Expr, limit: int = 100) -> str:
+    from halocline.lang.expression import text
+
+    spelled = text(root, depth=4)
+    return spelled if len(spelled) <= limit else spelled[: limit - 3] + "..."

@@ -1,0 +1,260 @@
+"""From statements to sweeps: neighbouring assignments and reductions are fused where reads allow it.
+
+A sweep assigns several fields at once: every expression in it is written in terms of the values from before the
+sweep. A statement joins the sweep before it unless it reads, at a neighbouring cell, a field which that sweep
+assigns, or a scalar that depends on its reductions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from halocline.errors import InputError
+from halocline.lang.expression import Expr, constant, rebuild, walk
+from halocline.lang.expression import read as read_node
+from halocline.lang.expression import stage_read as stage_node
+from halocline.lang.grid import Field
+from halocline.lang.program import Assign, AssignScalar, Line, Program, Repeat, Stage, Statement, StopWhen
+from halocline.lang.trace import scalar as scalar_node
+
+
+@dataclass
+class SweepGraph:
+    """Fields assigned and numbers reduced in one pass, in terms of the values before it."""
+
+    sets: dict[Field, Expr] = field(default_factory=dict)
+    reductions: dict[Expr, str] = field(default_factory=dict)  # reduce node -> scalar that takes the result
+    lines: list[Line] = field(default_factory=list)
+
+    def roots(self) -> list[Expr]:
+        """Every expression that is evaluated per cell."""
+        return [*self.sets.values(), *(r.args[0] for r in self.reductions)]
+
+
+@dataclass
+class ScalarGraph:
+    """Scalar statements in order."""
+
+    statements: list[tuple[str, Expr]]
+
+
+@dataclass
+class StopGraph:
+    condition: Expr
+    reason: str
+
+
+@dataclass
+class LoopGraph:
+    until: Expr | None
+    limit: str | None
+    count: str
+    record: tuple[str, ...]
+    body: list[OperationGraph]
+
+
+OperationGraph = SweepGraph | ScalarGraph | StopGraph | LoopGraph
+
+
+class _Flush(Exception):
+    """The statement cannot join the sweep under construction."""
+
+
+@dataclass
+class _Lowering:
+    program: Program
+    operations: list[OperationGraph] = field(default_factory=list)
+    sweep: SweepGraph = field(default_factory=SweepGraph)
+    after: list[tuple[str, Expr]] = field(default_factory=list)  # scalar statements that follow the sweep
+    versions: dict[int | str, int] = field(default_factory=dict)  # of fields (by id) and scalars (by name)
+    before: dict[int | str, int] = field(default_factory=dict)  # the same when the sweep began
+    names: dict[str, int] = field(default_factory=dict)
+
+    def fresh(self, kind: str) -> str:
+        number = self.names.get(kind, 0)
+        self.names[kind] = number + 1
+        return f"_{kind}{number}"
+
+    def flush(self) -> None:
+        if self.sweep.sets or self.sweep.reductions:
+            self.operations.append(self.sweep)
+        if self.after:
+            self.operations.append(ScalarGraph(self.after))
+        self.sweep, self.after = SweepGraph(), []
+        self.before = dict(self.versions)
+
+    # --- expressions in terms of the values before the sweep ---
+
+    def resolve(self, root: Expr, line: Line, *, scalar_statement: bool = False) -> Expr:
+        memo: dict[int, Expr] = {}
+        # the cells of a reduction see the sweep, whatever statement it stands in
+        for current in walk((root,)):
+            if current.op == "reduce":
+                inner = rebuild(current.args[0], lambda leaf: self.leaf(leaf, line, kernel=True))
+                memo[id(current)] = self.reduce(current, inner)
+        return rebuild(root, lambda leaf: self.leaf(leaf, line, kernel=not scalar_statement), memo)
+
+    def leaf(self, leaf: Expr, line: Line, *, kernel: bool) -> Expr:
+        if leaf.op == "read":
+            target, version, offset = leaf.attribute
+            now = self.versions.get(id(target), 0)
+            if target in self.sweep.sets and version == now:
+                if any(offset):
+                    raise _Flush
+                return self.sweep.sets[target]
+            if version != (self.before.get(id(target), 0) if target in self.sweep.sets else now):
+                raise InputError(
+                    f"{line}: an expression uses the value that field {target.name!r} had before it was set again; "
+                    "keep that value in another field, or form the expression after the set"
+                )
+            return read_node(target, 0, offset)
+        if leaf.op == "stage":
+            stage, offset = leaf.attribute
+            definition = rebuild(stage.definition, lambda inner: self.leaf(inner, line, kernel=True))
+            if any(offset) and self.forwards(stage.definition):
+                raise _Flush
+            return stage_node(self.resolved(stage, definition), offset)
+        if leaf.op == "scalar":
+            name, version = leaf.attribute
+            written = any(name == s for s, _ in self.after)
+            now = self.versions.get(name, 0)
+            if kernel and written:
+                if version == now:
+                    raise _Flush
+                if version == self.before.get(name, 0):
+                    return scalar_node(name)
+            if version != now:
+                raise InputError(
+                    f"{line}: an expression uses the value that scalar {name!r} had before it was set again; "
+                    "keep that value in another scalar, or form the expression after the set"
+                )
+            return scalar_node(name)
+        return leaf
+
+    _resolved: dict[tuple[str, bytes, str], Stage] = field(default_factory=dict)
+
+    def resolved(self, stage: Stage, definition: Expr) -> Stage:
+        """One stage object per meaning, so that its reads are shared."""
+        key = (stage.name, definition.digest, stage.storage)
+        return self._resolved.setdefault(key, Stage(stage.name, definition, stage.storage))
+
+    def forwards(self, definition: Expr) -> bool:
+        """Whether a stage reads a field that the sweep assigns, as it is after that."""
+        for current in walk((definition,)):
+            if current.op == "read":
+                target, version, _ = current.attribute
+                if target in self.sweep.sets and version == self.versions.get(id(target), 0):
+                    return True
+            elif current.op == "stage" and self.forwards(current.attribute[0].definition):
+                return True
+        return False
+
+    def reduce(self, like: Expr, operand: Expr) -> Expr:
+        from halocline.lang.expression import reduction
+
+        made = reduction(like.attribute[0], operand, like.attribute[1])
+        name = self.sweep.reductions.get(made)
+        if name is None:
+            name = self.sweep.reductions[made] = self.fresh(like.attribute[0])
+        return scalar_node(name)
+
+    # --- statements ---
+
+    def statement(self, statement: Statement) -> None:
+        try:
+            saved = dict(self.sweep.reductions)
+            self.try_statement(statement)
+        except _Flush:
+            self.sweep.reductions = saved
+            self.flush()
+            self.try_statement(statement)
+
+    def try_statement(self, statement: Statement) -> None:
+        if isinstance(statement, Assign):
+            expression = self.lift(statement.expression, statement.line)
+            self.sweep.sets[statement.field] = self.resolve(expression, statement.line)
+            self.sweep.lines.append(statement.line)
+            self.advance(id(statement.field))
+        elif isinstance(statement, AssignScalar):
+            value = self.resolve(statement.expression, statement.line, scalar_statement=True)
+            self.after.append((statement.scalar.name, value))
+            self.advance(statement.scalar.name)
+        elif isinstance(statement, StopWhen):
+            condition = self.lift(statement.condition, statement.line)
+            self.flush()
+            self.operations.append(StopGraph(_current(condition), statement.reason))
+        else:
+            self.repeat(statement)
+
+    def advance(self, key: int | str) -> None:
+        self.versions[key] = self.versions.get(key, 0) + 1
+
+    def lift(self, expression: Expr, line: Line) -> Expr:
+        """Reductions inside a cell expression become scalars, computed before."""
+        nodes = [n for n in walk((expression,)) if n.op == "reduce"]
+        if not nodes:
+            return expression
+        memo = {}
+        for current in nodes:
+            name = self.fresh("scalar")
+            value = self.resolve(current, line, scalar_statement=True)
+            self.after.append((name, value))
+            memo[id(current)] = scalar_node(name)
+        self.flush()
+        return rebuild(expression, lambda leaf: leaf, memo)
+
+    def repeat(self, statement: Repeat) -> None:
+        self.flush()
+        limit = None
+        if statement.limit is not None:
+            limit = self.fresh("limit")
+            value = self.resolve(statement.limit, statement.line, scalar_statement=True)
+            self.after.append((limit, value))
+            self.flush()
+        outer, self.operations = self.operations, []
+        for inner in statement.body:
+            self.statement(inner)
+        self.flush()
+        body, self.operations = self.operations, outer
+        if not body:
+            raise InputError(f"{statement.line}: the loop has no statements")
+        until = None if statement.until is None else _current(statement.until)
+        record = tuple(s.name for s in statement.record)
+        self.operations.append(LoopGraph(until, limit, self.fresh("passes"), record, body))
+
+
+def _current(condition: Expr) -> Expr:
+    """A condition on the values that scalars have when it is tested."""
+
+    def leaf(current: Expr) -> Expr:
+        return scalar_node(current.attribute[0]) if current.op == "scalar" else current
+
+    for current in walk((condition,)):
+        if current.op == "reduce":
+            raise InputError(f"the condition {condition!r} holds a reduction; set a scalar to it first")
+    return rebuild(condition, leaf)
+
+
+def lower(program: Program) -> list[OperationGraph]:
+    """The operations of a program, with fused sweeps."""
+    lowering = _Lowering(program)
+    for statement in program.statements:
+        lowering.statement(statement)
+    lowering.flush()
+    if not lowering.operations:
+        raise InputError(f"program {program.name!r} has no statements: nothing is set")
+    return lowering.operations
+
+
+def sweeps(operations: list[OperationGraph]) -> list[SweepGraph]:
+    """Every sweep, in the order of the program text."""
+    found: list[SweepGraph] = []
+    for operation in operations:
+        if isinstance(operation, SweepGraph):
+            found.append(operation)
+        elif isinstance(operation, LoopGraph):
+            found.extend(sweeps(operation.body))
+    return found
+
+
+ZERO = constant(0.0)

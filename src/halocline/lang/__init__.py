@@ -1,0 +1,1 @@
+"""The language: grids, fields, expressions, operators, boundary conditions, reductions and programs."""

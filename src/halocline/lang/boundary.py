@@ -1,0 +1,323 @@
+"""Boundary conditions: what the ghost cells beyond a wall hold.
+
+A condition belongs to one field and one side. It gives, for each ghost layer counted outward from 0, an
+expression of interior values counted inward from the wall. Where the wall lies relative to the points
+decides the formula: halfway between the first point and the first ghost, on the first ghost
+(``Grid(walls="node")``), or on the first point itself (points staggered along the axis).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from halocline.errors import InputError
+from halocline.lang import trace
+from halocline.lang.expression import Expr, Operators, as_expr, binary, read, rebuild
+
+if TYPE_CHECKING:
+    from halocline.lang.grid import Field, Grid
+
+SIDES = ("x-", "x+", "y-", "y+", "z-", "z+")
+
+
+@dataclass(frozen=True)
+class Ghost:
+    """A ghost point: layer `layer` outside the wall on one side of a field."""
+
+    field: Field
+    axis: int
+    side: int  # -1 lower, +1 upper
+    layer: int
+
+    @property
+    def wall(self) -> Fraction:
+        """Distance from the first interior point outward to the wall, in spacings: 0, 1/2 or 1."""
+        grid = self.field.grid
+        if self.field.staggered[self.axis]:
+            return Fraction(0) if grid.walls == "face" else Fraction(1, 2)
+        return Fraction(1, 2) if grid.walls == "face" else Fraction(1)
+
+    def inner(self, m: int, field: Field | None = None) -> Expr:
+        """The value `m` cells inward from the first interior cell, read from this ghost point."""
+        of = self.field if field is None else field
+        offset = [0] * of.grid.ndim
+        offset[self.axis] = -self.side * (self.layer + 1 + m)
+        return read(of, trace.version(of), tuple(offset))
+
+    @property
+    def mirror(self) -> Expr:
+        """The interior value as far inside the wall as this ghost point is outside."""
+        return self.inner(int(self.layer + 1 - 2 * self.wall))
+
+    @property
+    def distance(self) -> Fraction:
+        """Distance from the wall to this ghost point, in spacings."""
+        return self.layer + 1 - self.wall
+
+    @property
+    def h(self) -> Expr:
+        """The spacing along the axis."""
+        return self.field.grid.h(self.axis)
+
+    def at_wall(self, value: Any) -> Expr:
+        """`value` (a number, scalar or function of the coordinates) with the coordinate of the wall."""
+        if callable(value) and not isinstance(value, Operators):
+            value = value(*self.field.coordinates)
+        inward = float(-self.side * self.distance)
+
+        def leaf(current: Expr) -> Expr:
+            if current.op in ("read", "stage"):
+                raise InputError(
+                    f"the boundary value of field {self.field.name!r} reads a field; use hc.BoundaryKernel for that"
+                )
+            if current.op == "index" and current.attribute == self.axis:
+                return binary("add", current, inward)
+            return current
+
+        return rebuild(as_expr(value, "boundary value"), leaf)
+
+
+class BoundaryCondition:
+    """Base of all conditions."""
+
+    def ghost(self, at: Ghost) -> Expr:
+        """The value at a ghost point."""
+        raise NotImplementedError(type(self).__name__)
+
+    def homogeneous(self) -> BoundaryCondition:
+        """The condition that a correction to a field obeys: with zero wall values."""
+        return self
+
+
+@dataclass(frozen=True)
+class Periodic(BoundaryCondition):
+    """The axis wraps around; may be written for clarity on the sides of a periodic axis."""
+
+
+@dataclass(frozen=True)
+class Value(BoundaryCondition):
+    """Dirichlet: the field takes `value` on the wall; ghosts are antisymmetric about it.
+
+    Parameters
+    ----------
+    value : float, parameter, expression of coordinates, or function of the coordinates
+    order : int, optional
+        Instead of the antisymmetric continuation, the polynomial through the wall and `order` interior points.
+    """
+
+    value: Any
+    order: int | None = None
+
+    def ghost(self, at: Ghost) -> Expr:
+        wall = at.at_wall(self.value)
+        if at.distance == 0:
+            return wall
+        if self.order is not None:
+            return _polynomial(at, _positive(self.order), wall, derivative=False)
+        return 2.0 * wall - at.mirror
+
+    def homogeneous(self) -> Value:
+        return Value(0.0, self.order)
+
+
+@dataclass(frozen=True)
+class Derivative(BoundaryCondition):
+    """Neumann: the derivative along the axis (not along the outward normal) takes `value` on the wall.
+
+    Order 2: ghosts mirror the interior; where the wall lies on the first ghost its value follows from the one-sided
+    formula, (4 u_1 - u_2) / 3 for a zero derivative. Higher orders: the polynomial through `order` interior points
+    with that derivative at the wall.
+    """
+
+    value: Any = 0.0
+    order: int = 2
+
+    def ghost(self, at: Ghost) -> Expr:
+        slope = at.at_wall(self.value) * at.h
+        if _positive(self.order) != 2 or at.distance == 0:
+            return _polynomial(at, self.order, slope, derivative=True)
+        return at.mirror + slope * float(2 * at.distance * at.side)
+
+    def homogeneous(self) -> Derivative:
+        return Derivative(0.0, self.order)
+
+
+@dataclass(frozen=True)
+class Symmetric(BoundaryCondition):
+    """Ghosts mirror the interior."""
+
+    def ghost(self, at: Ghost) -> Expr:
+        return Derivative(0.0).ghost(at)
+
+
+@dataclass(frozen=True)
+class Antisymmetric(BoundaryCondition):
+    """Ghosts mirror the interior with the opposite sign."""
+
+    def ghost(self, at: Ghost) -> Expr:
+        return Value(0.0).ghost(at)
+
+
+@dataclass(frozen=True)
+class Extrapolate(BoundaryCondition):
+    """Ghosts continue the polynomial through the first `order` interior points; order 1 copies, order 2 is linear."""
+
+    order: int = 2
+
+    def ghost(self, at: Ghost) -> Expr:
+        points = [Fraction(m) for m in range(_positive(self.order))]
+        weights = _lagrange(points, Fraction(-at.layer - 1))
+        return _weighted(at, weights)
+
+
+@dataclass(frozen=True)
+class BoundaryKernel(BoundaryCondition):
+    """A condition of the user's own.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(u)`` or ``function(u, layer)`` returns the ghost value; ``u[m]`` is the value `m` cells inward from
+        the wall, ``u.of(T)[m]`` that of another field, ``u.h`` the spacing, ``u.coordinates`` those of the ghost.
+
+    Examples
+    --------
+    >>> no_flux = BoundaryKernel(lambda u: u[0] * 1.0)
+    """
+
+    function: Callable[..., Any]
+
+    def ghost(self, at: Ghost) -> Expr:
+        arguments = (Inward(at), at.layer)
+        count = len(inspect.signature(self.function).parameters)
+        return as_expr(self.function(*arguments[:count]), "boundary kernel's result")
+
+
+@dataclass(frozen=True)
+class Inward:
+    """What a boundary kernel sees: values counted inward from the wall."""
+
+    at: Ghost
+    field: Field | None = None
+
+    def __getitem__(self, m: int) -> Expr:
+        if not isinstance(m, int) or m < 0:
+            raise InputError(f"boundary kernel of {self.at.field.name!r}: [{m!r}] must be a whole number, 0 for the first cell inside")
+        return self.at.inner(m, self.field)
+
+    def of(self, field: Field) -> Inward:
+        """The same for another field of the grid."""
+        return Inward(self.at, field)
+
+    @property
+    def h(self) -> Expr:
+        """The spacing along the axis of the wall."""
+        return self.at.h
+
+    @property
+    def coordinates(self) -> tuple[Expr, ...]:
+        """Coordinates of the ghost point."""
+        return self.at.field.coordinates
+
+
+def _positive(order: Any) -> int:
+    if isinstance(order, bool) or not isinstance(order, int) or order < 1:
+        raise InputError(f"boundary condition of order {order!r}: expected a whole number from 1")
+    return order
+
+
+def _lagrange(points: list[Fraction], at: Fraction) -> list[Fraction]:
+    """Weights of the polynomial through `points`, evaluated at `at`."""
+    weights = []
+    for i, p in enumerate(points):
+        w = Fraction(1)
+        for j, q in enumerate(points):
+            if i != j:
+                w *= (at - q) / (p - q)
+        weights.append(w)
+    return weights
+
+
+def _weighted(at: Ghost, weights: list[Fraction]) -> Expr:
+    total = as_expr(0.0)
+    for m, weight in enumerate(weights):
+        total = total + at.inner(m) * float(weight)
+    return total
+
+
+def _polynomial(at: Ghost, order: int, wall: Expr, *, derivative: bool) -> Expr:
+    """The polynomial of degree `order` through `order` interior points that has `wall` as its value, or as its slope in
+    spacings, at the wall; evaluated at the ghost point."""
+    # position s counts inward from the wall
+    inset = at.wall
+    points = [m + inset for m in range(order)] if inset else [Fraction(m + 1) for m in range(order)]
+    first = 0 if inset else 1
+    ghost = -at.distance
+    if not derivative:
+        weights = _lagrange([Fraction(0), *points], ghost)
+        total = wall * float(weights[0])
+        inner = weights[1:]
+    else:
+        # p(s) = sum_m u_m l_m(s) + c w(s), w(s) = prod (s - s_m): c from p'(0) = slope
+        w0 = _product(points, Fraction(0))
+        dw0 = sum((_product([q for j, q in enumerate(points) if j != i], Fraction(0)) for i in range(order)), Fraction(0))
+        del w0
+        wg = _product(points, ghost)
+        ratio = wg / dw0
+        inner = []
+        for i, p in enumerate(points):
+            others = [q for j, q in enumerate(points) if j != i]
+            scale = _product(others, p)
+            value = _product(others, ghost) / scale
+            slope = (
+                sum((_product([q for j, q in enumerate(others) if j != k], Fraction(0)) for k in range(len(others))), Fraction(0))
+                / scale
+            )
+            inner.append(value - ratio * slope)
+        # the slope along the axis is minus the slope inward on an upper side
+        total = wall * float(ratio * (1 if at.side < 0 else -1))
+    for m, weight in enumerate(inner):
+        total = total + at.inner(m + first) * float(weight)
+    return total
+
+
+def _product(points: list[Fraction], at: Fraction) -> Fraction:
+    result = Fraction(1)
+    for p in points:
+        result *= at - p
+    return result
+
+
+def resolve_sides(boundary: Any, grid: Grid, name: str) -> dict[str, BoundaryCondition]:
+    """The condition of each wall of a field, by side."""
+    sides = SIDES[: 2 * grid.ndim]
+    walls = [s for i, s in enumerate(sides) if not grid.periodic[i // 2]]
+    if boundary is None:
+        return {}
+    if isinstance(boundary, BoundaryCondition):
+        boundary = {"other": boundary} if walls else {}
+    if not isinstance(boundary, Mapping):
+        raise InputError(f"field {name!r}: boundary {boundary!r} is neither a condition such as hc.Value(0) nor a mapping of sides")
+    result: dict[str, BoundaryCondition] = {}
+    for side, condition in boundary.items():
+        if side != "other" and side not in sides:
+            raise InputError(f"field {name!r}: boundary side {side!r} is unknown; expected one of {', '.join(sides)}, other")
+        if not isinstance(condition, BoundaryCondition):
+            raise InputError(f"field {name!r}: side {side!r} has {condition!r}; expected a condition such as hc.Value(0)")
+        if side == "other":
+            continue
+        if side not in walls:
+            if isinstance(condition, Periodic):
+                continue
+            raise InputError(f"field {name!r}: side {side!r} lies on a periodic axis and takes no {type(condition).__name__}")
+        if isinstance(condition, Periodic):
+            raise InputError(f"field {name!r}: side {side!r} is periodic but its axis is not; make the grid periodic there")
+        result[side] = condition
+    if "other" in boundary:
+        for side in walls:
+            result.setdefault(side, boundary["other"])
+    return result

@@ -1,0 +1,499 @@
+"""Expressions: a hash-consed graph that tracing plain Python functions builds.
+
+Every node exists once: equal formulas are the same object, so common subexpressions are shared by
+construction. Nodes never change.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, ClassVar, Union
+from weakref import WeakValueDictionary
+
+from halocline.errors import InputError
+
+if TYPE_CHECKING:
+    from halocline.lang.grid import Grid
+
+Offset = tuple[int, ...]
+Number = Union[int, float]
+Operand = Union["Operators", int, float]
+
+COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+COMMUTATIVE = {"add", "mul", "min", "max", "eq", "ne", "and", "or"}
+LEAVES = {"const", "scalar", "index", "read", "stage"}
+
+
+class Operators:
+    """Arithmetic and comparison for everything that can stand in an equation."""
+
+    __slots__ = ()
+    __array_priority__ = 1000
+    # NumPy must not iterate over a field: its functions are mapped in __array_ufunc__
+    ufuncs: ClassVar[dict[str, Callable[..., Any]]] = {}
+
+    @property
+    def expr(self) -> Expr:
+        """This operand as a node of the expression graph."""
+        raise NotImplementedError(type(self).__name__)
+
+    # a tuple is a Vector, whose own operators know what to do
+    def __add__(self, other: Operand) -> Expr:
+        return NotImplemented if isinstance(other, tuple) else binary("add", self, other)
+
+    def __radd__(self, other: Operand) -> Expr:
+        return binary("add", other, self)
+
+    def __sub__(self, other: Operand) -> Expr:
+        return NotImplemented if isinstance(other, tuple) else binary("sub", self, other)
+
+    def __rsub__(self, other: Operand) -> Expr:
+        return binary("sub", other, self)
+
+    def __mul__(self, other: Operand) -> Expr:
+        return NotImplemented if isinstance(other, tuple) else binary("mul", self, other)
+
+    def __rmul__(self, other: Operand) -> Expr:
+        return binary("mul", other, self)
+
+    def __truediv__(self, other: Operand) -> Expr:
+        return NotImplemented if isinstance(other, tuple) else binary("div", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Expr:
+        return binary("div", other, self)
+
+    def __pow__(self, exponent: Operand) -> Expr:
+        return power(self, exponent)
+
+    def __rpow__(self, base: Operand) -> Expr:
+        return power(base, self)
+
+    def __neg__(self) -> Expr:
+        return unary("neg", self)
+
+    def __pos__(self) -> Expr:
+        return self.expr
+
+    def __abs__(self) -> Expr:
+        return unary("abs", self)
+
+    def __lt__(self, other: Operand) -> Expr:
+        return binary("lt", self, other)
+
+    def __le__(self, other: Operand) -> Expr:
+        return binary("le", self, other)
+
+    def __gt__(self, other: Operand) -> Expr:
+        return binary("gt", self, other)
+
+    def __ge__(self, other: Operand) -> Expr:
+        return binary("ge", self, other)
+
+    def __eq__(self, other: object) -> Any:
+        if isinstance(other, (Operators, int, float)):
+            return binary("eq", self, other)
+        return NotImplemented
+
+    def __ne__(self, other: object) -> Any:
+        if isinstance(other, (Operators, int, float)):
+            return binary("ne", self, other)
+        return NotImplemented
+
+    def __and__(self, other: Operand) -> Expr:
+        return binary("and", self, other)
+
+    def __or__(self, other: Operand) -> Expr:
+        return binary("or", self, other)
+
+    def __invert__(self) -> Expr:
+        return unary("not", self)
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    def __bool__(self) -> bool:
+        raise InputError(
+            "a condition on fields or scalars has no truth value while equations are traced: "
+            "use hc.where(condition, a, b), & and | instead of 'and' and 'or', or until= of hc.loop"
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError(f"a {type(self).__name__.lower()} cannot be iterated over; use [offset] to read a neighbour")
+
+    def __getitem__(self, offset: int | Offset) -> Expr:
+        return shift(self.expr, as_offset(offset, self.expr.grid))
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        function = self.ufuncs.get(ufunc.__name__)
+        if function is None or method != "__call__" or kwargs:
+            known = ", ".join(sorted(self.ufuncs))
+            raise InputError(f"NumPy's {ufunc.__name__} cannot be traced into a kernel; these can: {known}")
+        return function(*(float(x) if _is_numpy_scalar(x) else x for x in inputs))
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function.__name__ == "where" and len(args) == 3:
+            return where(*args)
+        raise InputError(f"NumPy's {function.__name__} cannot be traced into a kernel")
+
+
+def _is_numpy_scalar(value: Any) -> bool:
+    return hasattr(value, "dtype") and getattr(value, "ndim", 1) == 0 and not isinstance(value, Operators)
+
+
+class Expr(Operators):
+    """A node: an operation on other nodes, or a leaf.
+
+    Attributes
+    ----------
+    op : str
+        "const", "scalar", "index", "read", "stage", "reduce" or the name of an operation.
+    args : tuple of Expr
+    attribute : object
+        const: the float; scalar: (name, version); index: the axis; read: (field, version, offset);
+        stage: (stage, offset); reduce: (kind, cell or None).
+    grid : Grid or None
+        The grid whose cells the value belongs to; None for numbers and scalars.
+    condition : bool
+        Whether the value is a truth value.
+    varies : bool
+        Whether the value differs from cell to cell.
+    digest : bytes
+        Identifies the formula; independent of process and of the order in which nodes were made.
+    """
+
+    __slots__ = ("__weakref__", "args", "attribute", "condition", "digest", "grid", "op", "varies")
+
+    op: str
+    args: tuple[Expr, ...]
+    attribute: Any
+    grid: Grid | None
+    condition: bool
+    varies: bool
+    digest: bytes
+
+    @property
+    def expr(self) -> Expr:
+        return self
+
+    def __repr__(self) -> str:
+        return text(self)
+
+
+_nodes: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
+
+
+def node(
+    op: str,
+    args: tuple[Expr, ...] = (),
+    attribute: Any = None,
+    *,
+    key: Any = None,
+    label: bytes = b"",
+    grid: Grid | None = None,
+) -> Expr:
+    """The node with this operation, arguments and attribute: the existing one where there is one.
+
+    `key` tells attributes apart in this process, `label` stands for the attribute in the digest.
+    """
+    identities = tuple(map(id, args))
+    found = _nodes.get((op, key, identities))
+    if found is None and op in COMMUTATIVE:
+        found = _nodes.get((op, key, identities[::-1]))
+    if found is not None:
+        return found
+    for arg in args:
+        if arg.grid is not None:
+            if grid is not None and arg.grid is not grid:
+                raise InputError(
+                    f"an expression mixes fields of two grids: {grid!r} and {arg.grid!r}; "
+                    "make all fields of one problem with the same Grid object"
+                )
+            grid = arg.grid
+    parts = [arg.digest for arg in args]
+    if op in COMMUTATIVE:
+        parts.sort()
+    made = Expr.__new__(Expr)
+    made.op, made.args, made.attribute = op, args, attribute
+    made.digest = blake2b(b"\0".join((op.encode(), label, *parts)), digest_size=16).digest()
+    made.condition = op in COMPARISONS or op in ("and", "or", "not")
+    made.varies = op in ("read", "stage", "index") or (op != "reduce" and any(a.varies for a in args))
+    made.grid = grid
+    _nodes[op, key, identities] = made
+    return made
+
+
+def constant(value: float) -> Expr:
+    """A literal number."""
+    value = float(value)
+    bits = struct.pack("<d", value)
+    return node("const", attribute=value, key=bits, label=bits)
+
+
+def as_expr(value: Any, what: str = "operand") -> Expr:
+    """The node for a field, scalar, stage, expression or number."""
+    if isinstance(value, Operators):
+        return value.expr
+    if isinstance(value, (bool, int, float)) or _is_numpy_scalar(value):
+        return constant(float(value))
+    raise InputError(f"{what} is {value!r} of type {type(value).__name__}; expected a field, a scalar, an expression or a number")
+
+
+def as_offset(offset: Any, grid: Grid | None) -> Offset:
+    """A relative access as a tuple of one int per axis of the grid."""
+    given = offset if isinstance(offset, tuple) else (offset,)
+    if grid is None:
+        raise InputError(f"[{offset}] reads a neighbour, but the expression holds no field of a grid")
+    if len(given) != grid.ndim or not all(isinstance(o, int) for o in given):
+        raise InputError(f"offset {offset!r} does not fit a grid of {grid.ndim} axes: give {grid.ndim} whole numbers, one per axis")
+    return given
+
+
+def _fold(op: str, a: float, b: float) -> float | None:
+    """The exact IEEE result of an operation on two literals; None where it is left to run time."""
+    if op == "add":
+        return a + b
+    if op == "sub":
+        return a - b
+    if op == "mul":
+        return a * b
+    if op == "div" and b != 0:
+        return a / b
+    return None
+
+
+def binary(op: str, left: Operand, right: Operand) -> Expr:
+    """An operation on two operands, after simplifications that change no value.
+
+    A literal 0 as a factor or summand is structural (a derivative along an axis that the grid lacks)
+    and is removed.
+    """
+    a, b = as_expr(left), as_expr(right)
+    logical = op in ("and", "or")
+    for operand in (a, b):
+        if operand.condition != logical and not (op in ("eq", "ne") and a.condition == b.condition):
+            kind = "a condition" if logical else "a number"
+            raise InputError(f"operator '{op}' needs {kind} on both sides, got {operand!r}")
+    if a.op == "const" and b.op == "const" and not logical:
+        folded = _fold(op, a.attribute, b.attribute)
+        if folded is not None and math.isfinite(folded):
+            return constant(folded)
+    av = a.attribute if a.op == "const" else None
+    bv = b.attribute if b.op == "const" else None
+    if op == "add":
+        if av == 0:
+            return b
+        if bv == 0:
+            return a
+        if b.op == "neg":
+            return binary("sub", a, b.args[0])
+        if a.op == "neg":
+            return binary("sub", b, a.args[0])
+    elif op == "sub":
+        if bv == 0:
+            return a
+        if av == 0:
+            return unary("neg", b)
+        if b.op == "neg":
+            return binary("add", a, b.args[0])
+    elif op == "mul":
+        if av == 0 or bv == 0:
+            return constant(0.0)
+        if av == 1:
+            return b
+        if bv == 1:
+            return a
+        if av == -1:
+            return unary("neg", b)
+        if bv == -1:
+            return unary("neg", a)
+        if a.op == "neg" and b.op == "neg":
+            return binary("mul", a.args[0], b.args[0])
+        if a.op == "neg":
+            return unary("neg", binary("mul", a.args[0], b))
+        if b.op == "neg":
+            return unary("neg", binary("mul", a, b.args[0]))
+    elif op == "div":
+        if av == 0:
+            return constant(0.0)
+        if bv == 1:
+            return a
+        if bv is not None and bv != 0 and math.isfinite(bv) and abs(math.frexp(bv)[0]) == 0.5 and abs(bv) < 2.0**1000:
+            return binary("mul", a, 1.0 / bv)  # a power of two: the reciprocal is exact
+    return node(op, (a, b))
+
+
+def unary(op: str, operand: Operand) -> Expr:
+    """An operation on one operand."""
+    a = as_expr(operand)
+    if a.condition != (op == "not"):
+        raise InputError(f"'{op}' needs {'a condition' if op == 'not' else 'a number'}, got {a!r}")
+    if op == "neg":
+        if a.op == "const":
+            return constant(-a.attribute)
+        if a.op == "neg":
+            return a.args[0]
+        if a.op == "sub":
+            return binary("sub", a.args[1], a.args[0])
+    if op == "abs" and a.op in ("abs", "neg"):
+        return unary("abs", a.args[0]) if a.op == "neg" else a
+    if op == "sqrt" and a.op == "const" and a.attribute >= 0:
+        return constant(math.sqrt(a.attribute))
+    if op == "not" and a.op == "not":
+        return a.args[0]
+    return node(op, (a,))
+
+
+def power(base: Operand, exponent: Operand) -> Expr:
+    """base ** exponent: products for small whole exponents, sqrt for a half, pow otherwise."""
+    b, e = as_expr(base), as_expr(exponent)
+    if e.op == "const":
+        value = e.attribute
+        if value == int(value) and abs(value) <= 16:
+            whole = int(abs(value))
+            result, square = constant(1.0), b
+            while whole:
+                if whole & 1:
+                    result = binary("mul", result, square)
+                whole >>= 1
+                if whole:
+                    square = binary("mul", square, square)
+            return result if value >= 0 else binary("div", 1.0, result)
+        if value == 0.5:
+            return unary("sqrt", b)
+        if value == -0.5:
+            return binary("div", 1.0, unary("sqrt", b))
+    return node("pow", (b, e))
+
+
+def where(condition: Operand, then: Operand, otherwise: Operand) -> Expr:
+    """`then` where the condition holds, `otherwise` elsewhere; both are evaluated and either may be any value.
+
+    Parameters
+    ----------
+    condition : expression
+        A comparison, or comparisons joined with &, | and ~.
+    then, otherwise : field, expression or number
+    """
+    if isinstance(condition, bool):
+        return as_expr(then) if condition else as_expr(otherwise)
+    c = as_expr(condition)
+    if not c.condition:
+        raise InputError(f"where needs a condition such as u > 0 as its first argument, got {c!r}")
+    a, b = as_expr(then), as_expr(otherwise)
+    return a if a is b else node("where", (c, a, b))
+
+
+def walk(roots: Iterable[Expr]) -> Iterator[Expr]:
+    """Every node below `roots` once, arguments before the nodes that use them.
+
+    Does not enter the expressions behind stages.
+    """
+    seen: set[int] = set()
+    for root in roots:
+        stack: list[tuple[Expr, bool]] = [(root, False)]
+        while stack:
+            current, expanded = stack.pop()
+            if id(current) in seen:
+                continue
+            if expanded:
+                seen.add(id(current))
+                yield current
+            else:
+                stack.append((current, True))
+                stack.extend((arg, False) for arg in reversed(current.args) if id(arg) not in seen)
+
+
+def rebuild(root: Expr, leaf: Callable[[Expr], Expr], memo: dict[int, Expr] | None = None) -> Expr:
+    """The expression with every leaf replaced by what `leaf` returns for it, simplified again."""
+    memo = {} if memo is None else memo
+    for current in walk((root,)):
+        if id(current) in memo:
+            continue
+        if not current.args:
+            memo[id(current)] = leaf(current)
+        else:
+            memo[id(current)] = apply(current, tuple(memo[id(a)] for a in current.args))
+    return memo[id(root)]
+
+
+def apply(like: Expr, args: tuple[Expr, ...]) -> Expr:
+    """The operation of `like` on other arguments."""
+    if all(a is b for a, b in zip(args, like.args, strict=True)):
+        return like
+    if like.op == "where":
+        return where(*args)
+    if like.op == "reduce":
+        return reduction(like.attribute[0], args[0], like.attribute[1])
+    if like.op in ("min", "max", "pow", "fma"):
+        return node(like.op, args)
+    return binary(like.op, *args) if len(args) == 2 else unary(like.op, args[0])
+
+
+def reduction(kind: str, operand: Expr, cell: Offset | None = None) -> Expr:
+    """A number over the whole grid; see halocline.lang.reductions."""
+    return node("reduce", (operand,), (kind, cell), key=(kind, cell), label=repr((kind, cell)).encode())
+
+
+def shift(root: Expr, offset: Offset) -> Expr:
+    """The expression as it stands at a neighbouring cell."""
+    if not any(offset):
+        return root
+
+    def leaf(current: Expr) -> Expr:
+        if current.op == "read":
+            field, version, old = current.attribute
+            return read(field, version, tuple(a + b for a, b in zip(old, offset, strict=True)))
+        if current.op == "stage":
+            stage, old = current.attribute
+            return stage_read(stage, tuple(a + b for a, b in zip(old, offset, strict=True)))
+        if current.op == "index":
+            step = offset[current.attribute]
+            return binary("add", current, float(step))
+        return current
+
+    return rebuild(root, leaf)
+
+
+def read(field: Any, version: int, offset: Offset) -> Expr:
+    """The value of a field, as it was after its `version`-th assignment, at a neighbour."""
+    label = f"{field.name}|{field.dtype}|{field.staggered}|{version}|{offset}".encode() + field.grid.digest
+    return node("read", (), (field, version, offset), key=(id(field), version, offset), label=label, grid=field.grid)
+
+
+def stage_read(stage: Any, offset: Offset) -> Expr:
+    """The value of a stage at a neighbour."""
+    label = f"{stage.name}|{stage.storage}|{offset}".encode() + stage.definition.digest
+    return node("stage", (), (stage, offset), key=(id(stage), offset), label=label, grid=stage.definition.grid)
+
+
+def index(grid: Grid, axis: int) -> Expr:
+    """The global index of the cell along an axis, as a floating-point number."""
+    return node("index", (), axis, key=(id(grid), axis), label=str(axis).encode() + grid.digest, grid=grid)
+
+
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", **COMPARISONS}
+
+
+def text(root: Expr, depth: int = 6) -> str:
+    """A short readable form, for messages."""
+    if root.op == "const":
+        return f"{root.attribute:g}"
+    if root.op == "scalar":
+        return str(root.attribute[0])
+    if root.op == "index":
+        return f"index{root.attribute}"
+    if root.op in ("read", "stage"):
+        offset = root.attribute[-1]
+        return root.attribute[0].name + (str(list(offset)) if any(offset) else "")
+    if depth == 0:
+        return "..."
+    inner = [text(a, depth - 1) for a in root.args]
+    if root.op in _SIGNS:
+        return f"({inner[0]} {_SIGNS[root.op]} {inner[1]})"
+    if root.op == "neg":
+        return f"-{inner[0]}"
+    name = root.attribute[0] if root.op == "reduce" else root.op
+    return f"{name}({', '.join(inner)})"

@@ -1,0 +1,141 @@
+"""Functions of expressions, by cell; NumPy's functions of the same meaning are mapped to them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from halocline.lang.expression import Expr, Operand, Operators, as_expr, binary, node, power, unary, where
+
+
+def sqrt(x: Operand) -> Expr:
+    """Square root, correctly rounded."""
+    return unary("sqrt", x)
+
+
+def exp(x: Operand) -> Expr:
+    """Exponential, below 1 ulp."""
+    return unary("exp", x)
+
+
+def log(x: Operand) -> Expr:
+    """Natural logarithm, below 1 ulp."""
+    return unary("log", x)
+
+
+def sin(x: Operand) -> Expr:
+    """Sine of an angle in radians, below 1 ulp."""
+    return unary("sin", x)
+
+
+def cos(x: Operand) -> Expr:
+    """Cosine of an angle in radians, below 1 ulp."""
+    return unary("cos", x)
+
+
+def pow(x: Operand, y: Operand) -> Expr:
+    """x to the power y, below 2 ulp; small whole exponents become products."""
+    return power(x, y)
+
+
+def abs(x: Operand) -> Expr:
+    """Magnitude."""
+    return unary("abs", x)
+
+
+def sign(x: Operand) -> Expr:
+    """-1, 0 or 1; zeros keep their sign."""
+    return unary("sign", x)
+
+
+def minimum(a: Operand, b: Operand, *more: Operand) -> Expr:
+    """The least operand; NaN where any is NaN, and -0 is below +0."""
+    return _select("min", a, b, *more)
+
+
+def maximum(a: Operand, b: Operand, *more: Operand) -> Expr:
+    """The greatest operand; NaN where any is NaN, and -0 is below +0."""
+    return _select("max", a, b, *more)
+
+
+def _select(op: str, first: Operand, *rest: Operand) -> Expr:
+    result = as_expr(first)
+    for operand in rest:
+        other = as_expr(operand)
+        if result is not other:
+            result = node(op, (result, other))
+    return result
+
+
+def symmetric_sum(*terms: Operand) -> Expr:
+    """A sum whose bits do not depend on the order of its terms, for schemes that must be mirror symmetric.
+
+    Two terms are added as they are (addition commutes); more are sorted by value before they are added, and no product
+    is fused into the sum.
+    """
+    values = [as_expr(t) for t in terms]
+    # odd-even transposition sort by compare and select, then sum from the least
+    for phase in range(len(values) if len(values) > 2 else 0):
+        for i in range(phase % 2, len(values) - 1, 2):
+            a, b = values[i], values[i + 1]
+            values[i], values[i + 1] = minimum(a, b), maximum(a, b)
+    total = values[0]
+    for value in values[1:]:
+        total = node("sum2", (total, value))
+    return total
+
+
+def _square(x: Any) -> Expr:
+    return power(x, 2)
+
+
+Operators.ufuncs.update(
+    {
+        "add": lambda a, b: binary("add", a, b),
+        "subtract": lambda a, b: binary("sub", a, b),
+        "multiply": lambda a, b: binary("mul", a, b),
+        "divide": lambda a, b: binary("div", a, b),
+        "power": power,
+        "float_power": power,
+        "negative": lambda a: unary("neg", a),
+        "positive": as_expr,
+        "absolute": abs,
+        "fabs": abs,
+        "sign": sign,
+        "sqrt": sqrt,
+        "square": _square,
+        "reciprocal": lambda a: binary("div", 1.0, a),
+        "exp": exp,
+        "log": log,
+        "sin": sin,
+        "cos": cos,
+        "tan": lambda a: sin(a) / cos(a),
+        "tanh": lambda a: tanh(a),
+        "cosh": lambda a: 0.5 * (exp(a) + exp(-as_expr(a))),
+        "sinh": lambda a: 0.5 * (exp(a) - exp(-as_expr(a))),
+        "log10": lambda a: log(a) / math.log(10.0),
+        "minimum": minimum,
+        "maximum": maximum,
+        "less": lambda a, b: binary("lt", a, b),
+        "less_equal": lambda a, b: binary("le", a, b),
+        "greater": lambda a, b: binary("gt", a, b),
+        "greater_equal": lambda a, b: binary("ge", a, b),
+        "equal": lambda a, b: binary("eq", a, b),
+        "not_equal": lambda a, b: binary("ne", a, b),
+        "logical_and": lambda a, b: binary("and", a, b),
+        "logical_or": lambda a, b: binary("or", a, b),
+        "logical_not": lambda a: unary("not", a),
+    }
+)
+
+
+def tanh(x: Operand) -> Expr:
+    """Hyperbolic tangent, through exp; safe for any argument."""
+    a = unary("abs", x)
+    e = exp(-2.0 * a)
+    return sign(x) * ((1.0 - e) / (1.0 + e))
+
+
+__all__ = [
+    "abs", "cos", "exp", "log", "maximum", "minimum", "pow", "sign", "sin", "sqrt", "symmetric_sum", "tanh", "where",
+]  # fmt: skip

@@ -1,0 +1,376 @@
+"""Grids and the fields on them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from hashlib import blake2b
+from typing import Any
+
+from halocline.errors import InputError
+from halocline.lang import trace
+from halocline.lang.boundary import SIDES, BoundaryCondition, Periodic, Value, resolve_sides
+from halocline.lang.expression import Expr, Offset, Operators, as_offset, index, read
+
+AXES = "xyz"
+DTYPES = ("float64", "float32")
+
+
+def _per_axis(value: Any, ndim: int, what: str, kind: type) -> tuple[Any, ...]:
+    given = tuple(value) if isinstance(value, (tuple, list)) else (value,) * ndim
+    if len(given) != ndim:
+        raise InputError(f"{what} {value!r} has {len(given)} entries for a grid of {ndim} axes")
+    try:
+        return tuple(kind(v) for v in given)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} {value!r}: expected {kind.__name__} values, one per axis") from None
+
+
+class Grid:
+    """A structured grid of one to three axes, x, y, z; the last axis is contiguous in memory.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Number of cells (points that are computed) per axis.
+    extent : float or tuple of float
+        Length of the domain per axis.
+    origin : float or tuple of float
+        Coordinate of the lower end of the domain.
+    periodic : bool or tuple of bool
+        Per axis, whether the domain wraps around.
+    walls : {"face", "node"}
+        Where the ends of an axis that is not periodic lie. "face": half a cell outside the first and last
+        point, x_i = origin + (i + 1/2) h with h = extent / n. "node": on a point just outside,
+        x_i = origin + (i + 1) h with h = extent / (n + 1). Periodic axes always have h = extent / n.
+
+    Raises
+    ------
+    InputError
+        For a shape, extent or option that makes no grid.
+
+    Examples
+    --------
+    >>> grid = Grid((64, 32), extent=(2.0, 1.0), periodic=(True, False))
+    >>> grid.spacing
+    (0.03125, 0.03125)
+    """
+
+    def __init__(
+        self,
+        shape: int | Sequence[int],
+        extent: float | Sequence[float] = 1.0,
+        *,
+        origin: float | Sequence[float] = 0.0,
+        periodic: bool | Sequence[bool] = False,
+        walls: str = "face",
+    ) -> None:
+        given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+        if not 1 <= len(given) <= 3:
+            raise InputError(f"shape {shape!r} has {len(given)} axes; a grid has 1, 2 or 3")
+        for axis, n in enumerate(given):
+            if isinstance(n, bool) or not hasattr(n, "__index__"):
+                raise InputError(f"shape {shape!r}: axis {AXES[axis]} has {n!r} cells; expected a whole number")
+            if int(n) < 1:
+                raise InputError(f"shape {shape!r}: axis {AXES[axis]} has {n} cells; at least 1 is needed")
+        self.shape: tuple[int, ...] = tuple(int(n) for n in given)
+        self.ndim = len(self.shape)
+        self.extent: tuple[float, ...] = _per_axis(extent, self.ndim, "extent", float)
+        self.origin: tuple[float, ...] = _per_axis(origin, self.ndim, "origin", float)
+        self.periodic: tuple[bool, ...] = _per_axis(periodic, self.ndim, "periodic", bool)
+        for axis, length in enumerate(self.extent):
+            if not (math.isfinite(length) and length > 0):
+                raise InputError(f"extent {extent!r}: axis {AXES[axis]} has length {length}; expected a positive number")
+        if walls not in ("face", "node"):
+            raise InputError(f"walls {walls!r} is unknown; expected 'face' or 'node'")
+        self.walls = walls
+        self.fields: dict[str, Field] = {}
+        # spacing and origin are run-time scalars, so that one kernel serves every resolution
+        self.digest = blake2b(repr((self.ndim, self.periodic, walls)).encode(), digest_size=8).digest()
+
+    def __repr__(self) -> str:
+        wraps = "".join(a for a, p in zip(AXES, self.periodic, strict=False) if p)
+        return f"Grid({self.shape}, extent={self.extent}" + (f", periodic in {wraps})" if wraps else ")")
+
+    @property
+    def spacing(self) -> tuple[float, ...]:
+        """Distance between neighbouring points, per axis."""
+        return tuple(
+            length / (n if wraps or self.walls == "face" else n + 1)
+            for length, n, wraps in zip(self.extent, self.shape, self.periodic, strict=True)
+        )
+
+    def h(self, axis: int) -> Expr:
+        """The spacing along an axis as a scalar of the program."""
+        return trace.scalar(f"h_{AXES[axis]}")
+
+    def scalar_values(self) -> dict[str, float]:
+        """The values of the scalars that every program on this grid has: h_x, o_x and so on."""
+        values = {}
+        for axis in range(self.ndim):
+            values[f"h_{AXES[axis]}"] = self.spacing[axis]
+            values[f"o_{AXES[axis]}"] = self.origin[axis]
+        return values
+
+    def coordinates(self, staggered: Sequence[bool] | None = None) -> tuple[Expr, ...]:
+        """The coordinates of the points as expressions, one per axis.
+
+        Parameters
+        ----------
+        staggered : tuple of bool, optional
+            Per axis, whether the points lie on lower faces; cell centres by default.
+        """
+        result = []
+        for axis in range(self.ndim):
+            on_face = staggered is not None and staggered[axis]
+            first = 0.5 if self.walls == "face" or self.periodic[axis] else 1.0
+            position = index(self, axis) + (first - 0.5 if on_face else first)
+            result.append(position * self.h(axis) + trace.scalar(f"o_{AXES[axis]}"))
+        return tuple(result)
+
+    @property
+    def x(self) -> Expr:
+        """Coordinate along the first axis."""
+        return self.coordinates()[0]
+
+    @property
+    def y(self) -> Expr:
+        """Coordinate along the second axis."""
+        return self._coordinate(1)
+
+    @property
+    def z(self) -> Expr:
+        """Coordinate along the third axis."""
+        return self._coordinate(2)
+
+    def _coordinate(self, axis: int) -> Expr:
+        if axis >= self.ndim:
+            raise InputError(f"{self!r} has no axis {AXES[axis]}")
+        return self.coordinates()[axis]
+
+    def field(
+        self,
+        name: str,
+        *,
+        location: str = "cell",
+        dtype: str = "float64",
+        boundary: BoundaryCondition | Mapping[str, BoundaryCondition] | None = None,
+    ) -> Field:
+        """A new scalar field on this grid.
+
+        Parameters
+        ----------
+        name : str
+            An identifier, unique on the grid; functions that are traced name it as an argument.
+        location : str
+            "cell", "node", "face-x", "face-y", "face-z", "edge-x", "edge-y" or "edge-z". Index i of a point on a
+            face is that of the cell above it; on an axis that is not periodic there is one more, on the upper wall.
+        dtype : {"float64", "float32"}
+        boundary : BoundaryCondition or mapping, optional
+            For every side that is a wall: one condition, or a mapping from "x-", "x+", ... and "other" to conditions.
+
+        Raises
+        ------
+        InputError
+            For a name that is taken or no identifier, an unknown location, dtype or side.
+        """
+        return Field(self, name, location, dtype, boundary)
+
+    def vector(
+        self,
+        name: str,
+        *,
+        components: int | None = None,
+        location: str | Sequence[str] = "cell",
+        dtype: str = "float64",
+        boundary: BoundaryCondition | Mapping[str, BoundaryCondition] | Sequence[Any] | None = None,
+    ) -> Vector:
+        """A vector of fields, named name_x, name_y, name_z.
+
+        Parameters
+        ----------
+        components : int, optional
+            As many as the grid has axes by default.
+        location : str or sequence of str
+            "face" and "edge" put each component on the faces (edges) of its own axis.
+        boundary : as for `field`, or a sequence with one entry per component
+        """
+        count = self.ndim if components is None else components
+        if not 1 <= count <= 3:
+            raise InputError(f"vector {name!r}: {components} components; expected 1 to 3")
+        places = list(location) if not isinstance(location, str) else [location] * count
+        places = [f"{p}-{AXES[i]}" if p in ("face", "edge") else p for i, p in enumerate(places)]
+        conditions = list(boundary) if isinstance(boundary, (list, tuple)) else [boundary] * count
+        if len(places) != count or len(conditions) != count:
+            raise InputError(f"vector {name!r}: location and boundary need one entry per component ({count})")
+        made = Vector(
+            self.field(f"{name}_{AXES[i]}", location=places[i], dtype=dtype, boundary=conditions[i]) for i in range(count)
+        )
+        made.name = name
+        self.fields_of_vector[name] = made
+        return made
+
+    @property
+    def fields_of_vector(self) -> dict[str, Vector]:
+        """Vectors by name."""
+        return self.__dict__.setdefault("_vectors", {})  # type: ignore[no-any-return]
+
+    def named(self, name: str) -> Field | Vector | None:
+        """The field or vector of that name, if there is one."""
+        return self.fields.get(name) or self.fields_of_vector.get(name)
+
+
+def _staggering(location: str, ndim: int, name: str) -> tuple[bool, ...]:
+    if location == "cell":
+        return (False,) * ndim
+    if location == "node":
+        return (True,) * ndim
+    kind, _, axis = location.partition("-")
+    if kind in ("face", "edge") and axis in AXES and axis != "":
+        number = AXES.index(axis)
+        if kind == "face" and number >= ndim:
+            raise InputError(f"field {name!r}: location {location!r} names an axis that a grid of {ndim} axes lacks")
+        return tuple((a == number) == (kind == "face") for a in range(ndim))
+    known = ["cell", "node"] + [f"{k}-{a}" for k in ("face", "edge") for a in AXES[:ndim]]
+    raise InputError(f"field {name!r}: location {location!r} is unknown; expected one of {', '.join(known)}")
+
+
+class Field(Operators):
+    """One value per point of a grid. Made by `Grid.field`.
+
+    In an equation a field stands for its value at the cell; ``u[1, 0]`` is the value at the next cell along x.
+    """
+
+    def __init__(self, grid: Grid, name: str, location: str, dtype: str, boundary: Any) -> None:
+        if not name.isidentifier():
+            raise InputError(f"field name {name!r} is not an identifier such as 'T' or 'rho_1'")
+        if grid.named(name) is not None:
+            raise InputError(f"the grid already has a field named {name!r}; names are unique on a grid")
+        dtype = getattr(dtype, "__name__", None) or str(dtype)
+        if dtype not in DTYPES:
+            raise InputError(f"field {name!r}: dtype {dtype!r} is unknown; expected one of {', '.join(DTYPES)}")
+        self.grid, self.name, self.location, self.dtype = grid, name, location, dtype
+        self.staggered = _staggering(location, grid.ndim, name)
+        self.boundary: dict[str, BoundaryCondition] = resolve_sides(boundary, grid, name)
+        grid.fields[name] = self
+
+    def __repr__(self) -> str:
+        return f"Field({self.name!r} on {self.grid!r})"
+
+    @property
+    def expr(self) -> Expr:
+        return read(self, trace.version(self), (0,) * self.grid.ndim)
+
+    def __getitem__(self, offset: int | Offset) -> Expr:
+        return read(self, trace.version(self), as_offset(offset, self.grid))
+
+    def set(self, value: Any) -> None:
+        """Assign an expression to the whole field, as a statement of the program that is being traced."""
+        trace.current("field.set(...)").assign(self, value)
+
+    update = set
+
+    def like(self, names: str, *, homogeneous: bool = False) -> Any:
+        """New fields on the same grid, of the same location, dtype and boundary conditions.
+
+        Parameters
+        ----------
+        names : str
+            Separated by blanks; one name gives one field, several a tuple.
+        homogeneous : bool
+            With the values and derivatives at the walls set to zero, as for corrections and residuals.
+        """
+        boundary: Any = {side: (c.homogeneous() if homogeneous else c) for side, c in self.boundary.items()}
+        boundary = {side: c for side, c in boundary.items() if not isinstance(c, Periodic)}
+        made = []
+        for name in names.split():
+            free, count = name, 1
+            while self.grid.named(free) is not None:
+                count += 1
+                free = f"{name}{count}"
+            made.append(Field(self.grid, free, self.location, self.dtype, boundary or None))
+        return made[0] if len(made) == 1 else tuple(made)
+
+    @property
+    def coordinates(self) -> tuple[Expr, ...]:
+        """The coordinates of this field's points, as expressions."""
+        return self.grid.coordinates(self.staggered)
+
+
+class Vector(tuple):  # type: ignore[type-arg]
+    """A few fields or expressions that belong together, with arithmetic by component.
+
+    A shorter vector is continued with zeros, so that one text serves grids of one to three axes.
+    """
+
+    name: str = ""
+
+    def _combine(self, other: Any, operation: Any) -> Vector:
+        if isinstance(other, (tuple, list)):
+            count = max(len(self), len(other))
+            return Vector(operation(a, b) for a, b in zip(pad(self, count), pad(other, count), strict=True))
+        return Vector(operation(a, other) for a in self)
+
+    def __add__(self, other: Any) -> Vector:
+        return self._combine(other, lambda a, b: a + b)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Vector:
+        return self._combine(other, lambda a, b: a - b)
+
+    def __rsub__(self, other: Any) -> Vector:
+        return self._combine(other, lambda a, b: b - a)
+
+    def __mul__(self, other: Any) -> Vector:  # type: ignore[override]
+        if isinstance(other, (tuple, list)):
+            raise InputError("the product of two vectors is ambiguous: use hc.dot or hc.cross")
+        return self._combine(other, lambda a, b: a * b)
+
+    __rmul__ = __mul__  # type: ignore[assignment]
+
+    def __truediv__(self, other: Any) -> Vector:
+        return self._combine(other, lambda a, b: a / b)
+
+    def __neg__(self) -> Vector:
+        return Vector(-a for a in self)
+
+    __array_ufunc__ = None  # NumPy scalars defer to the operators above
+
+    def shifted(self, *offset: int) -> Vector:
+        """Every component read at a neighbour."""
+        return Vector(a[offset] for a in self)
+
+    def set(self, value: Sequence[Any]) -> None:
+        """Assign component by component."""
+        if not isinstance(value, (tuple, list)) or len(value) != len(self):
+            raise InputError(f"vector {self.name!r} has {len(self)} components; got {value!r}")
+        for component, expression in zip(self, value, strict=True):
+            component.set(expression)
+
+    def like(self, names: str, *, homogeneous: bool = False) -> Any:
+        """New vectors of the same kind; see Field.like."""
+        made = []
+        for name in names.split():
+            fresh = Vector(c.like(f"{name}_{AXES[i]}", homogeneous=homogeneous) for i, c in enumerate(self))
+            fresh.name = name
+            made.append(fresh)
+        return made[0] if len(made) == 1 else tuple(made)
+
+
+def pad(vector: Sequence[Any], count: int) -> Iterator[Any]:
+    """The entries of a vector, continued with zeros."""
+    yield from vector
+    for _ in range(count - len(vector)):
+        yield 0.0
+
+
+def unknown(kind: str, name: str, known: Sequence[str]) -> InputError:
+    """The error for a name that is not known, with the nearest one that is."""
+    close = get_close_matches(name, known, n=1)
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    return InputError(f"{kind} {name!r} is unknown{hint}; known: {', '.join(known) or 'none'}")
+
+
+__all__ = ["AXES", "SIDES", "Field", "Grid", "Value", "Vector", "pad", "unknown"]

@@ -1,0 +1,365 @@
+"""Programs: statements over fields and scalars, loops and stages, recorded by tracing a Python function.
+
+A program is what the engine runs without Python: `field.set(...)` assigns a field, `scalar.set(...)` a number
+(reductions over the grid may stand in it), `with loop(...)` repeats, `stop(...)` ends the run early.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from halocline.errors import InputError
+from halocline.lang import trace
+from halocline.lang.expression import Expr, Operand, Operators, as_expr, as_offset, stage_read
+from halocline.lang.grid import Field, Grid, Vector, unknown
+
+
+@dataclass(frozen=True)
+class Line:
+    """Where in the user's text a statement stands."""
+
+    file: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.number}"
+
+
+def _line() -> Line:
+    frame = sys._getframe(1)
+    package = __name__.rpartition(".lang")[0]
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith(package + ".lang"):
+        frame = frame.f_back
+    return Line(frame.f_code.co_filename, frame.f_lineno)
+
+
+class Scalar(Operators):
+    """A number of the program, the same everywhere; parameters are scalars whose value is given from outside."""
+
+    def __init__(self, name: str) -> None:
+        if not name.isidentifier():
+            raise InputError(f"scalar name {name!r} is not an identifier such as 'rho'")
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"Scalar({self.name!r})"
+
+    @property
+    def expr(self) -> Expr:
+        return trace.scalar(self.name, trace.version(self))
+
+    def set(self, value: Operand) -> None:
+        """Assign a scalar expression, as a statement of the program that is being traced."""
+        trace.current("scalar.set(...)").assign_scalar(self, as_expr(value, f"value of scalar {self.name!r}"))
+
+
+class Stage(Operators):
+    """A named intermediate: computed where it is read, in the halo too, never exchanged. Made by `stage`."""
+
+    def __init__(self, name: str, definition: Expr, storage: str) -> None:
+        self.name, self.definition, self.storage = name, definition, storage
+
+    def __repr__(self) -> str:
+        return f"Stage({self.name!r})"
+
+    @property
+    def expr(self) -> Expr:
+        grid = self.definition.grid
+        assert grid is not None  # checked by stage()
+        return stage_read(self, (0,) * grid.ndim)
+
+    def __getitem__(self, offset: Any) -> Expr:
+        return stage_read(self, as_offset(offset, self.definition.grid))
+
+
+STORAGES = ("auto", "inline", "patch", "array")
+
+
+def stage(value: Any, name: str | None = None, *, storage: str = "auto") -> Any:
+    """Name an intermediate, so that it is computed once and may be read at neighbouring cells.
+
+    Parameters
+    ----------
+    value : expression, or a vector or list of them
+        What the intermediate is; the result is a stage, or a Vector of stages.
+    name : str, optional
+        For the generated code and for `explain`.
+    storage : {"auto", "inline", "patch", "array"}
+        "inline" computes it anew at each read, "patch" once into scratch memory of each patch (overlaps are
+        recomputed), "array" into a field of its own, whose halo is exchanged. "auto" chooses by cost between the
+        first two.
+
+    Returns
+    -------
+    Stage, Field or Vector
+    """
+    program = trace.current("hc.stage(...)")
+    if isinstance(value, (tuple, list)):
+        base = name or program.fresh("stage")
+        return Vector(stage(v, f"{base}_{i}", storage=storage) for i, v in enumerate(value))
+    expression = as_expr(value, "stage")
+    if storage not in STORAGES:
+        raise unknown("stage storage", storage, STORAGES)
+    if not expression.varies or expression.grid is None:
+        raise InputError(f"stage of {expression!r}: it does not vary from cell to cell; use a scalar")
+    if expression.condition:
+        raise InputError(f"stage of the condition {expression!r}: use hc.where(condition, 1.0, 0.0)")
+    label = name or program.fresh("stage")
+    if storage == "array":
+        grid = expression.grid
+        while grid.named(label) is not None:
+            label = program.fresh(label + "_")
+        array = grid.field(label, dtype="float64")
+        array.set(expression)
+        return array
+    return Stage(label, expression, storage)
+
+
+@dataclass(frozen=True)
+class Assign:
+    """field.set(expression)"""
+
+    field: Field
+    expression: Expr
+    line: Line
+
+
+@dataclass(frozen=True)
+class AssignScalar:
+    """scalar.set(expression)"""
+
+    scalar: Scalar
+    expression: Expr
+    line: Line
+
+
+@dataclass(frozen=True)
+class StopWhen:
+    """stop(when, reason)"""
+
+    condition: Expr
+    reason: str
+    line: Line
+
+
+@dataclass
+class Repeat:
+    """with loop(until, limit): body"""
+
+    until: Expr | None
+    limit: Expr | None
+    record: tuple[Scalar, ...]
+    line: Line
+    body: list[Statement] = field(default_factory=list)
+
+
+Statement = Assign | AssignScalar | StopWhen | Repeat
+
+
+class Program:
+    """Statements recorded by tracing; what the compiler takes.
+
+    Attributes
+    ----------
+    name : str
+    statements : list of Statement
+    parameters : dict of str to Scalar
+        Scalars whose values are given when the program is run.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.statements: list[Statement] = []
+        self.parameters: dict[str, Scalar] = {}
+        self._open: list[list[Statement]] = [self.statements]
+        self._versions: dict[int, int] = {}
+        self._names: dict[str, int] = {}
+        self._scalars: dict[str, Scalar] = {}
+
+    def version(self, thing: Any) -> int:
+        """How often a field or scalar has been assigned so far."""
+        key = thing.name if isinstance(thing, Scalar) else id(thing)
+        return self._versions.get(key, 0)  # type: ignore[call-overload, no-any-return]
+
+    def _advance(self, thing: Any) -> None:
+        key = thing.name if isinstance(thing, Scalar) else id(thing)
+        self._versions[key] = self._versions.get(key, 0) + 1  # type: ignore[index, call-overload]
+
+    def fresh(self, base: str) -> str:
+        """A name that no other stage or scalar of the program has."""
+        self._names[base] = self._names.get(base, 0) + 1
+        return f"{base}{self._names[base]}"
+
+    def scalar(self, name: str) -> Scalar:
+        """A new scalar of the program."""
+        if name in self._scalars or name in self.parameters:
+            raise InputError(f"the program already has a scalar or parameter named {name!r}")
+        return self._scalars.setdefault(name, Scalar(name))
+
+    def parameter(self, name: str) -> Scalar:
+        """The parameter of that name; made at the first call."""
+        return self.parameters.setdefault(name, Scalar(name))
+
+    def assign(self, target: Field, value: Any) -> None:
+        """Record field.set(value)."""
+        expression = as_expr(value, f"value of field {target.name!r}")
+        if expression.grid is not None and expression.grid is not target.grid:
+            raise InputError(
+                f"field {target.name!r} on {target.grid!r} is set to an expression of another grid, {expression.grid!r}"
+            )
+        if expression.condition:
+            raise InputError(f"field {target.name!r} is set to the condition {expression!r}; use hc.where(condition, 1.0, 0.0)")
+        self._open[-1].append(Assign(target, expression, _line()))
+        self._advance(target)
+
+    def assign_scalar(self, target: Scalar, expression: Expr) -> None:
+        """Record scalar.set(expression)."""
+        if expression.varies:
+            raise InputError(
+                f"scalar {target.name!r} is set to {expression!r}, which varies from cell to cell; "
+                "reduce it with hc.sum, hc.min, hc.max, hc.norm or hc.value"
+            )
+        self._open[-1].append(AssignScalar(target, expression, _line()))
+        self._advance(target)
+
+    def stop(self, condition: Expr, reason: str) -> None:
+        """Record stop(condition, reason)."""
+        if not condition.condition or condition.varies:
+            raise InputError(f"stop needs a condition on scalars, got {condition!r}")
+        self._open[-1].append(StopWhen(condition, reason, _line()))
+
+    @contextmanager
+    def repeat(self, until: Any, limit: Any, record: Sequence[Scalar], line: Line) -> Iterator[None]:
+        """Record a loop around the statements of a with block."""
+        stop = None if until is None else as_expr(until, "until")
+        if stop is not None and (not stop.condition or stop.varies):
+            raise InputError(f"loop: until={stop!r} is not a condition on scalars, such as rho <= stop")
+        most = None if limit is None else as_expr(limit, "limit")
+        if most is not None and (most.varies or most.condition):
+            raise InputError(f"loop: limit={most!r} is not a number or a scalar")
+        if stop is None and most is None:
+            raise InputError("loop: neither until nor limit is given; it would never end")
+        loop_statement = Repeat(stop, most, tuple(record), line)
+        self._open[-1].append(loop_statement)
+        self._open.append(loop_statement.body)
+        try:
+            yield
+        finally:
+            self._open.pop()
+
+
+def loop(*, until: Any = None, limit: Any = None, record: Scalar | Sequence[Scalar] = ()) -> Any:
+    """Repeat the statements of a with block.
+
+    Parameters
+    ----------
+    until : condition on scalars, optional
+        Tested before each pass; the loop ends where it holds.
+    limit : int or scalar, optional
+        The greatest number of passes.
+    record : scalar or sequence of scalars
+        Values kept after each pass, returned as the history of the run.
+
+    Examples
+    --------
+    ``with hc.loop(until=rho <= stop, limit=1000, record=rho): ...``
+    """
+    scalars = (record,) if isinstance(record, Scalar) else tuple(record)
+    return trace.current("hc.loop(...)").repeat(until, limit, scalars, _line())
+
+
+def stop(when: Operand, reason: str) -> None:
+    """End the run, with that reason, where a condition on scalars holds."""
+    trace.current("hc.stop(...)").stop(as_expr(when, "when"), reason)
+
+
+def scalar(name: str) -> Scalar:
+    """A new scalar of the program that is being traced."""
+    return trace.current("hc.scalar(...)").scalar(name)
+
+
+def scalars(names: str) -> tuple[Scalar, ...]:
+    """Several new scalars, named in one string and separated by blanks."""
+    return tuple(scalar(name) for name in names.split())
+
+
+def parameter(name: str) -> Expr:
+    """A parameter by name, for boundary conditions and other places that are no function argument."""
+    return trace.scalar(name)
+
+
+@dataclass(frozen=True)
+class ProgramFunction:
+    """A Python function whose call, while tracing, records a program; made by `program`."""
+
+    function: Callable[..., Any]
+
+    @property
+    def name(self) -> str:
+        """Name of the function."""
+        return self.function.__name__
+
+    def trace(self, *arguments: Any, **keywords: Any) -> Program:
+        """The program that the function records when called with these arguments.
+
+        Scalars among the arguments become parameters of the program.
+        """
+        made = Program(self.name)
+        for argument in (*arguments, *keywords.values()):
+            if isinstance(argument, Scalar):
+                made.parameters[argument.name] = argument
+        with trace.tracing(made):
+            self.function(*arguments, **keywords)
+        return made
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Inside another program: record the statements there. Programs may call programs."""
+        trace.current(f"a call of program {self.name!r}")
+        return self.function(*arguments, **keywords)
+
+
+def program(function: Callable[..., Any]) -> ProgramFunction:
+    """Mark a function as a program: statements over fields and scalars that the engine runs without Python."""
+    return ProgramFunction(function)
+
+
+def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a user's function, found by name.
+
+    Parameters
+    ----------
+    function : callable
+    grid : Grid
+        Its fields and vectors are known by their names.
+    names : mapping
+        Further things a name may stand for: scalars and parameters.
+
+    Returns
+    -------
+    dict
+        Argument name to Field, Vector or Scalar; arguments with a default that nothing is known for are left out.
+
+    Raises
+    ------
+    InputError
+        For a name that stands for nothing; lists what is known.
+    """
+    found: dict[str, Any] = {}
+    for name, argument in inspect.signature(function).parameters.items():
+        if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
+            raise InputError(f"{function.__name__}: *{name} cannot be bound; name each field and parameter")
+        thing = names.get(name)
+        if thing is None:
+            thing = grid.named(name)
+        if thing is None:
+            if argument.default is not argument.empty:
+                continue
+            known = [*grid.fields_of_vector, *grid.fields, *names]
+            raise unknown(f"{function.__name__}: argument", name, known)
+        found[name] = thing
+    return found

@@ -1,0 +1,80 @@
+"""What is being traced now: the program under construction and the versions of its fields.
+
+An expression remembers which assignment of a field it reads. So `e = u + 1; u.set(...); v.set(e)` means
+what it means in NumPy, and where that value is gone the compiler can say so.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from halocline.errors import InputError
+from halocline.lang.expression import Expr, node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from halocline.lang.program import Program
+
+_program: ContextVar[Program | None] = ContextVar("program", default=None)
+_order: ContextVar[int] = ContextVar("order", default=2)
+
+
+def version(thing: Any) -> int:
+    """How often a field or scalar has been assigned in the program that is being traced."""
+    program = _program.get()
+    return 0 if program is None else program.version(thing)
+
+
+def current(what: str) -> Program:
+    """The program that is being traced."""
+    program = _program.get()
+    if program is None:
+        raise InputError(f"{what} is a statement of a program: use it inside a function decorated with @hc.program")
+    return program
+
+
+@contextmanager
+def tracing(program: Program) -> Iterator[Program]:
+    """Make `program` the one that statements are added to."""
+    token = _program.set(program)
+    try:
+        yield program
+    finally:
+        _program.reset(token)
+
+
+def scalar(name: str, at: int = 0) -> Expr:
+    """A run-time number of the program, the same in every cell."""
+    return node("scalar", (), (name, at), key=(name, at), label=f"{name}|{at}".encode())
+
+
+def default_order() -> int:
+    """Order of accuracy of differences where none is given."""
+    return _order.get()
+
+
+@contextmanager
+def order(accuracy: int) -> Iterator[None]:
+    """Set the order of accuracy of all differences traced inside the block.
+
+    Parameters
+    ----------
+    accuracy : int
+        Even: 2, 4, 6, ...
+    """
+    check_order(accuracy)
+    token = _order.set(accuracy)
+    try:
+        yield
+    finally:
+        _order.reset(token)
+
+
+def check_order(accuracy: Any) -> int:
+    """The order as an int, where it is one that central differences have."""
+    if isinstance(accuracy, bool) or not isinstance(accuracy, int) or accuracy < 2 or accuracy % 2:
+        raise InputError(f"order {accuracy!r} is not an order of central differences: expected 2, 4, 6, 8 or any even number")
+    return accuracy

@@ -1,0 +1,197 @@
+"""Fields as arrays: setting, reading, gathering, hashing and reducing the fields of a domain."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from halocline.errors import InputError
+from halocline.lang import trace
+from halocline.lang.expression import Expr, Operators, as_expr, walk
+from halocline.lang.grid import Field, unknown
+from halocline.lang.program import Program
+from halocline.run.domain import Domain, Prepared
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+log = logging.getLogger("halocline")
+
+RESERVED = ("t", "dt", "step", "until", "steps")
+
+
+class Fields:
+    """The fields of a domain, by name or Field object.
+
+    Parameters
+    ----------
+    domain : Domain
+    values : dict of str to float
+        Scalars and parameters that expressions may use.
+    """
+
+    def __init__(self, domain: Domain, values: dict[str, float]) -> None:
+        self.domain = domain
+        self.grid = domain.grid
+        self.values = values
+        self._pending: dict[Field, Expr] = {}
+        self._checked: set[Field] = set()
+        self._evaluations: dict[Expr, tuple[Prepared, str]] = {}
+
+    def _field(self, field: Any) -> Field:
+        if isinstance(field, str):
+            found = self.grid.named(field)
+            if found is None:
+                raise unknown("field", field, sorted(self.grid.fields))
+            field = found
+        if not isinstance(field, Field):
+            raise InputError(f"{field!r} is not a field; set the components of a vector one by one")
+        if field.grid is not self.grid:
+            raise InputError(f"field {field.name!r} belongs to another grid, {field.grid!r}, not to {self.grid!r}")
+        if field.name not in self.domain.storages:
+            raise InputError(f"field {field.name!r} is not part of these equations; they use {', '.join(sorted(self.domain.storages))}")
+        return field
+
+    def __getitem__(self, field: Field | str) -> NDArray[Any]:
+        """This rank's points of a field as a NumPy view, valid until the next run."""
+        target = self._field(field)
+        self._settle()
+        self._checked.discard(target)
+        return self.domain.view(target)
+
+    def __setitem__(self, field: Field | str, value: Any) -> None:
+        """Set a field to a number, an array of the shape of the whole grid, an expression, or a function of the
+        coordinates. NumPy's functions in it are traced, so that the bits do not depend on NumPy."""
+        target = self._field(field)
+        self._pending.pop(target, None)
+        self._checked.discard(target)
+        if isinstance(value, (Operators, int, float)):
+            self._pending[target] = as_expr(value)
+        elif callable(value):
+            traced = self._traced(target, value)
+            if traced is not None:
+                self._pending[target] = traced
+            else:
+                self._settle()
+                self._by_rows(target, value)
+        else:
+            self._settle()
+            self._from_array(target, value)
+
+    def _traced(self, field: Field, function: Callable[..., Any]) -> Expr | None:
+        """The function's expression of the coordinates; None where it cannot be traced."""
+        count = len(inspect.signature(function).parameters)
+        if count != self.grid.ndim:
+            raise InputError(
+                f"the function given for field {field.name!r} takes {count} arguments; expected the {self.grid.ndim} coordinates"
+            )
+        try:
+            result = as_expr(function(*field.coordinates), f"value of {field.name!r}")
+        except InputError as error:
+            reason: Exception = error
+        except TypeError as error:
+            if "Expr" not in str(error):
+                raise
+            reason = error
+        else:
+            foreign = [n for n in walk((result,)) if n.op in ("read", "stage") and n.grid is not self.grid]
+            if foreign:
+                raise InputError(f"the function given for field {field.name!r} reads a field of another grid")
+            return result
+        log.warning("field %s: its function cannot be traced (%s); it runs in NumPy, row by row", field.name, reason)
+        return None
+
+    def _by_rows(self, field: Field, function: Callable[..., Any]) -> None:
+        """Evaluate in NumPy over whole rows of the grid, so that the bits do not depend on the decomposition."""
+        import numpy as np
+
+        view, origin = self.domain.view(field), self.domain.offset()
+        points = self.domain.global_points(field)
+        lines = []
+        for axis, n in enumerate(points):
+            first = 0.5 if self.grid.walls == "face" or self.grid.periodic[axis] else 1.0
+            first -= 0.5 if field.staggered[axis] else 0.0
+            lines.append(self.grid.origin[axis] + (np.arange(n) + first) * self.grid.spacing[axis])
+        mine = slice(origin[-1], origin[-1] + view.shape[-1])
+        for local in np.ndindex(view.shape[:-1]):
+            at = [np.full(points[-1], lines[a][origin[a] + i]) for a, i in enumerate(local)]
+            row = np.broadcast_to(np.asarray(function(*at, lines[-1]), dtype=np.float64), (points[-1],))
+            view[local] = row[mine]
+
+    def _from_array(self, field: Field, value: Any) -> None:
+        import numpy as np
+
+        array, points = np.asarray(value), self.domain.global_points(field)
+        if array.shape not in ((), points):
+            raise InputError(f"field {field.name!r} has shape {points}, but the array given for it has shape {array.shape}")
+        if array.dtype.kind not in "fiub":
+            raise InputError(f"field {field.name!r} is given an array of dtype {array.dtype}; expected real numbers")
+        view, origin = self.domain.view(field), self.domain.offset()
+        part = array if array.shape == () else array[tuple(slice(o, o + n) for o, n in zip(origin, view.shape, strict=True))]
+        view[...] = part
+
+    def _settle(self) -> None:
+        """Evaluate the expressions that fields were set to, all in one generated sweep."""
+        if not self._pending:
+            return
+        program = Program("initial_values")
+        pending, self._pending = self._pending, {}
+        with trace.tracing(program):
+            for field, expression in pending.items():
+                field.set(expression)
+        self.domain.prepare(program).run(self.values)
+
+    def evaluate(self, expression: Any) -> float:
+        """The value of a scalar expression, such as ``hc.max(abs(T))``, on the current fields; the same on all ranks."""
+        wanted = as_expr(expression)
+        if wanted.varies:
+            raise InputError(f"{wanted!r} varies from cell to cell; reduce it with hc.sum, hc.min, hc.max, hc.norm or hc.value")
+        self._settle()
+        known = self._evaluations.get(wanted)
+        if known is None:
+            program = Program("evaluate")
+            with trace.tracing(program):
+                result = program.scalar("result")
+                result.set(wanted)
+            known = self._evaluations[wanted] = (self.domain.prepare(program), result.name)
+        prepared, name = known
+        return prepared.run(self.values).scalars[name]
+
+    def gather(self, field: Field | str) -> NDArray[Any] | None:
+        """The whole field as an array on the first rank, None on the others; all ranks call this."""
+        target = self._field(field)
+        self._settle()
+        return self.domain.gather(target)
+
+    def checksum(self, field: Field | str) -> str:
+        """A hash of a field's bits, the same for any ranks, threads, patches and decomposition."""
+        target = self._field(field)
+        self._settle()
+        return self.domain.checksum(target)
+
+    def check_inputs(self, when: str) -> None:
+        """Raise where a field that was set since the last check holds values that are not finite; collective."""
+        self._settle()
+        for field in self.grid.fields.values():
+            if field.name in self.domain.storages and field not in self._checked:
+                self.domain.check_finite(field, when)
+                self._checked.add(field)
+
+
+def finite_numbers(parameters: Mapping[str, Any]) -> dict[str, float]:
+    """Parameters as floats; InputError names the one that is no finite number."""
+    values = {}
+    for name, value in parameters.items():
+        if not name.isidentifier() or name in RESERVED:
+            raise InputError(f"parameter name {name!r} cannot be used; choose an identifier other than t, dt, step, until, steps")
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise InputError(f"parameter {name!r} is {value!r}; expected a number") from None
+        if not math.isfinite(number):
+            raise InputError(f"parameter {name!r} is {number}; expected a finite number")
+        values[name] = number
+    return values

@@ -1,0 +1,269 @@
+"""The user's view of a run: equations on a grid, parameters, a scheme, and fields as arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from halocline.errors import InputError, RunError
+from halocline.lang import trace
+from halocline.lang.expression import Expr, as_expr
+from halocline.lang.functions import where
+from halocline.lang.grid import Field, Grid, Vector, unknown
+from halocline.lang.program import Program, ProgramFunction, Scalar, bind, loop
+from halocline.run.domain import Domain, Outcome
+from halocline.run.fields import Fields, finite_numbers
+from halocline.run.mpi import Communicator, from_user, world
+
+OWN_SCALARS = ("t", "dt", "step")
+
+
+class Scheme(Protocol):
+    """What a time integration scheme must offer; see halocline.solvers.schemes."""
+
+    def step(self, rhs: Callable[[], Mapping[Field, Expr]], dt: Expr, make: Callable[[Field, str], Field]) -> None:
+        """Record one step."""
+
+
+class Simulation(Fields):
+    """Equations on a grid, run by the engine.
+
+    Parameters
+    ----------
+    grid : Grid
+    function : callable or program
+        A plain function returns the time derivatives, ``{T: kappa * hc.laplacian(T)}``; its argument names bind to
+        fields, vectors, parameters, t and dt. A function decorated with ``@hc.program`` is the step itself.
+    parameters : mapping of str to float
+        Run-time numbers by name; changing one needs no recompilation.
+    scheme : time integration scheme, optional
+        Needed for a plain function: ``hc.RK3()``, ``hc.Euler()``, ...
+    dt : float, or callable, optional
+        The time step; a callable is traced like the equations and may reduce fields,
+        ``lambda u: 0.4 * hc.min(dx / abs(u))``. Needed for a plain function.
+    order : int
+        Order of accuracy of differences.
+    communicator : mpi4py communicator, optional
+        All ranks that the launcher started, by default.
+    threads, decomposition, patch
+        See Domain.
+
+    Raises
+    ------
+    InputError
+        For equations, parameters or options that cannot work, before anything is computed.
+    """
+
+    def __init__(
+        self,
+        grid: Grid,
+        function: Callable[..., Any] | ProgramFunction,
+        *,
+        parameters: Mapping[str, float] | None = None,
+        scheme: Scheme | None = None,
+        dt: float | Callable[..., Any] | None = None,
+        order: int = 2,
+        communicator: Any = None,
+        threads: int | None = None,
+        decomposition: str | Sequence[int] = "optimal",
+        patch: int | Sequence[int] | None = None,
+    ) -> None:
+        if not isinstance(grid, Grid):
+            raise InputError(f"grid is {grid!r}; expected a halocline.Grid")
+        comm = communicator if isinstance(communicator, Communicator) else (
+            world() if communicator is None else from_user(communicator)
+        )
+        self.parameters = finite_numbers(parameters or {})
+        values = {**self.parameters, "t": 0.0, "step": 0.0}
+        super().__init__(Domain(grid, comm, threads, decomposition, patch), values)
+        program = self._trace(function, scheme, dt, order)
+        self._prepared = self.domain.prepare(program)
+        missing = [p for p in self._prepared.schedule.scalars if not self._known(p)]
+        if missing:
+            raise unknown("parameter", missing[0], sorted(self.parameters))
+
+    def _known(self, name: str) -> bool:
+        own = {*self.parameters, *self.values, *self.grid.scalar_values(), "dt", "until", "steps"}
+        return name in own or name.startswith("_") or name in self._set_by_program
+
+    # --- tracing ---
+
+    def _trace(
+        self, function: Callable[..., Any] | ProgramFunction, scheme: Scheme | None, dt: Any, order: int
+    ) -> Program:
+        plain = function.function if isinstance(function, ProgramFunction) else function
+        if not callable(plain):
+            raise InputError(f"equations are {function!r}; expected a function of fields and parameters")
+        names: dict[str, Any] = {n: Scalar(n) for n in (*OWN_SCALARS, *self.parameters)}
+        program = Program(plain.__name__)
+        step, t, number = names["dt"], names["t"], names["step"]
+        until, steps = Scalar("until"), Scalar("steps")
+        if isinstance(function, ProgramFunction):
+            timed = dt is not None
+        else:
+            timed = True
+            if scheme is None:
+                raise InputError(
+                    f"function {plain.__name__!r} gives time derivatives, so a scheme is needed: scheme=hc.RK3() or another; "
+                    "or decorate it with @hc.program if it is the step itself"
+                )
+            if dt is None:
+                raise InputError(f"function {plain.__name__!r} gives time derivatives, so a time step is needed: dt=0.01 or a function")
+        if isinstance(dt, (int, float)) and not (math.isfinite(dt) and dt > 0):
+            raise InputError(f"dt is {dt!r}; expected a positive number")
+        registers: dict[tuple[Field, str], Field] = {}
+
+        def register(field: Field, suffix: str) -> Field:
+            key = (field, suffix)
+            if key not in registers:
+                registers[key] = field.like(f"{field.name}_{suffix}", homogeneous=True)
+            return registers[key]
+
+        with trace.tracing(program), trace.order(order), loop(until=t >= until, limit=steps):
+            if timed:
+                wanted = as_expr(dt(**bind(dt, self.grid, names)), "dt") if callable(dt) else trace.scalar("dt_wanted")
+                if wanted.varies:
+                    raise InputError("dt varies from cell to cell; reduce it with hc.min")
+                step.set(wanted)
+                # the last step ends at `until`, and no sliver of a step is left by rounding
+                step.set(where(until - t < step * (1.0 + 1e-9), until - t, step))
+            arguments = bind(plain, self.grid, names)
+            if isinstance(function, ProgramFunction):
+                function(**arguments)
+            else:
+                assert scheme is not None
+
+                def rhs() -> dict[Field, Expr]:
+                    return _derivatives(plain, plain(**arguments))
+
+                scheme.step(rhs, step.expr, register)
+            if timed:
+                t.set(where(t + step >= until, until, t + step))
+            number.set(number + 1.0)
+        if isinstance(dt, (int, float)):
+            self.values["dt_wanted"] = float(dt)
+        self._set_by_program = set(program._scalars)
+        return program
+
+    # --- running ---
+
+    @property
+    def time(self) -> float:
+        """The simulated time reached."""
+        return self.values["t"]
+
+    @property
+    def steps(self) -> int:
+        """Steps done so far."""
+        return int(self.values["step"])
+
+    @property
+    def schedule(self) -> Any:
+        """The compiled program, as data; see halocline.compile.schedule."""
+        return self._prepared.schedule
+
+    @property
+    def plan(self) -> Any:
+        """This rank's plan, as data; see halocline.plan.rank."""
+        return self._prepared.plan
+
+    def run(
+        self,
+        *,
+        until: float | None = None,
+        steps: int | None = None,
+        every: float | None = None,
+        callback: Callable[[Simulation], Any] | None = None,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> Outcome:
+        """Advance in time.
+
+        Parameters
+        ----------
+        until : float, optional
+            The time to reach; the last step is shortened to end there.
+        steps : int, optional
+            The greatest number of steps. Without `until` and `steps` a program runs once.
+        every : float, optional
+            Simulated time between calls of `callback`; steps are shortened to end there.
+        callback : callable, optional
+            Called with the simulation, on every rank.
+        on_progress : callable, optional
+            Called with the steps done, a few times a second, from another thread.
+
+        Returns
+        -------
+        Outcome
+            Of the last part of the run.
+
+        Raises
+        ------
+        RunError
+            A field is not finite at the end.
+        """
+        if until is not None and not math.isfinite(until):
+            raise InputError(f"until is {until!r}; expected a finite time")
+        if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps < 0):
+            raise InputError(f"steps is {steps!r}; expected a whole number from 0")
+        if every is not None and not every > 0:
+            raise InputError(f"every is {every!r}; expected a positive time")
+        if until is None and steps is None:
+            steps = 1
+        self.check_inputs("before the run")
+        most = math.inf if steps is None else float(steps)
+        first = self.values["step"]
+        for target in self._targets(until, every):
+            outcome = self._prepared.run(
+                {**self.values, "until": target, "steps": most - (self.values["step"] - first)}, on_progress
+            )
+            for name in (*OWN_SCALARS, *self._set_by_program):
+                if name in outcome.scalars:
+                    self.values[name] = outcome.scalars[name]
+            if outcome.reason == "interrupted":
+                raise KeyboardInterrupt
+            self._check_after()
+            if callback is not None:
+                callback(self)
+            if self.values["step"] - first >= most:
+                break
+        return outcome
+
+    def _targets(self, until: float | None, every: float | None) -> Iterator[float]:
+        end = math.inf if until is None else until
+        if every is None:
+            yield end
+            return
+        count = math.floor(self.values["t"] / every + 1e-9)
+        while True:
+            count += 1
+            target = min(end, count * every)
+            yield target
+            if target >= end:
+                return
+
+    def _check_after(self) -> None:
+        self._checked.clear()
+        try:
+            self.check_inputs(f"after step {self.steps} (time {self.time:g})")
+        except InputError as error:
+            raise RunError(f"{error}; a smaller time step may help") from None
+
+
+def _derivatives(function: Callable[..., Any], result: Any) -> dict[Field, Expr]:
+    if not isinstance(result, Mapping) or not result:
+        raise InputError(
+            f"function {function.__name__!r} returned {result!r}; expected a mapping of fields to time derivatives, such as "
+            "{T: kappa * hc.laplacian(T)}"
+        )
+    slopes: dict[Field, Expr] = {}
+    for target, value in result.items():
+        if isinstance(target, Vector):
+            if not isinstance(value, (tuple, list)) or len(value) != len(target):
+                raise InputError(f"function {function.__name__!r}: the derivative of vector {target.name!r} needs {len(target)} components")
+            slopes.update((f, as_expr(v)) for f, v in zip(target, value, strict=True))
+        elif isinstance(target, Field):
+            slopes[target] = as_expr(value)
+        else:
+            raise InputError(f"function {function.__name__!r} returned a derivative of {target!r}; keys must be fields")
+    return slopes

@@ -1,0 +1,45 @@
+"""While the engine runs without Python: signals become a request to stop, and progress is reported."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from halocline.run.mpi import native
+
+INTERVAL = 0.2  # seconds between reports of progress
+STOPPING = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def watching(engine: Any, on_progress: Callable[[int], None] | None = None) -> Iterator[None]:
+    """Around a native run: SIGINT and SIGTERM end it where all ranks agree; `on_progress` is called meanwhile."""
+    main = threading.current_thread() is threading.main_thread()
+    before = [signal.getsignal(s) for s in STOPPING] if main else []
+    if main:
+        native().stop_on_signals([int(s) for s in STOPPING])
+    done = threading.Event()
+    reporter = None
+    if on_progress is not None:
+
+        def report() -> None:
+            while not done.wait(INTERVAL):
+                on_progress(engine.progress())
+
+        reporter = threading.Thread(target=report, name="halocline-progress", daemon=True)
+        reporter.start()
+    try:
+        yield
+    finally:
+        done.set()
+        for number, handler in zip(STOPPING, before, strict=False):
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        if main:
+            native().forget_stop()
+        if reporter is not None:
+            reporter.join()
+        if on_progress is not None:
+            on_progress(engine.progress())

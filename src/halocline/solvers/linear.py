@@ -1,0 +1,240 @@
+"""Linear problems: a stencil operator, a right-hand side, and a method."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from halocline.errors import BreakdownError, InputError, RunError
+from halocline.lang.expression import Operators, as_expr
+from halocline.lang.grid import Field, unknown
+from halocline.lang.program import Scalar
+from halocline.run.domain import Domain
+from halocline.run.fields import Fields
+from halocline.run.mpi import Communicator, from_user, world
+from halocline.solvers.cg import BAD_START, BREAKDOWN, METHODS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a linear solve did, and the fields it left.
+
+    Attributes
+    ----------
+    converged : bool
+    iterations : int
+    reason : str
+        "converged", "iteration limit" or "interrupted".
+    residuals : array (iterations + 1,)
+        Norms of the residual, the initial one first.
+    seconds, compute, exchange, reduction : float
+        Wall clock of the whole solve, and what of it the first thread spent in kernels, halo exchange and reductions.
+    fields : Fields
+        The solution by field: ``solution.fields[u]``, ``.gather(u)``, ``.evaluate(hc.max(abs(u)))``, ``.checksum(u)``.
+    bytes_per_iteration : float
+        That must cross memory in one iteration, all ranks together.
+    """
+
+    converged: bool
+    iterations: int
+    reason: str
+    residuals: NDArray[np.float64] = field(repr=False)
+    seconds: float
+    compute: float
+    exchange: float
+    reduction: float
+    fields: Fields = field(repr=False)
+    bytes_per_iteration: float
+
+    @property
+    def residual_relative(self) -> float:
+        """The last residual norm over the first; 0 where the first is 0."""
+        first = float(self.residuals[0])
+        return float(self.residuals[-1]) / first if first else 0.0
+
+
+class LinearProblem:
+    """A x = b for a linear stencil operator, compiled and planned; solve it any number of times.
+
+    Parameters
+    ----------
+    operator : callable
+        Takes a field (or a stage) and returns the expression of A applied to it.
+    unknown : Field
+        Takes the solution; its values before are the initial guess. Its boundary conditions belong to the problem.
+    rhs : field, expression, number, array, or function of the coordinates
+        An expression is evaluated straight into the residual: no array holds it.
+    method : {"cg", "cg-fused"}
+    parameters : mapping of str to float
+        Values of ``hc.parameter(...)`` in operator or right-hand side.
+    communicator, threads, decomposition, patch
+        See Simulation.
+
+    Raises
+    ------
+    InputError
+    """
+
+    def __init__(
+        self,
+        operator: Callable[[Any], Any],
+        unknown_field: Field,
+        rhs: Any,
+        *,
+        method: str = "cg-fused",
+        parameters: dict[str, float] | None = None,
+        communicator: Any = None,
+        threads: int | None = None,
+        decomposition: str | Sequence[int] = "optimal",
+        patch: int | Sequence[int] | None = None,
+    ) -> None:
+        if method not in METHODS:
+            raise unknown("method", method, sorted(METHODS))
+        if not isinstance(unknown_field, Field):
+            raise InputError(f"the unknown is {unknown_field!r}; expected a Field of a grid")
+        comm = (
+            communicator
+            if isinstance(communicator, Communicator)
+            else (world() if communicator is None else from_user(communicator))
+        )
+        self.unknown, self.method = unknown_field, method
+        grid = unknown_field.grid
+        domain = Domain(grid, comm, threads, decomposition, patch)
+        self.fields = Fields(domain, dict(parameters or {}))
+        b, array = self._right_hand_side(rhs)
+        names = Scalar("rtol"), Scalar("max_iterations")
+        program = METHODS[method].trace(operator, unknown_field, b, *names)
+        self._prepared = domain.prepare(program)
+        if array is not None:
+            self.fields[b] = array
+
+    def _right_hand_side(self, rhs: Any) -> tuple[Any, Any]:
+        """The right-hand side as an expression, and the array to fill its field with."""
+        u = self.unknown
+        if callable(rhs) and not isinstance(rhs, Operators):
+            rhs = rhs(*u.coordinates)
+        if isinstance(rhs, (Operators, int, float)):
+            expression = as_expr(rhs)
+            if expression.grid is not None and expression.grid is not u.grid:
+                raise InputError(f"the right-hand side belongs to another grid, {expression.grid!r}, than {u.name!r} on {u.grid!r}")
+            return expression, None
+        shape = getattr(rhs, "shape", None)
+        if shape is None:
+            raise InputError(f"the right-hand side is {rhs!r}; expected a field, an expression, a number, an array or a function")
+        if tuple(shape) != u.grid.shape:
+            raise InputError(f"the right-hand side has shape {tuple(shape)}, but the grid has shape {u.grid.shape}")
+        return u.like("rhs", homogeneous=True), rhs
+
+    @property
+    def schedule(self) -> Any:
+        """The compiled program, as data."""
+        return self._prepared.schedule
+
+    @property
+    def plan(self) -> Any:
+        """This rank's plan, as data."""
+        return self._prepared.plan
+
+    @property
+    def prepared(self) -> Any:
+        """The program bound to the engine."""
+        return self._prepared
+
+    def solve(
+        self,
+        *,
+        rtol: float = 1e-6,
+        max_iterations: int | None = None,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> Solution:
+        """Iterate until the residual norm has fallen to `rtol` times the initial one.
+
+        Parameters
+        ----------
+        rtol : float
+            Positive.
+        max_iterations : int, optional
+            Ten times the number of unknowns by default.
+        on_progress : callable, optional
+            Called with the iterations done, a few times a second, from another thread.
+
+        Raises
+        ------
+        InputError
+            A tolerance or limit out of range, values that are not finite.
+        BreakdownError
+            The operator is not positive definite.
+        """
+        if not (isinstance(rtol, (int, float)) and math.isfinite(rtol) and rtol > 0):
+            raise InputError(f"rtol is {rtol!r}; expected a positive number such as 1e-6")
+        if max_iterations is None:
+            max_iterations = 10 * math.prod(self.unknown.grid.shape)
+        if isinstance(max_iterations, bool) or not isinstance(max_iterations, int) or max_iterations < 0:
+            raise InputError(f"max_iterations is {max_iterations!r}; expected a whole number from 0")
+        import numpy as np
+
+        self.fields.check_inputs("before the solve")
+        values = {**self.fields.values, "rtol": float(rtol), "max_iterations": float(max_iterations)}
+        outcome = self._prepared.run(values, on_progress)
+        iterations = len(outcome.history)
+        if outcome.reason == BAD_START:
+            raise InputError(f"{self.method}: {BAD_START}")
+        if outcome.reason not in ("completed", "interrupted"):
+            kind = BreakdownError if outcome.reason == BREAKDOWN else RunError
+            value = outcome.scalars["curvature"]
+            raise kind(f"{self.method} broke down in iteration {iterations + 1}: {outcome.reason} ({value:g})")
+        first = outcome.scalars["goal"] / rtol**2
+        squares = np.concatenate(([first], outcome.history[:, 0]))
+        converged = outcome.reason == "completed" and outcome.loops[0] == "condition"
+        reason = "converged" if converged else ("interrupted" if outcome.reason == "interrupted" else "iteration limit")
+        return Solution(
+            converged=converged,
+            iterations=iterations,
+            reason=reason,
+            residuals=np.sqrt(squares),
+            seconds=outcome.seconds,
+            compute=outcome.compute,
+            exchange=outcome.exchange,
+            reduction=outcome.reduction,
+            fields=self.fields,
+            bytes_per_iteration=self._prepared.bytes_per_pass * math.prod(self.unknown.grid.shape),
+        )
+
+
+def solve(operator: Callable[[Any], Any], unknown_field: Field, rhs: Any, **options: Any) -> Solution:
+    """Solve A x = b for a linear stencil operator.
+
+    Parameters
+    ----------
+    operator : callable
+        ``lambda u: -hc.laplacian(u)``
+    unknown_field : Field
+        Takes the solution.
+    rhs : field, expression, number, array, or function of the coordinates
+    **options
+        `rtol`, `max_iterations` and `on_progress` of LinearProblem.solve, and every option of LinearProblem.
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    >>> import halocline as hc
+    >>> grid = hc.Grid((63, 63), walls="node")
+    >>> u = grid.field("u", boundary=hc.Value(0))
+    >>> solution = hc.solve(lambda u: -hc.laplacian(u), u, 1.0, rtol=1e-8)
+    >>> solution.reason
+    'converged'
+    """
+    late = {k: options.pop(k) for k in ("rtol", "max_iterations", "on_progress") if k in options}
+    return LinearProblem(operator, unknown_field, rhs, **options).solve(**late)
+
+
+__all__ = ["LinearProblem", "Solution", "solve"]
