@@ -1,13 +1,413 @@
-"""Ranks: start, agreement, and how they end."""
+"""Ranks: how they start, agree, and end; all with the real mpiexec."""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
 import pytest
 
+from halocline.errors import InputError, RunError
 from halocline.run import mpi
+from halocline.run.launch import launch
+
+LAUNCH = (
+    "import sys; from halocline.run.launch import launch; sys.exit(launch(int(sys.argv[1]), sys.argv[2:]))"
+)
+FOUR = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "4"}
+
+
+def start(script: Path, ranks: int | None, **environment: str) -> subprocess.Popen[str]:
+    """A Python script on so many ranks, or without a launcher."""
+    before = [] if ranks is None else ["-c", LAUNCH, str(ranks), sys.executable]
+    return subprocess.Popen(
+        [sys.executable, *before, str(script)],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def end(process: subprocess.Popen[str], within: float = 30.0) -> tuple[int, str, str]:
+    """Exit status, standard output, standard error."""
+    try:
+        out, err = process.communicate(timeout=within)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        out, err = process.communicate(timeout=10)
+        pytest.fail(f"no end within {within:g} s:\n{out}{err}")
+    return process.returncode, out, err
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Write a script; "import" lines that all need are added."""
+
+    def write(text: str) -> Path:
+        file = tmp_path / "case.py"
+        file.write_text(
+            "import os, signal, sys, time\n"
+            "from halocline.errors import InputError\n"
+            "from halocline.run import mpi\n" + textwrap.dedent(text)
+        )
+        return file
+
+    return write
+
+
+# -- communicators -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, None),
+        ({"PMI_RANK": "3", "PMI_SIZE": "8"}, mpi.Launcher("PMI", 3, 8)),
+        (FOUR | {"PMIX_RANK": "0"}, mpi.Launcher("Open MPI", 0, 4)),
+        ({"PMIX_RANK": "2"}, mpi.Launcher("PMIx", 2, None)),
+        (
+            {"SLURM_PROCID": "1", "SLURM_NTASKS": "4", "SLURM_STEP_NUM_TASKS": "4"},
+            mpi.Launcher("Slurm", 1, 4),
+        ),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "4"}, None),  # the batch script, not a step
+        ({"PMI_RANK": "", "PMI_SIZE": "8"}, None),
+    ],
+)
+def test_launcher_is_read_from_the_environment(environment, expected):
+    assert mpi.launcher(environment) == expected
+
+
+def test_without_launcher_mpi_is_never_touched(script):
+    case = script("""
+        comm = mpi.world()
+        with comm.agreement("nothing"):
+            pass
+        comm.barrier()
+        print(comm.rank, comm.size, comm.handle, comm.allgather("a"), comm.bcast(5), "mpi4py" in sys.modules)
+    """)
+    assert end(start(case, None)) == (0, "0 1 None ['a'] 5 False\n", "")
 
 
 @pytest.mark.ranks(1, 2, 4)
-def test_every_rank_has_its_number(request):
+def test_world_has_all_ranks():
+    from mpi4py import MPI
+
     comm = mpi.world()
-    assert comm.allgather(comm.rank) == list(range(comm.size))
+    assert comm is mpi.world()
+    assert (comm.rank, comm.size) == (MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size)
+    assert comm.size == mpi.launcher().size
+    assert comm.allgather(comm.rank**2) == [rank**2 for rank in range(comm.size)]
+    assert comm.bcast(comm.rank, comm.size - 1) == comm.size - 1
+    comm.barrier()
+    twin = MPI.Comm.f2py(comm.handle)
+    assert twin.size == comm.size
+    assert MPI.Comm.Compare(twin, MPI.COMM_WORLD) == MPI.CONGRUENT  # a duplicate, not the same
+    assert comm.thread_level in ("single", "funneled", "serialized", "multiple")
+
+
+@pytest.mark.ranks(4)
+def test_a_users_communicator_may_be_a_part_of_all():
+    from mpi4py import MPI
+
+    part = MPI.COMM_WORLD.Split(MPI.COMM_WORLD.rank % 2)
+    comm = mpi.from_user(part)
+    assert comm.size == 2
+    assert comm.allgather(MPI.COMM_WORLD.rank) == [MPI.COMM_WORLD.rank % 2, MPI.COMM_WORLD.rank % 2 + 2]
+    with pytest.raises(TypeError, match="comm is 3"):
+        mpi.from_user(3)
+
+
+# -- agreement ---------------------------------------------------------------------------------------
+
+
+class Awkward(Exception):
+    """Cannot be built from its message alone, so it does not travel as it is."""
+
+    def __init__(self, a, b):
+        super().__init__(f"{a} and {b}")
+
+
+def fail_on(comm, failing):
+    if comm.rank in failing:
+        raise InputError(f"bad value {comm.rank}")
+
+
+@pytest.mark.ranks(1, 4)
+def test_all_ranks_agree_about_a_failure():
+    comm = mpi.world()
+    for failing in ([0], [2], [1, 3], [0, 1, 2, 3]):
+        failing = [rank for rank in failing if rank < comm.size]
+        caught = None
+        try:
+            with comm.agreement("compile kernels"):
+                fail_on(comm, failing)
+        except InputError as error:
+            caught = error
+        if not failing:
+            assert caught is None
+            continue
+        assert str(caught) == f"bad value {failing[0]}"
+        notes = "\n".join(getattr(caught, "__notes__", []))
+        if len(failing) < comm.size:
+            assert f"rank {failing[0]} of {comm.size}" in notes
+            assert "compile kernels" in notes
+        else:
+            assert not notes
+        assert comm.allgather(1) == [1] * comm.size  # still in step
+
+
+def awkward(rank):
+    if rank == 1:
+        raise Awkward("one", "two")
+
+
+@pytest.mark.ranks(2)
+def test_any_exception_travels():
+    comm = mpi.world()
+    with pytest.raises((Awkward, RunError), match="one and two"), comm.agreement("something"):
+        awkward(comm.rank)
+    with pytest.raises(ZeroDivisionError), comm.agreement("something"):
+        1 / (1 - comm.rank)
+
+
+# -- one MPI library ---------------------------------------------------------------------------------
+
+
+@pytest.mark.ranks(1)
+def test_native_code_and_mpi4py_share_one_library():
+    mpi.world()
+    maps = Path("/proc/self/maps").read_text()
+    loaded = {os.path.realpath(line.split()[-1]) for line in maps.splitlines() if "libmpi" in line}
+    loaded = {path for path in loaded if "libmpi_abi" not in path}
+    assert loaded == {os.path.realpath(mpi.native().mpi_library())}
+
+
+def test_two_libraries_are_an_error_that_names_both():
+    with pytest.raises(RunError, match=r"/a/libmpi\.so\.12.*/b/libmpi\.so\.40"):
+        mpi.check_library("/a/libmpi.so.12", "/b/libmpi.so.40")
+
+
+def test_a_missing_library_says_what_to_do(tmp_path):
+    module = Path(mpi.native().__file__)
+    if b"$ORIGIN" not in module.read_bytes():
+        pytest.skip("built with the system's MPI, which is found wherever the module lies")
+    package = tmp_path / "a" / "b" / "c" / "halocline"
+    package.mkdir(parents=True)
+    for name in ("__init__.py", "errors.py", "run"):
+        (package / name).symlink_to(Path(mpi.__file__).parents[1] / name)
+    (package / module.name).write_bytes(module.read_bytes())  # far away from lib/libmpi.so.12
+    text = f"import sys; sys.path.insert(0, {str(package.parent)!r}); import halocline.run.mpi as mpi; "
+    text += "print(mpi.__file__)\ntry: mpi.native()\nexcept mpi.RunError as error: print(error)"
+    environment = {key: value for key, value in os.environ.items() if key != "LD_LIBRARY_PATH"}
+    done = subprocess.run([sys.executable, "-S", "-c", text], env=environment, capture_output=True, text=True)
+    assert str(package) in done.stdout, done.stderr
+    assert "libmpi.so.12" in done.stdout
+    assert "pip install mpich" in done.stdout
+
+
+def test_a_launcher_of_another_mpi_is_found_out(script):
+    case = script("mpi.install_excepthook(); mpi.world()")
+    code, _, err = end(start(case, None, **FOUR))
+    assert code == 1
+    assert err.startswith(
+        "halocline: error: the launcher (Open MPI) started 4 processes, but MPI sees only one"
+    )
+    code, _, err = end(start(case, None, **FOUR | {"OMPI_COMM_WORLD_RANK": "2"}))
+    assert (code, err) == (1, "")  # said once, by the launcher's first
+
+
+# -- the end -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+@pytest.mark.parametrize("before", ["", "mpi.world()\n"], ids=["before MPI", "after"])
+def test_a_wrong_input_is_said_once_with_status_2(script, ranks, before):
+    case = script(f"mpi.install_excepthook()\n{before}raise InputError('grid shape is (0, 4)')")
+    code, out, err = end(start(case, ranks))
+    assert (code, out) == (2, "")
+    assert err.count("grid shape is (0, 4)") == 2  # the message, and the user's line that shows it
+    assert err.count("halocline: error:") == 1
+    assert "Traceback" not in err
+    assert f'File "{case}", line' in err
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_an_unexpected_exception_is_shown_once_with_its_traceback(script, ranks):
+    code, _, err = end(start(script("mpi.world()\nmpi.install_excepthook()\n[][1]"), ranks))
+    assert code == 1
+    assert err.count("Traceback") == err.count("IndexError: list index out of range") == 1
+
+
+def test_without_launcher_the_hook_gives_the_status_too(script):
+    code, _, err = end(start(script("mpi.install_excepthook()\nraise InputError('no such field')"), None))
+    assert code == 2
+    assert err.startswith("halocline: error: no such field\n")
+
+
+@pytest.mark.parametrize("ranks", [None, 4])
+def test_an_error_in_the_users_function_shows_the_users_line(script, ranks):
+    case = script("""
+        from contextlib import contextmanager
+        import halocline.run.failure as inside
+
+        def heat(u):
+            return u / 0
+
+        source = "def trace(function, error):\\n  try: function(1)\\n"
+        source += "  except Exception as raised: raise error('heat failed') from raised"
+        exec(compile(source, inside.__file__, "exec"))      # frames as if they lay in the package
+        mpi.install_excepthook()
+        mpi.world()
+        trace(heat, InputError)
+    """)
+    code, _, err = end(start(case, ranks))
+    assert code == 2
+    assert err.count("halocline: error: heat failed") == 1
+    assert err.count("return u / 0") == err.count("ZeroDivisionError: division by zero") == 1
+    assert err.count("    trace(heat, InputError)") == 1
+    assert "failure.py" not in err
+
+
+@pytest.mark.parametrize("what", ["comm.barrier()", "time.sleep(60)", "sys.exit(0)"])
+def test_one_failing_rank_ends_all(script, what):
+    case = script(f"""
+        comm = mpi.world()
+        if comm.rank == 2:
+            raise InputError("only here")
+        {what}
+    """)
+    begin = time.monotonic()
+    code, _, err = end(start(case, 4))
+    assert time.monotonic() - begin < 10
+    assert code == 2
+    assert err.startswith("on rank 2 of 4:\nhalocline: error: only here")
+    assert "BAD TERMINATION" not in err
+
+
+def test_an_agreed_failure_is_said_once_and_names_its_rank(script):
+    case = script("""
+        comm = mpi.world()
+        with comm.agreement("read the input"):
+            if comm.rank == 2:
+                raise InputError("no such file")
+    """)
+    code, _, err = end(start(case, 4))
+    assert code == 2
+    assert err.count("no such file") == 2  # the message, and the line of rank 2 that shows it
+    assert "This happened on rank 2 of 4, in: read the input." in err
+
+
+@pytest.mark.long
+def test_a_rank_that_fails_before_mpi_does_not_wait_for_ever(script):
+    case = script("""
+        mpi.install_excepthook()
+        if mpi.launcher().rank == 1:
+            raise InputError("early")
+        time.sleep(40)
+    """)
+    code, _, err = end(start(case, 2), within=60)
+    assert code == 2
+    assert "early" in err
+
+
+# -- launch ------------------------------------------------------------------------------------------
+
+
+def test_launch_refuses_what_cannot_be():
+    with pytest.raises(InputError, match="ranks is 0"):
+        launch(0, ["true"])
+
+
+@pytest.mark.ranks(2)
+def test_launch_refuses_inside_a_run():
+    with pytest.raises(InputError, match=r"cannot start 4 ranks .* one of 2"):
+        launch(4, ["true"])
+
+
+def test_launch_passes_output_and_status_on(script):
+    code, out, err = end(
+        start(
+            script(
+                "print(f'{mpi.world().size} ', flush=True); print('to err', file=sys.stderr); sys.exit(7)"
+            ),
+            2,
+        )
+    )
+    assert (code, out.split(), err.split("\n")) == (7, ["2", "2"], ["to err", "to err", ""])
+
+
+@pytest.mark.parametrize("ranks", [2, 4])  # four on fewer cores: mpiexec may tell of another one first
+def test_a_killed_rank_ends_the_run_with_its_name(script, ranks):
+    case = script("""
+        comm = mpi.world()
+        comm.barrier()
+        if comm.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        comm.barrier()
+    """)
+    begin = time.monotonic()
+    code, _, err = end(start(case, ranks))
+    assert time.monotonic() - begin < 10
+    assert code != 0
+    assert err.startswith("halocline: error: rank 1 (process ")
+    assert len(err.splitlines()) == 1
+
+
+def test_a_rank_that_leaves_without_a_word_is_named(script):
+    code, _, err = end(start(script("comm = mpi.world()\nif comm.rank == 0: os._exit(3)\ncomm.barrier()"), 2))
+    assert code == 3
+    assert "rank 0 (process " in err
+    assert "died" in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_reaches_every_rank_once(script, number):
+    case = script("""
+        got = []
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda number, frame: got.append(number))
+        comm = mpi.world()
+        comm.barrier()
+        if comm.rank == 0:
+            print("ready", flush=True)
+        end = time.monotonic() + 20
+        while not got and time.monotonic() < end:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        counts = comm.allgather(len(got))
+        if comm.rank == 0:
+            print(counts)
+        sys.exit(0)
+    """)
+    process = start(case, 2)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    assert end(process) == (0, "[1, 1]\n", "")
+
+
+def test_ranks_end_when_their_parent_is_killed(script, tmp_path):
+    case = script(f"""
+        comm = mpi.world()
+        open(os.path.join({str(tmp_path)!r}, f"pid{{comm.rank}}"), "w").write(str(os.getpid()))
+        comm.barrier()
+        if comm.rank == 0:
+            print("ready", flush=True)
+        time.sleep(60)
+    """)
+    process = start(case, 2)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    ranks = [int((tmp_path / f"pid{rank}").read_text()) for rank in range(2)]
+    process.kill()
+    end_by = time.monotonic() + 10
+    while time.monotonic() < end_by and any(Path(f"/proc/{rank}/stat").exists() for rank in ranks):
+        time.sleep(0.05)
+    assert not any(Path(f"/proc/{rank}/stat").exists() for rank in ranks)
+    process.communicate()

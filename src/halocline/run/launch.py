@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -72,10 +73,12 @@ def launch(ranks: int, command: Sequence[str]) -> int:
     environment = dict(os.environ)
     if os.geteuid() == 0:  # Open MPI asks root to confirm, other MPIs ignore this
         environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    facts: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="halocline-") as processes:
         child = subprocess.Popen(
             [str(program), "-n", str(ranks), *command],
             stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment | {"HALOCLINE_PROCESSES": processes},
             errors="replace",
@@ -83,12 +86,27 @@ def launch(ranks: int, command: Sequence[str]) -> int:
             process_group=0,  # a Ctrl-C of the terminal reaches the ranks once, through this process
             preexec_fn=_die_with_parent(),
         )
-        assert child.stderr is not None
-        relay = threading.Thread(target=_relay, args=(child.stderr, sys.stderr, Path(processes)), daemon=True)
-        relay.start()
+        notes = Notes(Path(processes))
+        over = threading.Event()
+        threads = [
+            threading.Thread(target=_relay, args=(child.stdout, sys.stdout, facts), daemon=True),
+            threading.Thread(target=_relay, args=(child.stderr, sys.stderr, facts), daemon=True),
+            threading.Thread(target=notes.watch, args=(over,), daemon=True),
+        ]
         with _forwarding(child, (signal.SIGINT, signal.SIGTERM)):
+            for thread in threads:
+                thread.start()
             status = child.wait()
-            relay.join(5.0)  # a grandchild of a rank may keep the pipe open
+            over.set()
+            for thread in threads:
+                thread.join(5.0)  # a grandchild of a rank may keep a pipe open
+        if status == 0:
+            return 0
+        agreed = notes.status()
+        if agreed is not None:
+            return agreed
+        if dead := notes.obituary(facts):
+            print(dead, file=sys.stderr, flush=True)
     return status if status >= 0 else 128 - status
 
 
@@ -123,7 +141,6 @@ def _forwarding(child: subprocess.Popen[str], signals: Iterable[signal.Signals])
 # where a signal killed it.
 _BLOCK = re.compile(r"=+$|=   ")
 _DEAD = re.compile(r"=   PID (?P<process>\d+) RUNNING AT (?P<host>\S+)")
-_STATUS = re.compile(r"=   EXIT CODE: (?P<status>\d+)")
 _SIGNAL = re.compile(r"YOUR APPLICATION TERMINATED WITH THE EXIT STRING: .*\(signal (?P<signal>\d+)\)")
 _NOISE = re.compile(
     r"This typically refers to a problem with your application"
@@ -133,30 +150,71 @@ _NOISE = re.compile(
 )
 
 
-def _relay(source: IO[str], target: IO[str], processes: Path) -> None:
-    """Copy `source` to `target`, with mpiexec's own lines about a dead rank put in our words."""
-    facts: dict[str, str] = {}
+def _relay(source: IO[str], target: IO[str], facts: dict[str, str]) -> None:
+    """Copy `source` to `target` without mpiexec's own lines; what they say of a dead rank goes to `facts`."""
     with contextlib.suppress(OSError):  # nobody may be left to read
         for line in source:
-            for pattern in (_DEAD, _STATUS, _SIGNAL):
-                if match := pattern.match(line):
-                    facts |= match.groupdict()
-                    break
-            else:
-                if not (_BLOCK.match(line) or _NOISE.match(line)):
-                    target.write(line)
-                    target.flush()
-        if facts:
-            target.write(_obituary(facts, processes))
-            target.flush()
+            match = _DEAD.match(line) or _SIGNAL.match(line)
+            if match:
+                facts |= match.groupdict()
+            elif not (_BLOCK.match(line) or _NOISE.match(line)):
+                target.write(line)
+                target.flush()
 
 
-def _obituary(facts: dict[str, str], processes: Path) -> str:
-    name = f"process {facts.get('process')} on {facts.get('host')}"
-    file = processes / facts.get("process", "")
-    if file.is_file():
-        name = f"rank {file.read_text()} ({name})"
-    how = f"ended with status {facts.get('status')} without telling the other ranks"
-    if "signal" in facts:
-        how = f"was killed by {signal.Signals(int(facts['signal'])).name}"
-    return f"halocline: error: {name} {how}; all ranks were stopped\n"
+class Notes:
+    """What the ranks have left about themselves (see `halocline.run.mpi`), and which of them died first.
+
+    Parameters
+    ----------
+    folder : Path
+        Where they leave it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.first: dict[str, str] = {}  # processes and ranks of those seen dead first, at the same time
+
+    def watch(self, over: threading.Event) -> None:
+        """Wait until a rank of this node dies out of order; mpiexec then kills the others, and does not say
+        which was first."""
+        ranks: dict[int, tuple[str, str]] = {}
+        poll = select.poll()
+        try:
+            while not (over.is_set() or self.first):
+                for process in {file.name for file in self.folder.glob("[0-9]*")} - {
+                    p for p, _ in ranks.values()
+                }:
+                    with contextlib.suppress(OSError):  # gone already, or on another node
+                        rank = (self.folder / process).read_text()
+                        handle = os.pidfd_open(int(process))
+                        ranks[handle] = (process, rank)
+                        poll.register(handle, select.POLLIN)
+                for handle, _ in poll.poll(50):
+                    poll.unregister(handle)
+                    process, rank = ranks[handle]
+                    if (self.folder / process).exists():
+                        self.first[process] = rank
+        finally:
+            for handle in ranks:
+                os.close(handle)
+
+    def status(self) -> int | None:
+        """The exit status that a rank asked for when it aborted all."""
+        file = self.folder / "status"
+        return int(file.read_text()) if file.is_file() else None
+
+    def obituary(self, facts: dict[str, str]) -> str:
+        """Which rank died and how, in a sentence; "" where all ended in order."""
+        process = facts.get("process", "")
+        dead = self.first or {file.name: file.read_text() for file in self.folder.glob("[0-9]*")}
+        if not dead and not facts:
+            return ""
+        how = "died"
+        if "signal" in facts and (process in dead or not dead):
+            how = f"was killed by {signal.Signals(int(facts['signal'])).name}"
+        if not dead:
+            return f"halocline: error: process {process} on {facts.get('host')} {how}; all ranks were stopped"
+        names = sorted((int(rank), process) for process, rank in dead.items())
+        who = " or ".join(f"rank {rank} (process {process})" for rank, process in names)
+        return f"halocline: error: {who} {how}; all ranks were stopped"

@@ -7,11 +7,13 @@ works in both cases.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
+import signal
 import sys
-import threading
 import time
+import warnings
 from array import array
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -85,12 +87,15 @@ class Communicator:
         serial.
     thread_level : str
         What MPI allows threads: "single", "funneled", "serialized" or "multiple".
+    ranks_of_node : int
+        How many of the ranks share this rank's node.
     """
 
     rank: int = 0
     size: int = 1
     mpi: Any = field(default=None, repr=False)
     thread_level: str = "multiple"
+    ranks_of_node: int = 1
 
     @property
     def handle(self) -> int | None:
@@ -100,6 +105,13 @@ class Communicator:
     def allgather(self, value: T) -> list[T]:
         """The value of every rank, by rank."""
         return [value] if self.mpi is None else self.mpi.allgather(value)
+
+    def gather(self, value: T) -> list[T] | None:
+        """The value of every rank on rank 0; None elsewhere."""
+        if self.mpi is None:
+            return [value]
+        gathered: list[T] | None = self.mpi.gather(value)
+        return gathered
 
     def bcast(self, value: T, root: int = 0) -> T:
         """The value of the rank `root`."""
@@ -197,7 +209,10 @@ def _wrap(MPI: Any, comm: Any) -> Communicator:
         MPI.THREAD_SERIALIZED: "serialized",
         MPI.THREAD_MULTIPLE: "multiple",
     }
-    return Communicator(own.rank, own.size, own, levels[MPI.Query_thread()])
+    node = own.Split_type(MPI.COMM_TYPE_SHARED)
+    ranks_of_node = node.size
+    node.Free()
+    return Communicator(own.rank, own.size, own, levels[MPI.Query_thread()], ranks_of_node)
 
 
 # -- the MPI library ---------------------------------------------------------------------------------
@@ -234,7 +249,9 @@ def _initialised() -> Any:
 
     mpi4py.rc.thread_level = "multiple"  # without effect where the user imported mpi4py.MPI before
     try:
-        from mpi4py import MPI
+        with warnings.catch_warnings():  # about another MPI's launcher; `world` says it better
+            warnings.simplefilter("ignore", RuntimeWarning)
+            from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         raise RunError(
             f"mpi4py finds no MPI library ({error}); `pip install mpich`, or install the system's MPI and "
@@ -322,6 +339,7 @@ def report(error: BaseException) -> int:
         if time.monotonic() > deadline:
             text = f"on rank {meeting.rank} of {meeting.size}:\n{describe(error)}"
             print(text, file=sys.stderr, flush=True)
+            _note_status(code)
             meeting.Abort(code)
         time.sleep(0.001)
     if meeting.rank == 0:
@@ -333,19 +351,31 @@ def _join(error: BaseException, code: int) -> Any:
     """The communicator on which failing ranks meet. Where this rank failed before MPI was initialised,
     that must happen now, and may wait for ever for ranks that do not need MPI."""
     if _meeting is None:
-
-        def give_up() -> None:
-            print(describe(error), file=sys.stderr, flush=True)
-            os._exit(code)
-
-        timer = threading.Timer(START_PATIENCE, give_up)
-        timer.daemon = True
-        timer.start()
+        guard = _guard(f"{describe(error)}\n".encode(), code)
         try:
             world()
         finally:
-            timer.cancel()
+            os.kill(guard, signal.SIGKILL)
+            os.waitpid(guard, 0)
     return _meeting
+
+
+def _guard(text: bytes, code: int) -> int:
+    """Start a process that prints `text` and kills this one after START_PATIENCE; return its number.
+    No thread could: Python's lock is held while MPI is initialised."""
+    parent = os.getpid()
+    guard = os.fork()
+    if guard:
+        return guard
+    end = time.monotonic() + START_PATIENCE
+    while time.monotonic() < end:
+        if os.getppid() != parent:
+            os._exit(0)
+        time.sleep(0.1)
+    os.write(2, text)
+    _note_status(code)
+    os.kill(parent, signal.SIGKILL)
+    os._exit(0)
 
 
 def install_excepthook() -> None:
@@ -357,8 +387,20 @@ def install_excepthook() -> None:
     sys.excepthook = hook
 
 
+# What `halocline.run.launch` learns from its ranks: in a folder that it names, each leaves a file named
+# after its process that holds its rank, takes it away when it ends in order, and a rank that aborts all
+# leaves the exit status in the file "status".
+
+
 def _note_process(rank: int) -> None:
-    """Leave this rank's process id where `halocline.run.launch` looks for it."""
-    folder = os.environ.get("HALOCLINE_PROCESSES")
-    if folder and os.path.isdir(folder):
-        Path(folder, str(os.getpid())).write_text(str(rank))
+    folder = os.environ.get("HALOCLINE_PROCESSES", "")
+    if os.path.isdir(folder):
+        file = Path(folder, str(os.getpid()))
+        file.write_text(str(rank))
+        atexit.register(file.unlink, missing_ok=True)
+
+
+def _note_status(code: int) -> None:
+    folder = os.environ.get("HALOCLINE_PROCESSES", "")
+    if os.path.isdir(folder):
+        Path(folder, "status").write_text(str(code))
