@@ -1,0 +1,219 @@
+"""What machine this is: facts for the planner, for `halocline doctor` and for the records of studies."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from halocline.compile.driver import find_compiler
+from halocline.errors import CompileError, RunError
+
+# The widest vectors that these flags of /proc/cpuinfo promise, in bits.
+SIMD = (("avx512f", 512), ("avx", 256), ("sse2", 128), ("asimd", 128))
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A data cache of one core.
+
+    Parameters
+    ----------
+    level : int
+    bytes : int
+    shared_by : int
+        The number of hardware threads that share it.
+    """
+
+    level: int
+    bytes: int
+    shared_by: int
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Facts about the machine and the software that this process runs on; None is not found.
+
+    Parameters
+    ----------
+    host, system : str
+        Name of the node; operating system and processor architecture.
+    cpu : str or None
+        Model name.
+    cores, hardware_threads : int
+        What this process may use (its affinity): physical cores, and hardware threads on them.
+    numa_nodes : int or None
+        Memory nodes that have any of these hardware threads.
+    caches : tuple of Cache
+        Data caches of the first of these cores, by level.
+    simd_bits : int or None
+        Width of the widest vectors.
+    memory_bytes, available_bytes : int or None
+        Memory of the node, and what is free for use now.
+    compiler, compiler_version : str or None
+        The C++ compiler of generated code.
+    mpi_library, mpi_version : str or None
+        The MPI library of native code, and how it calls itself.
+    commit : str or None
+        The git commit of the running source, with "+" where files differ from it.
+    openmp : mapping of str to str
+        Environment variables that steer OpenMP.
+    """
+
+    host: str
+    system: str
+    cpu: str | None
+    cores: int
+    hardware_threads: int
+    numa_nodes: int | None
+    caches: tuple[Cache, ...]
+    simd_bits: int | None
+    memory_bytes: int | None
+    available_bytes: int | None
+    compiler: str | None
+    compiler_version: str | None
+    mpi_library: str | None
+    mpi_version: str | None
+    commit: str | None
+    openmp: Mapping[str, str]
+
+    def cache(self, level: int) -> Cache | None:
+        """The data cache of this level."""
+        return next((cache for cache in self.caches if cache.level == level), None)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The facts as plain data, ready for JSON."""
+        return asdict(self)
+
+
+def this_machine() -> Machine:
+    """Look at the machine; takes some milliseconds, without MPI or NumPy."""
+    threads = sorted(os.sched_getaffinity(0))
+    info = _pairs(_read("/proc/cpuinfo").partition("\n\n")[0])
+    memory = _pairs(_read("/proc/meminfo"))
+    compiler, compiler_version = _compiler()
+    mpi_library, mpi_version = _mpi()
+    return Machine(
+        host=platform.node(),
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        cpu=info.get("model name"),
+        cores=len({_siblings(thread) for thread in threads}),
+        hardware_threads=len(threads),
+        numa_nodes=_numa_nodes(threads),
+        caches=data_caches(threads[0]),
+        simd_bits=_simd_bits(info.get("flags", info.get("Features", "")).split()),
+        memory_bytes=_kibibytes(memory.get("MemTotal")),
+        available_bytes=_kibibytes(memory.get("MemAvailable")),
+        compiler=compiler,
+        compiler_version=compiler_version,
+        mpi_library=mpi_library,
+        mpi_version=mpi_version,
+        commit=_commit(Path(__file__).resolve().parents[3]),
+        openmp={
+            key: os.environ[key] for key in sorted(os.environ) if key.startswith(("OMP_", "GOMP_", "KMP_"))
+        },
+    )
+
+
+def _read(path: str | Path) -> str:
+    """The text of a file of the kernel, or "" where there is none."""
+    with contextlib.suppress(OSError):
+        return Path(path).read_text().strip()
+    return ""
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """Lines of the form "name : value"."""
+    split = (line.partition(":") for line in text.splitlines())
+    return {name.strip(): value.strip() for name, colon, value in split if colon}
+
+
+def _kibibytes(text: str | None) -> int | None:
+    return int(text.removesuffix("kB")) * 1024 if text else None
+
+
+def parse_list(text: str) -> set[int]:
+    """The numbers of a list as the kernel writes it: "0-3,8" is 0, 1, 2, 3, 8."""
+    numbers: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        numbers.update(range(int(first), int(last or first) + 1))
+    return numbers
+
+
+def _siblings(thread: int) -> str:
+    """What is the same for the hardware threads of one core, and for no other."""
+    return _read(f"/sys/devices/system/cpu/cpu{thread}/topology/thread_siblings_list") or str(thread)
+
+
+def _numa_nodes(threads: Iterable[int]) -> int | None:
+    lists = [_read(path) for path in Path("/sys/devices/system/node").glob("node[0-9]*/cpulist")]
+    return sum(not parse_list(text).isdisjoint(threads) for text in lists) or None
+
+
+@cache
+def data_caches(thread: int | None = None) -> tuple[Cache, ...]:
+    """The data caches of a hardware thread, by level; by default of the first that this process may use."""
+    if thread is None:
+        thread = min(os.sched_getaffinity(0))
+    caches = []
+    for folder in Path(f"/sys/devices/system/cpu/cpu{thread}/cache").glob("index[0-9]*"):
+        size = re.fullmatch(r"(\d+)([KMG]?)", _read(folder / "size"))
+        if size and _read(folder / "type") in ("Data", "Unified"):
+            scale = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}[size[2]]
+            shared_by = len(parse_list(_read(folder / "shared_cpu_list"))) or 1
+            caches.append(Cache(int(_read(folder / "level")), int(size[1]) * scale, shared_by))
+    return tuple(sorted(caches, key=lambda found: found.level))
+
+
+def _simd_bits(flags: Iterable[str]) -> int | None:
+    known = set(flags)
+    return next((bits for flag, bits in SIMD if flag in known), None)
+
+
+def _compiler() -> tuple[str | None, str | None]:
+    with contextlib.suppress(CompileError):
+        found = find_compiler()
+        return found.path, found.version
+    return None, None
+
+
+def _mpi() -> tuple[str | None, str | None]:
+    """The MPI library of native code and the first line of its version; MPI need not be initialised."""
+    from halocline.run.mpi import native
+
+    try:
+        library = os.path.realpath(native().mpi_library())
+    except RunError:
+        return None, None
+    text, length = ctypes.create_string_buffer(2**16), ctypes.c_int(0)  # MPI's own limit is below 2**13
+    if ctypes.CDLL(library).MPI_Get_library_version(text, ctypes.byref(length)) != 0:
+        return library, None
+    line = text.value.decode(errors="replace").partition("\n")[0]
+    return library, " ".join(line.replace("MPICH Version:", "MPICH").split())
+
+
+def _commit(root: Path) -> str | None:
+    """The commit checked out in `root`, where that is Halocline's own source."""
+    if not (root / ".git").exists() or not (root / "native").is_dir():
+        return None  # installed: a repository around the environment is not ours
+    try:
+        commit = _git(root, "rev-parse", "--short=12", "HEAD")
+        return commit + ("+" if _git(root, "status", "--porcelain", "--untracked-files=no") else "")
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _git(root: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", root, *arguments], capture_output=True, text=True, timeout=10, check=True
+    )
+    return done.stdout.strip()
