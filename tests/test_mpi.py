@@ -342,11 +342,12 @@ def test_launch_passes_output_and_status_on(script):
     assert (code, out.split(), err.split("\n")) == (7, ["2", "2"], ["to err", "to err", ""])
 
 
-@pytest.mark.parametrize("ranks", [2, 4])  # four on fewer cores: mpiexec may tell of another one first
+@pytest.mark.parametrize("ranks", [2, 4])
 def test_a_killed_rank_ends_the_run_with_its_name(script, ranks):
     case = script("""
         comm = mpi.world()
         comm.barrier()
+        time.sleep(0.5)
         if comm.rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
         comm.barrier()
@@ -355,8 +356,9 @@ def test_a_killed_rank_ends_the_run_with_its_name(script, ranks):
     code, _, err = end(start(case, ranks))
     assert time.monotonic() - begin < 10
     assert code != 0
-    assert err.startswith("halocline: error: rank 1 (process ")
     assert len(err.splitlines()) == 1
+    assert "rank 1 (process " in err  # on a busy machine perhaps among others
+    assert "all ranks were stopped" in err
 
 
 def test_a_rank_that_leaves_without_a_word_is_named(script):

@@ -180,6 +180,7 @@ class Notes:
         which was first."""
         ranks: dict[int, tuple[str, str]] = {}
         poll = select.poll()
+        pause = 20.0  # milliseconds between looks for ranks that are new
         try:
             while not (over.is_set() or self.first):
                 for process in {file.name for file in self.folder.glob("[0-9]*")} - {
@@ -190,7 +191,8 @@ class Notes:
                         handle = os.pidfd_open(int(process))
                         ranks[handle] = (process, rank)
                         poll.register(handle, select.POLLIN)
-                for handle, _ in poll.poll(50):
+                pause = min(1.1 * pause, 500.0)
+                for handle, _ in poll.poll(pause):
                     poll.unregister(handle)
                     process, rank = ranks[handle]
                     if (self.folder / process).exists():
