@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import hashlib
 import itertools
 import math
 import os
 import signal
 import subprocess
+import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -19,7 +23,7 @@ import pytest
 from halocline import _native as native
 
 INCLUDE = Path(__file__).parents[1] / "native" / "include"
-NO_NEEDS = 0
+KINDS = ["sum", "min", "max", "count", "value"]
 WEIGHTS = {offset: 3 + 2 * n for n, offset in enumerate(itertools.product((-1, 0, 1), repeat=3))}
 MODULUS = 1021  # of the values in the shift test: all sums stay exact integers
 
@@ -88,7 +92,7 @@ void reduce(const hc_arguments *a, const hc_box *b) {
     hc_min_deposit(&a->reductions[1], &x, 1);
     hc_max_deposit(&a->reductions[2], &x, 1);
     hc_count_add(&a->reductions[3], x > 0);
-    if (place(a, i, j, k) == (int64_t)a->scalars[8]) hc_value_deposit(&a->reductions[4], x);
+    if (place(a, i, j, k) == (int64_t)a->scalars[8]) hc_value_deposit(&a->reductions[4], &x, 1);
   }
 }
 
@@ -150,17 +154,24 @@ void flush_to_zero(int on) { _mm_setcsr(on ? _mm_getcsr() | 0x8040 : _mm_getcsr(
 """
 
 
-def compile_kernels(folder: Path) -> str:
-    source, library = folder / "kernels.cpp", folder / "kernels.so"
-    source.write_text(KERNELS)
-    flags = ["-std=c++17", "-O2", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", f"-I{INCLUDE}"]
-    subprocess.run(["g++", *flags, "-o", library, source], check=True)
-    return str(library)
+@functools.cache
+def library() -> str:
+    """The compiled kernels: made once, for this process and for the ranks that it starts."""
+    name = hashlib.sha256(KERNELS.encode() + (INCLUDE / "halocline" / "reduce.hpp").read_bytes()).hexdigest()
+    result = Path(os.environ["HALOCLINE_CACHE"]) / f"{name}.so"
+    if not result.exists():
+        with tempfile.TemporaryDirectory(dir=result.parent) as folder:
+            source, new = Path(folder) / "kernels.cpp", Path(folder) / "kernels.so"
+            source.write_text(KERNELS)
+            flags = ["-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-shared", "-fPIC"]
+            subprocess.run(["g++", *flags, f"-I{INCLUDE}", "-o", new, source], check=True)
+            new.replace(result)
+    return str(result)
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return compile_kernels(tmp_path_factory.mktemp("kernels"))
+def kernels() -> str:
+    return library()
 
 
 def blocks(shape: tuple[int, ...], size: tuple[int, ...]) -> np.ndarray:
@@ -409,8 +420,7 @@ def test_stop_ends_the_run_with_its_reason(kernels: str) -> None:
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_reductions(kernels: str, threads: int) -> None:
     engine, (storage,), scalars = make(kernels, shape=(3, 20, 30), patch=(1, 3, 5), threads=threads)
-    kinds = ["sum", "min", "max", "count", "value"]
-    engine.sweep("reduce", [0], reductions=[(kind, n) for n, kind in enumerate(kinds)])
+    engine.sweep("reduce", [0], reductions=[(kind, n) for n, kind in enumerate(KINDS)])
     rng = np.random.default_rng(3)
     for _ in range(3):
         values = rng.normal(size=(3, 20, 30)) * 10.0 ** rng.integers(-8, 8, size=(3, 20, 30))
@@ -643,3 +653,194 @@ def test_one_run_at_a_time(kernels: str) -> None:
         engine.run()
     engine.request_stop()
     runner.join()
+
+
+# -------------------------------------------------------------------------------------------- ranks
+
+
+def cuts(n: int, parts: int) -> list[tuple[int, int]]:
+    """Ranges of about equal, but not equal, length."""
+    at = [n * p // parts + (0 < p < parts and p % 2) for p in range(parts + 1)]
+    return list(itertools.pairwise(at))
+
+
+class Torus:
+    """A periodic grid cut into a box per rank, and the messages that fill the whole halo."""
+
+    def __init__(self, shape: tuple[int, ...], dims: tuple[int, ...], rank: int) -> None:
+        self.shape, self.dims, self.rank = shape, dims, rank
+        self.place = np.unravel_index(rank, dims)
+        ranges = [cuts(n, d)[p] for n, d, p in zip(shape, dims, self.place, strict=True)]
+        self.lo, self.hi = (tuple(r[side] for r in ranges) for side in (0, 1))
+        self.local = tuple(b - a for a, b in ranges)
+
+    def box(self, direction: tuple[int, ...], halo: int, *, inner: bool) -> tuple[list[int], list[int]]:
+        """The cells at one side, edge or corner: those within, or the halo beyond."""
+        lo, hi = [], []
+        for d, n in zip(direction, self.local, strict=True):
+            beyond = {-1: (-halo, 0), 0: (0, n), 1: (n, n + halo)}
+            within = {-1: (0, halo), 0: (0, n), 1: (n - halo, n)}
+            a, b = (within if inner else beyond)[d]
+            lo.append(a)
+            hi.append(b)
+        return lo, hi
+
+    def peer(self, direction: tuple[int, ...]) -> int:
+        at = [(p + d) % n for p, d, n in zip(self.place, direction, self.dims, strict=True)]
+        return int(np.ravel_multi_index(at, self.dims))
+
+    def exchange(self, fields: list[int], halo: int, patches: np.ndarray) -> dict[str, Any]:
+        """Arguments of `sweep`: everything beyond the box comes from neighbours or from the other side."""
+        axes = [(0,) if n == 1 else (-1, 0, 1) for n in self.shape]
+        directions = [d for d in itertools.product(*axes) if any(d)]
+        sends, receives, copies = [], [], []
+        needs = np.zeros(len(patches), np.uint32)
+        for tag, d in enumerate(directions):
+            back = tuple(-x for x in d)
+            within, beyond = self.box(d, halo, inner=True), self.box(back, halo, inner=False)
+            size = [b - a for a, b in zip(*within, strict=True)]
+            if self.peer(d) != self.rank:
+                sends.append(native.Message(self.peer(d), tag, [(f, *within) for f in fields]))
+            else:
+                copies += [(f, within[0], beyond[0], size) for f in fields]
+            if self.peer(back) != self.rank:
+                near = np.ones(len(patches), bool)
+                for axis, x in enumerate(d):
+                    if x > 0:
+                        near &= patches[:, axis] < halo
+                    elif x < 0:
+                        near &= patches[:, 3 + axis] > self.local[axis] - halo
+                needs |= near.astype(np.uint32) << len(receives)
+                receives.append(native.Message(self.peer(back), tag, [(f, *beyond) for f in fields]))
+        return {"sends": sends, "receives": receives, "copies": copies, "needs": needs}
+
+
+def world() -> Any:
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD
+
+
+DIMS = {1: [(1, 1, 1)], 2: [(1, 1, 2), (1, 2, 1), (2, 1, 1)], 4: [(1, 2, 2), (4, 1, 1), (2, 1, 2), (1, 1, 4)]}
+
+
+@pytest.mark.ranks(1, 2, 4)
+def test_halos_hold_the_neighbours_cells(kernels: str) -> None:
+    comm = world()
+    shapes = [(9, 13, 17), (1, 20, 24)]
+    for threads, dims, shape, halo in itertools.product((1, 2), DIMS[comm.size], shapes, (1, 2)):
+        if any(n // d < halo + 1 and d > 1 for n, d in zip(shape, dims, strict=True)):
+            continue
+        torus = Torus(shape, dims, comm.rank)
+        layers = tuple(0 if n == 1 else halo for n in shape)
+        storages = [native.Storage(torus.local, layers, layers, size, n) for n, size in enumerate((8, 4))]
+        patches = blocks(torus.local, (3, 4, 5))
+        scalars = np.zeros(10)
+        engine = native.Engine(kernels, storages, scalars, torus.lo, shape, threads, comm.py2f(), patches)
+        engine.sweep("number_cells", [0, 1])
+        engine.sweep("nothing", [0, 1], **torus.exchange([0, 1], halo, patches))
+        for _ in range(2):
+            for storage in storages:
+                storage.whole()[...] = -1
+            engine.run()
+            ranges = [
+                np.arange(a - h, b + h) % n
+                for a, b, h, n in zip(torus.lo, torus.hi, layers, shape, strict=True)
+            ]
+            numbers = np.arange(math.prod(shape)).reshape(shape)[np.ix_(*ranges)]
+            np.testing.assert_array_equal(storages[0].whole(), 1 + numbers)
+            np.testing.assert_array_equal(storages[1].whole(), 1 + numbers % 65521)
+
+
+def shifted(values: np.ndarray) -> np.ndarray:
+    result = np.zeros_like(values)
+    for offset, weight in WEIGHTS.items():
+        if values.shape[0] > 1 or offset[0] == 0:
+            result += weight * np.roll(values, [-o for o in offset], (0, 1, 2))
+    return result % MODULUS
+
+
+@pytest.mark.ranks(1, 2, 4)
+@pytest.mark.parametrize("shape", [(1, 24, 30), (8, 9, 21)], ids=str)
+def test_many_steps_give_what_one_array_gives(kernels: str, shape: tuple[int, int, int]) -> None:
+    comm = world()
+    steps = 50
+    values = np.random.default_rng(5).integers(0, MODULUS, size=shape).astype(float)
+    expected, sums = values, []
+    for _ in range(steps):
+        expected = shifted(expected)
+        sums.append(expected.sum())
+    for threads, dims in itertools.product((1, 2), DIMS[comm.size]):
+        if shape[0] < dims[0]:
+            continue
+        torus = Torus(shape, dims, comm.rank)
+        layers = tuple(0 if n == 1 else 1 for n in shape)
+        storages = [native.Storage(torus.local, layers, layers, 8, n) for n in range(2)]
+        mine = tuple(slice(a, b) for a, b in zip(torus.lo, torus.hi, strict=True))
+        storages[1].view()[...] = values[mine]
+        patches = blocks(torus.local, (2, 3, 8))
+        scalars = np.zeros(10)
+        engine = native.Engine(kernels, storages, scalars, torus.lo, shape, threads, comm.py2f(), patches)
+        engine.loop(None, 9, 0, record=[1])
+        engine.sweep(
+            "shift", [0, 1], reductions=[("sum", 1)], swaps=[(0, 1)], **torus.exchange([1], 1, patches)
+        )
+        engine.end()
+        scalars[9] = steps
+        report = engine.run()
+        np.testing.assert_array_equal(report["history"], np.array(sums)[:, None])
+        np.testing.assert_array_equal(storages[1].view(), expected[mine])
+        parts = comm.allgather(storages[1].checksum((0, 0, 0), torus.local, torus.lo, shape))
+        whole = native.Storage(shape, (0, 0, 0), (0, 0, 0), 8, 0)
+        whole.view()[...] = expected
+        mask = (1 << 64) - 1
+        assert tuple(sum(words) & mask for words in zip(*parts, strict=True)) == whole.checksum(
+            (0, 0, 0), shape, (0, 0, 0), shape
+        )
+
+
+@pytest.mark.ranks(2, 4)
+@pytest.mark.parametrize("with_reduction", [False, True])
+def test_ranks_stop_at_the_same_pass(kernels: str, with_reduction: bool) -> None:
+    comm = world()
+    storage = native.Storage((1, 4, 4), (0, 0, 0), (0, 0, 0), 8, 0)
+    scalars = np.zeros(10)
+    shape = (1, 4 * comm.size, 4)
+    patches = blocks((1, 4, 4), (1, 2, 2))
+    engine = native.Engine(kernels, [storage], scalars, (0, 4 * comm.rank, 0), shape, 1, comm.py2f(), patches)
+    engine.loop(None, 9, 0)
+    engine.sweep("count_visits", [0])
+    if with_reduction:
+        engine.sweep("reduce", [0], reductions=[(kind, n + 1) for n, kind in enumerate(KINDS)])
+    engine.end()
+    for stopper in range(comm.size):
+        scalars[9] = math.inf
+        timer = threading.Timer(0.05, engine.request_stop)
+        if comm.rank == stopper:
+            timer.start()
+        report = engine.run()
+        assert report["reason"] == "interrupted"
+        passes = comm.allgather(scalars[0])
+        assert len(set(passes)) == 1, passes
+        assert passes[0] > 0
+    scalars[9] = 100
+    assert engine.run()["reason"] == "completed"
+    if with_reduction:
+        visits = storage.view()[0, 0, 0]
+        assert (storage.view() == visits).all()
+        assert scalars[1] == visits * 16 * comm.size
+        assert scalars[4] == 16 * comm.size
+
+
+def test_no_mpi_call_on_one_rank(kernels: str) -> None:
+    """A serial run never initialises MPI, nor needs it."""
+    engine, _, scalars = make(kernels, threads=2)
+    engine.loop(None, 9, 0)
+    engine.sweep("reduce", [0], reductions=[(kind, n + 1) for n, kind in enumerate(KINDS)])
+    engine.end()
+    scalars[9] = 5
+    engine.run()
+    library = ctypes.CDLL(native.mpi_library())
+    flag = ctypes.c_int(1)
+    library.MPI_Initialized(ctypes.byref(flag))
+    assert flag.value == 0 or "mpi4py.MPI" in sys.modules
