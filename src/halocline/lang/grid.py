@@ -86,6 +86,7 @@ class Grid:
             raise InputError(f"walls {walls!r} is unknown; expected 'face' or 'node'")
         self.walls = walls
         self.fields: dict[str, Field] = {}
+        self.vectors: dict[str, Vector] = {}
         # spacing and origin are run-time scalars, so that one kernel serves every resolution
         self.digest = blake2b(repr((self.ndim, self.periodic, walls)).encode(), digest_size=8).digest()
 
@@ -208,17 +209,13 @@ class Grid:
             self.field(f"{name}_{AXES[i]}", location=places[i], dtype=dtype, boundary=conditions[i]) for i in range(count)
         )
         made.name = name
-        self.fields_of_vector[name] = made
+        self.vectors[name] = made
         return made
-
-    @property
-    def fields_of_vector(self) -> dict[str, Vector]:
-        """Vectors by name."""
-        return self.__dict__.setdefault("_vectors", {})  # type: ignore[no-any-return]
 
     def named(self, name: str) -> Field | Vector | None:
         """The field or vector of that name, if there is one."""
-        return self.fields.get(name) or self.fields_of_vector.get(name)
+        found = self.fields.get(name)
+        return self.vectors.get(name) if found is None else found
 
 
 def _staggering(location: str, ndim: int, name: str) -> tuple[bool, ...]:

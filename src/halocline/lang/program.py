@@ -359,7 +359,7 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
         if thing is None:
             if argument.default is not argument.empty:
                 continue
-            known = [*grid.fields_of_vector, *grid.fields, *names]
+            known = [*grid.vectors, *grid.fields, *names]
             raise unknown(f"{function.__name__}: argument", name, known)
         found[name] = thing
     return found
