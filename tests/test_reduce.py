@@ -1,0 +1,421 @@
+"""Reductions do not depend on order, blocking, merge tree or vector width, and are as accurate as proven."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import platform
+import shutil
+import struct
+import subprocess
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+ROOT = Path(__file__).parent.parent
+SUM, MIN, MAX, COUNT, VALUE = range(5)
+CHUNK = 512  # HC_CHUNK
+FLAGS = ["-std=c++20", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd"]
+STRICT = ["-Wall", "-Wextra", "-Werror"]
+
+# The same header for several vector widths and optimisers: their bits must agree.
+BUILDS: dict[str, list[str]] = {
+    "native": ["-O3", "-march=native"],
+    "scalar": ["-O1", "-DHC_LANES=1", "-fno-tree-vectorize"],
+    "plain": ["-O0"],
+}
+if platform.machine() == "x86_64":
+    BUILDS["avx2"] = ["-O3", "-march=x86-64-v3"]
+
+
+class Library:
+    """The driver, compiled with some flags."""
+
+    def __init__(self, compiler: str, flags: Sequence[str], folder: Path) -> None:
+        path = folder / f"{'_'.join([compiler, *flags])}.so"
+        source = ROOT / "tests" / "reduce_driver.cpp"
+        include = ROOT / "native" / "include"
+        subprocess.run(
+            [
+                compiler,
+                *FLAGS,
+                *STRICT,
+                *flags,
+                f"-I{include}",
+                "-shared",
+                "-fPIC",
+                str(source),
+                "-o",
+                str(path),
+            ],
+            check=True,
+        )
+        self.c = ctypes.CDLL(str(path))
+        self.c.result.restype = ctypes.c_double
+        self.c.accumulator_bytes.restype = ctypes.c_int64
+        self.c.deposit_products.restype = ctypes.c_bool
+
+    def __call__(self, kind: int) -> Accumulator:
+        return Accumulator(self.c, kind)
+
+
+class Accumulator:
+    """One hc_accumulator in aligned memory."""
+
+    def __init__(self, c: ctypes.CDLL, kind: int) -> None:
+        self.c, self.kind = c, kind
+        size = c.accumulator_bytes()
+        self.memory = (ctypes.c_char * (size + 64))()
+        self.offset = -ctypes.addressof(self.memory) % 64
+        self.address = ctypes.c_void_p(ctypes.addressof(self.memory) + self.offset)
+        self.size = size
+        c.reset(self.address, kind)
+
+    def deposit(self, x: Iterable[float]) -> Accumulator:
+        x = np.ascontiguousarray(np.fromiter(x, float) if not isinstance(x, np.ndarray) else x)
+        self.c.deposit(self.address, ctypes.c_void_p(x.ctypes.data), ctypes.c_int64(x.size))
+        return self
+
+    def deposit_products(self, x: np.ndarray, y: np.ndarray) -> bool:
+        """Whether all products fitted the bins as they were before."""
+        assert x.size == y.size <= CHUNK
+        return bool(
+            self.c.deposit_products(
+                self.address,
+                ctypes.c_void_p(x.ctypes.data),
+                ctypes.c_void_p(y.ctypes.data),
+                ctypes.c_int64(x.size),
+            )
+        )
+
+    def add(self, amount: int) -> Accumulator:
+        self.c.count_add(self.address, ctypes.c_int64(amount))
+        return self
+
+    def merge(self, other: Accumulator) -> Accumulator:
+        self.c.merge(self.address, other.address)
+        return self
+
+    def copy(self) -> Accumulator:
+        other = Accumulator(self.c, self.kind)
+        ctypes.memmove(other.address, self.address, self.size)
+        return other
+
+    @property
+    def top(self) -> int:
+        return int(self.c.accumulator_top(self.address))
+
+    @property
+    def result(self) -> float:
+        return float(self.c.result(self.address))
+
+    def __bytes__(self) -> bytes:
+        return ctypes.string_at(self.address, self.size)
+
+
+@pytest.fixture(scope="session")
+def builds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Library]:
+    folder = tmp_path_factory.mktemp("reduce")
+    libraries = {name: Library("g++", flags, folder) for name, flags in BUILDS.items()}
+    if shutil.which("clang++"):
+        libraries["clang"] = Library("clang++", BUILDS["native"], folder)
+    return libraries
+
+
+@pytest.fixture(scope="session")
+def native(builds: dict[str, Library]) -> Library:
+    return builds["native"]
+
+
+def bits(x: float) -> int:
+    return int(struct.unpack("<Q", struct.pack("<d", x))[0])
+
+
+def from_bits(w: int) -> float:
+    return float(struct.unpack("<d", struct.pack("<Q", w))[0])
+
+
+# --------------------------------------------------------------------- the definition, in exact integers
+
+
+def nearest(a: int, b: int) -> int:
+    """a / b for b > 0, rounded to nearest, ties to even."""
+    quotient, rest = divmod(a, b)
+    return quotient + (2 * rest > b or (2 * rest == b and quotient % 2 == 1))
+
+
+def definition(x: Sequence[float]) -> tuple[int, list[int], float]:
+    """Top bin, bins from the top down, and sum of finite summands, as docs/decisions/0001 defines them."""
+    units = [int(Fraction(value) * 2**1074) for value in x]
+
+    def quantum(j: int) -> int:
+        return 2 ** (40 * j)
+
+    top = 2
+    while any(abs(nearest(u, quantum(top))) > 2**38 for u in units):
+        top += 1
+    bins = [0, 0, 0]
+    for u in units:
+        for k in range(3):
+            q = quantum(top - k)
+            bins[k] += nearest(u, q)
+            u -= nearest(u, q) * q
+    total = sum(b * quantum(top - k) for k, b in enumerate(bins))
+    try:
+        value = total / 2**1074  # Python divides integers with correct rounding
+    except OverflowError:
+        value = math.inf if total > 0 else -math.inf
+    return top, bins, value
+
+
+def check_finite(accumulator: Accumulator, x: Sequence[float]) -> None:
+    top, bins, value = definition(x)
+    assert accumulator.top == top
+    raw = bytes(accumulator)
+    low, high = struct.unpack_from("<3Q", raw, 8), struct.unpack_from("<3q", raw, 32)
+    assert [h * 2**64 + w for w, h in zip(low, high, strict=True)] == bins
+    assert bits(accumulator.result) == bits(value)
+    if x and math.isfinite(value):
+        exact = sum(map(Fraction, x))
+        bound = len(x) * Fraction(max(map(abs, x))) / 2**79 + abs(Fraction(value)) / 2**53
+        assert abs(Fraction(value) - exact) <= bound
+
+
+# ------------------------------------------------------------------------------------------- summands
+
+
+def boundary(j: int, offset: int, sign: int) -> float:
+    """A double close to the largest that bin j accepts."""
+    limit = Fraction(2) ** (40 * j - 1074) * (2**38 + Fraction(1, 2))
+    return sign * from_bits(bits(float(limit)) + offset)
+
+
+def tie(j: int, k: int) -> float:
+    """k + 1/2 quanta of bin j."""
+    return float(Fraction(2 * k + 1, 2) * Fraction(2) ** (40 * j - 1074))
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+summands = st.one_of(
+    finite,
+    st.floats(-1, 1),
+    st.floats(width=32, allow_nan=False, allow_infinity=False),
+    st.floats(-1e-300, 1e-300),
+    st.builds(lambda m, e: math.ldexp(m, e), st.floats(-1, 1), st.integers(-1074, 1024)),
+    st.builds(boundary, st.integers(1, 51), st.integers(-2, 2), st.sampled_from([-1, 1])),
+    st.builds(tie, st.integers(1, 51), st.integers(-(2**38), 2**38)),
+    st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 2.0**-1022, 1e308, -1e308, 1.7976931348623157e308]),
+)
+rows = st.lists(summands, max_size=40)
+
+
+def scattered(random: Random, make: Callable[[], Accumulator], x: Sequence[float]) -> Accumulator:
+    """x deposited in random order, cut into random pieces, among accumulators that merge in random order."""
+    x = list(x)
+    random.shuffle(x)
+    parts = [make() for _ in range(random.randint(1, 5))]
+    while x:
+        n = random.randint(1, len(x))
+        random.choice(parts).deposit(x[:n])
+        del x[:n]
+    while len(parts) > 1:
+        random.shuffle(parts)
+        parts[0].merge(parts.pop())
+    return parts[0]
+
+
+@settings(deadline=None, max_examples=400)
+@given(x=rows)
+def test_sum_is_what_is_defined(native: Library, x: list[float]) -> None:
+    check_finite(native(SUM).deposit(x), x)
+
+
+@settings(deadline=None, max_examples=400)
+@given(x=st.lists(st.one_of(summands, st.floats()), max_size=40), random=st.randoms(use_true_random=False))
+def test_sum_has_no_order(native: Library, x: list[float], random: Random) -> None:
+    whole = native(SUM).deposit(x)
+    assert bytes(scattered(random, lambda: native(SUM), x)) == bytes(whole)
+
+
+@settings(deadline=None, max_examples=200)
+@given(x=rows, cut=st.integers(0, 40), also=st.integers(0, 40))
+def test_merge_is_associative(native: Library, x: list[float], cut: int, also: int) -> None:
+    a, b = sorted((cut, also))
+    pieces = [native(SUM).deposit(part) for part in (x[:a], x[a:b], x[b:])]
+    left = pieces[0].copy().merge(pieces[1]).merge(pieces[2])
+    right = pieces[0].copy().merge(pieces[1].copy().merge(pieces[2]))
+    turned = pieces[2].copy().merge(pieces[1]).merge(pieces[0])
+    assert bytes(left) == bytes(right) == bytes(turned)
+
+
+@settings(deadline=None, max_examples=200)
+@given(x=rows)
+def test_sum_of_opposites_is_opposite(native: Library, x: list[float]) -> None:
+    a, b = native(SUM).deposit(x).result, native(SUM).deposit([-v for v in x]).result
+    assert bits(a) == bits(-b) if a else bits(b) == 0
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    x=st.lists(st.one_of(summands, st.floats()), max_size=40), kind=st.sampled_from([SUM, MIN, MAX, COUNT])
+)
+def test_every_build_gives_the_same_bytes(builds: dict[str, Library], x: list[float], kind: int) -> None:
+    accumulators = [library(kind).deposit(x) for library in builds.values()]
+    assert len({bytes(a) for a in accumulators}) == 1
+    assert len({bits(a.result) for a in accumulators}) == 1
+
+
+def wide(n: int, exponents: tuple[int, int], seed: int) -> np.ndarray:
+    """Random doubles of both signs, their exponents uniform."""
+    rng = np.random.default_rng(seed)
+    return np.ldexp(rng.uniform(-1, 1, n), rng.integers(*exponents, n))
+
+
+CASES = {
+    "even": np.random.default_rng(1).uniform(-1, 1, 20_003),
+    "moderate": wide(20_003, (-30, 30), 2),
+    "wide": wide(20_003, (-1000, 1000), 3),
+    "subnormal": wide(20_003, (-1074, -1000), 4),
+    "huge": wide(20_003, (990, 1000), 5),
+    "float32": wide(20_003, (-30, 30), 6).astype(np.float32).astype(float),
+    "rising": np.ldexp(1.0 + np.random.default_rng(7).random(1_900), np.arange(-950, 950)),
+    "cancelling": (lambda x: np.concatenate([x, -x, [1e-9]]))(wide(10_001, (-10, 3), 8)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_long_sums_agree_for_any_cut_and_build(builds: dict[str, Library], case: str) -> None:
+    x = CASES[case]
+    whole = builds["native"](SUM).deposit(x)
+    check_finite(whole, x.tolist())
+    expected = bytes(whole)
+    rng = np.random.default_rng(9)
+    for n, library in enumerate(builds.values()):
+        shuffled = rng.permutation(x)
+        size = [CHUNK, 4096, 100, 7][n % 4]
+        parts = [library(SUM) for _ in range(3)]
+        for p, begin in enumerate(range(0, x.size, size)):
+            parts[p % 3].deposit(shuffled[begin : begin + size])
+        assert bytes(parts[2].merge(parts[0]).merge(parts[1])) == expected
+
+
+@pytest.mark.parametrize("case", ["even", "moderate", "float32"])
+def test_well_conditioned_sums_are_correctly_rounded(native: Library, case: str) -> None:
+    x = np.abs(CASES[case])
+    assert native(SUM).deposit(x).result == math.fsum(x)
+
+
+def test_cancellation_leaves_what_is_left(native: Library) -> None:
+    assert native(SUM).deposit(CASES["cancelling"]).result == 1e-9
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_kernel_loop_equals_deposit(builds: dict[str, Library], build: str) -> None:
+    rng = np.random.default_rng(10)
+    x, y = rng.normal(size=20_000), rng.normal(size=20_000)
+    loop, row = builds[build](SUM), builds[build](SUM)
+    at_once = 0
+    for begin in range(0, x.size, 500):
+        piece = slice(begin, begin + 500)
+        at_once += loop.deposit_products(x[piece], y[piece])
+        row.deposit(x[piece] * y[piece])
+    assert bytes(loop) == bytes(row)
+    assert at_once == 39  # the first piece finds the bins, all others fit: both ways are tested
+    for special in (math.inf, math.nan, 1e300):
+        piece = np.array([1.0, special, 2.0])
+        loop.deposit_products(piece, np.ones(3))
+        row.deposit(piece)
+        assert bytes(loop) == bytes(row)
+
+
+def test_bins_hold_more_than_63_bits(native: Library) -> None:
+    x = [boundary(26, 0, -1), tie(25, 2**38), tie(24, -(2**38)), 3e-10]
+    totals = [native(SUM).deposit(x), native(SUM).deposit([-v for v in x])]
+    for total in totals:
+        for _ in range(80):
+            total.merge(total.copy())
+    assert totals[0].result == math.ldexp(definition(x)[2], 80) < -(2.0**80)
+    assert totals[0].merge(totals[1]).result == 0
+
+
+def test_huge_sums_overflow_only_when_they_must(native: Library) -> None:
+    top = 1.7976931348623157e308
+    assert native(SUM).deposit([top, top, -top, -top / 2]).result == top / 2
+    assert native(SUM).deposit([top, top]).result == math.inf
+    assert native(SUM).deposit([-top, math.ldexp(-1, 969)]).result == -top  # less than half a unit above
+    assert native(SUM).deposit([-top, math.ldexp(-1, 970)]).result == -math.inf  # half a unit above
+
+
+@pytest.mark.parametrize(
+    ("x", "expected"),
+    [
+        ([], 0.0),
+        ([-0.0, -0.0], 0.0),
+        ([1.0, -1.0], 0.0),
+        ([-0.0], 0.0),
+        ([1e308, 1e308, -math.inf], -math.inf),
+        ([1.0, math.inf, math.inf, -5.0], math.inf),
+        ([math.inf, -math.inf], math.nan),
+        ([1.0, math.nan], math.nan),
+        ([-math.nan, math.inf], math.nan),
+        ([5e-324] * 3, 1.5e-323),
+    ],
+)
+def test_special_sums(builds: dict[str, Library], x: list[float], expected: float) -> None:
+    canonical = 0x7FF8000000000000 if math.isnan(expected) else bits(expected)
+    for library in builds.values():
+        # in every lane of a vector, and in the part after the last whole vector
+        for lead in range(9):
+            accumulator = library(SUM).deposit([0.0] * lead + x)
+            assert bits(accumulator.result) == canonical
+
+
+@settings(deadline=None, max_examples=100)
+@given(x=finite)
+def test_sum_of_one_is_itself(native: Library, x: float) -> None:
+    assert bits(native(SUM).deposit([x]).result) == bits(x + 0.0)
+
+
+# ------------------------------------------------------------------------------------ min, max, count
+
+nans = st.sampled_from([0x7FF8000000000000, 0xFFF8000000000000, 0x7FF0000000000001, 0xFFFFFFFFFFFFFFFF]).map(
+    from_bits
+)
+values = st.lists(st.one_of(st.floats(), nans, st.sampled_from([0.0, -0.0])), max_size=40)
+
+
+@settings(deadline=None, max_examples=300)
+@given(x=values, random=st.randoms(use_true_random=False))
+def test_min_and_max(native: Library, x: list[float], random: Random) -> None:
+    for kind, empty in ((MIN, math.inf), (MAX, -math.inf)):
+        whole = native(kind).deposit(x)
+        assert bytes(scattered(random, lambda k=kind: native(k), x)) == bytes(whole)
+        expected = 0x7FF8000000000000
+        if not any(map(math.isnan, x)):
+            order = sorted([*x, empty], key=lambda v: (v, math.copysign(1, v)))
+            expected = bits(order[0] if kind == MIN else order[-1])
+        assert bits(whole.result) == expected
+
+
+@settings(deadline=None, max_examples=200)
+@given(x=values, random=st.randoms(use_true_random=False))
+def test_count(native: Library, x: list[float], random: Random) -> None:
+    whole = scattered(random, lambda: native(COUNT), x).add(2**52)
+    assert whole.result == 2**52 + sum(v != 0 for v in x)
+
+
+@pytest.mark.parametrize("value", [0.0, -0.0, -3.5, math.inf, -math.inf, 5e-324, math.nan])
+def test_value_is_found_wherever_it_is(builds: dict[str, Library], value: float) -> None:
+    for library in builds.values():
+        parts = [library(VALUE).deposit([]) for _ in range(3)]
+        assert math.isnan(parts[0].result)
+        parts[1].deposit([value])
+        for order in ((0, 1, 2), (2, 0, 1), (1, 2, 0)):
+            total = parts[order[0]].copy().merge(parts[order[1]]).merge(parts[order[2]])
+            assert bits(total.result) == (0x7FF8000000000000 if math.isnan(value) else bits(value))
