@@ -8,9 +8,26 @@ from halocline.compile import emit
 from halocline.compile.contract import contract, count_flops
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import HaloAnalysis, SweepHalo, WallFill, ghosts
-from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, StopGraph, SweepGraph, lower, sweeps
+from halocline.compile.lower import (
+    OperationGraph,
+    ScalarGraph,
+    StopGraph,
+    SweepGraph,
+    lower,
+    sweeps,
+)
 from halocline.compile.nests import Nest, SweepNests, Target, build
-from halocline.compile.schedule import FieldInfo, Fill, Loop, Operation, Reduction, Scalars, Schedule, Stop, Sweep
+from halocline.compile.schedule import (
+    FieldInfo,
+    Fill,
+    Loop,
+    Operation,
+    Reduction,
+    Scalars,
+    Schedule,
+    Stop,
+    Sweep,
+)
 from halocline.errors import InputError
 from halocline.lang.expression import Expr, walk
 from halocline.lang.grid import AXES, Field, Grid
@@ -31,14 +48,16 @@ def compile_program(program: Program, grid: Grid) -> Schedule:
     Raises
     ------
     InputError
-        For a program without statements, a field without a boundary condition where one is needed, a value that was
-        overwritten before its use.
+        For a program without statements, a field without a boundary condition where one is needed, a value
+        that was overwritten before its use.
     """
     operations = lower(program)
     for sweep in sweeps(operations):
         for f in sweep.sets:
             if f.grid is not grid:
-                raise InputError(f"program {program.name!r} sets field {f.name!r} of another grid, {f.grid!r}")
+                raise InputError(
+                    f"program {program.name!r} sets field {f.name!r} of another grid, {f.grid!r}"
+                )
     nests = {id(s): build(s, grid) for s in sweeps(operations)}
     halos = HaloAnalysis(operations, nests, grid)
     return _Compiler(program, grid, operations, nests, halos.result).schedule()
@@ -129,9 +148,9 @@ class _Compiler:
         layers: dict[Field, list[tuple[int, int]]] = {f: [(0, 0)] * self.grid.ndim for f in self.numbers}
 
         def widen(f: Field, by: Footprint) -> None:
-            for axis, (lower, upper) in enumerate(by.layers(self.grid.ndim)):
+            for axis, (below, above) in enumerate(by.layers(self.grid.ndim)):
                 old = layers[f][axis]
-                layers[f][axis] = (max(old[0], lower), max(old[1], upper))
+                layers[f][axis] = (max(old[0], below), max(old[1], above))
 
         for sweep in sweeps(self.operations):
             halo = self.halos[id(sweep)]
@@ -190,7 +209,13 @@ class _Compiler:
         labels += [f"{r.attribute[0]}({_brief(r.args[0])})" for r in sweep.reductions]
         kernel = self._symbol("sweep")
 
-        def write(name: str, nest_list: tuple[Nest, ...], only: set[str] | None, streamed: frozenset[Field], note: str) -> None:
+        def write(
+            name: str,
+            nest_list: tuple[Nest, ...],
+            only: set[str] | None,
+            streamed: frozenset[Field],
+            note: str,
+        ) -> None:
             writer = emit.KernelWriter(
                 name=name,
                 grid=self.grid,
@@ -218,13 +243,18 @@ class _Compiler:
             names = {sources[n.attribute[0]] for n in walk([t.expression for t in targets]) if n.op == "read"}
             names |= {sinks[f] for f in halo.extended}
             none = ((0, 0),) * self.grid.ndim
-            by_place = {f.staggered: tuple(t for t in targets if t.thing.staggered == f.staggered) for f in halo.extended}
+            by_place = {
+                f.staggered: tuple(t for t in targets if _place(t) == f.staggered) for f in halo.extended
+            }
             nest_list = tuple(Nest(group, s, none) for s, group in by_place.items())
             write(halo_kernel, nest_list, names, frozenset(), ", in the halo")
             for footprint in halo.extended.values():
                 extent = extent | footprint
         scratch = tuple(
-            (_BYTES[emit.dtype_of(t.expression, {}) or "float64"], *(lo + hi + int(s) for (lo, hi), s in zip(n.extent, n.staggered, strict=True)))
+            (
+                _BYTES[emit.dtype_of(t.expression, {}) or "float64"],
+                *(lo + hi + int(s) for (lo, hi), s in zip(n.extent, n.staggered, strict=True)),
+            )
             for n in nests.nests
             for t in n.targets
             if t.kind == "stage"
@@ -243,7 +273,10 @@ class _Compiler:
             swaps=tuple((self.numbers[f], self.seconds[f]) for f in sweep.sets if f in doubled),
             scratch=scratch,
             flops=float(sum(count_flops(contract([t.expression for t in n.targets])) for n in nests.nests)),
-            bytes=float(sum(_BYTES[d] for _, d in moved) + sum(_BYTES[dtypes[sinks[f]]] for f in sweep.sets if sinks[f] in sources.values())),
+            bytes=float(
+                sum(_BYTES[d] for _, d in moved)
+                + sum(_BYTES[dtypes[sinks[f]]] for f in sweep.sets if sinks[f] in sources.values())
+            ),
             names=tuple([f.name for f in sweep.sets] + [f"{r.attribute[0]}" for r in sweep.reductions]),
         )
 
@@ -277,11 +310,16 @@ class _Compiler:
         self.fills[fill] = made
         return made
 
-    def _wall_kernel(self, name: str, fill: WallFill, roots: list[Expr], fields: list[Field], side: str) -> str:
+    def _wall_kernel(
+        self, name: str, fill: WallFill, roots: list[Expr], fields: list[Field], side: str
+    ) -> str:
         axis = fill.axis + 3 - self.grid.ndim
         parts = []
         calls = emit.Text()
-        calls.add(f"// {fill.field.name} beyond the wall {side.replace('_', ' ')}: {type(fill.field.boundary[side[0] + ('-' if fill.side < 0 else '+')]).__name__}")
+        calls.add(
+            f"// {fill.field.name} beyond the wall {side.replace('_', ' ')}: "
+            f"{type(fill.field.boundary[side[0] + ('-' if fill.side < 0 else '+')]).__name__}"
+        )
         calls.open(f'extern "C" void {name}(const hc_arguments *a, const hc_box *box)')
         for layer, root in enumerate(roots):
             writer = emit.KernelWriter(
@@ -308,6 +346,11 @@ class _Compiler:
             calls.close()
         calls.close()
         return "\n".join([*parts, str(calls)])
+
+
+def _place(target: Target) -> tuple[bool, ...]:
+    assert isinstance(target.thing, Field)
+    return target.thing.staggered
 
 
 def _brief(root: Expr, limit: int = 100) -> str:

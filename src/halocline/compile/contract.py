@@ -28,8 +28,9 @@ def depth(root: Expr, memo: dict[int, int]) -> int:
 def contract(roots: list[Expr]) -> list[Expr]:
     """The expressions with a*b + c replaced by fma(a, b, c) wherever the product is used once.
 
-    Where both summands are such products, the digest decides which one is fused, so that the choice depends on the
-    formula alone. A product that varies along fewer axes than the sum is left alone: it is computed once outside.
+    Where both summands are such products, the digest decides which one is fused, so that the choice depends
+    on the formula alone. A product that varies along fewer axes than the sum is left alone: it is computed
+    once outside.
     """
     uses: Counter[int] = Counter(id(r) for r in roots)
     for current in walk(roots):
@@ -82,6 +83,20 @@ def count_flops(roots: list[Expr]) -> int:
         if depth(current, depths) == 3:
             if current.op == "fma":
                 total += 2
-            elif current.op in ("add", "sub", "mul", "div", "sqrt", "exp", "log", "sin", "cos", "pow", "sum2", "min", "max"):
+            elif current.op in (
+                "add",
+                "sub",
+                "mul",
+                "div",
+                "sqrt",
+                "exp",
+                "log",
+                "sin",
+                "cos",
+                "pow",
+                "sum2",
+                "min",
+                "max",
+            ):
                 total += 1
     return total

@@ -1,8 +1,8 @@
 """The C++ compiler and the cache of what it made.
 
-The cache is safe under concurrent ranks and killed compilers: a library is written under a name of its own and
-renamed into place when it is complete; no locks. Its key holds the source, every header, the flags, the compiler's
-version and the CPU.
+The cache is safe under concurrent ranks and killed compilers: a library is written under a name of its own
+and renamed into place when it is complete; no locks. Its key holds the source, every header, the flags, the
+compiler's version and the CPU.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def cpu() -> str:
     """The model and instruction sets of this CPU."""
     with contextlib.suppress(OSError):
         wanted = [
-            line for line in Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines() if line.startswith(("model", "flags"))
+            line
+            for line in Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+            if line.startswith(("model", "flags"))
         ]
         return "\n".join(wanted)
     return os.uname().machine
@@ -67,9 +69,13 @@ def cpu() -> str:
 @lru_cache(maxsize=4)
 def _version(path: str) -> str:
     try:
-        shown = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
+        shown = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, timeout=60, check=True
+        ).stdout
     except (OSError, subprocess.SubprocessError) as error:
-        raise CompileError(f"the C++ compiler {path!r} does not run: {error}; set CXX to one that does") from None
+        raise CompileError(
+            f"the C++ compiler {path!r} does not run: {error}; set CXX to one that does"
+        ) from None
     return shown.splitlines()[0]
 
 
@@ -86,8 +92,14 @@ def find_compiler() -> Compiler:
         path = shutil.which(name)
         if path is not None:
             return Compiler(path, _version(path))
-    what = f"CXX is {wanted!r}, which is no program on the PATH" if wanted else "neither g++, clang++ nor c++ is on the PATH"
-    raise CompileError(f"no C++ compiler: {what}; install one (Debian: apt-get install g++) or set CXX to its path")
+    what = (
+        f"CXX is {wanted!r}, which is no program on the PATH"
+        if wanted
+        else "neither g++, clang++ nor c++ is on the PATH"
+    )
+    raise CompileError(
+        f"no C++ compiler: {what}; install one (Debian: apt-get install g++) or set CXX to its path"
+    )
 
 
 def cache_folder() -> Path:
@@ -149,8 +161,8 @@ def compile_library(source: str) -> Path:
             kept = folder / f"{key}.failed.cpp"
             shutil.copy(text, kept)
             raise CompileError(
-                f"{compiler.path} could not compile generated code (kept in {kept}), exit status {done.returncode}:\n"
-                + "\n".join(done.stderr.splitlines()[:20])
+                f"{compiler.path} could not compile generated code (kept in {kept}), exit status "
+                f"{done.returncode}:\n" + "\n".join(done.stderr.splitlines()[:20])
             )
         with open(made, "rb") as handle:
             os.fsync(handle.fileno())
@@ -162,7 +174,8 @@ def compile_library(source: str) -> Path:
 
 @contextlib.contextmanager
 def _workplace(folder: Path) -> Iterator[Path]:
-    """A folder of this process alone inside the cache; those that killed compilers left behind are removed."""
+    """A folder of this process alone inside the cache; those that killed compilers left behind are
+    removed."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         place = Path(tempfile.mkdtemp(prefix="making-", dir=folder))

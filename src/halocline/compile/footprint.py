@@ -72,8 +72,7 @@ class Footprint:
             tuple(
                 (direction, width)
                 for direction, width in self.segments
-                if direction not in have
-                or any(w > h for w, h in zip(width, have[direction], strict=True))
+                if direction not in have or any(w > h for w, h in zip(width, have[direction], strict=True))
             )
         )
 

@@ -1,7 +1,8 @@
-"""What travels when: which part of each field's halo is valid, and what must be exchanged or filled before a sweep.
+"""What travels when: which part of each field's halo is valid, and what must be exchanged or filled before a
+sweep.
 
-The rule that makes p of the conjugate gradients stay at home: a field that is assigned may be computed in the halo
-too, where all that its expression reads there is needed by the sweep anyway.
+The rule that makes p of the conjugate gradients stay at home: a field that is assigned may be computed in
+the halo too, where all that its expression reads there is needed by the sweep anyway.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class _State:
         def common(a: dict[Field, Footprint], b: dict[Field, Footprint]) -> dict[Field, Footprint]:
             return {
                 f: Footprint.of(
-                    (d, tuple(map(min, w, dict(b[f].segments)[d]))) for d, w in a[f] if d in dict(b[f].segments)
+                    (d, tuple(map(min, w, dict(b[f].segments)[d])))
+                    for d, w in a[f]
+                    if d in dict(b[f].segments)
                 )
                 for f in a
                 if f in b
@@ -77,14 +80,18 @@ class HaloAnalysis:
 
     def __init__(self, operations: list[OperationGraph], nests: dict[int, SweepNests], grid: Grid) -> None:
         self.nests, self.grid = nests, grid
-        self.needs: dict[int, dict[Field, Offsets]] = {}  # after a sweep: how its fields are read before set again
+        self.needs: dict[
+            int, dict[Field, Offsets]
+        ] = {}  # after a sweep: how its fields are read before set again
         self._backward(operations, {})
         self.result: dict[int, SweepHalo] = {}
         self._forward(operations, _State({}, {}))
 
     # --- backward: what will be read of each field before it is assigned again ---
 
-    def _backward(self, operations: list[OperationGraph], after: dict[Field, Offsets]) -> dict[Field, Offsets]:
+    def _backward(
+        self, operations: list[OperationGraph], after: dict[Field, Offsets]
+    ) -> dict[Field, Offsets]:
         for operation in reversed(operations):
             if isinstance(operation, SweepGraph):
                 self.needs[id(operation)] = after
@@ -149,7 +156,9 @@ class HaloAnalysis:
         self.result[id(sweep)] = halo
         return _State(valid, filled)
 
-    def _extended(self, sweep: SweepGraph, nests: SweepNests, reads: dict[Field, Footprint]) -> dict[Field, Footprint]:
+    def _extended(
+        self, sweep: SweepGraph, nests: SweepNests, reads: dict[Field, Footprint]
+    ) -> dict[Field, Footprint]:
         needed = self.needs[id(sweep)]
         extended = {}
         for f, expression in nests.inlined.items():
@@ -169,7 +178,11 @@ class HaloAnalysis:
     def _walls(self, footprint: Footprint) -> Footprint:
         """The segments of a footprint that may lie beyond a wall."""
         return Footprint(
-            tuple((d, w) for d, w in footprint if any(d[a] and not self.grid.periodic[a] for a in range(self.grid.ndim)))
+            tuple(
+                (d, w)
+                for d, w in footprint
+                if any(d[a] and not self.grid.periodic[a] for a in range(self.grid.ndim))
+            )
         )
 
     def _fills(self, f: Field, footprint: Footprint) -> list[WallFill]:
@@ -184,14 +197,19 @@ class HaloAnalysis:
                 name = SIDES[2 * axis + (side > 0)]
                 if name not in f.boundary:
                     raise InputError(
-                        f"field {f.name!r} is read {depth} cell{'s' * (depth > 1)} beyond side {name!r}, which has no boundary "
-                        f"condition: give one (boundary={{'{name}': hc.Value(0)}} or so), or make axis {name[0]} periodic"
+                        f"field {f.name!r} is read {depth} cell{'s' * (depth > 1)} beyond side {name!r}, "
+                        "which has no boundary "
+                        f"condition: give one (boundary={{'{name}': hc.Value(0)}} or so), or make axis "
+                        f"{name[0]} periodic"
                     )
                 corners = []
                 for other in range(self.grid.ndim):
                     widths = [(d[other], w[other]) for d, w in footprint if d[axis] == side and other != axis]
                     corners.append(
-                        (max((w for s, w in widths if s < 0), default=0), max((w for s, w in widths if s > 0), default=0))
+                        (
+                            max((w for s, w in widths if s < 0), default=0),
+                            max((w for s, w in widths if s > 0), default=0),
+                        )
                     )
                 fills.append(WallFill(f, axis, side, depth, tuple(corners)))
         return fills

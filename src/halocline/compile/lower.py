@@ -1,8 +1,8 @@
 """From statements to sweeps: neighbouring assignments and reductions are fused where reads allow it.
 
-A sweep assigns several fields at once: every expression in it is written in terms of the values from before the
-sweep. A statement joins the sweep before it unless it reads, at a neighbouring cell, a field which that sweep
-assigns, or a scalar that depends on its reductions.
+A sweep assigns several fields at once: every expression in it is written in terms of the values from before
+the sweep. A statement joins the sweep before it unless it reads, at a neighbouring cell, a field which that
+sweep assigns, or a scalar that depends on its reductions.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ class _Lowering:
                 return self.sweep.sets[target]
             if version != (self.before.get(id(target), 0) if target in self.sweep.sets else now):
                 raise InputError(
-                    f"{line}: an expression uses the value that field {target.name!r} had before it was set again; "
+                    f"{line}: an expression uses the value that field {target.name!r} had before it was set "
+                    "again; "
                     "keep that value in another field, or form the expression after the set"
                 )
             return read_node(target, 0, offset)

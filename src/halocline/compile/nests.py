@@ -1,4 +1,5 @@
-"""Loop nests of a sweep: which stages are computed inline and which into patch scratch, and how far they reach."""
+"""Loop nests of a sweep: which stages are computed inline and which into patch scratch, and how far they
+reach."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ class Nest:
 class SweepNests:
     """A sweep as loop nests, in order, with everything it reads.
 
-    `offsets` are, per field, the cells read for one cell of the sweep, through all stages; `direct` the same for each
-    assigned field's own expression, `others` for everything but it.
+    `offsets` are, per field, the cells read for one cell of the sweep, through all stages; `direct` the same
+    for each assigned field's own expression, `others` for everything but it.
     """
 
     nests: tuple[Nest, ...]
@@ -113,7 +114,8 @@ def _add(a: frozenset[Offset], b: set[Offset]) -> set[Offset]:
 
 def _hull(offsets: frozenset[Offset], ndim: int) -> tuple[tuple[int, int], ...]:
     return tuple(
-        (max(0, *(-o[a] for o in offsets)), max(0, *(o[a] for o in offsets))) if offsets else (0, 0) for a in range(ndim)
+        (max(0, *(-o[a] for o in offsets)), max(0, *(o[a] for o in offsets))) if offsets else (0, 0)
+        for a in range(ndim)
     )
 
 
@@ -123,8 +125,8 @@ def build(sweep: SweepGraph, grid: Grid) -> SweepNests:
     stages = _order(roots)
     reads: dict[Stage, set[Offset]] = {}
     for root in [*roots, *(s.definition for s in stages)]:
-        for stage, offsets in _stage_reads(root).items():
-            reads.setdefault(stage, set()).update(offsets)
+        for stage, at in _stage_reads(root).items():
+            reads.setdefault(stage, set()).update(at)
     replaced: dict[Stage, Expr | Stage] = {}
     everywhere: dict[Stage, Expr | Stage] = {}
     kept: list[Stage] = []
@@ -154,15 +156,17 @@ def build(sweep: SweepGraph, grid: Grid) -> SweepNests:
         for stage, found in _stage_reads(target.expression).items():
             needs[stage] = needs.get(stage, frozenset()) | found
     for stage in reversed(kept):
-        at = needs.get(stage, frozenset())
-        demand(stage.definition, at, offsets)
+        cells = needs.get(stage, frozenset())
+        demand(stage.definition, cells, offsets)
         for inner, found in _stage_reads(stage.definition).items():
-            needs[inner] = needs.get(inner, frozenset()) | _add(at, found)
+            needs[inner] = needs.get(inner, frozenset()) | _add(cells, found)
 
     per_target = []
     for target in targets:
         mine: dict[Field, frozenset[Offset]] = {}
-        local: dict[Stage, frozenset[Offset]] = {s: frozenset(o) for s, o in _stage_reads(target.expression).items()}
+        local: dict[Stage, frozenset[Offset]] = {
+            s: frozenset(o) for s, o in _stage_reads(target.expression).items()
+        }
         demand(target.expression, frozenset({zero}), mine)
         for stage in reversed(kept):
             if stage in local:
@@ -208,4 +212,6 @@ def _target_nests(targets: list[Target], grid: Grid) -> list[Nest]:
         rooms.setdefault((_staggering(target, grid), cell), []).append(target)
     none = ((0, 0),) * grid.ndim
     # single cells first: they must see the values from before the sweep writes its fields
-    return [Nest(tuple(r), s, none, c) for (s, c), r in sorted(rooms.items(), key=lambda item: item[0][1] is None)]
+    return [
+        Nest(tuple(r), s, none, c) for (s, c), r in sorted(rooms.items(), key=lambda item: item[0][1] is None)
+    ]

@@ -72,7 +72,8 @@ class Ghost:
         def leaf(current: Expr) -> Expr:
             if current.op in ("read", "stage"):
                 raise InputError(
-                    f"the boundary value of field {self.field.name!r} reads a field; use hc.BoundaryKernel for that"
+                    f"the boundary value of field {self.field.name!r} reads a field; use hc.BoundaryKernel "
+                    "for that"
                 )
             if current.op == "index" and current.attribute == self.axis:
                 return binary("add", current, inward)
@@ -106,7 +107,8 @@ class Value(BoundaryCondition):
     ----------
     value : float, parameter, expression of coordinates, or function of the coordinates
     order : int, optional
-        Instead of the antisymmetric continuation, the polynomial through the wall and `order` interior points.
+        Instead of the antisymmetric continuation, the polynomial through the wall and `order` interior
+        points.
     """
 
     value: Any
@@ -128,9 +130,9 @@ class Value(BoundaryCondition):
 class Derivative(BoundaryCondition):
     """Neumann: the derivative along the axis (not along the outward normal) takes `value` on the wall.
 
-    Order 2: ghosts mirror the interior; where the wall lies on the first ghost its value follows from the one-sided
-    formula, (4 u_1 - u_2) / 3 for a zero derivative. Higher orders: the polynomial through `order` interior points
-    with that derivative at the wall.
+    Order 2: ghosts mirror the interior; where the wall lies on the first ghost its value follows from the
+    one-sided formula, (4 u_1 - u_2) / 3 for a zero derivative. Higher orders: the polynomial through `order`
+    interior points with that derivative at the wall.
     """
 
     value: Any = 0.0
@@ -164,7 +166,8 @@ class Antisymmetric(BoundaryCondition):
 
 @dataclass(frozen=True)
 class Extrapolate(BoundaryCondition):
-    """Ghosts continue the polynomial through the first `order` interior points; order 1 copies, order 2 is linear."""
+    """Ghosts continue the polynomial through the first `order` interior points; order 1 copies, order 2 is
+    linear."""
 
     order: int = 2
 
@@ -181,8 +184,9 @@ class BoundaryKernel(BoundaryCondition):
     Parameters
     ----------
     function : callable
-        ``function(u)`` or ``function(u, layer)`` returns the ghost value; ``u[m]`` is the value `m` cells inward from
-        the wall, ``u.of(T)[m]`` that of another field, ``u.h`` the spacing, ``u.coordinates`` those of the ghost.
+        ``function(u)`` or ``function(u, layer)`` returns the ghost value; ``u[m]`` is the value `m` cells
+        inward from the wall, ``u.of(T)[m]`` that of another field, ``u.h`` the spacing, ``u.coordinates``
+        those of the ghost.
 
     Examples
     --------
@@ -206,7 +210,10 @@ class Inward:
 
     def __getitem__(self, m: int) -> Expr:
         if not isinstance(m, int) or m < 0:
-            raise InputError(f"boundary kernel of {self.at.field.name!r}: [{m!r}] must be a whole number, 0 for the first cell inside")
+            raise InputError(
+                f"boundary kernel of {self.at.field.name!r}: [{m!r}] must be a whole number, 0 for the first "
+                "cell inside"
+            )
         return self.at.inner(m, self.field)
 
     def of(self, field: Field) -> Inward:
@@ -250,8 +257,8 @@ def _weighted(at: Ghost, weights: list[Fraction]) -> Expr:
 
 
 def _polynomial(at: Ghost, order: int, wall: Expr, *, derivative: bool) -> Expr:
-    """The polynomial of degree `order` through `order` interior points that has `wall` as its value, or as its slope in
-    spacings, at the wall; evaluated at the ghost point."""
+    """The polynomial of degree `order` through `order` interior points that has `wall` as its value, or as
+    its slope in spacings, at the wall; evaluated at the ghost point."""
     # position s counts inward from the wall
     inset = at.wall
     points = [m + inset for m in range(order)] if inset else [Fraction(m + 1) for m in range(order)]
@@ -264,7 +271,10 @@ def _polynomial(at: Ghost, order: int, wall: Expr, *, derivative: bool) -> Expr:
     else:
         # p(s) = sum_m u_m l_m(s) + c w(s), w(s) = prod (s - s_m): c from p'(0) = slope
         w0 = _product(points, Fraction(0))
-        dw0 = sum((_product([q for j, q in enumerate(points) if j != i], Fraction(0)) for i in range(order)), Fraction(0))
+        dw0 = sum(
+            (_product([q for j, q in enumerate(points) if j != i], Fraction(0)) for i in range(order)),
+            Fraction(0),
+        )
         del w0
         wg = _product(points, ghost)
         ratio = wg / dw0
@@ -274,7 +284,13 @@ def _polynomial(at: Ghost, order: int, wall: Expr, *, derivative: bool) -> Expr:
             scale = _product(others, p)
             value = _product(others, ghost) / scale
             slope = (
-                sum((_product([q for j, q in enumerate(others) if j != k], Fraction(0)) for k in range(len(others))), Fraction(0))
+                sum(
+                    (
+                        _product([q for j, q in enumerate(others) if j != k], Fraction(0))
+                        for k in range(len(others))
+                    ),
+                    Fraction(0),
+                )
                 / scale
             )
             inner.append(value - ratio * slope)
@@ -301,21 +317,34 @@ def resolve_sides(boundary: Any, grid: Grid, name: str) -> dict[str, BoundaryCon
     if isinstance(boundary, BoundaryCondition):
         boundary = {"other": boundary} if walls else {}
     if not isinstance(boundary, Mapping):
-        raise InputError(f"field {name!r}: boundary {boundary!r} is neither a condition such as hc.Value(0) nor a mapping of sides")
+        raise InputError(
+            f"field {name!r}: boundary {boundary!r} is neither a condition such as hc.Value(0) nor a mapping "
+            "of sides"
+        )
     result: dict[str, BoundaryCondition] = {}
     for side, condition in boundary.items():
         if side != "other" and side not in sides:
-            raise InputError(f"field {name!r}: boundary side {side!r} is unknown; expected one of {', '.join(sides)}, other")
+            raise InputError(
+                f"field {name!r}: boundary side {side!r} is unknown; expected one of {', '.join(sides)}, "
+                "other"
+            )
         if not isinstance(condition, BoundaryCondition):
-            raise InputError(f"field {name!r}: side {side!r} has {condition!r}; expected a condition such as hc.Value(0)")
+            raise InputError(
+                f"field {name!r}: side {side!r} has {condition!r}; expected a condition such as hc.Value(0)"
+            )
         if side == "other":
             continue
         if side not in walls:
             if isinstance(condition, Periodic):
                 continue
-            raise InputError(f"field {name!r}: side {side!r} lies on a periodic axis and takes no {type(condition).__name__}")
+            raise InputError(
+                f"field {name!r}: side {side!r} lies on a periodic axis and takes no "
+                f"{type(condition).__name__}"
+            )
         if isinstance(condition, Periodic):
-            raise InputError(f"field {name!r}: side {side!r} is periodic but its axis is not; make the grid periodic there")
+            raise InputError(
+                f"field {name!r}: side {side!r} is periodic but its axis is not; make the grid periodic there"
+            )
         result[side] = condition
     if "other" in boundary:
         for side in walls:

@@ -10,7 +10,7 @@ import math
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, ClassVar, Union
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from weakref import WeakValueDictionary
 
 from halocline.errors import InputError
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from halocline.lang.grid import Grid
 
 Offset = tuple[int, ...]
-Number = Union[int, float]
-Operand = Union["Operators", int, float]
+Operand: TypeAlias = "Operators | int | float"
 
 COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 COMMUTATIVE = {"add", "mul", "min", "max", "eq", "ne", "and", "or"}
@@ -121,7 +120,9 @@ class Operators:
         )
 
     def __iter__(self) -> Iterator[Any]:
-        raise TypeError(f"a {type(self).__name__.lower()} cannot be iterated over; use [offset] to read a neighbour")
+        raise TypeError(
+            f"a {type(self).__name__.lower()} cannot be iterated over; use [offset] to read a neighbour"
+        )
 
     def __getitem__(self, offset: int | Offset) -> Expr:
         return shift(self.expr, as_offset(offset, self.expr.grid))
@@ -238,7 +239,10 @@ def as_expr(value: Any, what: str = "operand") -> Expr:
         return value.expr
     if isinstance(value, (bool, int, float)) or _is_numpy_scalar(value):
         return constant(float(value))
-    raise InputError(f"{what} is {value!r} of type {type(value).__name__}; expected a field, a scalar, an expression or a number")
+    raise InputError(
+        f"{what} is {value!r} of type {type(value).__name__}; expected a field, a scalar, an expression or a "
+        "number"
+    )
 
 
 def as_offset(offset: Any, grid: Grid | None) -> Offset:
@@ -247,7 +251,10 @@ def as_offset(offset: Any, grid: Grid | None) -> Offset:
     if grid is None:
         raise InputError(f"[{offset}] reads a neighbour, but the expression holds no field of a grid")
     if len(given) != grid.ndim or not all(isinstance(o, int) for o in given):
-        raise InputError(f"offset {offset!r} does not fit a grid of {grid.ndim} axes: give {grid.ndim} whole numbers, one per axis")
+        raise InputError(
+            f"offset {offset!r} does not fit a grid of {grid.ndim} axes: give {grid.ndim} whole numbers, one "
+            "per axis"
+        )
     return given
 
 
@@ -320,7 +327,13 @@ def binary(op: str, left: Operand, right: Operand) -> Expr:
             return constant(0.0)
         if bv == 1:
             return a
-        if bv is not None and bv != 0 and math.isfinite(bv) and abs(math.frexp(bv)[0]) == 0.5 and abs(bv) < 2.0**1000:
+        if (
+            bv is not None
+            and bv != 0
+            and math.isfinite(bv)
+            and abs(math.frexp(bv)[0]) == 0.5
+            and abs(bv) < 2.0**1000
+        ):
             return binary("mul", a, 1.0 / bv)  # a power of two: the reciprocal is exact
     return node(op, (a, b))
 
@@ -369,7 +382,8 @@ def power(base: Operand, exponent: Operand) -> Expr:
 
 
 def where(condition: Operand, then: Operand, otherwise: Operand) -> Expr:
-    """`then` where the condition holds, `otherwise` elsewhere; both are evaluated and either may be any value.
+    """`then` where the condition holds, `otherwise` elsewhere; both are evaluated and either may be any
+    value.
 
     Parameters
     ----------
@@ -460,13 +474,17 @@ def shift(root: Expr, offset: Offset) -> Expr:
 def read(field: Any, version: int, offset: Offset) -> Expr:
     """The value of a field, as it was after its `version`-th assignment, at a neighbour."""
     label = f"{field.name}|{field.dtype}|{field.staggered}|{version}|{offset}".encode() + field.grid.digest
-    return node("read", (), (field, version, offset), key=(id(field), version, offset), label=label, grid=field.grid)
+    return node(
+        "read", (), (field, version, offset), key=(id(field), version, offset), label=label, grid=field.grid
+    )
 
 
 def stage_read(stage: Any, offset: Offset) -> Expr:
     """The value of a stage at a neighbour."""
     label = f"{stage.name}|{stage.storage}|{offset}".encode() + stage.definition.digest
-    return node("stage", (), (stage, offset), key=(id(stage), offset), label=label, grid=stage.definition.grid)
+    return node(
+        "stage", (), (stage, offset), key=(id(stage), offset), label=label, grid=stage.definition.grid
+    )
 
 
 def index(grid: Grid, axis: int) -> Expr:
@@ -487,7 +505,8 @@ def text(root: Expr, depth: int = 6) -> str:
         return f"index{root.attribute}"
     if root.op in ("read", "stage"):
         offset = root.attribute[-1]
-        return root.attribute[0].name + (str(list(offset)) if any(offset) else "")
+        name: str = root.attribute[0].name
+        return name + (str(list(offset)) if any(offset) else "")
     if depth == 0:
         return "..."
     inner = [text(a, depth - 1) for a in root.args]

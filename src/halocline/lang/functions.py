@@ -70,8 +70,8 @@ def _select(op: str, first: Operand, *rest: Operand) -> Expr:
 def symmetric_sum(*terms: Operand) -> Expr:
     """A sum whose bits do not depend on the order of its terms, for schemes that must be mirror symmetric.
 
-    Two terms are added as they are (addition commutes); more are sorted by value before they are added, and no product
-    is fused into the sum.
+    Two terms are added as they are (addition commutes); more are sorted by value before they are added, and
+    no product is fused into the sum.
     """
     values = [as_expr(t) for t in terms]
     # odd-even transposition sort by compare and select, then sum from the least
@@ -137,5 +137,6 @@ def tanh(x: Operand) -> Expr:
 
 
 __all__ = [
-    "abs", "cos", "exp", "log", "maximum", "minimum", "pow", "sign", "sin", "sqrt", "symmetric_sum", "tanh", "where",
+    "abs", "cos", "exp", "log", "maximum", "minimum", "pow", "sign", "sin", "sqrt", "symmetric_sum",
+    "tanh", "where",
 ]  # fmt: skip

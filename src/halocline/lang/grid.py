@@ -71,7 +71,9 @@ class Grid:
             raise InputError(f"shape {shape!r} has {len(given)} axes; a grid has 1, 2 or 3")
         for axis, n in enumerate(given):
             if isinstance(n, bool) or not hasattr(n, "__index__"):
-                raise InputError(f"shape {shape!r}: axis {AXES[axis]} has {n!r} cells; expected a whole number")
+                raise InputError(
+                    f"shape {shape!r}: axis {AXES[axis]} has {n!r} cells; expected a whole number"
+                )
             if int(n) < 1:
                 raise InputError(f"shape {shape!r}: axis {AXES[axis]} has {n} cells; at least 1 is needed")
         self.shape: tuple[int, ...] = tuple(int(n) for n in given)
@@ -81,7 +83,9 @@ class Grid:
         self.periodic: tuple[bool, ...] = _per_axis(periodic, self.ndim, "periodic", bool)
         for axis, length in enumerate(self.extent):
             if not (math.isfinite(length) and length > 0):
-                raise InputError(f"extent {extent!r}: axis {AXES[axis]} has length {length}; expected a positive number")
+                raise InputError(
+                    f"extent {extent!r}: axis {AXES[axis]} has length {length}; expected a positive number"
+                )
         if walls not in ("face", "node"):
             raise InputError(f"walls {walls!r} is unknown; expected 'face' or 'node'")
         self.walls = walls
@@ -165,11 +169,13 @@ class Grid:
         name : str
             An identifier, unique on the grid; functions that are traced name it as an argument.
         location : str
-            "cell", "node", "face-x", "face-y", "face-z", "edge-x", "edge-y" or "edge-z". Index i of a point on a
-            face is that of the cell above it; on an axis that is not periodic there is one more, on the upper wall.
+            "cell", "node", "face-x", "face-y", "face-z", "edge-x", "edge-y" or "edge-z". Index i of a point
+            on a face is that of the cell above it; on an axis that is not periodic there is one more, on the
+            upper wall.
         dtype : {"float64", "float32"}
         boundary : BoundaryCondition or mapping, optional
-            For every side that is a wall: one condition, or a mapping from "x-", "x+", ... and "other" to conditions.
+            For every side that is a wall: one condition, or a mapping from "x-", "x+", ... and "other" to
+            conditions.
 
         Raises
         ------
@@ -202,11 +208,12 @@ class Grid:
             raise InputError(f"vector {name!r}: {components} components; expected 1 to 3")
         places = list(location) if not isinstance(location, str) else [location] * count
         places = [f"{p}-{AXES[i]}" if p in ("face", "edge") else p for i, p in enumerate(places)]
-        conditions = list(boundary) if isinstance(boundary, (list, tuple)) else [boundary] * count
+        conditions: list[Any] = list(boundary) if isinstance(boundary, (list, tuple)) else [boundary] * count
         if len(places) != count or len(conditions) != count:
             raise InputError(f"vector {name!r}: location and boundary need one entry per component ({count})")
         made = Vector(
-            self.field(f"{name}_{AXES[i]}", location=places[i], dtype=dtype, boundary=conditions[i]) for i in range(count)
+            self.field(f"{name}_{AXES[i]}", location=places[i], dtype=dtype, boundary=conditions[i])
+            for i in range(count)
         )
         made.name = name
         self.vectors[name] = made
@@ -227,7 +234,9 @@ def _staggering(location: str, ndim: int, name: str) -> tuple[bool, ...]:
     if kind in ("face", "edge") and axis in AXES and axis != "":
         number = AXES.index(axis)
         if kind == "face" and number >= ndim:
-            raise InputError(f"field {name!r}: location {location!r} names an axis that a grid of {ndim} axes lacks")
+            raise InputError(
+                f"field {name!r}: location {location!r} names an axis that a grid of {ndim} axes lacks"
+            )
         return tuple((a == number) == (kind == "face") for a in range(ndim))
     known = ["cell", "node"] + [f"{k}-{a}" for k in ("face", "edge") for a in AXES[:ndim]]
     raise InputError(f"field {name!r}: location {location!r} is unknown; expected one of {', '.join(known)}")
@@ -236,7 +245,8 @@ def _staggering(location: str, ndim: int, name: str) -> tuple[bool, ...]:
 class Field(Operators):
     """One value per point of a grid. Made by `Grid.field`.
 
-    In an equation a field stands for its value at the cell; ``u[1, 0]`` is the value at the next cell along x.
+    In an equation a field stands for its value at the cell; ``u[1, 0]`` is the value at the next cell along
+    x.
     """
 
     def __init__(self, grid: Grid, name: str, location: str, dtype: str, boundary: Any) -> None:
@@ -246,7 +256,9 @@ class Field(Operators):
             raise InputError(f"the grid already has a field named {name!r}; names are unique on a grid")
         dtype = getattr(dtype, "__name__", None) or str(dtype)
         if dtype not in DTYPES:
-            raise InputError(f"field {name!r}: dtype {dtype!r} is unknown; expected one of {', '.join(DTYPES)}")
+            raise InputError(
+                f"field {name!r}: dtype {dtype!r} is unknown; expected one of {', '.join(DTYPES)}"
+            )
         self.grid, self.name, self.location, self.dtype = grid, name, location, dtype
         self.staggered = _staggering(location, grid.ndim, name)
         self.boundary: dict[str, BoundaryCondition] = resolve_sides(boundary, grid, name)
@@ -320,12 +332,12 @@ class Vector(tuple):  # type: ignore[type-arg]
     def __rsub__(self, other: Any) -> Vector:
         return self._combine(other, lambda a, b: b - a)
 
-    def __mul__(self, other: Any) -> Vector:  # type: ignore[override]
+    def __mul__(self, other: Any) -> Vector:
         if isinstance(other, (tuple, list)):
             raise InputError("the product of two vectors is ambiguous: use hc.dot or hc.cross")
         return self._combine(other, lambda a, b: a * b)
 
-    __rmul__ = __mul__  # type: ignore[assignment]
+    __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Vector:
         return self._combine(other, lambda a, b: a / b)

@@ -19,17 +19,22 @@ def first_coefficients(order: int) -> list[Fraction]:
     c_k = (-1)^(k+1) (m!)^2 / (k (m-k)! (m+k)!), m = order / 2 (Fornberg 1988, Math. Comp. 51, 699).
     """
     m = trace.check_order(order) // 2
-    return [Fraction((-1) ** (k + 1) * factorial(m) ** 2, k * factorial(m - k) * factorial(m + k)) for k in range(1, m + 1)]
+    return [
+        Fraction((-1) ** (k + 1) * factorial(m) ** 2, k * factorial(m - k) * factorial(m + k))
+        for k in range(1, m + 1)
+    ]
 
 
 def second_coefficients(order: int) -> list[Fraction]:
-    """Weights d_0 of f(0) and d_k of f(k) + f(-k), k = 1 .. order/2, over h^2, of the central second derivative.
+    """Weights d_0 of f(0) and d_k of f(k) + f(-k), k = 1 .. order/2, over h^2, of the central second
+    derivative.
 
     d_k = 2 (-1)^(k+1) (m!)^2 / (k^2 (m-k)! (m+k)!), d_0 = -2 sum_k d_k.
     """
     m = trace.check_order(order) // 2
     outer = [
-        Fraction(2 * (-1) ** (k + 1) * factorial(m) ** 2, k * k * factorial(m - k) * factorial(m + k)) for k in range(1, m + 1)
+        Fraction(2 * (-1) ** (k + 1) * factorial(m) ** 2, k * k * factorial(m - k) * factorial(m + k))
+        for k in range(1, m + 1)
     ]
     return [-2 * sum(outer, Fraction(0)), *outer]
 
@@ -55,7 +60,9 @@ def _unit(grid: Grid, *steps: tuple[int, int]) -> tuple[int, ...]:
     return tuple(offset)
 
 
-def derivative(f: Operand, axis: int | str, axis2: int | str | None = None, *, order: int | None = None) -> Expr:
+def derivative(
+    f: Operand, axis: int | str, axis2: int | str | None = None, *, order: int | None = None
+) -> Expr:
     """A first derivative, or the mixed or second derivative along two axes, by central differences.
 
     Parameters
@@ -69,8 +76,8 @@ def derivative(f: Operand, axis: int | str, axis2: int | str | None = None, *, o
     Notes
     -----
     The mixed derivative is bidiagonal: it reads only the diagonals of the plane,
-    f_xy = 1 / (4 h_x h_y) sum_k d_k [f(k, k) + f(-k, -k) - f(k, -k) - f(-k, k)] with the weights d_k of the second
-    derivative (Pekkilae et al. 2022, Eq. 14).
+    f_xy = 1 / (4 h_x h_y) sum_k d_k [f(k, k) + f(-k, -k) - f(k, -k) - f(-k, k)] with the weights d_k of the
+    second derivative (Pekkilae et al. 2022, Eq. 14).
     """
     e, a = as_expr(f), axis_number(axis)
     order = trace.default_order() if order is None else order
@@ -86,7 +93,9 @@ def derivative(f: Operand, axis: int | str, axis2: int | str | None = None, *, o
     total = constant(0.0)
     scale = 1.0 / grid.h(a)
     for k, weight in enumerate(weights, 1):
-        total = total + (shift(e, _unit(grid, (a, k))) - shift(e, _unit(grid, (a, -k)))) * (float(weight) * scale)
+        total = total + (shift(e, _unit(grid, (a, k))) - shift(e, _unit(grid, (a, -k)))) * (
+            float(weight) * scale
+        )
     return total
 
 
@@ -107,7 +116,9 @@ def _second_parts(e: Expr, axis: int, order: int | None) -> tuple[Expr, Expr | N
     scale = 1.0 / (grid.h(axis) * grid.h(axis))
     total = constant(0.0)
     for k, weight in enumerate(weights[1:], 1):
-        total = total + (shift(e, _unit(grid, (axis, k))) + shift(e, _unit(grid, (axis, -k)))) * (float(weight) * scale)
+        total = total + (shift(e, _unit(grid, (axis, k))) + shift(e, _unit(grid, (axis, -k)))) * (
+            float(weight) * scale
+        )
     return total, float(weights[0]) * scale
 
 

@@ -39,7 +39,8 @@ def _line() -> Line:
 
 
 class Scalar(Operators):
-    """A number of the program, the same everywhere; parameters are scalars whose value is given from outside."""
+    """A number of the program, the same everywhere; parameters are scalars whose value is given from
+    outside."""
 
     def __init__(self, name: str) -> None:
         if not name.isidentifier():
@@ -91,8 +92,8 @@ def stage(value: Any, name: str | None = None, *, storage: str = "auto") -> Any:
         For the generated code and for `explain`.
     storage : {"auto", "inline", "patch", "array"}
         "inline" computes it anew at each read, "patch" once into scratch memory of each patch (overlaps are
-        recomputed), "array" into a field of its own, whose halo is exchanged. "auto" chooses by cost between the
-        first two.
+        recomputed), "array" into a field of its own, whose halo is exchanged. "auto" chooses by cost between
+        the first two.
 
     Returns
     -------
@@ -177,18 +178,18 @@ class Program:
         self.statements: list[Statement] = []
         self.parameters: dict[str, Scalar] = {}
         self._open: list[list[Statement]] = [self.statements]
-        self._versions: dict[int, int] = {}
+        self._versions: dict[int | str, int] = {}
         self._names: dict[str, int] = {}
         self._scalars: dict[str, Scalar] = {}
 
     def version(self, thing: Any) -> int:
         """How often a field or scalar has been assigned so far."""
         key = thing.name if isinstance(thing, Scalar) else id(thing)
-        return self._versions.get(key, 0)  # type: ignore[call-overload, no-any-return]
+        return self._versions.get(key, 0)
 
     def _advance(self, thing: Any) -> None:
         key = thing.name if isinstance(thing, Scalar) else id(thing)
-        self._versions[key] = self._versions.get(key, 0) + 1  # type: ignore[index, call-overload]
+        self._versions[key] = self._versions.get(key, 0) + 1
 
     def fresh(self, base: str) -> str:
         """A name that no other stage or scalar of the program has."""
@@ -210,10 +211,14 @@ class Program:
         expression = as_expr(value, f"value of field {target.name!r}")
         if expression.grid is not None and expression.grid is not target.grid:
             raise InputError(
-                f"field {target.name!r} on {target.grid!r} is set to an expression of another grid, {expression.grid!r}"
+                f"field {target.name!r} on {target.grid!r} is set to an expression of another grid, "
+                f"{expression.grid!r}"
             )
         if expression.condition:
-            raise InputError(f"field {target.name!r} is set to the condition {expression!r}; use hc.where(condition, 1.0, 0.0)")
+            raise InputError(
+                f"field {target.name!r} is set to the condition {expression!r}; use hc.where(condition, 1.0, "
+                "0.0)"
+            )
         self._open[-1].append(Assign(target, expression, _line()))
         self._advance(target)
 
@@ -324,7 +329,8 @@ class ProgramFunction:
 
 
 def program(function: Callable[..., Any]) -> ProgramFunction:
-    """Mark a function as a program: statements over fields and scalars that the engine runs without Python."""
+    """Mark a function as a program: statements over fields and scalars that the engine runs without
+    Python."""
     return ProgramFunction(function)
 
 
@@ -342,7 +348,8 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
     Returns
     -------
     dict
-        Argument name to Field, Vector or Scalar; arguments with a default that nothing is known for are left out.
+        Argument name to Field, Vector or Scalar; arguments with a default that nothing is known for are left
+        out.
 
     Raises
     ------

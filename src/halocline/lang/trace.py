@@ -32,7 +32,9 @@ def current(what: str) -> Program:
     """The program that is being traced."""
     program = _program.get()
     if program is None:
-        raise InputError(f"{what} is a statement of a program: use it inside a function decorated with @hc.program")
+        raise InputError(
+            f"{what} is a statement of a program: use it inside a function decorated with @hc.program"
+        )
     return program
 
 
@@ -76,5 +78,8 @@ def order(accuracy: int) -> Iterator[None]:
 def check_order(accuracy: Any) -> int:
     """The order as an int, where it is one that central differences have."""
     if isinstance(accuracy, bool) or not isinstance(accuracy, int) or accuracy < 2 or accuracy % 2:
-        raise InputError(f"order {accuracy!r} is not an order of central differences: expected 2, 4, 6, 8 or any even number")
+        raise InputError(
+            f"order {accuracy!r} is not an order of central differences: expected 2, 4, 6, 8 or any even "
+            "number"
+        )
     return accuracy

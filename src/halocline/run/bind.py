@@ -120,9 +120,12 @@ def _sweep(
     for boxes in todo.fills:
         fill = sweep.fills[boxes.fill]
         if boxes.core:
-            fills.append(native.Fill(fill.kernel, list(fill.operands), *_box(boxes.core), three(()), fill.axis))
+            fills.append(
+                native.Fill(fill.kernel, list(fill.operands), *_box(boxes.core), three(()), fill.axis)
+            )
         rims += [
-            native.Fill(fill.kernel, list(fill.operands), *_box(rim.box), three(()), fill.axis) for rim in boxes.rims
+            native.Fill(fill.kernel, list(fill.operands), *_box(rim.box), three(()), fill.axis)
+            for rim in boxes.rims
         ]
     halos = [[*three(h.box.lo), *three(h.box.hi, 1), *three(h.top)] for h in todo.halos]
     # a halo box that reads rims must wait for every message that they wait for

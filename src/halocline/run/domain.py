@@ -46,8 +46,8 @@ class Outcome:
     scalars : dict of str to float
         Every scalar by name, as the run left it.
     seconds, compute, exchange, reduction : float
-        Wall clock between barriers, the longest of all ranks; and what of it the first thread spent in kernels, packing
-        and waiting for messages, and in reductions.
+        Wall clock between barriers, the longest of all ranks; and what of it the first thread spent in
+        kernels, packing and waiting for messages, and in reductions.
     """
 
     reason: str
@@ -146,12 +146,8 @@ class Domain:
         storage = self.storages.get(field.name)
         if storage is None:
             raise InputError(f"field {field.name!r} has no memory yet: no program that was run uses it")
-        whole = storage.view()
-        return (
-            whole.reshape(whole.shape[3 - self.grid.ndim :])
-            if self.grid.ndim == 3
-            else whole[(0,) * (3 - self.grid.ndim)]
-        )
+        view: NDArray[Any] = storage.view()[(0,) * (3 - self.grid.ndim)]
+        return view
 
     def offset(self) -> tuple[int, ...]:
         """The global index of this rank's first cell."""
@@ -172,7 +168,8 @@ class Domain:
         return whole
 
     def checksum(self, field: Field) -> str:
-        """A hash of a field's bits in global order, the same for every decomposition: 32 hexadecimal digits."""
+        """A hash of a field's bits in global order, the same for every decomposition: 32 hexadecimal
+        digits."""
         storage = self.storages[field.name]
         whole = storage.view().shape
         words = storage.checksum(
@@ -230,7 +227,8 @@ class Prepared:
         comm = domain.comm
         self.library = compile_once(schedule.source, comm)
         domain.adopt(schedule)
-        assert domain.decomposition is not None and domain.threads is not None
+        assert domain.decomposition is not None
+        assert domain.threads is not None
         self.plan = plan_rank(
             schedule,
             domain.decomposition,
@@ -246,7 +244,8 @@ class Prepared:
         if len(set(same)) > 1:
             other = next(r for r, digest in enumerate(same) if digest != same[0])
             raise InputError(
-                f"program {name!r} is not the same on ranks 0 and {other}: all ranks must build the same equations on the same grid"
+                f"program {name!r} is not the same on ranks 0 and {other}: all ranks must build the same "
+                "equations on the same grid"
             )
         with comm.agreement(f"allocate fields of {name!r}"):
             domain.allocate(schedule.fields, self.plan)
@@ -270,12 +269,14 @@ class Prepared:
 
     @property
     def streams(self) -> bool:
-        """Whether the fields of the node exceed its last-level cache, so that results had better go past it."""
+        """Whether the fields of the node exceed its last-level cache, so that results had better go past
+        it."""
         return self.plan.memory * self.domain.comm.ranks_of_node > caches().l3
 
     @property
     def bytes_per_pass(self) -> float:
-        """Bytes per cell that must cross memory in one pass of the outermost loop, or in one run without a loop."""
+        """Bytes per cell that must cross memory in one pass of the outermost loop, or in one run without a
+        loop."""
         loops = [o for o in self.schedule.operations if isinstance(o, Loop)]
         sweeps = [o for o in (loops[0].body if loops else self.schedule.operations) if isinstance(o, Sweep)]
         return sum(s.bytes for s in sweeps)
@@ -314,7 +315,8 @@ class Prepared:
 
 
 def compile_once(source: str, comm: Communicator) -> Any:
-    """The kernel library: rank 0 compiles, the others find it in the cache or, without a shared one, compile too."""
+    """The kernel library: rank 0 compiles, the others find it in the cache or, without a shared one, compile
+    too."""
     path = None
     with comm.agreement("compile kernels"):
         if comm.rank == 0:

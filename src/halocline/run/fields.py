@@ -50,9 +50,14 @@ class Fields:
         if not isinstance(field, Field):
             raise InputError(f"{field!r} is not a field; set the components of a vector one by one")
         if field.grid is not self.grid:
-            raise InputError(f"field {field.name!r} belongs to another grid, {field.grid!r}, not to {self.grid!r}")
+            raise InputError(
+                f"field {field.name!r} belongs to another grid, {field.grid!r}, not to {self.grid!r}"
+            )
         if field.name not in self.domain.storages:
-            raise InputError(f"field {field.name!r} is not part of these equations; they use {', '.join(sorted(self.domain.storages))}")
+            raise InputError(
+                f"field {field.name!r} is not part of these equations; they use "
+                f"{', '.join(sorted(self.domain.storages))}"
+            )
         return field
 
     def __getitem__(self, field: Field | str) -> NDArray[Any]:
@@ -63,8 +68,8 @@ class Fields:
         return self.domain.view(target)
 
     def __setitem__(self, field: Field | str, value: Any) -> None:
-        """Set a field to a number, an array of the shape of the whole grid, an expression, or a function of the
-        coordinates. NumPy's functions in it are traced, so that the bits do not depend on NumPy."""
+        """Set a field to a number, an array of the shape of the whole grid, an expression, or a function of
+        the coordinates. NumPy's functions in it are traced, so that the bits do not depend on NumPy."""
         target = self._field(field)
         self._pending.pop(target, None)
         self._checked.discard(target)
@@ -86,7 +91,8 @@ class Fields:
         count = len(inspect.signature(function).parameters)
         if count != self.grid.ndim:
             raise InputError(
-                f"the function given for field {field.name!r} takes {count} arguments; expected the {self.grid.ndim} coordinates"
+                f"the function given for field {field.name!r} takes {count} arguments; expected the "
+                f"{self.grid.ndim} coordinates"
             )
         try:
             result = as_expr(function(*field.coordinates), f"value of {field.name!r}")
@@ -101,11 +107,14 @@ class Fields:
             if foreign:
                 raise InputError(f"the function given for field {field.name!r} reads a field of another grid")
             return result
-        log.warning("field %s: its function cannot be traced (%s); it runs in NumPy, row by row", field.name, reason)
+        log.warning(
+            "field %s: its function cannot be traced (%s); it runs in NumPy, row by row", field.name, reason
+        )
         return None
 
     def _by_rows(self, field: Field, function: Callable[..., Any]) -> None:
-        """Evaluate in NumPy over whole rows of the grid, so that the bits do not depend on the decomposition."""
+        """Evaluate in NumPy over whole rows of the grid, so that the bits do not depend on the
+        decomposition."""
         import numpy as np
 
         view, origin = self.domain.view(field), self.domain.offset()
@@ -126,11 +135,19 @@ class Fields:
 
         array, points = np.asarray(value), self.domain.global_points(field)
         if array.shape not in ((), points):
-            raise InputError(f"field {field.name!r} has shape {points}, but the array given for it has shape {array.shape}")
+            raise InputError(
+                f"field {field.name!r} has shape {points}, but the array given for it has shape {array.shape}"
+            )
         if array.dtype.kind not in "fiub":
-            raise InputError(f"field {field.name!r} is given an array of dtype {array.dtype}; expected real numbers")
+            raise InputError(
+                f"field {field.name!r} is given an array of dtype {array.dtype}; expected real numbers"
+            )
         view, origin = self.domain.view(field), self.domain.offset()
-        part = array if array.shape == () else array[tuple(slice(o, o + n) for o, n in zip(origin, view.shape, strict=True))]
+        part = (
+            array
+            if array.shape == ()
+            else array[tuple(slice(o, o + n) for o, n in zip(origin, view.shape, strict=True))]
+        )
         view[...] = part
 
     def _settle(self) -> None:
@@ -145,10 +162,14 @@ class Fields:
         self.domain.prepare(program).run(self.values)
 
     def evaluate(self, expression: Any) -> float:
-        """The value of a scalar expression, such as ``hc.max(abs(T))``, on the current fields; the same on all ranks."""
+        """The value of a scalar expression, such as ``hc.max(abs(T))``, on the current fields; the same on
+        all ranks."""
         wanted = as_expr(expression)
         if wanted.varies:
-            raise InputError(f"{wanted!r} varies from cell to cell; reduce it with hc.sum, hc.min, hc.max, hc.norm or hc.value")
+            raise InputError(
+                f"{wanted!r} varies from cell to cell; reduce it with hc.sum, hc.min, hc.max, hc.norm or "
+                "hc.value"
+            )
         self._settle()
         known = self._evaluations.get(wanted)
         if known is None:
@@ -173,7 +194,8 @@ class Fields:
         return self.domain.checksum(target)
 
     def check_inputs(self, when: str) -> None:
-        """Raise where a field that was set since the last check holds values that are not finite; collective."""
+        """Raise where a field that was set since the last check holds values that are not finite;
+        collective."""
         self._settle()
         for field in self.grid.fields.values():
             if field.name in self.domain.storages and field not in self._checked:
@@ -186,7 +208,10 @@ def finite_numbers(parameters: Mapping[str, Any]) -> dict[str, float]:
     values = {}
     for name, value in parameters.items():
         if not name.isidentifier() or name in RESERVED:
-            raise InputError(f"parameter name {name!r} cannot be used; choose an identifier other than t, dt, step, until, steps")
+            raise InputError(
+                f"parameter name {name!r} cannot be used; choose an identifier other than t, dt, step, "
+                "until, steps"
+            )
         try:
             number = float(value)
         except (TypeError, ValueError):

@@ -22,7 +22,9 @@ OWN_SCALARS = ("t", "dt", "step")
 class Scheme(Protocol):
     """What a time integration scheme must offer; see halocline.solvers.schemes."""
 
-    def step(self, rhs: Callable[[], Mapping[Field, Expr]], dt: Expr, make: Callable[[Field, str], Field]) -> None:
+    def step(
+        self, rhs: Callable[[], Mapping[Field, Expr]], dt: Expr, make: Callable[[Field, str], Field]
+    ) -> None:
         """Record one step."""
 
 
@@ -33,8 +35,9 @@ class Simulation(Fields):
     ----------
     grid : Grid
     function : callable or program
-        A plain function returns the time derivatives, ``{T: kappa * hc.laplacian(T)}``; its argument names bind to
-        fields, vectors, parameters, t and dt. A function decorated with ``@hc.program`` is the step itself.
+        A plain function returns the time derivatives, ``{T: kappa * hc.laplacian(T)}``; its argument names
+        bind to fields, vectors, parameters, t and dt. A function decorated with ``@hc.program`` is the step
+        itself.
     parameters : mapping of str to float
         Run-time numbers by name; changing one needs no recompilation.
     scheme : time integration scheme, optional
@@ -71,8 +74,10 @@ class Simulation(Fields):
     ) -> None:
         if not isinstance(grid, Grid):
             raise InputError(f"grid is {grid!r}; expected a halocline.Grid")
-        comm = communicator if isinstance(communicator, Communicator) else (
-            world() if communicator is None else from_user(communicator)
+        comm = (
+            communicator
+            if isinstance(communicator, Communicator)
+            else (world() if communicator is None else from_user(communicator))
         )
         self.parameters = finite_numbers(parameters or {})
         values = {**self.parameters, "t": 0.0, "step": 0.0}
@@ -105,11 +110,15 @@ class Simulation(Fields):
             timed = True
             if scheme is None:
                 raise InputError(
-                    f"function {plain.__name__!r} gives time derivatives, so a scheme is needed: scheme=hc.RK3() or another; "
+                    f"function {plain.__name__!r} gives time derivatives, so a scheme is needed: "
+                    "scheme=hc.RK3() or another; "
                     "or decorate it with @hc.program if it is the step itself"
                 )
             if dt is None:
-                raise InputError(f"function {plain.__name__!r} gives time derivatives, so a time step is needed: dt=0.01 or a function")
+                raise InputError(
+                    f"function {plain.__name__!r} gives time derivatives, so a time step is needed: dt=0.01 "
+                    "or a function"
+                )
         if isinstance(dt, (int, float)) and not (math.isfinite(dt) and dt > 0):
             raise InputError(f"dt is {dt!r}; expected a positive number")
         registers: dict[tuple[Field, str], Field] = {}
@@ -122,7 +131,11 @@ class Simulation(Fields):
 
         with trace.tracing(program), trace.order(order), loop(until=t >= until, limit=steps):
             if timed:
-                wanted = as_expr(dt(**bind(dt, self.grid, names)), "dt") if callable(dt) else trace.scalar("dt_wanted")
+                wanted = (
+                    as_expr(dt(**bind(dt, self.grid, names)), "dt")
+                    if callable(dt)
+                    else trace.scalar("dt_wanted")
+                )
                 if wanted.varies:
                     raise InputError("dt varies from cell to cell; reduce it with hc.min")
                 step.set(wanted)
@@ -253,17 +266,23 @@ class Simulation(Fields):
 def _derivatives(function: Callable[..., Any], result: Any) -> dict[Field, Expr]:
     if not isinstance(result, Mapping) or not result:
         raise InputError(
-            f"function {function.__name__!r} returned {result!r}; expected a mapping of fields to time derivatives, such as "
+            f"function {function.__name__!r} returned {result!r}; expected a mapping of fields to time "
+            "derivatives, such as "
             "{T: kappa * hc.laplacian(T)}"
         )
     slopes: dict[Field, Expr] = {}
     for target, value in result.items():
         if isinstance(target, Vector):
             if not isinstance(value, (tuple, list)) or len(value) != len(target):
-                raise InputError(f"function {function.__name__!r}: the derivative of vector {target.name!r} needs {len(target)} components")
+                raise InputError(
+                    f"function {function.__name__!r}: the derivative of vector {target.name!r} needs "
+                    f"{len(target)} components"
+                )
             slopes.update((f, as_expr(v)) for f, v in zip(target, value, strict=True))
         elif isinstance(target, Field):
             slopes[target] = as_expr(value)
         else:
-            raise InputError(f"function {function.__name__!r} returned a derivative of {target!r}; keys must be fields")
+            raise InputError(
+                f"function {function.__name__!r} returned a derivative of {target!r}; keys must be fields"
+            )
     return slopes

@@ -16,7 +16,8 @@ STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def watching(engine: Any, on_progress: Callable[[int], None] | None = None) -> Iterator[None]:
-    """Around a native run: SIGINT and SIGTERM end it where all ranks agree; `on_progress` is called meanwhile."""
+    """Around a native run: SIGINT and SIGTERM end it where all ranks agree; `on_progress` is called
+    meanwhile."""
     main = threading.current_thread() is threading.main_thread()
     before = [signal.getsignal(s) for s in STOPPING] if main else []
     if main:

@@ -1,4 +1,5 @@
-"""Conjugate gradients without a matrix (Hestenes and Stiefel 1952), as programs that the engine runs as a whole."""
+"""Conjugate gradients without a matrix (Hestenes and Stiefel 1952), as programs that the engine runs as a
+whole."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ BAD_START = "the right-hand side or the initial guess is not finite"
 def cg(A: Operator, x: Field, b: Any, rtol: Scalar, max_iterations: Scalar) -> None:
     """Conjugate gradients as UMBC HPCF-2018-10, Section 2.2, has them: four vectors x, r, p, q.
 
-    The vector updates and inner products next to each other share a sweep; eleven streams of memory an iteration.
+    The vector updates and inner products next to each other share a sweep; eleven streams of memory an
+    iteration.
     """
     r, p, q = x.like("r p q", homogeneous=True)
     rho, next_rho, alpha, beta, curvature = scalars("rho next_rho alpha beta curvature")
@@ -45,9 +47,10 @@ def cg(A: Operator, x: Field, b: Any, rtol: Scalar, max_iterations: Scalar) -> N
 def cg_fused(A: Operator, x: Field, b: Any, rtol: Scalar, max_iterations: Scalar) -> None:
     """Conjugate gradients in two sweeps an iteration and four vectors: x, r, p and its next value.
 
-    The first sweep forms the new p, in the halo too, and its product with A for the inner product; the second forms that
-    product again instead of reading it back, and updates x and r. Only r travels. Eight streams of memory an iteration
-    (r, p read, p' written; p', x, r read, x, r written) instead of the fifteen of separate operations.
+    The first sweep forms the new p, in the halo too, and its product with A for the inner product; the
+    second forms that product again instead of reading it back, and updates x and r. Only r travels. Eight
+    streams of memory an iteration (r, p read, p' written; p', x, r read, x, r written) instead of the
+    fifteen of separate operations.
     """
     r, p = x.like("r p", homogeneous=True)
     rho, old, alpha, curvature = scalars("rho old alpha curvature")

@@ -34,9 +34,11 @@ class Solution:
     residuals : array (iterations + 1,)
         Norms of the residual, the initial one first.
     seconds, compute, exchange, reduction : float
-        Wall clock of the whole solve, and what of it the first thread spent in kernels, halo exchange and reductions.
+        Wall clock of the whole solve, and what of it the first thread spent in kernels, halo exchange and
+        reductions.
     fields : Fields
-        The solution by field: ``solution.fields[u]``, ``.gather(u)``, ``.evaluate(hc.max(abs(u)))``, ``.checksum(u)``.
+        The solution by field: ``solution.fields[u]``, ``.gather(u)``, ``.evaluate(hc.max(abs(u)))``,
+        ``.checksum(u)``.
     bytes_per_iteration : float
         That must cross memory in one iteration, all ranks together.
     """
@@ -67,7 +69,8 @@ class LinearProblem:
     operator : callable
         Takes a field (or a stage) and returns the expression of A applied to it.
     unknown : Field
-        Takes the solution; its values before are the initial guess. Its boundary conditions belong to the problem.
+        Takes the solution; its values before are the initial guess. Its boundary conditions belong to the
+        problem.
     rhs : field, expression, number, array, or function of the coordinates
         An expression is evaluated straight into the residual: no array holds it.
     method : {"cg", "cg-fused"}
@@ -122,13 +125,21 @@ class LinearProblem:
         if isinstance(rhs, (Operators, int, float)):
             expression = as_expr(rhs)
             if expression.grid is not None and expression.grid is not u.grid:
-                raise InputError(f"the right-hand side belongs to another grid, {expression.grid!r}, than {u.name!r} on {u.grid!r}")
+                raise InputError(
+                    f"the right-hand side belongs to another grid, {expression.grid!r}, than {u.name!r} on "
+                    f"{u.grid!r}"
+                )
             return expression, None
         shape = getattr(rhs, "shape", None)
         if shape is None:
-            raise InputError(f"the right-hand side is {rhs!r}; expected a field, an expression, a number, an array or a function")
+            raise InputError(
+                f"the right-hand side is {rhs!r}; expected a field, an expression, a number, an array or a "
+                "function"
+            )
         if tuple(shape) != u.grid.shape:
-            raise InputError(f"the right-hand side has shape {tuple(shape)}, but the grid has shape {u.grid.shape}")
+            raise InputError(
+                f"the right-hand side has shape {tuple(shape)}, but the grid has shape {u.grid.shape}"
+            )
         return u.like("rhs", homogeneous=True), rhs
 
     @property
@@ -188,11 +199,17 @@ class LinearProblem:
         if outcome.reason not in ("completed", "interrupted"):
             kind = BreakdownError if outcome.reason == BREAKDOWN else RunError
             value = outcome.scalars["curvature"]
-            raise kind(f"{self.method} broke down in iteration {iterations + 1}: {outcome.reason} ({value:g})")
+            raise kind(
+                f"{self.method} broke down in iteration {iterations + 1}: {outcome.reason} ({value:g})"
+            )
         first = outcome.scalars["goal"] / rtol**2
         squares = np.concatenate(([first], outcome.history[:, 0]))
         converged = outcome.reason == "completed" and outcome.loops[0] == "condition"
-        reason = "converged" if converged else ("interrupted" if outcome.reason == "interrupted" else "iteration limit")
+        reason = (
+            "converged"
+            if converged
+            else ("interrupted" if outcome.reason == "interrupted" else "iteration limit")
+        )
         return Solution(
             converged=converged,
             iterations=iterations,

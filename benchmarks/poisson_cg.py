@@ -1,0 +1,89 @@
+"""Conjugate gradients against the seed-style C program (peers/seed_cg.c), in turn on the same machine.
+
+Prints, for each mesh and number of ranks, milliseconds an iteration, how many times faster than the C
+program, and the share of the bound: 8 streams of 8 bytes a cell at the measured speed of a sweep a += s * b.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+from measure import arguments, in_turn, median, numbers, ratio, save
+
+from halocline.run.launch import mpiexec
+
+METHODS = ("cg", "cg-fused")
+HALOCLINE = Path(sys.executable).with_name("halocline")
+
+
+def build_peer(folder: Path) -> Path:
+    """The C program, compiled as its users would."""
+    program = folder / "seed_cg"
+    source = Path(__file__).parent / "peers" / "seed_cg.c"
+    mpicc = mpiexec().with_name("mpicc")
+    subprocess.run([mpicc, "-O3", "-march=native", source, "-o", program, "-lm"], check=True)
+    return program
+
+
+def ours(n: int, ranks: int, threads: int, iterations: int, method: str, shares: dict[str, float]) -> float:
+    """Seconds an iteration of the command that a user would type; notes its share of the bound."""
+    command = [str(HALOCLINE), "solve", "poisson", "--n", str(n), "--method", method, "--ranks", str(ranks)]
+    command += ["--threads", str(threads), "--max-iterations", str(iterations), "--json", "-"]
+    record = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    shares[method] = record["bandwidth_share"]
+    return float(record["seconds_per_iteration"])
+
+
+def theirs(peer: Path, n: int, ranks: int, iterations: int) -> float:
+    """Seconds an iteration of the C program."""
+    command = [str(mpiexec()), "-n", str(ranks), str(peer), str(n), str(iterations)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[2])
+
+
+def main() -> None:
+    """Measure and print."""
+    options = arguments(__doc__ or "", n="1024,4096", ranks="1,2", threads=1, milliseconds=3000)
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        peer = build_peer(Path(folder))
+        shares: dict[str, float] = {}
+        for n in numbers(options.n):
+            for ranks in numbers(options.ranks):
+                rough = theirs(peer, n, ranks, 10)
+                count = max(20, int(options.milliseconds * 1e-3 / rough))
+                times = in_turn(
+                    {
+                        "seed": partial(theirs, peer, n, ranks, count),
+                        **{m: partial(ours, n, ranks, options.threads, count, m, shares) for m in METHODS},
+                    },
+                    options.repeats,
+                )
+                for method in METHODS:
+                    row = {
+                        "n": n,
+                        "ranks": ranks,
+                        "threads": options.threads,
+                        "method": method,
+                        "seed_ms": 1e3 * median(times["seed"]),
+                        "ms": 1e3 * median(times[method]),
+                        "times_faster": ratio(times, method, "seed"),
+                        "bandwidth_share": shares[method],
+                    }
+                    rows.append(row)
+                    print(
+                        f"N {n:5d}  ranks {ranks}  {method:8s} {row['ms']:8.3f} ms an iteration, C "
+                        f"{row['seed_ms']:8.3f}:"
+                        f" {row['times_faster']:5.2f} times faster, {row['bandwidth_share']:4.0%} of the "
+                        "bound",
+                        flush=True,
+                    )
+    save(options.json, rows)
+
+
+if __name__ == "__main__":
+    main()
