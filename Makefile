@@ -2,70 +2,75 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-MPI := $(shell $(PYTHON) native/cmake/find_mpi.py --kind 2>/dev/null)
+JOBS := $(shell nproc)
 NATIVE := $(wildcard native/src/* native/include/halocline/*)
+SOURCES := $(wildcard native/*/*.cpp native/*/*.hpp native/include/halocline/*)
 
 .DEFAULT_GOAL := help
 .PHONY: help build run test test-full lint format bench docs sanitize lock clean
 
 help: ## Show this list
-	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: $(VENV)/built ## Build Halocline and its command in .venv
 
 run: build ## Solve the Poisson problem on two ranks: table, pictures, page in out/poisson
 	$(BIN)/halocline study convergence poisson --n 64,128,256,512,1024 --ranks 2 --html out/poisson/index.html
 
-test: build ## Run the tests that take minutes
+test: build ## Run the tests that belong to every change
 	$(BIN)/python -m pytest -m "not long" tests
 
 test-full: build ## Run all tests
 	$(BIN)/python -m pytest tests
 
-lint: build $(VENV)/dev ## Check style and types
+lint: build $(VENV)/dev ## Check style, types and native code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run -Werror $(wildcard native/*/*.cpp native/*/*.hpp native/include/halocline/*)
-	$(BIN)/clang-tidy --quiet -p build/native $(wildcard native/src/*.cpp)
+	$(BIN)/clang-format --dry-run -Werror $(SOURCES)
+	printf '%s\n' native/src/*.cpp | xargs -P $(JOBS) -n 2 $(BIN)/clang-tidy --quiet -p build/native \
+	  --extra-arg=-idirafter$$(dirname $$(g++ -print-file-name=include/omp.h))
 
 format: $(VENV)/dev ## Bring the code into the style that lint asks for
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i $(wildcard native/*/*.cpp native/*/*.hpp native/include/halocline/*)
+	$(BIN)/clang-format -i $(SOURCES)
 
 bench: build ## Print the ratios that the project promises
 	$(BIN)/python benchmarks/run.py
 
 docs: build $(VENV)/dev ## Build the documentation in out/docs
-	$(BIN)/sphinx-build -q -W -b html docs out/docs
+	$(BIN)/sphinx-build -q -W -j $(JOBS) -b html docs out/docs
 
-sanitize: ## Run the native tests under the address, undefined and thread sanitizers
-	native/tests/sanitize.sh
+sanitize: $(VENV)/installed ## Run the native tests under the address, undefined and thread sanitizers
+	tools/sanitize.sh $(BIN)/python
 
 lock: ## Renew the lock files
-	native/cmake/lock.sh
+	$(PYTHON) tools/lock.py
 
 clean: ## Remove what was built
 	rm -rf $(VENV) build out
 
-# The environment: everything at the versions of the lock file, with the system's MPI where there is one.
-$(VENV)/installed: requirements.lock native/cmake/find_mpi.py native/cmake/check.sh
-	@native/cmake/check.sh $(PYTHON)
-	$(PYTHON) -m venv $(VENV)
-ifeq ($(MPI),system)
-	grep -v '^mpich==' requirements.lock > $(VENV)/requirements.txt
-	$(BIN)/python -m pip install --quiet --no-binary mpi4py -r $(VENV)/requirements.txt
-else
-	$(BIN)/python -m pip install --quiet -r requirements.lock
-endif
+# The environment: everything at the versions of the lock file. Where the system has an MPI, mpi4py is
+# built against that, and the package mpich stays out.
+$(VENV)/installed: requirements.lock native/cmake/find_mpi.py
+	@tools/check.sh $(PYTHON)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	if [ "$$($(BIN)/python native/cmake/find_mpi.py --kind)" = system ]; then \
+	  grep -v '^mpich==' requirements.lock > $(VENV)/requirements.txt && \
+	  $(BIN)/python -m pip install --quiet --no-binary mpi4py -r $(VENV)/requirements.txt; \
+	else \
+	  $(BIN)/python -m pip install --quiet -r requirements.lock; \
+	fi
 	@touch $@
 
 $(VENV)/dev: requirements-dev.lock $(VENV)/installed
 	$(BIN)/python -m pip install --quiet -r requirements-dev.lock
 	@touch $@
 
-# The package is editable: changes of Python count at once, changes of native code with `make build`.
+# The package is editable: a change of Python counts at once, a change of native code after `make build`,
+# which compiles what has changed in build/native.
 $(VENV)/built: $(VENV)/installed pyproject.toml CMakeLists.txt $(NATIVE)
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --config-settings=build-dir=build/native --editable .
+	flock $(VENV) $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation \
+	  --config-settings=build-dir=build/native --editable .
 	@touch $@

@@ -1,0 +1,44 @@
+#!/bin/bash
+# Builds the native tests under sanitizers and runs them: sanitize.sh PYTHON
+#
+# address and undefined with g++; thread with clang, whose OpenMP runtime tells the sanitizer through
+# Archer what threads wait for (without that, every barrier of OpenMP looks like a race).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=$(realpath -s "$1")
+
+if ! ls native/tests/test_*.cpp > /dev/null 2>&1; then
+  echo "there are no native tests in native/tests" >&2
+  exit 1
+fi
+
+build() { # folder, sanitizers, compilers
+  cmake -S . -B "build/$1" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHALOCLINE_TESTS=ON \
+    -DHALOCLINE_SANITIZE="$2" -DCMAKE_C_COMPILER="$3" -DCMAKE_CXX_COMPILER="$4" \
+    -DPython_EXECUTABLE="$python" > "build/$1.log" || { cat "build/$1.log"; exit 1; }
+  cmake --build "build/$1" -j "$(nproc)"
+}
+
+# MPICH keeps some memory until the process ends; UCX replaces malloc's helpers, which only the sanitizer may.
+export UCX_MEM_EVENTS=no
+export LSAN_OPTIONS=suppressions=$PWD/tools/leaks.txt:print_suppressions=0
+export UBSAN_OPTIONS=print_stacktrace=1
+
+mkdir -p build
+build address address,undefined gcc g++
+ctest --test-dir build/address --output-on-failure
+
+archer=$(ls /usr/lib/llvm-*/lib/libarcher.so 2> /dev/null | tail -1 || true)
+if ! command -v clang++ > /dev/null || [ -z "$archer" ]; then
+  if [ "$(id -u)" != 0 ]; then
+    echo "the thread sanitizer needs clang, libomp and Archer: apt-get install clang libomp-dev" >&2
+    exit 1
+  fi
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends clang libomp-dev llvm > /dev/null
+  archer=$(ls /usr/lib/llvm-*/lib/libarcher.so | tail -1)
+fi
+export OMP_TOOL_LIBRARIES=$archer
+export TSAN_OPTIONS=suppressions=$PWD/tools/races.txt:ignore_noninstrumented_modules=1
+build thread thread clang clang++
+ctest --test-dir build/thread --output-on-failure
