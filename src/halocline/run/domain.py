@@ -225,8 +225,7 @@ class Prepared:
 
         self.domain, self.schedule, self.name = domain, schedule, name
         comm = domain.comm
-        self.library = compile_once(schedule.source, comm)
-        domain.adopt(schedule)
+        domain.adopt(schedule)  # before anything is compiled: wrong cuts and patches are found here
         assert domain.decomposition is not None
         assert domain.threads is not None
         self.plan = plan_rank(
@@ -237,6 +236,7 @@ class Prepared:
             threads=domain.threads,
             caches=caches(),
         )
+        self.library = compile_once(schedule.source, comm)
         self.values: NDArray[np.float64] = np.zeros(len(schedule.scalars))
         self._engine: Any = None
         self._generation = -1

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
-from halocline.errors import HaloclineError, InputError, RunError
+from halocline.errors import HaloclineError, RunError
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 _NOT_THE_USERS = tuple(
@@ -23,9 +23,9 @@ _NOT_THE_USERS = tuple(
 
 
 def exit_code(error: BaseException) -> int:
-    """The exit status of a command that ends by `error`: 2 for wrong input, 130 for Ctrl-C, else 1."""
-    if isinstance(error, InputError):
-        return 2
+    """The exit status of a command that ends by `error`: 130 for Ctrl-C, what our errors say, else 1."""
+    if isinstance(error, HaloclineError):
+        return error.exit_status
     return 130 if isinstance(error, KeyboardInterrupt) else 1
 
 
@@ -40,7 +40,7 @@ def describe(error: BaseException) -> str:
     if text is not None:
         return text
     if isinstance(error, KeyboardInterrupt):
-        return "halocline: interrupted"
+        return f"halocline: {str(error) or 'interrupted'}"
     if not isinstance(error, HaloclineError):
         return "".join(traceback.format_exception(error)).rstrip()
     lines = [f"halocline: error: {error}", *getattr(error, "__notes__", ())]

@@ -182,12 +182,9 @@ class LinearProblem:
         BreakdownError
             The operator is not positive definite.
         """
-        if not (isinstance(rtol, (int, float)) and math.isfinite(rtol) and rtol > 0):
-            raise InputError(f"rtol is {rtol!r}; expected a positive number such as 1e-6")
+        check_limits(rtol, max_iterations)
         if max_iterations is None:
             max_iterations = 10 * math.prod(self.unknown.grid.shape)
-        if isinstance(max_iterations, bool) or not isinstance(max_iterations, int) or max_iterations < 0:
-            raise InputError(f"max_iterations is {max_iterations!r}; expected a whole number from 0")
         import numpy as np
 
         self.fields.check_inputs("before the solve")
@@ -224,6 +221,15 @@ class LinearProblem:
         )
 
 
+def check_limits(rtol: float, max_iterations: int | None) -> None:
+    """Raise InputError where a solve cannot end so."""
+    if not (isinstance(rtol, (int, float)) and math.isfinite(rtol) and rtol > 0):
+        raise InputError(f"rtol is {rtol!r}; expected a positive number such as 1e-6")
+    whole = isinstance(max_iterations, int) and not isinstance(max_iterations, bool)
+    if max_iterations is not None and not (whole and max_iterations >= 0):
+        raise InputError(f"max_iterations is {max_iterations!r}; expected a whole number from 0")
+
+
 def solve(operator: Callable[[Any], Any], unknown_field: Field, rhs: Any, **options: Any) -> Solution:
     """Solve A x = b for a linear stencil operator.
 
@@ -251,6 +257,7 @@ def solve(operator: Callable[[Any], Any], unknown_field: Field, rhs: Any, **opti
     'converged'
     """
     late = {k: options.pop(k) for k in ("rtol", "max_iterations", "on_progress") if k in options}
+    check_limits(late.get("rtol", 1e-6), late.get("max_iterations"))
     return LinearProblem(operator, unknown_field, rhs, **options).solve(**late)
 
 
