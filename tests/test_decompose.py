@@ -247,11 +247,11 @@ def test_planning_does_not_grow_with_the_count(count, strategy):
     shape = (2_000_000, 4096, 4096)
     seconds = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         d = decompose(shape, count, strategy=strategy, radius=1)
         assert d.neighbour(count // 2, (1, 0, -1)) is not None
         assert d.box(count - 1).hi == shape
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.process_time() - start)
     assert min(seconds) < 0.2
     tracemalloc.start()
     d = decompose(shape, count, strategy=strategy, radius=1)

@@ -283,11 +283,15 @@ def _choose(
 def _optimal(problem: _Problem, cost: Callable[[Parts], int]) -> Parts:
     """The parts of least cost; ties go to less work, then to whole rows."""
 
-    def rank(parts: Parts) -> tuple[int, int, Parts]:
-        work = prod(-(-n // p) for n, p in zip(problem.shape, parts, strict=True))
-        return cost(parts), work, parts[::-1]
-
-    best = min(problem.factorisations(), key=rank, default=None)
+    best: Parts | None = None
+    least: tuple[int, int, Parts] = (0, 0, ())
+    for parts in problem.factorisations():
+        value = cost(parts)
+        if best is not None and value > least[0]:
+            continue
+        work = prod([-(-n // p) for n, p in zip(problem.shape, parts, strict=True)])
+        if best is None or (value, work, parts[::-1]) < least:
+            best, least = parts, (value, work, parts[::-1])
     if best is None:
         raise problem.impossible()
     return best

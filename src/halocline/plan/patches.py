@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PATCHES_PER_THREAD = 8  # so that threads end together although one of them also packs and polls
-MOST_CELLS = 2**20  # of a patch; about a millisecond of work
+MOST_CELLS = 2**22  # of a patch; a few milliseconds of work
 FEWEST_CELLS = 2**12  # of a patch that is made only to have more of them
 LONGEST_LAYER = 16  # of outer patches, in cells
 ROW_LAYER = 32  # the same along rows: whole cache lines

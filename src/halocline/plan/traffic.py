@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from math import prod
+from operator import mul
 
 from halocline.compile.footprint import Direction, Footprint
 from halocline.compile.schedule import Loop, Operation, Schedule, Sweep
@@ -141,11 +142,16 @@ def exchange_cost(
         return found
 
     def cost(parts: Sequence[int]) -> int:
-        areas: list[int] = [1]  # product of the sizes along the tangential axes, for each set of normal axes
+        areas = [1]  # product of the sizes along the tangential axes, for each set of normal axes
         for n, p in zip(shape, parts, strict=True):
             size = -(-n // p)
             areas = [area * size for area in areas] + areas
         regime = tuple([p if p < 3 else 3 for p in parts])
-        return max(sum(a * b for a, b in zip(sums, areas, strict=True)) for sums in alternatives(regime))
+        return max([sumprod(sums, areas) for sums in alternatives(regime)])
 
     return cost
+
+
+def sumprod(a: Sequence[int], b: Sequence[int]) -> int:
+    """The sum of products, exact."""
+    return sum(map(mul, a, b))
