@@ -54,7 +54,8 @@ clean: ## Remove what was built
 # The environment: everything at the versions of the lock file. Where the system has an MPI, mpi4py is
 # built against that, and the package mpich stays out.
 $(VENV)/installed: requirements.lock native/cmake/find_mpi.py
-	@tools/check.sh $(PYTHON)
+	@missing=$$(tools/missing.sh $(PYTHON)) || exit 1; \
+	if [ -n "$$missing" ]; then echo "cannot build yet: apt-get install" $$missing >&2; exit 1; fi
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	if [ "$$($(BIN)/python native/cmake/find_mpi.py --kind)" = system ]; then \
 	  grep -v '^mpich==' requirements.lock > $(VENV)/requirements.txt && \
