@@ -106,12 +106,17 @@ def test_ties_keep_rows_whole():
 
 
 def test_rank_order_of_optimal_is_local():
-    """The first half of the ranks is one half of the grid, the first quarter a quarter."""
-    d = decompose((64, 64, 64), 64)
-    for ranks in (2, 4, 8, 16, 32):
-        boxes = [d.box(rank) for rank in range(ranks)]
-        hull = [max(b.hi[a] for b in boxes) - min(b.lo[a] for b in boxes) for a in range(3)]
-        assert prod(hull) == sum(b.size for b in boxes)
+    """Each eighth of the ranks is a cube of its own; row by row it is a slab."""
+
+    def hull(strategy, ranks):
+        d = decompose((64, 64, 64), 64, strategy=strategy)
+        boxes = [d.box(rank) for rank in ranks]
+        return tuple(max(b.hi[a] for b in boxes) - min(b.lo[a] for b in boxes) for a in range(3))
+
+    for first in range(0, 64, 8):
+        assert hull("optimal", range(first, first + 8)) == (32, 32, 32)
+        assert hull("bisection", range(first, first + 8)) == (32, 32, 32)
+        assert hull("row", range(first, first + 8)) == (16, 32, 64)
 
 
 # --- properties ---
