@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from halocline.compile import emit
 from halocline.compile.contract import contract, count_flops
+from halocline.compile.dtype import dtype_of
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import HaloAnalysis, SweepHalo, WallFill, ghosts
 from halocline.compile.lower import (
@@ -16,7 +17,7 @@ from halocline.compile.lower import (
     lower,
     sweeps,
 )
-from halocline.compile.nests import Nest, SweepNests, Target, build
+from halocline.compile.nests import Nest, SweepNests, Target, build, inline
 from halocline.compile.schedule import (
     FieldInfo,
     Fill,
@@ -75,11 +76,16 @@ class _Compiler:
     scalars: dict[str, int] = field(default_factory=dict)
     source: list[str] = field(default_factory=list)
     names: dict[str, int] = field(default_factory=dict)
+    code_names: dict[Field, str] = field(default_factory=dict)  # of fields in the generated code
     fills: dict[WallFill, Fill] = field(default_factory=dict)
 
     def schedule(self) -> Schedule:
         self._number_fields()
         self._number_scalars(self.operations)
+        taken = {emit.identifier(name) for name in self.scalars}
+        for f in self.numbers:
+            self.code_names[f] = emit.identifier(f.name, taken)
+            taken.add(self.code_names[f])
         operations = tuple(self._operation(o) for o in self.operations)
         return Schedule(
             ndim=self.grid.ndim,
@@ -95,7 +101,7 @@ class _Compiler:
     def _double_buffered(self, sweep: SweepGraph) -> set[Field]:
         """Fields whose old values other cells, or later nests, still read when the new ones are written."""
         nests = self.nests[id(sweep)]
-        doubled = {f for f in sweep.sets if any(any(o) for o in nests.offsets.get(f, ()))}
+        doubled = {f for f in sweep.sets if any(any(o) for o in nests.offsets(f))}
         written: set[Field] = set()
         for nest in nests.nests:
             reads = {n.attribute[0] for n in walk([t.expression for t in nest.targets]) if n.op == "read"}
@@ -106,7 +112,7 @@ class _Compiler:
     def _number_fields(self) -> None:
         for sweep in sweeps(self.operations):
             nests = self.nests[id(sweep)]
-            found = [*nests.offsets, *sweep.sets]
+            found = [*nests.reads, *sweep.sets]
             for fill in self.halos[id(sweep)].fills:
                 found += [n.attribute[0] for n in walk(self._ghosts(fill)) if n.op == "read"]
             for f in sorted(set(found), key=lambda f: list(self.grid.fields).index(f.name)):
@@ -125,7 +131,6 @@ class _Compiler:
                 roots: list[Expr] = []
                 if isinstance(operation, SweepGraph):
                     roots = [t.expression for n in self.nests[id(operation)].nests for t in n.targets]
-                    roots += [*self.nests[id(operation)].inlined.values()]
                     for fill in self.halos[id(operation)].fills:
                         roots += self._ghosts(fill)
                     written.extend(operation.reductions.values())
@@ -193,12 +198,12 @@ class _Compiler:
     def _sweep(self, sweep: SweepGraph) -> Sweep:
         nests, halo = self.nests[id(sweep)], self.halos[id(sweep)]
         doubled = self._double_buffered(sweep)
-        read = [f for f in self.numbers if f in nests.offsets]
-        sources = {f: f.name for f in read}
-        sinks = {f: f.name + "_next" if f in doubled else f.name for f in sweep.sets}
+        read = [f for f in self.numbers if f in nests.reads]
+        sources = {f: self.code_names[f] for f in read}
+        sinks = {f: self.code_names[f] + "_next" * (f in doubled) for f in sweep.sets}
         operand_names = [*sources.values()]
         operands = [self.numbers[f] for f in read]
-        dtypes = {f.name: f.dtype for f in read}
+        dtypes = {sources[f]: f.dtype for f in read}
         for f in sweep.sets:
             if sinks[f] not in operand_names:
                 operand_names.append(sinks[f])
@@ -239,21 +244,23 @@ class _Compiler:
         halo_kernel, extent = None, Footprint()
         if halo.extended:
             halo_kernel = kernel + "_halo"
-            targets = tuple(Target("field", f, nests.inlined[f]) for f in halo.extended)
-            names = {sources[n.attribute[0]] for n in walk([t.expression for t in targets]) if n.op == "read"}
-            names |= {sinks[f] for f in halo.extended}
+            groups: dict[tuple[int, ...], list[Target]] = {}
+            for target, _ in nests.per_target:
+                if isinstance(target.thing, Field) and target.thing in halo.extended:
+                    made = Target("field", target.thing, inline(target.expression))
+                    groups.setdefault(tuple(map(int, target.thing.staggered)), []).append(made)
             none = ((0, 0),) * self.grid.ndim
-            by_place = {
-                f.staggered: tuple(t for t in targets if _place(t) == f.staggered) for f in halo.extended
-            }
-            nest_list = tuple(Nest(group, s, none) for s, group in by_place.items())
+            nest_list = tuple(Nest(tuple(group), top, none) for top, group in groups.items())
+            roots = [t.expression for nest in nest_list for t in nest.targets]
+            names = {sources[n.attribute[0]] for n in walk(roots) if n.op == "read"}
+            names |= {sinks[f] for f in halo.extended}
             write(halo_kernel, nest_list, names, frozenset(), ", in the halo")
             for footprint in halo.extended.values():
                 extent = extent | footprint
         scratch = tuple(
             (
-                _BYTES[emit.dtype_of(t.expression, {}) or "float64"],
-                *(lo + hi + int(s) for (lo, hi), s in zip(n.extent, n.staggered, strict=True)),
+                _BYTES[dtype_of(t.expression, {}) or "float64"],
+                *(lo + hi + top for (lo, hi), top in zip(n.extent, n.top, strict=True)),
             )
             for n in nests.nests
             for t in n.targets
@@ -272,7 +279,7 @@ class _Compiler:
             halo_extent=extent,
             swaps=tuple((self.numbers[f], self.seconds[f]) for f in sweep.sets if f in doubled),
             scratch=scratch,
-            flops=float(sum(count_flops(contract([t.expression for t in n.targets])) for n in nests.nests)),
+            flops=float(sum(count_flops([t.expression for t in n.targets]) for n in nests.nests)),
             bytes=float(
                 sum(_BYTES[d] for _, d in moved)
                 + sum(_BYTES[dtypes[sinks[f]]] for f in sweep.sets if sinks[f] in sources.values())
@@ -314,6 +321,7 @@ class _Compiler:
         self, name: str, fill: WallFill, roots: list[Expr], fields: list[Field], side: str
     ) -> str:
         axis = fill.axis + 3 - self.grid.ndim
+        names = {f: self.code_names[f] for f in fields}
         parts = []
         calls = emit.Text()
         calls.add(
@@ -325,15 +333,15 @@ class _Compiler:
             writer = emit.KernelWriter(
                 name=f"{name}_layer{layer}",
                 grid=self.grid,
-                operands={f.name: n for n, f in enumerate(fields)},
-                dtypes={f.name: f.dtype for f in fields},
-                sources={f: f.name for f in fields},
-                sinks={fill.field: fill.field.name},
+                operands={names[f]: n for n, f in enumerate(fields)},
+                dtypes={names[f]: f.dtype for f in fields},
+                sources=names,
+                sinks={fill.field: names[fill.field]},
                 scalars=self.scalars,
                 comment=f"layer {layer}: {_brief(root)}",
             )
-            none = ((0, 0),) * self.grid.ndim
-            nest = Nest((Target("field", fill.field, root),), (False,) * self.grid.ndim, none)
+            target = Target("field", fill.field, *contract([root]))
+            nest = Nest((target,), (0,) * self.grid.ndim, ((0, 0),) * self.grid.ndim)
             parts.append(writer.write([nest], {}).replace('extern "C" void', "static void", 1))
             calls.open("")
             calls.add("hc_box layer = *box;")
@@ -346,11 +354,6 @@ class _Compiler:
             calls.close()
         calls.close()
         return "\n".join([*parts, str(calls)])
-
-
-def _place(target: Target) -> tuple[bool, ...]:
-    assert isinstance(target.thing, Field)
-    return target.thing.staggered
 
 
 def _brief(root: Expr, limit: int = 100) -> str:

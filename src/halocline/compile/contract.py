@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 
-from halocline.lang.expression import Expr, apply, node, unary, walk
+from halocline.lang.expression import Expr, apply, fold, node, unary, walk
 
 
 def depth(root: Expr, memo: dict[int, int]) -> int:
     """The innermost axis that a value varies along: 0 for none, 1 + axis for coordinates, 3 for fields."""
-    found = memo.get(id(root))
-    if found is None:
-        if root.op in ("read", "stage"):
-            found = 3
-        elif root.op == "index":
-            grid = root.grid
+
+    def value(current: Expr, inner: list[int]) -> int:
+        if current.op in ("read", "stage"):
+            return 3
+        if current.op == "index":
+            grid = current.grid
             assert grid is not None
-            found = 1 + root.attribute + 3 - grid.ndim
-        elif root.op == "reduce":
-            found = 0
-        else:
-            found = max((depth(a, memo) for a in root.args), default=0)
-        memo[id(root)] = found
-    return found
+            return 1 + int(current.attribute) + 3 - grid.ndim
+        return 0 if current.op == "reduce" else max(inner, default=0)
+
+    return fold(root, memo, value)
 
 
 def contract(roots: list[Expr]) -> list[Expr]:

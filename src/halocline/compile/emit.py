@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from halocline.compile.contract import contract, depth
+from halocline.compile.dtype import dtype_of
 from halocline.compile.footprint import Offset
 from halocline.compile.nests import Nest, Target
 from halocline.lang.expression import COMPARISONS, Expr, walk
@@ -65,25 +66,6 @@ class Text:
         return "\n".join(self.lines) + "\n"
 
 
-def dtype_of(root: Expr, memo: dict[int, str | None]) -> str | None:
-    """The precision of a value: that of the fields in it; None for numbers, scalars and coordinates, which
-    adapt."""
-    found = memo.get(id(root), "")
-    if found == "":
-        found = None
-        if root.op == "read":
-            found = root.attribute[0].dtype
-        elif root.op == "stage":
-            found = dtype_of(root.attribute[0].definition, memo) or "float64"
-        else:
-            for arg in root.args:
-                inner = dtype_of(arg, memo)
-                if inner is not None:
-                    found = inner if found is None else max(found, inner)  # "float64" > "float32"
-        memo[id(root)] = found
-    return found
-
-
 def literal(value: float) -> str:
     """A double as C++ text that reads back to the same bits."""
     if value != value:
@@ -135,7 +117,7 @@ class KernelWriter:
     def write(self, nests: Sequence[Nest], accumulators: dict[Expr, int]) -> str:
         """The C++ function: all nests over the box it is given."""
         out = self.out
-        plans = [(nest, contract([t.expression for t in nest.targets])) for nest in nests]
+        plans = [(nest, [t.expression for t in nest.targets]) for nest in nests]
         out.add(f"// {self.comment}")
         out.open(f'extern "C" void {self.name}(const hc_arguments *a, const hc_box *box)')
         for name, number in self.operands.items():
@@ -148,7 +130,7 @@ class KernelWriter:
             )
         names = sorted({n.attribute[0] for _, roots in plans for n in walk(roots) if n.op == "scalar"})
         for name in names:
-            out.add(f"const double {scalar_name(name)} = a->scalars[{self.scalars[name]}];")
+            out.add(f"const double {identifier(name)} = a->scalars[{self.scalars[name]}];")
         self._scratch(nests)
         for number, (nest, roots) in enumerate(plans):
             self._nest(nest, roots, accumulators, number)
@@ -168,7 +150,7 @@ class KernelWriter:
         for nest, target in staged:
             stage = target.thing
             assert isinstance(stage, Stage)
-            name = self._unique(stage.name)
+            name = self._unique(identifier(stage.name))
             self.stage_names[stage] = name
             ctype = _C[dtype_of(stage.definition, self.types) or "float64"]
             extent = padded_extent(nest.extent, ndim)
@@ -185,7 +167,7 @@ class KernelWriter:
             out.add(f"free_scratch += sizeof({ctype}) * {name}_s0 * ({size[0]});")
 
     def _unique(self, name: str) -> str:
-        taken = {*self.operands, *self.stage_names.values(), *self.used}
+        taken = {*self.operands, *self.stage_names.values(), *self.used, *map(identifier, self.scalars)}
         candidate, number = name, 1
         while candidate in taken:
             number += 1
@@ -330,7 +312,7 @@ class KernelWriter:
             if current.op == "const":
                 values[id(current)] = literal(current.attribute)
             elif current.op == "scalar":
-                values[id(current)] = scalar_name(current.attribute[0])
+                values[id(current)] = identifier(current.attribute[0])
             elif current.op == "index":
                 axis = current.attribute + 3 - ndim
                 name = f"index{axis}"
@@ -402,7 +384,7 @@ class KernelWriter:
 def nest_top(nest: Nest, axis: int, ndim: int) -> int:
     """1 where a nest has one more point at the upper wall of an axis of the generated code."""
     own = axis - (3 - ndim)
-    return int(own >= 0 and nest.staggered[own])
+    return nest.top[own] if own >= 0 else 0
 
 
 def padded_extent(extent: Sequence[tuple[int, int]], ndim: int) -> tuple[tuple[int, int], ...]:
@@ -410,9 +392,15 @@ def padded_extent(extent: Sequence[tuple[int, int]], ndim: int) -> tuple[tuple[i
     return (*((0, 0),) * (3 - ndim), *extent)
 
 
-def scalar_name(name: str) -> str:
-    """The C++ name of a scalar: one that C++ or the kernel uses itself gets a suffix."""
-    return name + "_" if name in _RESERVED else name
+def identifier(name: str, taken: Collection[str] = ()) -> str:
+    """The C++ name of what the user calls `name`: with a suffix where C++ or the kernel needs that itself."""
+    while name in taken or name in _RESERVED or _OWN.fullmatch(name):
+        name += "_"
+    return name
+
+
+# names that kernels make: temporaries, and those derived from the name of a field or stage
+_OWN = re.compile(r"(t|index|piece)\d+|layer|free_scratch|hc_.*|.*_(next|s0|s1|to|base|origin|at_.*)")
 
 
 _RESERVED = frozenset(
@@ -421,7 +409,7 @@ _RESERVED = frozenset(
     enum extern false float for goto if inline int long new operator private public register return
     short signed sizeof static struct switch template this true typedef typename union unsigned
     using virtual void volatile while and or not xor
-    """.split()
+    """.split()  # noqa: SIM905
 )
 
 
@@ -454,7 +442,7 @@ def _scalar_values(out: Text, roots: list[Expr], scalars: dict[str, int]) -> dic
     writer = KernelWriter("", None, {}, {}, {}, {}, scalars, "", out=out)  # type: ignore[arg-type]
     for current in walk(roots):
         if current.op == "scalar":
-            name = scalar_name(current.attribute[0])
+            name = identifier(current.attribute[0])
             out.add(f"const double {name} = s[{scalars[current.attribute[0]]}];")
             values[id(current)] = name
         elif current.op == "const":

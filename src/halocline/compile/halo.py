@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain, product
 
 from halocline.compile.footprint import Footprint, Offset
 from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, SweepGraph
-from halocline.compile.nests import SweepNests
+from halocline.compile.nests import Points, SweepNests, coordinates_in
 from halocline.errors import InputError
 from halocline.lang.boundary import SIDES, Ghost
 from halocline.lang.expression import Expr, walk
@@ -37,7 +38,7 @@ class WallFill:
 class SweepHalo:
     """What a sweep needs of halos, and what it leaves in them."""
 
-    reads: dict[Field, Footprint] = field(default_factory=dict)
+    reads: dict[Field, Footprint] = field(default_factory=dict)  # beyond walls too
     exchange: dict[Field, Footprint] = field(default_factory=dict)
     fills: list[WallFill] = field(default_factory=list)
     extended: dict[Field, Footprint] = field(default_factory=dict)  # assigned fields computed in the halo too
@@ -96,8 +97,9 @@ class HaloAnalysis:
             if isinstance(operation, SweepGraph):
                 self.needs[id(operation)] = after
                 before = {f: o for f, o in after.items() if f not in operation.sets}
-                for f, offsets in self.nests[id(operation)].offsets.items():
-                    before[f] = before.get(f, NONE) | offsets
+                nests = self.nests[id(operation)]
+                for f in nests.reads:
+                    before[f] = before.get(f, NONE) | nests.offsets(f)
                 after = before
             elif isinstance(operation, LoopGraph):
                 entry = after
@@ -133,18 +135,21 @@ class HaloAnalysis:
     def _sweep(self, sweep: SweepGraph, state: _State) -> _State:
         nests = self.nests[id(sweep)]
         halo = SweepHalo()
-        reads = {f: Footprint.from_offsets(o) for f, o in nests.offsets.items()}
+        reads = {f: Footprint.from_offsets(nests.offsets(f)) for f in nests.reads}
+        beyond = {f: _beyond(f, points) for f, points in nests.reads.items()}
         halo.extended = self._extended(sweep, nests, reads)
-        halo.reads = {f: p for f, p in reads.items() if p}
+        self._along_walls(reads, beyond)
+        halo.reads = {f: p | beyond[f] for f, p in reads.items() if p | beyond[f]}
         valid, filled = dict(state.valid), dict(state.filled)
-        for f, footprint in halo.reads.items():
+        for f, footprint in reads.items():
             missing = footprint - valid.get(f, Footprint())  # the plan drops what lies beyond walls
             if missing:
                 halo.exchange[f] = missing
                 valid[f] = valid.get(f, Footprint()) | missing
-            if self._walls(footprint) - filled.get(f, Footprint()):
-                halo.fills += self._fills(f, footprint)
-                filled[f] = filled.get(f, Footprint()) | footprint
+            ghosts = self._walls(footprint | beyond[f])
+            if ghosts - filled.get(f, Footprint()):
+                halo.fills += self._fills(f, beyond[f], ghosts)
+                filled[f] = filled.get(f, Footprint()) | ghosts
         halo.fills.sort(key=lambda fill: fill.axis)
         for f in sweep.sets:
             valid[f] = halo.extended.get(f, Footprint())
@@ -159,21 +164,41 @@ class HaloAnalysis:
     def _extended(
         self, sweep: SweepGraph, nests: SweepNests, reads: dict[Field, Footprint]
     ) -> dict[Field, Footprint]:
+        """The assigned fields that are computed in the halo too, all over the same segments."""
         needed = self.needs[id(sweep)]
-        extended = {}
-        for f, expression in nests.inlined.items():
-            reach = frozenset(o for o in needed.get(f, NONE) if any(o))
-            if not reach:
-                continue
-            free = all(
-                Footprint.from_offsets(shifted(frozenset({leaf.attribute[2]}), reach))
-                <= reads.get(leaf.attribute[0], Footprint())
-                for leaf in walk((expression,))
-                if leaf.op == "read"
-            )
-            if free:
-                extended[f] = Footprint.from_offsets(reach)
-        return extended
+        able: dict[Field, Offsets] = {}
+        sources: dict[Field, dict[Field, Offsets]] = {}
+        for target, mine in nests.per_target:
+            f = target.thing
+            # beyond a periodic side coordinates go on, but the cells of the neighbour start again
+            wraps = any(self.grid.periodic[axis] for axis in coordinates_in(target.expression))
+            if isinstance(f, Field) and not wraps:
+                able[f] = frozenset(o for o in needed.get(f, NONE) if any(o))
+                sources[f] = mine
+        able = {f: reach for f, reach in able.items() if reach}
+        while able:
+            reach = frozenset(chain.from_iterable(able.values()))
+            free = {
+                f: own
+                for f, own in able.items()
+                if all(Footprint.from_offsets(shifted(o, reach)) <= reads[g] for g, o in sources[f].items())
+            }
+            if free == able:
+                return dict.fromkeys(able, Footprint.from_offsets(reach))
+            able = free
+        return {}
+
+    def _along_walls(self, reads: dict[Field, Footprint], beyond: dict[Field, Footprint]) -> None:
+        """Add what boundary conditions read of other fields where they reach into the halo along the wall."""
+        for f in list(reads):
+            others = wall_fields(f) if f.boundary else set()
+            for fill in self._fills(f, beyond[f], self._walls(reads[f] | beyond[f])) if others else ():
+                along = Footprint.from_offsets(
+                    product(*(range(-lower, upper + 1) for lower, upper in fill.corners))
+                )
+                for other in others:
+                    reads[other] = reads.get(other, Footprint()) | along
+                    beyond[other] = beyond.get(other, Footprint()) | along
 
     def _walls(self, footprint: Footprint) -> Footprint:
         """The segments of a footprint that may lie beyond a wall."""
@@ -185,13 +210,14 @@ class HaloAnalysis:
             )
         )
 
-    def _fills(self, f: Field, footprint: Footprint) -> list[WallFill]:
+    def _fills(self, f: Field, beyond: Footprint, ghosts: Footprint) -> list[WallFill]:
+        """The fills of a field: as deep as it is read beyond walls, as wide along them as `ghosts` asks."""
         fills = []
         for axis in range(self.grid.ndim):
             if self.grid.periodic[axis]:
                 continue
             for side in (-1, 1):
-                depth = max((w[axis] for d, w in footprint if d[axis] == side), default=0)
+                depth = max((w[axis] for d, w in beyond if d[axis] == side), default=0)
                 if not depth:
                     continue
                 name = SIDES[2 * axis + (side > 0)]
@@ -204,7 +230,7 @@ class HaloAnalysis:
                     )
                 corners = []
                 for other in range(self.grid.ndim):
-                    widths = [(d[other], w[other]) for d, w in footprint if d[axis] == side and other != axis]
+                    widths = [(d[other], w[other]) for d, w in ghosts if d[axis] == side and other != axis]
                     corners.append(
                         (
                             max((w for s, w in widths if s < 0), default=0),
@@ -213,6 +239,25 @@ class HaloAnalysis:
                     )
                 fills.append(WallFill(f, axis, side, depth, tuple(corners)))
         return fills
+
+
+def _beyond(f: Field, points: Points) -> Footprint:
+    """The ghost layers of a field that are read beyond walls.
+
+    Points staggered along an axis are one more there: the last one reads a layer further into a field that
+    has none more, and a field that has one more itself is left a layer later.
+    """
+    widths = []
+    for offset, staggered in points:
+        sides = [
+            ((0, 0), (-1, -o)) if o < 0 else ((0, 0), (1, o + s - own)) if o + s > own else ((0, 0),)
+            for o, s, own in zip(offset, staggered, f.staggered, strict=True)
+        ]
+        for choice in product(*sides):
+            direction, width = zip(*choice, strict=True)
+            if any(direction):
+                widths.append((direction, width))
+    return Footprint.of(widths)
 
 
 def _union(a: dict[Field, Offsets], b: dict[Field, Offsets]) -> dict[Field, Offsets]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from halocline.compile.dtype import dtype_of
 from halocline.errors import InputError
 from halocline.lang.expression import Expr, constant, rebuild, walk
 from halocline.lang.expression import read as read_node
@@ -82,6 +83,7 @@ class _Lowering:
             self.operations.append(ScalarGraph(self.after))
         self.sweep, self.after = SweepGraph(), []
         self.before = dict(self.versions)
+        self._stages.clear()
 
     # --- expressions in terms of the values before the sweep ---
 
@@ -99,7 +101,8 @@ class _Lowering:
             target, version, offset = leaf.attribute
             now = self.versions.get(id(target), 0)
             if target in self.sweep.sets and version == now:
-                if any(offset):
+                # a value that the field rounds when it is stored must be read back
+                if any(offset) or (dtype_of(self.sweep.sets[target], {}) or "float64") != target.dtype:
                     raise _Flush
                 return self.sweep.sets[target]
             if version != (self.before.get(id(target), 0) if target in self.sweep.sets else now):
@@ -111,10 +114,13 @@ class _Lowering:
             return read_node(target, 0, offset)
         if leaf.op == "stage":
             stage, offset = leaf.attribute
-            definition = rebuild(stage.definition, lambda inner: self.leaf(inner, line, kernel=True))
-            if any(offset) and self.forwards(stage.definition):
+            if stage not in self._stages:
+                definition = rebuild(stage.definition, lambda inner: self.leaf(inner, line, kernel=True))
+                self._stages[stage] = self.resolved(stage, definition), self.forwards(stage.definition)
+            made, forwards = self._stages[stage]
+            if any(offset) and forwards:
                 raise _Flush
-            return stage_node(self.resolved(stage, definition), offset)
+            return stage_node(made, offset)
         if leaf.op == "scalar":
             name, version = leaf.attribute
             written = any(name == s for s, _ in self.after)
@@ -133,6 +139,9 @@ class _Lowering:
         return leaf
 
     _resolved: dict[tuple[str, bytes, str], Stage] = field(default_factory=dict)
+    _stages: dict[Stage, tuple[Stage, bool]] = field(
+        default_factory=dict
+    )  # in this sweep; whether it forwards
 
     def resolved(self, stage: Stage, definition: Expr) -> Stage:
         """One stage object per meaning, so that its reads are shared."""
@@ -146,7 +155,7 @@ class _Lowering:
                 target, version, _ = current.attribute
                 if target in self.sweep.sets and version == self.versions.get(id(target), 0):
                     return True
-            elif current.op == "stage" and self.forwards(current.attribute[0].definition):
+            elif current.op == "stage" and self._stages[current.attribute[0]][1]:
                 return True
         return False
 
@@ -189,6 +198,7 @@ class _Lowering:
 
     def advance(self, key: int | str) -> None:
         self.versions[key] = self.versions.get(key, 0) + 1
+        self._stages.clear()
 
     def lift(self, expression: Expr, line: Line) -> Expr:
         """Reductions inside a cell expression become scalars, computed before."""

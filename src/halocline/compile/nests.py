@@ -4,12 +4,18 @@ reach."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from halocline.compile.contract import contract
 from halocline.compile.footprint import Offset
 from halocline.compile.lower import SweepGraph
-from halocline.lang.expression import Expr, rebuild, shift, walk
+from halocline.lang.expression import Expr, rebuild, shift, stage_read, walk
 from halocline.lang.grid import Field, Grid
 from halocline.lang.program import Stage
+
+# Where values are needed: offsets, each from the points of a target, which has one more of them at the upper
+# walls of the axes that it is staggered along.
+Points = frozenset[tuple[Offset, tuple[bool, ...]]]
 
 # operations that a multiply-add pipeline does in one go; the others cost more
 _EXPENSIVE = {"div": 4, "sqrt": 4, "exp": 20, "log": 20, "sin": 20, "cos": 20, "pow": 40}
@@ -28,10 +34,11 @@ class Target:
 
 @dataclass(frozen=True)
 class Nest:
-    """One loop nest over a patch, extended by `extent` (lower, upper) per axis."""
+    """One loop nest over a patch, extended by `extent` (lower, upper) per axis, and by `top` more points
+    where the patch ends at an upper wall."""
 
     targets: tuple[Target, ...]
-    staggered: tuple[bool, ...]
+    top: tuple[int, ...]
     extent: tuple[tuple[int, int], ...]
     cell: Offset | None = None  # only this global cell, for the reduction "value"
 
@@ -40,14 +47,17 @@ class Nest:
 class SweepNests:
     """A sweep as loop nests, in order, with everything it reads.
 
-    `offsets` are, per field, the cells read for one cell of the sweep, through all stages; `direct` the same
-    for each assigned field's own expression, `others` for everything but it.
+    `reads` are, per field, the points read for one point of the sweep, through all stages; `per_target` the
+    offsets of each target alone.
     """
 
     nests: tuple[Nest, ...]
-    offsets: dict[Field, frozenset[Offset]]
+    reads: dict[Field, Points]
     per_target: tuple[tuple[Target, dict[Field, frozenset[Offset]]], ...]
-    inlined: dict[Field, Expr]  # assigned fields, with every stage inline: for computing them in the halo
+
+    def offsets(self, field: Field) -> frozenset[Offset]:
+        """Where a field is read around a point of the sweep."""
+        return frozenset(offset for offset, _ in self.reads.get(field, ()))
 
 
 def cost(root: Expr) -> int:
@@ -93,8 +103,6 @@ def _order(roots: list[Expr]) -> list[Stage]:
 
 
 def _substitute(root: Expr, replaced: dict[Stage, Expr | Stage]) -> Expr:
-    from halocline.lang.expression import stage_read
-
     def leaf(node: Expr) -> Expr:
         if node.op == "stage":
             stage, offset = node.attribute
@@ -108,110 +116,146 @@ def _substitute(root: Expr, replaced: dict[Stage, Expr | Stage]) -> Expr:
     return rebuild(root, leaf)
 
 
-def _add(a: frozenset[Offset], b: set[Offset]) -> set[Offset]:
+def inline(root: Expr, memo: dict[Stage, Expr] | None = None) -> Expr:
+    """The expression with the definition of every stage in its place: for computing it in the halo."""
+    known: dict[Stage, Expr] = {} if memo is None else memo
+
+    def leaf(node: Expr) -> Expr:
+        if node.op != "stage":
+            return node
+        stage, offset = node.attribute
+        if stage not in known:
+            known[stage] = inline(stage.definition, known)
+        return shift(known[stage], offset)
+
+    return rebuild(root, leaf)
+
+
+def coordinates_in(root: Expr) -> set[int]:
+    """The axes whose coordinates stand in an expression, also through its stages."""
+    found: set[int] = set()
+    seen: set[Stage] = set()
+
+    def visit(root: Expr) -> None:
+        found.update(node.attribute for node in walk((root,)) if node.op == "index")
+        for stage in set(_stage_reads(root)) - seen:
+            seen.add(stage)
+            visit(stage.definition)
+
+    visit(root)
+    return found
+
+
+def _demand(
+    root: Expr, at: set[Offset], fields: dict[Field, set[Offset]], stages: dict[Stage, set[Offset]]
+) -> None:
+    """Add what an expression reads when it is evaluated at some offsets."""
+    for field, found in _field_reads(root).items():
+        fields.setdefault(field, set()).update(_add(at, found))
+    for stage, found in _stage_reads(root).items():
+        stages.setdefault(stage, set()).update(_add(at, found))
+
+
+def _add(a: set[Offset], b: set[Offset]) -> set[Offset]:
     return {tuple(p + q for p, q in zip(x, y, strict=True)) for x in a for y in b}
 
 
-def _hull(offsets: frozenset[Offset], ndim: int) -> tuple[tuple[int, int], ...]:
-    return tuple(
-        (max(0, *(-o[a] for o in offsets)), max(0, *(o[a] for o in offsets))) if offsets else (0, 0)
-        for a in range(ndim)
-    )
+def _extent(points: Points, ndim: int) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
+    """The layers (lower, upper) of each axis that hold all points, and how many more at an upper wall.
+
+    No layer more: a stage reads fields that have halo for just these.
+    """
+    lower = [max(-o[a] for o, _ in points) for a in range(ndim)]
+    upper = [max(o[a] for o, _ in points) for a in range(ndim)]
+    top = [max(o[a] + s[a] for o, s in points) - upper[a] for a in range(ndim)]
+    return tuple(zip(lower, upper, strict=True)), tuple(top)
 
 
 def build(sweep: SweepGraph, grid: Grid) -> SweepNests:
-    """Choose the storage of each stage and lay out the nests of a sweep."""
+    """Choose the storage of each stage and lay out the nests of a sweep.
+
+    Multiply-adds are chosen here, before stages are put inline, so that a value has the same bits wherever it
+    is computed: in scratch, inline, or in the halo.
+    """
     roots = sweep.roots()
-    stages = _order(roots)
-    reads: dict[Stage, set[Offset]] = {}
-    for root in [*roots, *(s.definition for s in stages)]:
+    ordered = _order(roots)
+    contracted = contract([*roots, *(s.definition for s in ordered)])
+    roots, definitions = contracted[: len(roots)], contracted[len(roots) :]
+    counts: dict[Stage, set[Offset]] = {}
+    for root in contracted:
         for stage, at in _stage_reads(root).items():
-            reads.setdefault(stage, set()).update(at)
+            counts.setdefault(stage, set()).update(at)
     replaced: dict[Stage, Expr | Stage] = {}
-    everywhere: dict[Stage, Expr | Stage] = {}
     kept: list[Stage] = []
-    for stage in stages:
-        definition = _substitute(stage.definition, replaced)
-        everywhere[stage] = _substitute(stage.definition, everywhere)
-        cheap = cost(definition) * (len(reads[stage]) - 1) <= _INLINE_COST
+    for stage, definition in zip(ordered, definitions, strict=True):
+        definition = _substitute(definition, replaced)
+        cheap = cost(definition) * (len(counts[stage]) - 1) <= _INLINE_COST
         if stage.storage == "inline" or (stage.storage == "auto" and cheap):
             replaced[stage] = definition
         else:
-            made = Stage(stage.name, definition, stage.storage)
-            replaced[stage] = made
+            made = replaced[stage] = Stage(stage.name, definition, stage.storage)
             kept.append(made)
 
-    zero = (0,) * grid.ndim
-    targets = [Target("field", f, _substitute(e, replaced)) for f, e in sweep.sets.items()]
-    targets += [Target("reduction", r, _substitute(r.args[0], replaced)) for r in sweep.reductions]
-    needs: dict[Stage, frozenset[Offset]] = {}
-    offsets: dict[Field, frozenset[Offset]] = {}
-
-    def demand(root: Expr, at: frozenset[Offset], into: dict[Field, frozenset[Offset]]) -> None:
-        for field, found in _field_reads(root).items():
-            into[field] = into.get(field, frozenset()) | _add(at, found)
-
+    things = [("field", f) for f in sweep.sets] + [("reduction", r) for r in sweep.reductions]
+    targets = [
+        Target(kind, thing, _substitute(root, replaced))
+        for (kind, thing), root in zip(things, roots, strict=True)
+    ]
+    needs: dict[Stage, Points] = {}
+    reads: dict[Field, Points] = {}
+    per_target, places = [], []
     for target in targets:
-        demand(target.expression, frozenset({zero}), offsets)
-        for stage, found in _stage_reads(target.expression).items():
-            needs[stage] = needs.get(stage, frozenset()) | found
-    for stage in reversed(kept):
-        cells = needs.get(stage, frozenset())
-        demand(stage.definition, cells, offsets)
-        for inner, found in _stage_reads(stage.definition).items():
-            needs[inner] = needs.get(inner, frozenset()) | _add(cells, found)
-
-    per_target = []
-    for target in targets:
-        mine: dict[Field, frozenset[Offset]] = {}
-        local: dict[Stage, frozenset[Offset]] = {
-            s: frozenset(o) for s, o in _stage_reads(target.expression).items()
-        }
-        demand(target.expression, frozenset({zero}), mine)
+        fields: dict[Field, set[Offset]] = {}
+        stages: dict[Stage, set[Offset]] = {}
+        _demand(target.expression, {(0,) * grid.ndim}, fields, stages)
         for stage in reversed(kept):
-            if stage in local:
-                demand(stage.definition, local[stage], mine)
-                for inner, found in _stage_reads(stage.definition).items():
-                    local[inner] = local.get(inner, frozenset()) | _add(local[stage], found)
-        per_target.append((target, mine))
+            if stage in stages:
+                _demand(stage.definition, stages[stage], fields, stages)
+        place = _place(target, fields, grid)
+        for f, offsets in fields.items():
+            reads[f] = reads.get(f, frozenset()) | {(o, place) for o in offsets}
+        for stage, offsets in stages.items():
+            needs[stage] = needs.get(stage, frozenset()) | {(o, place) for o in offsets}
+        per_target.append((target, {f: frozenset(offsets) for f, offsets in fields.items()}))
+        places.append(place)
 
-    nests = _stage_nests(kept, needs, _any_staggered(targets, grid), grid)
-    nests += _target_nests(targets, grid)
-    inlined = {f: _substitute(e, everywhere) for f, e in sweep.sets.items()}
-    return SweepNests(tuple(nests), offsets, tuple(per_target), inlined)
+    nests = [*_stage_nests(kept, needs, grid), *_target_nests(targets, places, grid)]
+    return SweepNests(tuple(nests), reads, tuple(per_target))
 
 
-def _stage_nests(
-    kept: list[Stage], needs: dict[Stage, frozenset[Offset]], staggered: tuple[bool, ...], grid: Grid
-) -> list[Nest]:
+def _stage_nests(kept: list[Stage], needs: dict[Stage, Points], grid: Grid) -> list[Nest]:
+    """Stages of one depth and extent share a nest."""
     levels: dict[Stage, int] = {}
-    rooms: dict[tuple[int, tuple[tuple[int, int], ...]], list[Target]] = {}
+    rooms: dict[tuple[int, Any], list[Target]] = {}
     for stage in kept:
         levels[stage] = 1 + max((levels[s] for s in _stage_reads(stage.definition)), default=0)
-        key = (levels[stage], _hull(needs.get(stage, frozenset()), grid.ndim))
+        key = (levels[stage], _extent(needs[stage], grid.ndim))
         rooms.setdefault(key, []).append(Target("stage", stage, stage.definition))
-    return [Nest(tuple(rooms[key]), staggered, key[1]) for key in sorted(rooms)]
+    return [Nest(tuple(rooms[level, (extent, top)]), top, extent) for level, (extent, top) in sorted(rooms)]
 
 
-def _staggering(target: Target, grid: Grid) -> tuple[bool, ...]:
+def _place(target: Target, reads: dict[Field, set[Offset]], grid: Grid) -> tuple[bool, ...]:
+    """The axes that the points of a target are staggered along.
+
+    A reduction has the one more point at an upper wall where every field in it has it and is read in place
+    along that axis: a difference of face values belongs to a cell.
+    """
     if isinstance(target.thing, Field):
         return target.thing.staggered
-    found = {f.staggered for f in _field_reads(target.expression)}
-    return found.pop() if len(found) == 1 else (False,) * grid.ndim
+    return tuple(
+        bool(reads) and all(f.staggered[a] and not any(o[a] for o in offsets) for f, offsets in reads.items())
+        for a in range(grid.ndim)
+    )
 
 
-def _any_staggered(targets: list[Target], grid: Grid) -> tuple[bool, ...]:
-    each = [_staggering(t, grid) for t in targets]
-    return tuple(any(s[a] for s in each) for a in range(grid.ndim))
-
-
-def _target_nests(targets: list[Target], grid: Grid) -> list[Nest]:
+def _target_nests(targets: list[Target], places: list[tuple[bool, ...]], grid: Grid) -> list[Nest]:
     rooms: dict[tuple[tuple[bool, ...], Offset | None], list[Target]] = {}
-    for target in targets:
+    for target, place in zip(targets, places, strict=True):
         cell = target.thing.attribute[1] if isinstance(target.thing, Expr) else None
-        rooms.setdefault((_staggering(target, grid), cell), []).append(target)
+        rooms.setdefault((place, cell), []).append(target)
     none = ((0, 0),) * grid.ndim
     # single cells first: they must see the values from before the sweep writes its fields
     return [
-        Nest(tuple(r), s, none, c) for (s, c), r in sorted(rooms.items(), key=lambda item: item[0][1] is None)
+        Nest(tuple(room), tuple(map(int, place)), none, cell)
+        for (place, cell), room in sorted(rooms.items(), key=lambda item: item[0][1] is None)
     ]

@@ -10,7 +10,7 @@ import math
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 from halocline.errors import InputError
@@ -18,6 +18,7 @@ from halocline.errors import InputError
 if TYPE_CHECKING:
     from halocline.lang.grid import Grid
 
+T = TypeVar("T")
 Offset = tuple[int, ...]
 Operand: TypeAlias = "Operators | int | float"
 
@@ -418,6 +419,20 @@ def walk(roots: Iterable[Expr]) -> Iterator[Expr]:
             else:
                 stack.append((current, True))
                 stack.extend((arg, False) for arg in reversed(current.args) if id(arg) not in seen)
+
+
+def fold(root: Expr, memo: dict[int, T], value: Callable[[Expr, list[T]], T]) -> T:
+    """What `value` makes of a node and of what it made of the node's arguments; kept in `memo` by id."""
+    stack = [root]
+    while id(root) not in memo:
+        current = stack[-1]
+        missing = [a for a in current.args if id(a) not in memo]
+        if missing:
+            stack += missing
+        else:
+            stack.pop()
+            memo[id(current)] = value(current, [memo[id(a)] for a in current.args])
+    return memo[id(root)]
 
 
 def rebuild(root: Expr, leaf: Callable[[Expr], Expr], memo: dict[int, Expr] | None = None) -> Expr:

@@ -88,7 +88,8 @@ class Fields:
 
     def _traced(self, field: Field, function: Callable[..., Any]) -> Expr | None:
         """The function's expression of the coordinates; None where it cannot be traced."""
-        count = len(inspect.signature(function).parameters)
+        arguments = inspect.signature(function).parameters.values()
+        count = sum(argument.default is argument.empty for argument in arguments)
         if count != self.grid.ndim:
             raise InputError(
                 f"the function given for field {field.name!r} takes {count} arguments; expected the "

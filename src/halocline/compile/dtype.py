@@ -1,0 +1,19 @@
+"""The precision in which a value is computed."""
+
+from __future__ import annotations
+
+from halocline.lang.expression import Expr, fold
+
+
+def dtype_of(root: Expr, memo: dict[int, str | None]) -> str | None:
+    """The precision of a value: that of the fields in it; None for numbers, scalars and coordinates, which
+    adapt."""
+
+    def value(current: Expr, inner: list[str | None]) -> str | None:
+        if current.op == "read":
+            return str(current.attribute[0].dtype)
+        if current.op == "stage":
+            return dtype_of(current.attribute[0].definition, memo) or "float64"
+        return max((d for d in inner if d is not None), default=None)  # "float64" > "float32"
+
+    return fold(root, memo, value)

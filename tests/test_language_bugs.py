@@ -1,0 +1,288 @@
+"""Programs that once gave wrong numbers, wrong code or a wrong error; each checked against plain NumPy."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+import halocline as hc
+
+
+def centres(n: int) -> np.ndarray:
+    return (np.arange(n) + 0.5) / n
+
+
+def serial(make, *names: str) -> dict[str, str]:
+    """Checksums of fields after `make` has run on this rank alone."""
+    from mpi4py import MPI
+
+    sim = make(communicator=MPI.COMM_SELF)
+    return {name: sim.checksum(name) for name in names}
+
+
+# -- names ---------------------------------------------------------------------------------------------
+
+
+def test_names_that_generated_code_uses_too():
+    grid = hc.Grid((6, 5), periodic=True)
+    for name in ("a", "k", "t1", "double", "u", "u_next", "u_s0", "index0", "hc_min"):
+        grid.field(name)
+
+    def f(a, k, double, u, u_next, t0, t2, end):
+        return {a: t0 + t2 * (a + k), u: double + u_next + end + u[1, 0], u_next: u * t0}
+
+    values = {"t0": 0.25, "t2": 0.5, "end": 2.0}
+    sim = hc.Simulation(grid, f, parameters=values, scheme=hc.Euler(), dt=1.0)
+    start = {
+        name: 0.1 * n + np.arange(30.0).reshape(6, 5)
+        for n, name in enumerate(("a", "k", "double", "u", "u_next"))
+    }
+    for name, array in start.items():
+        sim[name] = array
+    sim.run(steps=1)
+    s = start
+    np.testing.assert_allclose(sim["a"], s["a"] + 0.25 + 0.5 * (s["a"] + s["k"]))
+    np.testing.assert_allclose(sim["u"], s["u"] + s["double"] + s["u_next"] + 2.0 + np.roll(s["u"], -1, 0))
+    np.testing.assert_allclose(sim["u_next"], s["u_next"] + s["u"] * 0.25)
+
+
+@pytest.mark.parametrize("name", ["alpha", "rho", "curvature"])
+def test_unknown_named_like_a_scalar_of_the_solver(name):
+    grid = hc.Grid((7, 7), walls="node")
+    solution = hc.solve(lambda u: -hc.laplacian(u), grid.field(name, boundary=hc.Value(0)), 1.0)
+    assert solution.converged
+
+
+# -- coordinates around a periodic axis ------------------------------------------------------------------
+
+
+@pytest.mark.ranks(2)
+def test_neighbours_of_a_field_set_from_coordinates():
+    grid = hc.Grid(12, periodic=True)
+    grid.field("u")
+    v = grid.field("v")
+
+    @hc.program
+    def step(u, v):
+        u.set(grid.x)
+        v.set(u[1] - u[-1])
+
+    sim = hc.Simulation(grid, step)
+    sim.run()
+    x = centres(12)
+    found = sim.gather(v)
+    if found is not None:
+        np.testing.assert_allclose(found, np.roll(x, -1) - np.roll(x, 1), atol=1e-15)
+
+
+# -- points staggered along an axis: one more at its upper wall ------------------------------------------
+
+
+@pytest.mark.ranks(1, 4)
+@pytest.mark.parametrize("storage", ["inline", "patch"])
+def test_faces_and_cells(storage):
+    """A difference on faces, read diagonally, and its divergence in cells, through stages of both kinds."""
+    grid = hc.Grid((9, 8))
+    u = grid.field("u", boundary={"x-": hc.Value(1.0), "x+": hc.Value(2.0), "other": hc.Derivative(0.0)})
+    f, w = grid.field("f", location="face-x"), grid.field("w")
+
+    @hc.program
+    def step(u, f, w):
+        jump = hc.stage(u - u[-1, 0], "jump", storage=storage)
+        wide = hc.stage(jump * jump + u[0, 1], "wide", storage=storage)
+        f.set(wide + jump[0, -1])
+        w.set(f[1, 0] - f)
+
+    sim = hc.Simulation(grid, step, patch=(4, 3))
+    start = np.random.default_rng(1).random((9, 8))
+    sim[u] = start
+    sim.run()
+    found = sim.gather(f), sim.gather(w)
+    if found[0] is None:
+        return
+    ghosts = np.pad(start, 1)
+    ghosts[0, 1:-1], ghosts[-1, 1:-1] = 2 - start[0], 4 - start[-1]
+    ghosts[:, 0], ghosts[:, -1] = ghosts[:, 1], ghosts[:, -2]
+    jump = ghosts[1:] - ghosts[:-1]  # on faces, one ghost row on each side along y
+    faces = (jump**2)[:, 1:-1] + ghosts[1:, 2:] + jump[:, :-2]
+    np.testing.assert_allclose(found[0], faces, rtol=1e-14)
+    np.testing.assert_allclose(found[1], faces[1:] - faces[:-1], atol=1e-14)
+
+
+def test_cells_read_faces_without_a_boundary_condition():
+    grid = hc.Grid(8)
+    u, f = grid.field("u"), grid.field("f", location="face-x")
+
+    @hc.program
+    def step(u, f):
+        u.set(f[1] - f)
+
+    sim = hc.Simulation(grid, step)
+    sim[f] = lambda x: x * x
+    sim.run()
+    np.testing.assert_allclose(sim[u], np.diff((np.arange(9) / 8) ** 2), atol=1e-15)
+
+
+@pytest.mark.ranks(3)
+def test_reductions_over_faces():
+    grid = hc.Grid((6, 5))
+    f = grid.field("f", location="face-x")
+    grid.field("u")
+    sim = hc.Simulation(grid, hc.program(lambda u, f: u.set(f)))
+    values = np.random.default_rng(2).random((7, 5))
+    sim[f] = values
+    assert sim.evaluate(hc.sum(f)) == pytest.approx(values.sum())
+    assert sim.evaluate(hc.sum(f * f[0, 0])) == pytest.approx((values**2).sum())
+    # a difference of faces belongs to a cell, a product with a cell's value too
+    assert sim.evaluate(hc.sum(f[1, 0] - f)) == pytest.approx((values[-1] - values[0]).sum())
+    assert sim.evaluate(hc.max(f[1, 0])) == values[1:].max()
+
+
+# -- the same bits in the halo as in the neighbour ---------------------------------------------------------
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("storage", ["inline", "patch"])
+def test_multiply_adds_do_not_depend_on_where_a_value_is_computed(storage):
+    """u is computed in the halo too, where the product it shares with v and with a stage stands alone."""
+
+    def run(**options):
+        grid = hc.Grid((24, 6), periodic=True)
+        a, b, c, *_ = (grid.field(n) for n in "abcuvw")
+
+        @hc.program
+        def step(a, b, c, u, v, w):
+            w.set(hc.laplacian(a) + hc.laplacian(b) + hc.laplacian(c))
+            product = hc.stage(a * b, "product", storage=storage)
+            u.set(product + c)
+            v.set(product * 3.0 + a * c)
+            w.set(hc.laplacian(u) + v + b * a)
+
+        sim = hc.Simulation(grid, step, **options)
+        for n, field in enumerate((a, b, c)):
+            sim[field] = lambda x, y, n=n: np.sin(7 * x + n) * np.cos(5 * y - n)
+        sim.run()
+        return sim
+
+    assert run().checksum("w") == serial(run, "w")["w"]
+
+
+def test_fields_computed_in_the_halo_over_different_widths():
+    """p is read one cell away, q two: what is computed in the halo of one must not run past its memory."""
+    grid = hc.Grid((10, 9), periodic=True)
+    r, _, _, s = (grid.field(n) for n in "rpqs")
+
+    @hc.program
+    def step(r, p, q, s):
+        p.set(2.0 * r)
+        q.set(3.0 * r + r[2, 0] + r[-2, 0] + r[0, 2] + r[0, -2])
+        s.set(p[1, 0] + q[0, 0] + p[0, -1])
+        s.set(s + q[2, 0] + p)
+
+    sim = hc.Simulation(grid, step)
+    start = np.random.default_rng(3).random((10, 9))
+    sim[r] = start
+    sim.run()
+
+    def at(f, i, j):
+        return np.roll(f, (-i, -j), (0, 1))
+
+    q_ = 3 * start + at(start, 2, 0) + at(start, -2, 0) + at(start, 0, 2) + at(start, 0, -2)
+    p_ = 2 * start
+    np.testing.assert_allclose(sim[s], at(p_, 1, 0) + q_ + at(p_, 0, -1) + at(q_, 2, 0) + p_, rtol=1e-14)
+
+
+def test_a_single_precision_field_rounds_what_is_read_back():
+    grid = hc.Grid(4, periodic=True)
+    grid.field("single", dtype="float32")
+    double, out = grid.field("double"), grid.field("out")
+
+    @hc.program
+    def step(single, double, out):
+        single.set(double)
+        out.set(single)
+
+    sim = hc.Simulation(grid, step)
+    sim[double] = lambda x: x / 3
+    sim.run()
+    assert np.array_equal(sim[out], sim[double].astype(np.float32).astype(np.float64))
+    assert not np.array_equal(sim[out], sim[double])
+
+
+# -- stages -----------------------------------------------------------------------------------------------
+
+
+def test_a_stage_read_on_one_side_only_stays_inside_memory():
+    grid = hc.Grid((6, 6), periodic=True)
+    u, v = grid.field("u"), grid.field("v")
+
+    @hc.program
+    def step(u, v):
+        ahead = hc.stage(u[2, 0] - u, "ahead", storage="patch")
+        v.set(ahead[-1, 0] * ahead[-2, 0])
+
+    sim = hc.Simulation(grid, step)
+    assert dict(zip("uv", (f.halo for f in sim.schedule.fields), strict=False))["u"] == ((2, 1), (0, 0))
+    start = np.random.default_rng(4).random((6, 6))
+    sim[u] = start
+    sim.run()
+    ahead = np.roll(start, -2, 0) - start
+    np.testing.assert_allclose(sim[v], np.roll(ahead, 1, 0) * np.roll(ahead, 2, 0), rtol=1e-14)
+
+
+def test_deep_stages_are_traced_in_linear_time():
+    grid = hc.Grid((16, 16), periodic=True)
+    grid.field("u")
+
+    def smooth(f):
+        around = f[1, 0] + f[-1, 0] + f[0, 1] + f[0, -1] + f[1, 1] + f[-1, -1]
+        return hc.stage((f + around / 6) * 0.5 - f * around)
+
+    @hc.program
+    def step(u):
+        s = u
+        for _ in range(7):
+            s = smooth(s)
+        u.set(s)
+
+    start = time.perf_counter()
+    program = step.trace(grid.fields["u"])
+    from halocline.compile.compiler import compile_program
+
+    compile_program(program, grid)
+    assert time.perf_counter() - start < 5
+
+
+# -- boundary kernels ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.ranks(1, 4)
+def test_a_boundary_kernel_reads_another_field_along_the_wall():
+    """The corner beyond two walls takes T beyond one of them, and across ranks T of the neighbour."""
+    grid = hc.Grid((8, 8), periodic=(False, False))
+    T = grid.field("T", boundary=hc.Derivative(0.0))
+    p = grid.field("p", boundary=hc.BoundaryKernel(lambda p: p[0] + 2.0 * p.of(T)[0]))
+    out = grid.field("out")
+
+    @hc.program
+    def step(T, p, out):
+        out.set(p[1, 1] + p[-1, -1] + p[1, -1] + T)
+
+    sim = hc.Simulation(grid, step, decomposition="2d")
+    rng = np.random.default_rng(5)
+    start_T, start_p = rng.random((8, 8)), rng.random((8, 8))
+    sim[T], sim[p] = start_T, start_p
+    sim.run()
+    found = sim.gather(out)
+    if found is None:
+        return
+    wide = np.pad(start_T, 1, mode="edge")
+    ghosts = np.pad(start_p, 1)
+    for g, inner in ((0, 1), (-1, -2)):
+        ghosts[g, 1:-1] = ghosts[inner, 1:-1] + 2 * wide[inner, 1:-1]
+    for g, inner in ((0, 1), (-1, -2)):
+        ghosts[:, g] = ghosts[:, inner] + 2 * wide[:, inner]
+    expected = ghosts[2:, 2:] + ghosts[:-2, :-2] + ghosts[2:, :-2] + start_T
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
