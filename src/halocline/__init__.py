@@ -21,19 +21,22 @@ _HOMES = {
         "Antisymmetric", "BoundaryKernel", "Derivative", "Extrapolate", "Periodic", "Symmetric", "Value",
     ),
     "lang.functions": (
-        "abs", "cos", "exp", "log", "maximum", "minimum", "pow", "sign", "sin", "sqrt", "symmetric_sum", "tanh", "where",
+        "abs", "cos", "exp", "log", "maximum", "minimum", "pow", "sign", "sin", "sqrt", "symmetric_sum",
+        "tanh", "where",
     ),
     "lang.operators": (
-        "cross", "curl", "derivative", "div", "grad", "laplacian", "mixed", "second", "traceless_strain",
+        "cross", "curl", "derivative", "div", "grad", "laplacian", "mixed", "second", "shift",
+        "traceless_strain",
     ),
     "lang.reductions": ("count", "dot", "max", "min", "norm", "sum", "value"),
     "lang.program": ("Scalar", "loop", "parameter", "program", "scalar", "scalars", "stage", "stop"),
     "lang.trace": ("order",),
     "run.simulation": ("Simulation",),
     "run.domain": ("Outcome",),
+    "run.printing": ("print",),
     "solvers.schemes": ("RK2", "RK3", "Euler"),
     "solvers.linear": ("LinearProblem", "Solution", "solve"),
-    "io.picture": ("picture",),
+    "io.picture": ("picture", "plot_lines"),
     "errors": ("BreakdownError", "CompileError", "HaloclineError", "InputError", "RunError"),
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

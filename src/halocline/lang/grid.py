@@ -106,6 +106,11 @@ class Grid:
             for length, n, wraps in zip(self.extent, self.shape, self.periodic, strict=True)
         )
 
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return math.prod(self.shape)
+
     def h(self, axis: int) -> Expr:
         """The spacing along an axis as a scalar of the program."""
         return trace.scalar(f"h_{AXES[axis]}")

@@ -9,7 +9,8 @@ from typing import Any
 
 from halocline.errors import InputError
 from halocline.lang import trace
-from halocline.lang.expression import Expr, Operand, as_expr, constant, shift
+from halocline.lang.expression import Expr, Operand, as_expr, constant
+from halocline.lang.expression import shift as shift_by
 from halocline.lang.grid import AXES, Grid, Vector, pad
 
 
@@ -60,6 +61,29 @@ def _unit(grid: Grid, *steps: tuple[int, int]) -> tuple[int, ...]:
     return tuple(offset)
 
 
+def shift(f: Any, axis: int | str, by: int = 1) -> Any:
+    """The value `by` cells further along an axis; of a vector, by component.
+
+    The same as ``f[1, 0]`` and so on, for formulas that serve every axis and grids of one to three axes.
+
+    Parameters
+    ----------
+    f : field, stage, expression, number, or a vector of them
+    axis : int or str
+        Along an axis that the grid lacks everything is constant: the value itself.
+    by : int
+        Negative values look backward.
+    """
+    if isinstance(f, (tuple, list)):
+        return Vector(shift(c, axis, by) for c in f)
+    e, a = as_expr(f), axis_number(axis)
+    if isinstance(by, bool) or not isinstance(by, int):
+        raise InputError(f"shift by {by!r}: expected a whole number of cells")
+    if not e.varies or a >= _grid(e, "a shift").ndim:
+        return e
+    return shift_by(e, _unit(_grid(e, "a shift"), (a, by)))
+
+
 def derivative(
     f: Operand, axis: int | str, axis2: int | str | None = None, *, order: int | None = None
 ) -> Expr:
@@ -93,7 +117,7 @@ def derivative(
     total = constant(0.0)
     scale = 1.0 / grid.h(a)
     for k, weight in enumerate(weights, 1):
-        total = total + (shift(e, _unit(grid, (a, k))) - shift(e, _unit(grid, (a, -k)))) * (
+        total = total + (shift_by(e, _unit(grid, (a, k))) - shift_by(e, _unit(grid, (a, -k)))) * (
             float(weight) * scale
         )
     return total
@@ -116,7 +140,7 @@ def _second_parts(e: Expr, axis: int, order: int | None) -> tuple[Expr, Expr | N
     scale = 1.0 / (grid.h(axis) * grid.h(axis))
     total = constant(0.0)
     for k, weight in enumerate(weights[1:], 1):
-        total = total + (shift(e, _unit(grid, (axis, k))) + shift(e, _unit(grid, (axis, -k)))) * (
+        total = total + (shift_by(e, _unit(grid, (axis, k))) + shift_by(e, _unit(grid, (axis, -k)))) * (
             float(weight) * scale
         )
     return total, float(weights[0]) * scale
@@ -134,8 +158,8 @@ def mixed(f: Operand, axis: int | str, axis2: int | str, *, order: int | None = 
     scale = 0.25 / (grid.h(a) * grid.h(b))
     total = constant(0.0)
     for k, weight in enumerate(weights[1:], 1):
-        same = shift(e, _unit(grid, (a, k), (b, k))) + shift(e, _unit(grid, (a, -k), (b, -k)))
-        cross_terms = shift(e, _unit(grid, (a, k), (b, -k))) + shift(e, _unit(grid, (a, -k), (b, k)))
+        same = shift_by(e, _unit(grid, (a, k), (b, k))) + shift_by(e, _unit(grid, (a, -k), (b, -k)))
+        cross_terms = shift_by(e, _unit(grid, (a, k), (b, -k))) + shift_by(e, _unit(grid, (a, -k), (b, k)))
         total = total + (same - cross_terms) * (float(weight) * scale)
     return total
 

@@ -162,6 +162,11 @@ class Simulation(Fields):
     # --- running ---
 
     @property
+    def bytes_per_step(self) -> float:
+        """Bytes that must cross memory in one step, all ranks together."""
+        return self._prepared.bytes_per_pass * self.grid.size
+
+    @property
     def time(self) -> float:
         """The simulated time reached."""
         return self.values["t"]
