@@ -299,8 +299,16 @@ class _Compiler:
         roots = self._ghosts(fill)
         reads = [n for n in walk(roots) if n.op == "read"]
         fields = [f for f in self.numbers if f is fill.field or any(n.attribute[0] is f for n in reads)]
-        # a ghost in layer k reads inward over the k ghosts below it
-        reach = max((abs(n.attribute[2][fill.axis]) for n in reads), default=0)
+        # a ghost in layer k has k ghosts between it and the wall
+        reach = max(
+            (
+                abs(n.attribute[2][fill.axis]) - layer
+                for layer, root in enumerate(roots)
+                for n in walk((root,))
+                if n.op == "read"
+            ),
+            default=0,
+        )
         side = f"{AXES[fill.axis]}_{'lower' if fill.side < 0 else 'upper'}"
         name = self._symbol(f"wall_{fill.field.name}_{side}")
         self.source.append(self._wall_kernel(name, fill, roots, fields, side))

@@ -91,9 +91,12 @@ def build_engine(
     plans = iter(plan.sweeps)
 
     def append(operations: tuple[Operation, ...]) -> None:
+        # every other sweep runs backward through the patches: it begins with what is left in the cache
+        backward = True
         for operation in operations:
             if isinstance(operation, Sweep):
-                _sweep(native, engine, operation, next(plans), plan, streaming=streaming)
+                backward = not backward
+                _sweep(native, engine, operation, next(plans), plan, streaming=streaming, backward=backward)
             elif isinstance(operation, Scalars):
                 engine.scalars(operation.function)
             elif isinstance(operation, Stop):
@@ -112,7 +115,14 @@ def _messages(native: ModuleType, messages: tuple[Message, ...]) -> list[Any]:
 
 
 def _sweep(
-    native: ModuleType, engine: Any, sweep: Sweep, todo: SweepPlan, plan: RankPlan, *, streaming: bool
+    native: ModuleType,
+    engine: Any,
+    sweep: Sweep,
+    todo: SweepPlan,
+    plan: RankPlan,
+    *,
+    streaming: bool,
+    backward: bool,
 ) -> None:
     import numpy as np
 
@@ -148,4 +158,5 @@ def _sweep(
         halo_needs=np.asarray(halo_needs, dtype=np.uint32),
         swaps=list(sweep.swaps),
         scratch_bytes=scratch_bytes(sweep, plan),
+        backward=backward,
     )
