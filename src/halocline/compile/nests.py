@@ -181,16 +181,12 @@ def build(sweep: SweepGraph, grid: Grid) -> SweepNests:
     ordered = _order(roots)
     contracted = contract([*roots, *(s.definition for s in ordered)])
     roots, definitions = contracted[: len(roots)], contracted[len(roots) :]
-    counts: dict[Stage, set[Offset]] = {}
-    for root in contracted:
-        for stage, at in _stage_reads(root).items():
-            counts.setdefault(stage, set()).update(at)
+    inlined = _inlined(roots, dict(zip(ordered, definitions, strict=True)), grid)
     replaced: dict[Stage, Expr | Stage] = {}
     kept: list[Stage] = []
     for stage, definition in zip(ordered, definitions, strict=True):
         definition = _substitute(definition, replaced)
-        cheap = cost(definition) * (len(counts[stage]) - 1) <= _INLINE_COST
-        if stage.storage == "inline" or (stage.storage == "auto" and cheap):
+        if stage in inlined:
             replaced[stage] = definition
         else:
             made = replaced[stage] = Stage(stage.name, definition, stage.storage)
@@ -221,6 +217,24 @@ def build(sweep: SweepGraph, grid: Grid) -> SweepNests:
 
     nests = [*_stage_nests(kept, needs, grid), *_target_nests(targets, places, grid)]
     return SweepNests(tuple(nests), reads, tuple(per_target))
+
+
+def _inlined(roots: list[Expr], definitions: dict[Stage, Expr], grid: Grid) -> set[Stage]:
+    """The stages that are computed anew at each read: those the user wants so, and cheap ones.
+
+    Uses come before definitions: a stage that an inline stage reads is evaluated wherever that one is.
+    """
+    inlined: set[Stage] = set()
+    wanted: dict[Stage, set[Offset]] = {}
+    here = {(0,) * grid.ndim}
+    for root in roots:
+        _demand(root, here, {}, wanted)
+    for stage, definition in reversed(definitions.items()):
+        cheap = cost(definition) * (len(wanted[stage]) - 1) <= _INLINE_COST
+        if stage.storage == "inline" or (stage.storage == "auto" and cheap):
+            inlined.add(stage)
+        _demand(definition, wanted[stage] if stage in inlined else here, {}, wanted)
+    return inlined
 
 
 def _stage_nests(kept: list[Stage], needs: dict[Stage, Points], grid: Grid) -> list[Nest]:

@@ -382,7 +382,7 @@ def power(base: Operand, exponent: Operand) -> Expr:
     return node("pow", (b, e))
 
 
-def where(condition: Operand, then: Operand, otherwise: Operand) -> Expr:
+def where(condition: Operand, then: Any, otherwise: Any) -> Any:
     """`then` where the condition holds, `otherwise` elsewhere; both are evaluated and either may be any
     value.
 
@@ -390,8 +390,10 @@ def where(condition: Operand, then: Operand, otherwise: Operand) -> Expr:
     ----------
     condition : expression
         A comparison, or comparisons joined with &, | and ~.
-    then, otherwise : field, expression or number
+    then, otherwise : field, expression or number; or two vectors, by component
     """
+    if isinstance(then, tuple) and isinstance(otherwise, tuple):
+        return type(then)(where(condition, a, b) for a, b in zip(then, otherwise, strict=True))
     if isinstance(condition, bool):
         return as_expr(then) if condition else as_expr(otherwise)
     c = as_expr(condition)

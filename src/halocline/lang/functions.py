@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from halocline.lang.expression import Expr, Operand, Operators, as_expr, binary, node, power, unary, where
+from halocline.lang.grid import Vector
 
 
 def sqrt(x: Operand) -> Expr:
@@ -67,19 +68,25 @@ def _select(op: str, first: Operand, *rest: Operand) -> Expr:
     return result
 
 
-def symmetric_sum(*terms: Operand) -> Expr:
+def symmetric_sum(*terms: Any) -> Any:
     """A sum whose bits do not depend on the order of its terms, for schemes that must be mirror symmetric.
 
     Two terms are added as they are (addition commutes); more are sorted by value before they are added, and
     no product is fused into the sum.
+
+    Parameters
+    ----------
+    *terms : fields, expressions or numbers; or vectors of them, which are added by component
     """
+    if any(isinstance(t, tuple) for t in terms):
+        return Vector(symmetric_sum(*components) for components in zip(*terms, strict=True))
     values = [as_expr(t) for t in terms]
     # odd-even transposition sort by compare and select, then sum from the least
     for phase in range(len(values) if len(values) > 2 else 0):
         for i in range(phase % 2, len(values) - 1, 2):
             a, b = values[i], values[i + 1]
             values[i], values[i + 1] = minimum(a, b), maximum(a, b)
-    total = values[0]
+    total = values[0] if values else as_expr(0.0)
     for value in values[1:]:
         total = node("sum2", (total, value))
     return total
