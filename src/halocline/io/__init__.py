@@ -1,1 +1,1 @@
-
+"""What leaves a run: pictures of fields."""

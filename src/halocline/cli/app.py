@@ -1,0 +1,306 @@
+"""The commands and their options; what they do is imported when they are called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from halocline.cli.options import (
+    Csv,
+    Decomposition,
+    Dim,
+    Html,
+    Json,
+    MaxIterations,
+    Method,
+    N,
+    Ns,
+    Patch,
+    Pictures,
+    Ranks,
+    RanksList,
+    Repeat,
+    Rtol,
+    Threads,
+    ThreadsList,
+)
+from halocline.errors import InputError
+
+
+def _examples(*lines: str) -> str:
+    """Examples for the end of a help text, one a line."""
+    return "\n".join(["[bold]Examples[/]", *(f"  {line}" for line in lines)])
+
+
+def _group(help: str, *examples: str, cls: type[TyperGroup] = TyperGroup) -> typer.Typer:
+    return typer.Typer(
+        cls=cls,
+        help=help,
+        epilog=_examples(*examples),
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+
+
+class InOrder(TyperGroup):
+    """Lists the commands in the order in which a newcomer meets them."""
+
+    order = ("solve", "study", "explain", "run", "doctor")
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=self.order.index)
+
+
+app = _group(
+    "Halocline: equations on structured grids, solved on one core or on many ranks with the same bits.",
+    "halocline doctor",
+    "halocline solve poisson --n 512",
+    "halocline solve poisson --n 1024 --ranks 2 --threads 1 --json result.json",
+    "halocline explain poisson --n 1024 --ranks 64",
+    "halocline study convergence poisson --n 256,512,1024 --html study.html",
+    "halocline run heat.py --ranks 4",
+    cls=InOrder,
+)
+solve = _group(
+    "Solve a case and tell how it went: iterations, error, time, share of the bandwidth, checksum.",
+    "halocline solve poisson --n 512",
+)
+study = _group(
+    "Measure a case many times over, each time as a process of its own, and make tables, plots and a page.",
+    "halocline study convergence poisson --n 256,512,1024",
+    "halocline study strong poisson --n 1024 --ranks 1,2 --threads 1,2",
+)
+convergence = _group(
+    "Finer and finer meshes: error, iterations, time and memory, beside the published numbers.",
+    "halocline study convergence poisson --n 256,512,1024",
+)
+strong = _group(
+    "One problem on more and more ranks and threads: time, speed-up, efficiency, hybrid runs.",
+    "halocline study strong poisson --n 1024 --ranks 1,2 --threads 1,2",
+)
+explain = _group(
+    "Tell what a case would do on many ranks, without starting any.",
+    "halocline explain poisson --n 1024 --ranks 64",
+)
+app.add_typer(solve, name="solve")
+app.add_typer(study, name="study")
+study.add_typer(convergence, name="convergence")
+study.add_typer(strong, name="strong")
+app.add_typer(explain, name="explain")
+
+POISSON = (
+    "The elliptic problem -Δu = f with u = 0 on the boundary of the unit interval, square or cube, and "
+    "the exact solution u = Π sin²(π x); see UMBC HPCF-2018-10."
+)
+
+
+@solve.command(
+    "poisson",
+    epilog=_examples(
+        "halocline solve poisson --n 512",
+        "halocline solve poisson --n 1024 --ranks 4 --decomposition 2x2 --threads 1",
+        "halocline solve poisson --n 128 --dim 3 --rtol 1e-8 --pictures out",
+        "mpiexec -n 64 halocline solve poisson --n 16384 --json result.json",
+    ),
+    help=f"{POISSON}\n\nThe result has the same bits for any number of ranks and threads, any decomposition "
+    "and patch: compare the checksum.",
+)
+def solve_poisson(
+    n: N,
+    dim: Dim = 2,
+    method: Method = "cg-fused",
+    rtol: Rtol = 1e-6,
+    max_iterations: MaxIterations = None,
+    ranks: Ranks = None,
+    threads: Threads = None,
+    decomposition: Decomposition = "optimal",
+    patch: Patch = None,
+    json: Json = None,
+    pictures: Pictures = None,
+) -> None:
+    from halocline.cli.solve import poisson
+
+    poisson(
+        n=n, dim=dim, method=method, rtol=rtol, max_iterations=max_iterations, decomposition=decomposition,
+        patch=patch, ranks=ranks, threads=threads, json=json, pictures=pictures,
+    )  # fmt: skip
+
+
+@convergence.command(
+    "poisson",
+    epilog=_examples(
+        "halocline study convergence poisson --n 256,512,1024 --ranks 2",
+        "halocline study convergence poisson --n 1024,2048,4096 --html study.html --csv study.csv",
+    ),
+    help=f"{POISSON}\n\nMeshes of more and more points, in the form of Table 3.1 there.",
+)
+def convergence_poisson(
+    n: Ns = "256,512,1024",
+    dim: Dim = 2,
+    method: Method = "cg-fused",
+    rtol: Rtol = 1e-6,
+    ranks: Ranks = None,
+    threads: Threads = None,
+    decomposition: Decomposition = "optimal",
+    patch: Patch = None,
+    repeat: Repeat = 1,
+    json: Json = None,
+    csv: Csv = None,
+    html: Html = None,
+    pictures: Pictures = None,
+) -> None:
+    from halocline.cli.studies import convergence
+    from halocline.study.measure import Case
+
+    convergence(
+        Case("poisson", dim, method, rtol, None, decomposition, patch),
+        n=n, ranks=ranks, threads=threads, repeat=repeat, json=json, csv=csv, html=html, pictures=pictures,
+    )  # fmt: skip
+
+
+@strong.command(
+    "poisson",
+    epilog=_examples(
+        "halocline study strong poisson --n 1024 --ranks 1,2 --threads 1,2",
+        "OMP_PLACES=cores OMP_PROC_BIND=close halocline study strong poisson --n 4096 --ranks 1,2,4",
+    ),
+    help=f"{POISSON}\n\nEach N on each number of ranks and threads, in the form of Tables 4.1 and 7.1 there. "
+    "OMP_PLACES and OMP_PROC_BIND go through to the runs and are kept with the results.",
+)
+def strong_poisson(
+    n: Ns = "1024",
+    dim: Dim = 2,
+    method: Method = "cg-fused",
+    rtol: Rtol = 1e-6,
+    max_iterations: MaxIterations = None,
+    ranks: RanksList = "1,2",
+    threads: ThreadsList = "1",
+    decomposition: Decomposition = "optimal",
+    patch: Patch = None,
+    repeat: Repeat = 1,
+    json: Json = None,
+    csv: Csv = None,
+    html: Html = None,
+) -> None:
+    from halocline.cli.studies import strong
+    from halocline.study.measure import Case
+
+    strong(
+        Case("poisson", dim, method, rtol, max_iterations, decomposition, patch),
+        n=n, ranks=ranks, threads=threads, repeat=repeat, json=json, csv=csv, html=html,
+    )  # fmt: skip
+
+
+@explain.command(
+    "poisson",
+    epilog=_examples(
+        "halocline explain poisson --n 1024 --ranks 64",
+        "halocline explain poisson --n 512 --dim 3 --ranks 100000 --rank 0",
+        "halocline explain poisson --n 1024 --code > kernels.cpp",
+    ),
+    help=f"{POISSON}\n\nFields and halos, what travels and why, messages, bytes, flops, memory, patches, and "
+    "the least time that the memory of this machine allows. No rank is started.",
+)
+def explain_poisson(
+    n: N,
+    dim: Dim = 2,
+    method: Method = "cg-fused",
+    ranks: Annotated[
+        int,
+        typer.Option(
+            "--ranks", metavar="R", help="As many ranks are planned for.", rich_help_panel="Where it runs"
+        ),
+    ] = 1,
+    rank: Annotated[
+        int | None,
+        typer.Option(
+            "--rank",
+            metavar="K",
+            help="Which of them is explained; by default one in the middle.",
+            rich_help_panel="Where it runs",
+        ),
+    ] = None,
+    threads: Annotated[
+        int,
+        typer.Option("--threads", metavar="T", help="Threads of each rank.", rich_help_panel="Where it runs"),
+    ] = 1,
+    decomposition: Decomposition = "optimal",
+    patch: Patch = None,
+    code: Annotated[
+        bool, typer.Option("--code", help="Print the generated C++ instead.", rich_help_panel="Results")
+    ] = False,
+    json: Json = None,
+) -> None:
+    from halocline.cli.explain import poisson
+
+    poisson(
+        n=n, dim=dim, method=method, ranks=ranks, rank=rank, threads=threads, decomposition=decomposition,
+        patch=patch, code=code, json=json,
+    )  # fmt: skip
+
+
+@app.command(
+    "run",
+    help="Run a Python file, such as your own simulation, on one or several ranks.",
+    epilog=_examples(
+        "halocline run heat.py",
+        "halocline run heat.py --ranks 4 --threads 2",
+        "halocline run heat.py --ranks 4 --steps 100   (options other than these are for heat.py)",
+    ),
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
+def run_file(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE.py", help="What `python FILE.py` would run.")],
+    ranks: Ranks = None,
+    threads: Threads = None,
+) -> None:
+    from halocline.cli.script import script
+
+    script(file, ranks=ranks, threads=threads, arguments=context.args)
+
+
+@app.command(
+    "doctor",
+    help="Look whether everything is there: compiler, MPI, cores, memory bandwidth, cache folder, GPUs. Says "
+    "what to do about what is missing; exit status 0 where a solve can run.",
+    epilog=_examples("halocline doctor", "halocline doctor --json machine.json"),
+)
+def doctor(json: Json = None) -> None:
+    from halocline.cli.doctor import examine
+
+    examine(json)
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    show: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
+) -> None:
+    if show:
+        from halocline import __version__
+
+        print(f"halocline {__version__}")
+        raise typer.Exit
+
+
+def run(words: list[str]) -> int:
+    """Run a command line; wrong words become an InputError."""
+    try:
+        status = app(words, prog_name="halocline", standalone_mode=False)
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except Exception as error:
+        tell = getattr(error, "format_message", None)  # what the parser raises has it
+        if tell is None:
+            raise
+        if not tell():
+            return 2  # no arguments: the help text has been printed
+        command = getattr(getattr(error, "ctx", None), "command_path", "halocline")
+        raise InputError(f"{tell()}\nTry `{command} --help`.") from None
+    return status if isinstance(status, int) else 0

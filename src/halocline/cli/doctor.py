@@ -1,0 +1,238 @@
+"""`halocline doctor`: what is here, what is missing, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from halocline.cli.output import check_files, first, say, write_json, written
+from halocline.errors import CompileError, HaloclineError, RunError
+from halocline.run.machine import Machine, this_machine
+from halocline.run.mpi import launcher, native, world
+
+TRIAL = 'extern "C" int halocline_doctor() { return 42; }\n'
+RANKS = """
+from mpi4py import rc
+rc.thread_level = "multiple"
+from mpi4py import MPI
+from halocline.run.mpi import world
+comm = world()
+levels = {MPI.THREAD_SINGLE: "single", MPI.THREAD_FUNNELED: "funneled", MPI.THREAD_SERIALIZED: "serialized"}
+if comm.rank == 0:
+    print(comm.size, levels.get(MPI.Query_thread(), "multiple"))
+"""
+PATIENCE = 60.0  # seconds for two ranks to start
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report.
+
+    Attributes
+    ----------
+    name : str
+    state : {"found", "missing", "absent"}
+        "absent" is what nothing needs.
+    text : str
+    advice : str
+        What to do; "" where nothing is to be done.
+    needed : bool
+        Whether a solve in one process needs it.
+    """
+
+    name: str
+    state: str
+    text: str
+    advice: str = ""
+    needed: bool = False
+
+
+def examine(json: str | None) -> None:
+    """Look at everything, print it, and end with status 1 where no solve can run."""
+    check_files(json)
+    if not first():
+        return
+    findings = []
+    for look in CHECKS:
+        for finding in look(this_machine()):
+            findings.append(finding)
+            if json != "-":
+                print(_line(finding), flush=True)
+    able = all(f.state == "found" for f in findings if f.needed)
+    write_json(
+        json, {"able": able, "findings": [asdict(f) for f in findings], "machine": this_machine().as_dict()}
+    )
+    if json != "-":
+        if able:
+            say("\nA solve can run. Try: halocline solve poisson --n 512")
+        else:
+            say("\nNo solve can run yet: see what is missing above.")
+        written([json])
+    if not able:
+        sys.exit(1)
+
+
+def _line(finding: Finding) -> str:
+    sign = {"found": "✓", "missing": "✗", "absent": "–"}[finding.state]
+    text = f"{sign} {finding.name:17} {finding.text}"
+    if finding.advice:
+        text += "".join(f"\n{'':20}{line}" for line in finding.advice.splitlines())
+    return text
+
+
+# -- what is looked at ---------------------------------------------------------------------------------------
+
+
+def _compiler(machine: Machine) -> Iterator[Finding]:
+    from halocline.compile.driver import cache_folder, compile_library, find_compiler
+
+    try:
+        found = find_compiler()
+    except CompileError as error:
+        yield Finding(
+            "C++ compiler", "missing", _first(error), "Debian: apt-get install g++; or set CXX", True
+        )
+    else:
+        yield Finding("C++ compiler", "found", f"{found.version} ({found.path})", needed=True)
+    folder = cache_folder()
+    try:
+        compile_library(TRIAL)
+    except CompileError as error:
+        yield Finding("compile cache", "missing", _first(error), "HALOCLINE_CACHE names another folder", True)
+    else:
+        kept = list(folder.glob("*.so"))
+        size = sum(file.stat().st_size for file in kept)
+        text = f"{folder}, writable: {len(kept)} libraries, {size / 1e6:.1f} MB"
+        yield Finding("compile cache", "found", text, needed=True)
+
+
+def _native(machine: Machine) -> Iterator[Finding]:
+    try:
+        module = native()
+    except RunError as error:
+        yield Finding("native engine", "missing", _first(error), "make build, or pip install .", True)
+        return
+    date, threads = module.openmp()
+    text = f"{Path(module.__file__ or '').name}, OpenMP {date}, up to {threads} threads"
+    yield Finding("native engine", "found", text, needed=True)
+
+
+def _mpi(machine: Machine) -> Iterator[Finding]:
+    if machine.mpi_library is None:
+        advice = "pip install mpich; or install the system's MPI (Debian: libmpich-dev) and build anew"
+        yield Finding("MPI library", "missing", "native code finds none", advice)
+        return
+    yield Finding("MPI library", "found", f"{machine.mpi_version} ({machine.mpi_library})")
+    if launcher() is not None:
+        comm = world()
+        text = f"{comm.size} of this run, threads {comm.thread_level}"
+        yield Finding("ranks", "found", text)
+        return
+    try:
+        yield _two_ranks()
+    except HaloclineError as error:
+        yield Finding("ranks", "missing", _first(error), "runs in one process work without it")
+
+
+def _two_ranks() -> Finding:
+    """Start two ranks with mpiexec; they check that mpi4py and native code load the same library."""
+    from halocline.run.launch import mpiexec
+
+    program = mpiexec()
+    begun = time.monotonic()
+    try:
+        done = subprocess.run(
+            [str(program), "-n", "2", sys.executable, "-c", RANKS],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise RunError(f"{program} -n 2 did not end within {PATIENCE:g} s") from None
+    said = done.stdout.split()
+    if done.returncode != 0 or len(said) != 2 or said[0] != "2":
+        lines = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()
+        raise RunError(f"{program} -n 2 failed: {lines[-1]}")
+    seconds = time.monotonic() - begun
+    text = f"two started in {seconds:.1f} s, MPI thread level {said[1]}, one MPI in mpi4py and native code"
+    if said[1] == "multiple":
+        return Finding("ranks", "found", f"{text} ({program})")
+    return Finding("ranks", "missing", text, "an MPI whose thread level is multiple is needed")
+
+
+def _processor(machine: Machine) -> Iterator[Finding]:
+    cores, threads = machine.cores, machine.hardware_threads
+    text = f"{machine.cpu or 'unknown processor'}: {cores} cores"
+    text += f", {threads} hardware threads" if threads != cores else ""
+    yield Finding("cores", "found", f"{text}, {machine.numa_nodes or 1} NUMA node(s)")
+    yield Finding(
+        "SIMD", "found", f"{native().simd_width()} bits" if _loads() else f"{machine.simd_bits} bits"
+    )
+    caches = ", ".join(
+        f"L{c.level} {_kib(c.bytes)}" + (f" shared by {c.shared_by}" if c.shared_by > 1 else "")
+        for c in machine.caches
+    )
+    yield Finding("caches", "found" if caches else "absent", caches or "the system does not tell")
+    memory, free = machine.memory_bytes or 0, machine.available_bytes or 0
+    yield Finding("memory", "found", f"{memory / 1e9:.1f} GB, {free / 1e9:.1f} GB free")
+
+
+def _bandwidth(machine: Machine) -> Iterator[Finding]:
+    if not _loads():
+        return
+    largest = max((c.bytes for c in machine.caches), default=2**25)
+    size = min(max(4 * largest, 2**28), 2**30, (machine.available_bytes or 2**32) // 4)
+    counts = sorted({1, machine.hardware_threads})
+    for name, measure in (("triad a += s * b", native().triad), ("streaming copy", native().copy_bandwidth)):
+        rates = [f"{measure(t, size):.1f} GB/s on {t} thread{'' if t == 1 else 's'}" for t in counts]
+        yield Finding(name, "found", ", ".join(rates))
+
+
+def _gpus(machine: Machine) -> Iterator[Finding]:
+    unused = "nothing to do: this version computes on CPUs"
+    program = shutil.which("nvidia-smi")
+    listed = ""
+    if program:
+        done = subprocess.run([program, "-L"], capture_output=True, text=True, timeout=30, check=False)
+        listed = "; ".join(line.partition(" (UUID")[0] for line in done.stdout.splitlines())
+    yield Finding("NVIDIA GPUs", "found" if listed else "absent", listed or f"none ({unused})")
+    drivers = sorted(p.stem for p in Path("/etc/OpenCL/vendors").glob("*.icd"))
+    yield Finding(
+        "OpenCL drivers", "found" if drivers else "absent", ", ".join(drivers) or f"none ({unused})"
+    )
+
+
+CHECKS: tuple[Callable[[Machine], Iterator[Finding]], ...] = (
+    _compiler,
+    _native,
+    _mpi,
+    _processor,
+    _bandwidth,
+    _gpus,
+)
+
+
+def _loads() -> bool:
+    """Whether native code can be loaded."""
+    try:
+        native()
+    except RunError:
+        return False
+    return True
+
+
+def _first(error: Exception) -> str:
+    return str(error).splitlines()[0]
+
+
+def _kib(size: int) -> str:
+    return f"{size // 1024} KiB" if size < 2**20 else f"{size / 2**20:.3g} MiB"

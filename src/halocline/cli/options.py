@@ -1,0 +1,139 @@
+"""Options that several commands share, and what their text means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from halocline.errors import InputError
+
+PROBLEM, HOW, WHERE, RESULTS = "The problem", "How it is solved", "Where it runs", "Results"
+
+
+def _option(panel: str, *names: str, metavar: str | None, help: str) -> object:
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)
+
+
+N = Annotated[int, _option(PROBLEM, "--n", metavar="N", help="Interior points along each axis.")]
+Ns = Annotated[
+    str, _option(PROBLEM, "--n", metavar="N,N,...", help="Interior points along each axis, for each run.")
+]
+Dim = Annotated[int, _option(PROBLEM, "--dim", metavar="1|2|3", help="Axes of the problem.")]
+Method = Annotated[
+    str,
+    _option(
+        HOW,
+        "--method",
+        metavar="cg|cg-fused",
+        help="[bold]cg[/]: conjugate gradients as in UMBC HPCF-2018-10, 11 streams of memory an iteration. "
+        "[bold]cg-fused[/]: the same in two sweeps and 8 streams.",
+    ),
+]
+Rtol = Annotated[
+    float,
+    _option(HOW, "--rtol", metavar="X", help="Stop where the residual norm is at most X times the first."),
+]
+MaxIterations = Annotated[
+    int | None,
+    _option(
+        HOW,
+        "--max-iterations",
+        metavar="K",
+        help="Stop after K iterations at the latest: a result too, not converged.",
+    ),
+]
+Decomposition = Annotated[
+    str,
+    _option(
+        WHERE,
+        "--decomposition",
+        metavar="HOW",
+        help="How the grid is cut over the ranks: optimal, bisection, morton, row, 1d, 1d-x, 1d-y, 1d-z, 2d, "
+        "3d, or the parts along each axis, such as 4x2.",
+    ),
+]
+Patch = Annotated[
+    str | None,
+    _option(
+        WHERE,
+        "--patch",
+        metavar="B[,B[,B]]",
+        help="Edges in cells of the patches that threads work on; by default chosen to suit the caches.",
+    ),
+]
+Ranks = Annotated[
+    int | None,
+    _option(
+        WHERE,
+        "--ranks",
+        metavar="R",
+        help="Processes; more than one are started with mpiexec. Under mpiexec it may be left out.",
+    ),
+]
+Threads = Annotated[
+    int | None,
+    _option(
+        WHERE,
+        "--threads",
+        metavar="T",
+        help="Threads of each rank; by default OMP_NUM_THREADS, else the cores shared out among the ranks.",
+    ),
+]
+RanksList = Annotated[
+    str, _option(WHERE, "--ranks", metavar="R,R,...", help="Processes; one run for each, and for each T.")
+]
+ThreadsList = Annotated[
+    str, _option(WHERE, "--threads", metavar="T,T,...", help="Threads of each rank; one run for each.")
+]
+Repeat = Annotated[
+    int, _option(WHERE, "--repeat", metavar="K", help="Runs of each measurement; the median counts.")
+]
+Json = Annotated[
+    str | None,
+    _option(
+        RESULTS, "--json", metavar="FILE", help="Write the results as JSON; - prints them, and them alone."
+    ),
+]
+Csv = Annotated[Path | None, _option(RESULTS, "--csv", metavar="FILE", help="Write one line per run.")]
+Html = Annotated[
+    Path | None,
+    _option(
+        RESULTS, "--html", metavar="FILE", help="Write a page with tables and plots, complete in itself."
+    ),
+]
+Pictures = Annotated[
+    Path | None,
+    _option(RESULTS, "--pictures", metavar="FOLDER", help="Draw solution.png and error.png in that folder."),
+]
+
+
+def whole_numbers(text: str, option: str, least: int = 1) -> list[int]:
+    """The numbers of a list such as "256,512"; InputError names the option and what is wrong."""
+    numbers = []
+    for part in text.split(","):
+        if not part.strip().lstrip("-").isdigit():
+            raise InputError(f"{option} {text}: {part!r} is no whole number; expected a list such as 1,2,4")
+        if int(part) < least:
+            raise InputError(f"{option} {text}: {part.strip()} is too small; expected numbers from {least}")
+        numbers.append(int(part))
+    if len(set(numbers)) != len(numbers):
+        raise InputError(f"{option} {text}: a number stands there twice")
+    return numbers
+
+
+def patch_edges(text: str | None) -> list[int] | int | None:
+    """The patch that --patch asks for."""
+    if text is None:
+        return None
+    edges = whole_numbers_of_patch(text)
+    return edges[0] if len(edges) == 1 else edges
+
+
+def whole_numbers_of_patch(text: str) -> list[int]:
+    """The edges of a patch; they may be equal."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.lstrip("-").isdigit() for part in parts):
+        raise InputError(f"--patch {text}: expected whole numbers of cells, such as 64 or 32,256")
+    return [int(part) for part in parts]

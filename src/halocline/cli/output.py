@@ -1,0 +1,84 @@
+"""What a command leaves: text on the first rank, and files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from halocline.errors import InputError
+from halocline.run.mpi import launcher, world
+
+STDOUT = "-"
+
+
+def first() -> bool:
+    """Whether this process is the first rank, which alone prints and writes."""
+    started = launcher()
+    return started is None or world().rank == 0
+
+
+def say(text: str) -> None:
+    """Print on the first rank."""
+    if first():
+        print(text, flush=True)
+
+
+def check_files(*targets: str | Path | None) -> None:
+    """Raise InputError, before any work, where a file cannot be written; all ranks call this."""
+    with world().agreement("look at the files to write"):
+        if first():
+            for target in targets:
+                if target is not None and str(target) != STDOUT:
+                    _check(Path(target))
+
+
+def _check(target: Path) -> None:
+    if target.is_dir():
+        raise InputError(f"cannot write {target}: it is a folder")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".halocline-"):
+            pass
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror or error}") from None
+
+
+def write(target: str | Path | None, text: str) -> None:
+    """Write a file on the first rank, by way of another name, so that nobody meets half of it."""
+    if target is None or not first():
+        return
+    if str(target) == STDOUT:
+        print(text, end="", flush=True)
+        return
+    path = Path(target)
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        new.write_text(text, encoding="utf-8")
+        new.replace(path)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def write_json(target: str | None, data: Any) -> None:
+    """Write data as JSON on the first rank."""
+    if target is not None:
+        write(target, json.dumps(data, indent=2, allow_nan=False) + "\n")
+
+
+def note(text: str) -> None:
+    """Tell, on the error stream, what is going on."""
+    if first():
+        print(text, file=sys.stderr, flush=True)
+
+
+def written(targets: Iterable[str | Path | None]) -> None:
+    """Say which files there are now."""
+    names = [str(target) for target in targets if target is not None and str(target) != STDOUT]
+    if names:
+        note("wrote " + ", ".join(names))

@@ -1,0 +1,50 @@
+"""How far a run is: a line that renews itself on the terminal, if there is one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import IO
+
+from halocline.run.mpi import launcher
+
+TERMINAL = "HALOCLINE_TERMINAL"  # names the terminal of whoever started this process, whose output is a pipe
+
+
+def terminal() -> str | None:
+    """The terminal on which progress is to be shown, or None."""
+    with contextlib.suppress(OSError, ValueError):
+        return os.ttyname(sys.stderr.fileno())
+    return os.environ.get(TERMINAL)
+
+
+@contextlib.contextmanager
+def progress(what: str, unit: str) -> Iterator[Callable[[int], None] | None]:
+    """Show `what` and a count of `unit` during the block.
+
+    Yields what takes the count, or None where there is nobody to see it: without a terminal, and on all
+    ranks but the first.
+    """
+    started = launcher()
+    stream = None if started is not None and started.rank > 0 else _open(terminal())
+    if stream is None:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.fields[count]}"))
+    console = Console(file=stream, force_terminal=True)
+    with stream, Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as shown:
+        task = shown.add_task(what, total=None, count="set up")
+        yield lambda count: shown.update(task, count=f"{count:,} {unit}")
+
+
+def _open(name: str | None) -> IO[str] | None:
+    if name is None:
+        return None
+    with contextlib.suppress(OSError):  # not of this node
+        return open(os.open(name, os.O_WRONLY | os.O_NOCTTY), "w")
+    return None

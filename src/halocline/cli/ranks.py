@@ -1,0 +1,37 @@
+"""Running the same command on several ranks."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from halocline.cli.progress import TERMINAL, terminal
+from halocline.errors import InputError
+from halocline.run.launch import launch
+from halocline.run.mpi import launcher, world
+
+
+def spread(ranks: int | None) -> None:
+    """Go on as one of `ranks` ranks, or have them started and end with their exit status.
+
+    Raises
+    ------
+    InputError
+        Fewer than one, or another number than the launcher has started.
+    """
+    if ranks is not None and ranks < 1:
+        raise InputError(f"ranks is {ranks}; expected a whole number from 1")
+    started = launcher()
+    if started is not None:
+        size = world().size
+        if ranks not in (None, size):
+            raise InputError(
+                f"--ranks is {ranks}, but the launcher ({started.name}) started {size}; leave it out there"
+            )
+    elif ranks is not None and ranks > 1:
+        name = terminal()
+        if name:
+            os.environ[TERMINAL] = name
+        raise typer.Exit(launch(ranks, [sys.executable, "-m", "halocline.cli", *sys.argv[1:]]))

@@ -1,0 +1,35 @@
+"""`halocline run`."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from halocline.cli.ranks import spread
+from halocline.errors import InputError
+from halocline.run.mpi import report
+
+
+def script(file: Path, *, ranks: int | None, threads: int | None, arguments: Sequence[str]) -> None:
+    """Run a Python file as `python FILE` does, on as many ranks as asked for."""
+    if not file.is_file():
+        raise InputError(f"there is no file {file}" if not file.exists() else f"{file} is no file")
+    if threads is not None and threads < 1:
+        raise InputError(f"threads is {threads}; expected a whole number from 1")
+    spread(ranks)
+    if threads is not None:
+        os.environ["OMP_NUM_THREADS"] = str(threads)
+    sys.argv = [str(file), *arguments]
+    sys.path.insert(0, str(file.resolve().parent))
+    try:
+        runpy.run_path(str(file), run_name="__main__")
+    except Exception as error:
+        # the story begins where the user's own text does
+        step = error.__traceback__
+        while step is not None and step.tb_frame.f_code.co_filename != str(file):
+            step = step.tb_next
+        error.__traceback__ = step
+        raise SystemExit(report(error)) from None

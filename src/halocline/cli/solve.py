@@ -1,0 +1,99 @@
+"""`halocline solve`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from halocline.cli.options import patch_edges
+from halocline.cli.output import check_files, say, write_json, written
+from halocline.cli.progress import progress
+from halocline.cli.ranks import spread
+
+
+def poisson(
+    *,
+    n: int,
+    dim: int,
+    method: str,
+    rtol: float,
+    max_iterations: int | None,
+    decomposition: str,
+    patch: str | None,
+    ranks: int | None,
+    threads: int | None,
+    json: str | None,
+    pictures: Path | None,
+) -> None:
+    """Solve the elliptic problem, and tell how it went."""
+    spread(ranks)
+    from halocline.physics import poisson
+
+    check_files(json, *_pictures(pictures))
+    with progress(f"{method}, N = {n}", "iterations") as on_progress:
+        result = poisson.solve(
+            n,
+            dim,
+            method=method,
+            rtol=rtol,
+            max_iterations=max_iterations,
+            threads=threads,
+            decomposition=decomposition,
+            patch=patch_edges(patch),
+            on_progress=on_progress,
+        )
+    if pictures is not None:
+        _draw(result, pictures)
+    write_json(json, asdict(result.record))
+    if json != "-":
+        say(_summary(result, dim, method, rtol))
+        written([json, *_pictures(pictures)])
+
+
+def _pictures(folder: Path | None) -> list[Path]:
+    return [] if folder is None else [folder / "solution.png", folder / "error.png"]
+
+
+def _draw(result: object, folder: Path) -> None:
+    from halocline.io.picture import picture
+    from halocline.physics.poisson import Result
+
+    assert isinstance(result, Result)
+    solution, error = _pictures(folder)
+    equations, n = result.equations, result.record.n
+    picture(result.solution, equations.u, solution, title=f"Solution, N = {n}", label="u")
+    picture(result.solution, equations.error, error, title=f"Error, N = {n}", label="u - exact", cmap="magma")
+
+
+def _summary(result: object, dim: int, method: str, rtol: float) -> str:
+    from halocline.physics.poisson import Result
+    from halocline.study.table import amount, counted, duration
+
+    assert isinstance(result, Result)
+    r, s = result.record, result.solution
+    where = f"{counted(r.ranks, 'rank')} of {counted(r.threads, 'thread')}"
+    lines = [
+        f"Poisson in {dim}D, N = {r.n}: {counted(r.dof, 'unknown')}, {method}, {where}",
+        "",
+        f"{'converged' if r.converged else 'not converged':13} {_after(r.iterations)}, residual "
+        f"{r.residual_relative:.3g} of the first (asked for: {rtol:g})",
+        f"{'error':13} {r.error_max:.4e}, the greatest difference from the exact solution",
+        f"{'time':13} {duration(r.seconds)}"
+        + (f", {duration(r.seconds_per_iteration)} an iteration" if r.seconds_per_iteration else ""),
+        f"{'':13} compute {_part(s.compute, r.seconds)}, exchange {_part(s.exchange, r.seconds)}, "
+        f"reductions {_part(s.reduction, r.seconds)}",
+    ]
+    if r.seconds_per_iteration and r.bandwidth_share:
+        rate = r.bytes_per_iteration / r.seconds_per_iteration
+        triad = f"{result.bandwidth / 1e9:.1f} GB/s of a += s * b on the same cores now"
+        lines.append(f"{'bandwidth':13} {rate / 1e9:.1f} GB/s, {r.bandwidth_share:.0%} of the {triad}")
+    lines += [f"{'memory':13} {amount(r.memory_bytes)} resident", f"{'checksum':13} {r.checksum}"]
+    return "\n".join(lines)
+
+
+def _after(iterations: int) -> str:
+    return f"after {iterations:,} iteration{'' if iterations == 1 else 's'}"
+
+
+def _part(seconds: float, whole: float) -> str:
+    return f"{seconds / whole:.0%}" if whole else "0%"

@@ -1,0 +1,165 @@
+"""`halocline study`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from halocline.cli.options import whole_numbers
+from halocline.cli.output import check_files, note, say, write, write_json, written
+from halocline.errors import InputError
+from halocline.run.mpi import launcher
+
+if TYPE_CHECKING:
+    from halocline.study.measure import Case, Measurement
+
+
+def convergence(
+    case: Case,
+    *,
+    n: str,
+    ranks: int | None,
+    threads: int | None,
+    repeat: int,
+    json: str | None,
+    csv: Path | None,
+    html: Path | None,
+    pictures: Path | None,
+) -> None:
+    """Measure, and print the table beside the published one."""
+    from halocline.study import convergence as study
+
+    _alone()
+    ns = sorted(whole_numbers(n, "--n"))
+    drawn = None if pictures is None else (pictures / "solution.png", pictures / "error.png")
+    check_files(json, csv, html, *(drawn or ()))
+    with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
+        folder = pictures or (Path(scratch) if html else None)
+        measured = _measure(case, [(n, ranks or 1, threads) for n in ns], repeat, folder)
+        if json != "-":
+            say("\n" + study.table(measured).text())
+            for sentence in study.verdicts(measured):
+                say(sentence)
+        if html and folder:
+            from halocline.io.style import styled
+            from halocline.study.page import Page
+
+            with styled():
+                page = Page(
+                    title=f"Convergence study: {case.name} in {case.dim}D",
+                    lead=_lead(case, measured),
+                    said=study.verdicts(measured),
+                    tables=[study.table(measured)],
+                    figure=study.plot(measured),
+                    pictures=[("solution", folder / "solution.png"), ("error", folder / "error.png")],
+                    measurements=measured,
+                    command=_command(),
+                )
+                write(html, page.html())
+    _leave(measured, json, csv, [html, *(drawn or ())])
+
+
+def strong(
+    case: Case,
+    *,
+    n: str,
+    ranks: str,
+    threads: str,
+    repeat: int,
+    json: str | None,
+    csv: Path | None,
+    html: Path | None,
+) -> None:
+    """Measure on every number of ranks and threads, and print the tables."""
+    from halocline.study import strong as study
+
+    _alone()
+    ns = sorted(whole_numbers(n, "--n"))
+    layouts = [
+        (r, t)
+        for r in sorted(whole_numbers(ranks, "--ranks"))
+        for t in sorted(whole_numbers(threads, "--threads"))
+    ]
+    check_files(json, csv, html)
+    measured = _measure(case, [(n, r, t) for n in ns for r, t in layouts], repeat, None)
+    tables = study.tables(measured)
+    if json != "-":
+        for table in tables:
+            say("\n" + table.text())
+        for sentence in study.verdicts(measured):
+            say(sentence)
+    if html:
+        from halocline.io.style import styled
+        from halocline.study.page import Page
+
+        with styled():
+            page = Page(
+                title=f"Strong scaling: {case.name} in {case.dim}D",
+                lead=_lead(case, measured),
+                said=study.verdicts(measured),
+                tables=tables,
+                figure=study.plot(measured),
+                pictures=[],
+                measurements=measured,
+                command=_command(),
+            )
+            write(html, page.html())
+    _leave(measured, json, csv, [html])
+
+
+def _alone() -> None:
+    """A study starts ranks of its own, so it cannot be one of several."""
+    if launcher() is not None:
+        raise InputError("a study starts mpiexec itself: run it without mpiexec, and name --ranks")
+
+
+def _measure(
+    case: Case, runs: Sequence[tuple[int, int, int | None]], repeat: int, pictures: Path | None
+) -> list[Measurement]:
+    """All measurements; the last one draws the pictures."""
+    from halocline.run.domain import default_threads
+    from halocline.run.mpi import Communicator
+    from halocline.study.measure import measure
+
+    if repeat < 1:
+        raise InputError(f"--repeat is {repeat}; expected a whole number from 1")
+    measured = []
+    for number, (n, ranks, threads) in enumerate(runs, 1):
+        if threads is None:
+            threads = default_threads(Communicator(ranks_of_node=ranks))
+        extra = {"--pictures": str(pictures)} if pictures and number == len(runs) else None
+        note(f"[{number}/{len(runs)}] N = {n}, ranks {ranks}, threads {threads}")
+        found = measure(case, n, ranks=ranks, threads=threads, repeat=repeat, extra=extra)
+        measured.append(found)
+        note(f"      {found['iterations']:,} iterations, {found['seconds']:.2f} s")
+    return measured
+
+
+def _lead(case: Case, measured: Sequence[Measurement]) -> str:
+    from halocline import __version__
+
+    machine = measured[0]["machine"]
+    where = f"{machine['host']}, {machine['cpu']}, {measured[0]['started'][:10]}"
+    return f"{case.method} to {case.rtol:g} with Halocline {__version__} on {where}"
+
+
+def _command() -> str:
+    return shlex.join(["halocline", *sys.argv[1:]])
+
+
+def _leave(
+    measured: Sequence[Measurement],
+    json: str | None,
+    csv: Path | None,
+    others: Sequence[Path | None],
+) -> None:
+    from halocline.study.measure import as_csv
+
+    write_json(json, list(measured))
+    if csv:
+        write(csv, as_csv(measured))
+    written([json, csv, *others])

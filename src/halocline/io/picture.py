@@ -1,0 +1,256 @@
+"""Pictures of fields: every rank calls the same function, the first one draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from halocline.errors import InputError
+from halocline.io.section import Section, fields_of, section
+from halocline.io.style import gridded, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SUFFIXES = (".png", ".pdf", ".svg")
+
+
+def picture(
+    source: Any,
+    what: Any,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    label: str | None = None,
+    unit: str = "",
+    cmap: str | None = None,
+    limits: tuple[float, float] | None = None,
+    axis: str | None = None,
+    at: float | None = None,
+) -> None:
+    """Draw a field into a file: colours in two and three dimensions, a line in one.
+
+    All ranks call this; the first writes the file. Large fields are thinned before they travel.
+
+    Parameters
+    ----------
+    source : Simulation, LinearProblem or Solution
+    what : Field, str or expression
+        A field, its name, or an expression such as ``u - exact`` or ``hc.sqrt(u**2 + v**2)``.
+    path : str or Path
+        Ends in .png, .pdf or .svg. Folders that are missing are made.
+    title : str, optional
+        The name of the field by default.
+    label : str, optional
+        Of the colour bar, with the unit of the values: "temperature [K]".
+    unit : str
+        Of the coordinates, such as "m".
+    cmap : str, optional
+        A colour map of matplotlib. By default one for quantities of one sign, or one around zero where both
+        signs occur.
+    limits : (float, float), optional
+        The values at both ends of the colours.
+    axis : {"x", "y", "z"}, optional
+        In three dimensions: the axis that the drawn plane is normal to, z by default.
+    at : float, optional
+        Where the plane cuts that axis, in the middle by default.
+
+    Raises
+    ------
+    InputError
+
+    Examples
+    --------
+    >>> hc.picture(sim, T, "temperature.png", label="temperature [K]", unit="m")  # doctest: +SKIP
+    """
+    target, comm = _target(path), fields_of(source).domain.comm
+    drawn = section(source, what, axis=axis, at=at)
+    with comm.agreement(f"draw {target}"):
+        if drawn is not None:
+            with styled():
+                figure = _figure(drawn, title, label, unit, cmap, limits)
+                save(figure, target)
+
+
+def plot_lines(
+    source: Any,
+    lines: Mapping[str, Any] | Sequence[Any],
+    path: str | Path,
+    *,
+    title: str | None = None,
+    label: str = "",
+    unit: str = "",
+) -> None:
+    """Draw fields of a grid of one axis as lines in one diagram; all ranks call this.
+
+    Parameters
+    ----------
+    source : Simulation, LinearProblem or Solution
+    lines : mapping of label to field, name, expression or array; or a sequence of fields
+        An array holds one number per point of the grid, for instance an exact solution.
+    path : str or Path
+        Ends in .png, .pdf or .svg.
+    title : str, optional
+    label : str
+        Of the vertical axis.
+    unit : str
+        Of the coordinate.
+
+    Raises
+    ------
+    InputError
+
+    Examples
+    --------
+    >>> hc.plot_lines(sim, {"computed": rho, "exact": exact}, "sod.png", label="density")  # doctest: +SKIP
+    """
+    fields, target = fields_of(source), _target(path)
+    if fields.grid.ndim != 1:
+        raise InputError(
+            f"plot_lines needs a grid of one axis; this one has {fields.grid.ndim}: use hc.picture"
+        )
+    named = lines if isinstance(lines, Mapping) else {getattr(w, "name", str(w)): w for w in lines}
+    if not named:
+        raise InputError("plot_lines: nothing to draw")
+    arrays = {n: w for n, w in named.items() if hasattr(w, "shape")}
+    for name, array in arrays.items():
+        if tuple(array.shape) != fields.grid.shape:
+            raise InputError(
+                f"line {name!r} has shape {tuple(array.shape)}, but the grid has shape {fields.grid.shape}"
+            )
+    drawn = {n: section(fields, w) for n, w in named.items() if n not in arrays}
+    with fields.domain.comm.agreement(f"draw {target}"):
+        if fields.domain.comm.rank == 0:
+            with styled():
+                figure = _lines(fields.grid, drawn, arrays, named, title, label, unit)
+                save(figure, target)
+
+
+def save(figure: Figure, target: Path) -> None:
+    """Write a figure to a file, in folders that are made where they are missing."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(target, dpi=160)
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror or error}") from None
+
+
+def _target(path: str | Path) -> Path:
+    target = Path(path)
+    if target.suffix not in SUFFIXES:
+        raise InputError(f"picture {str(path)!r}: expected a name that ends in {', '.join(SUFFIXES)}")
+    return target
+
+
+def _figure(
+    drawn: Section,
+    title: str | None,
+    label: str | None,
+    unit: str,
+    cmap: str | None,
+    limits: tuple[float, float] | None,
+) -> Figure:
+    from matplotlib.figure import Figure
+
+    if len(drawn.axes) == 1:
+        figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+        ax = figure.subplots()
+        ax.plot(drawn.coordinates[0], drawn.values)
+        ax.set_ylabel(label or drawn.name)
+        ax.set_xlabel(with_unit(drawn.axes[0], unit))
+        gridded(ax)
+    else:
+        figure = Figure(figsize=_size(drawn), layout="constrained")
+        ax = figure.subplots()
+        image = draw_plane(ax, drawn, unit=unit, cmap=cmap, limits=limits)
+        bar = figure.colorbar(image, ax=ax, shrink=0.9, pad=0.02, aspect=28)
+        bar.outline.set_visible(False)
+        bar.set_label(label or "")
+    where = "".join(f", {a} = {x:.4g}{' ' + unit if unit else ''}" for a, x in drawn.at)
+    ax.set_title((title or drawn.name) + where)
+    return figure
+
+
+def draw_plane(
+    ax: Axes,
+    drawn: Section,
+    *,
+    unit: str = "",
+    cmap: str | None = None,
+    limits: tuple[float, float] | None = None,
+) -> Any:
+    """Draw a section of two axes as an image into `ax`; returns what a colour bar needs."""
+    import numpy as np
+
+    finite = drawn.values[np.isfinite(drawn.values)]
+    low, high = limits or ((float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0))
+    if limits is None and low < 0 < high and min(-low, high) > 0.1 * max(-low, high):
+        low, high = -max(-low, high), max(-low, high)
+        cmap = cmap or "RdBu_r"
+    edges: list[float] = []
+    for line in drawn.coordinates:
+        half = 0.5 * float(line[1] - line[0]) if len(line) > 1 else 0.5
+        edges += [float(line[0]) - half, float(line[-1]) + half]
+    image = ax.imshow(
+        drawn.values.T,
+        origin="lower",
+        extent=(edges[0], edges[1], edges[2], edges[3]),
+        cmap=cmap or "viridis",
+        vmin=low,
+        vmax=high,
+        interpolation="nearest",
+        aspect="equal",
+    )
+    ax.set_xlabel(with_unit(drawn.axes[0], unit))
+    ax.set_ylabel(with_unit(drawn.axes[1], unit))
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    return image
+
+
+def _size(drawn: Section) -> tuple[float, float]:
+    """Of a figure whose image has the proportions of the domain, in inches."""
+    spans = [float(line[-1] - line[0]) or 1.0 for line in drawn.coordinates]
+    ratio = min(4.0, max(0.25, spans[1] / spans[0]))
+    width, height = (5.2, 5.2 * ratio) if ratio <= 1 else (5.2 / ratio, 5.2)
+    return max(width, 2.6) + 1.3, max(height, 1.6) + 0.8
+
+
+def _lines(
+    grid: Any,
+    drawn: Mapping[str, Section | None],
+    arrays: Mapping[str, Any],
+    named: Mapping[str, Any],
+    title: str | None,
+    label: str,
+    unit: str,
+) -> Figure:
+    import numpy as np
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    ax = figure.subplots()
+    first = 0.5 if grid.walls == "face" or grid.periodic[0] else 1.0
+    points = grid.origin[0] + (np.arange(grid.shape[0]) + first) * grid.spacing[0]
+    for name in named:
+        found = drawn.get(name)
+        if found is not None:
+            few = len(found.values) <= 256
+            ax.plot(found.coordinates[0], found.values, ".-" if few else "-", markersize=3.5, label=name)
+        else:
+            ax.plot(points, arrays[name], "--", linewidth=1.2, color="#1c2b33", label=name, zorder=1)
+    ax.set_xlabel(with_unit("x", unit))
+    ax.set_ylabel(label)
+    gridded(ax)
+    if len(named) > 1:
+        ax.legend()
+    if title:
+        ax.set_title(title)
+    return figure
+
+
+def with_unit(name: str, unit: str) -> str:
+    """An axis label: the name, and the unit where there is one."""
+    return f"{name} [{unit}]" if unit else name

@@ -1,0 +1,68 @@
+"""How figures look: one set of sizes and colours for pictures and for the plots of studies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+INK = "#1c2b33"
+MUTED = "#5f717c"
+FAINT = "#d7dfe4"
+# told apart without colour vision too (Okabe and Ito 2008), in an order that keeps neighbours apart
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b7780")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+SETTINGS: dict[str, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 10.0,
+    "text.color": INK,
+    "axes.titlesize": 11.0,
+    "axes.titleweight": "medium",
+    "axes.titlelocation": "left",
+    "axes.titlepad": 9.0,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 10.0,
+    "axes.edgecolor": MUTED,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.formatter.limits": (-3, 4),
+    "axes.formatter.use_mathtext": True,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": 9.0,
+    "ytick.labelsize": 9.0,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.7,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 5.5,
+    "legend.frameon": False,
+    "legend.fontsize": 9.0,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "svg.fonttype": "none",  # text stays text: it can be searched and takes the page's font
+    "svg.hashsalt": "halocline",  # the same figure gives the same file
+}
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draw in this style inside the block."""
+    import matplotlib
+    from cycler import cycler
+
+    settings: Any = {**SETTINGS, "axes.prop_cycle": cycler(color=COLOURS)}
+    with matplotlib.rc_context(settings):
+        yield
+
+
+def gridded(ax: Axes) -> None:
+    """Faint lines behind the data."""
+    ax.grid(True, which="major")
+    ax.set_axisbelow(True)

@@ -1,0 +1,429 @@
+"""What a program does on one rank of many, told from its schedule and plan: no rank is started, no field
+allocated."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import linecache
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from halocline.compile.compiler import compile_program
+from halocline.compile.footprint import Direction, Footprint
+from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, StopGraph, SweepGraph, lower
+from halocline.compile.schedule import Loop, Operation, Schedule, Stop, Sweep
+from halocline.errors import InputError
+from halocline.lang.expression import Expr, text, walk
+from halocline.lang.grid import AXES, Grid
+from halocline.lang.program import AssignScalar, Line, Program, Repeat, Statement
+from halocline.plan.decompose import Decomposition, decompose
+from halocline.plan.fit import least_thickness
+from halocline.plan.rank import RankPlan, plan_rank
+from halocline.plan.traffic import Traffic
+from halocline.run.bandwidth import triad_bandwidth
+from halocline.run.domain import caches
+from halocline.run.mpi import Communicator
+
+LONG = 32  # characters of a reduction, beyond which its terms are left out
+
+
+@dataclass(frozen=True)
+class Halo:
+    """One field that a sweep reads beyond its subdomain.
+
+    Attributes
+    ----------
+    field : str
+    width : tuple of (str, int)
+        The layers that are read on each side ("x-"), edge or corner ("x-y+").
+    travels : tuple of str
+        Where messages bring them.
+    copied : tuple of str
+        Where they come from this subdomain itself, around a periodic axis.
+    walls : tuple of str
+        Where boundary conditions make them.
+    why : str
+        What holds of the rest, or why they travel.
+    """
+
+    field: str
+    width: tuple[tuple[str, int], ...]
+    travels: tuple[str, ...]
+    copied: tuple[str, ...]
+    walls: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation of the schedule.
+
+    Attributes
+    ----------
+    kind : {"sweep", "scalars", "stop", "loop"}
+    depth : int
+        The number of loops around it.
+    statements : tuple of str
+        As the user wrote them.
+    halos : tuple of Halo
+    local : tuple of str
+        Fields that a sweep touches at the cell itself only.
+    walls : tuple of str
+        Fields that boundary conditions continue beyond the walls.
+    messages, bytes_sent : int
+        Of this rank, each time.
+    reductions : int
+        Numbers over all cells, summed over all ranks in one message.
+    flops, bytes : float
+        Per cell.
+    """
+
+    kind: str
+    depth: int
+    statements: tuple[str, ...]
+    halos: tuple[Halo, ...] = ()
+    local: tuple[str, ...] = ()
+    walls: tuple[str, ...] = ()
+    messages: int = 0
+    bytes_sent: int = 0
+    reductions: int = 0
+    flops: float = 0.0
+    bytes: float = 0.0
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The least time of a pass where memory is the limit; messages and reductions are not counted.
+
+    Attributes
+    ----------
+    bandwidth : float
+        Bytes a second of one rank, measured here with a += s * b on as many threads.
+    threads_measured : int
+        How many threads were at work at once.
+    seconds_per_pass : float
+        Of the largest subdomain.
+    """
+
+    bandwidth: float
+    threads_measured: int
+    seconds_per_pass: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A program on one rank: everything that `halocline explain` prints.
+
+    Attributes
+    ----------
+    schedule : Schedule
+    plan : RankPlan
+    steps : tuple of Step
+    alternative : Decomposition or None
+        Slabs along one axis, to compare the chosen decomposition with.
+    """
+
+    schedule: Schedule
+    plan: RankPlan
+    steps: tuple[Step, ...]
+    alternative: Decomposition | None
+
+    @property
+    def loop(self) -> tuple[Step, ...]:
+        """The sweeps of one pass of the loops, or all where there is none."""
+        sweeps = [step for step in self.steps if step.kind == "sweep"]
+        return tuple(s for s in sweeps if s.depth) or tuple(sweeps)
+
+    @property
+    def bytes_per_cell(self) -> float:
+        """Of one pass of the loop."""
+        return sum(step.bytes for step in self.loop)
+
+    @property
+    def flops_per_cell(self) -> float:
+        """Of one pass of the loop."""
+        return sum(step.flops for step in self.loop)
+
+    @property
+    def inner_patches(self) -> int:
+        """Patches that wait for no message in any sweep."""
+        return sum(not any(needs) for needs in zip(*(s.patch_needs for s in self.plan.sweeps), strict=True))
+
+    def bound(self) -> Bound:
+        """Measure the bandwidth of this machine, and bound the time of a pass."""
+        threads, ranks = self.plan.threads, self.plan.decomposition.count
+        active = min(threads * ranks, len(os.sched_getaffinity(0)))
+        total = triad_bandwidth(Communicator(), active, self.plan.memory * -(-active // threads))
+        rank = total / active * threads
+        largest = max_cells(self.plan.decomposition)
+        return Bound(rank, active, largest * self.bytes_per_cell / rank)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The explanation as plain data, ready for JSON."""
+        return {
+            "plan": self.plan.to_dict(),
+            "steps": [asdict(step) for step in self.steps],
+            "pass": {
+                "sweeps": len(self.loop),
+                "messages": sum(step.messages for step in self.loop),
+                "bytes_sent": sum(step.bytes_sent for step in self.loop),
+                "reductions": sum(step.reductions for step in self.loop),
+                "flops_per_cell": self.flops_per_cell,
+                "bytes_per_cell": self.bytes_per_cell,
+            },
+            "inner_patches": self.inner_patches,
+            "memory_bytes": self.plan.memory,
+        }
+
+
+def explain(
+    program: Program,
+    grid: Grid,
+    *,
+    ranks: int = 1,
+    rank: int | None = None,
+    threads: int = 1,
+    decomposition: str | Sequence[int] = "optimal",
+    patch: int | Sequence[int] | None = None,
+) -> Explanation:
+    """Compile and plan a program for one rank of many.
+
+    Parameters
+    ----------
+    program : Program
+    grid : Grid
+    ranks : int
+    rank : int, optional
+        Which of them; by default one in the middle, which has neighbours on all sides.
+    threads : int
+        Of a rank.
+    decomposition, patch
+        See halocline.run.domain.Domain.
+
+    Raises
+    ------
+    InputError
+    """
+    graphs = lower(program)
+    schedule = compile_program(program, grid)
+    cut = _cut(schedule, grid, ranks, decomposition)
+    if rank is None:
+        rank = cut.rank_of([parts // 2 for parts in cut.parts])
+    if not 0 <= rank < ranks:
+        raise InputError(f"rank {rank} of {ranks}: expected one from 0 to {ranks - 1}")
+    if threads < 1:
+        raise InputError(f"threads {threads!r}: expected a whole number from 1")
+    plan = plan_rank(schedule, cut, rank, patch=patch, threads=threads, caches=caches())
+    alternative = None
+    with contextlib.suppress(InputError):  # too many ranks for slabs
+        alternative = _cut(schedule, grid, ranks, "1d")
+    steps = tuple(_Teller(program, schedule, plan).tell(graphs, schedule.operations, 0))
+    return Explanation(schedule, plan, steps, alternative)
+
+
+def max_cells(decomposition: Decomposition) -> int:
+    """Cells of the largest subdomain."""
+    cells = 1
+    for n, parts in zip(decomposition.shape, decomposition.parts, strict=True):
+        cells *= -(-n // parts)
+    return cells
+
+
+def _place(direction: Direction) -> tuple[Any, ...]:
+    """Sorts sides before edges before corners, axis by axis."""
+    return (sum(map(abs, direction)), [-abs(d) for d in direction], direction)
+
+
+def _sides(directions: Iterable[Direction]) -> tuple[str, ...]:
+    return tuple(side(d) for d in sorted(directions, key=_place))
+
+
+def side(direction: Direction) -> str:
+    """A direction in words: "x-" is the lower side of axis x, "x-y+" an edge."""
+    return "".join(AXES[a] + ("-" if d < 0 else "+") for a, d in enumerate(direction) if d)
+
+
+def _cut(schedule: Schedule, grid: Grid, ranks: int, strategy: str | Sequence[int]) -> Decomposition:
+    return decompose(
+        grid.shape,
+        ranks,
+        strategy=strategy,
+        traffic=Traffic.of_schedule(schedule),
+        thickness=least_thickness(schedule),
+        periodic=grid.periodic,
+    )
+
+
+class _Teller:
+    """Puts schedule, plan and what the user wrote together, operation by operation."""
+
+    def __init__(self, program: Program, schedule: Schedule, plan: RankPlan) -> None:
+        self.schedule, self.plan = schedule, plan
+        self.plans = iter(plan.sweeps)
+        self.names: dict[str, str] = {}  # that the compiler made, and what they stand for
+        self.sweeps = list(schedule.sweeps())
+        self.bodies = _bodies(schedule.operations)
+        self.lines: dict[str, list[Line]] = {}  # where each scalar is set, in the order of the text
+        for statement in _statements(program.statements):
+            if isinstance(statement, AssignScalar):
+                self.lines.setdefault(statement.scalar.name, []).append(statement.line)
+
+    def tell(
+        self, graphs: Sequence[OperationGraph], operations: Sequence[Operation], depth: int
+    ) -> Iterator[Step]:
+        pairs = list(zip(graphs, operations, strict=True))
+        for i, (graph, operation) in enumerate(pairs):
+            if isinstance(graph, SweepGraph) and isinstance(operation, Sweep):
+                self.names |= {name: _sum(root) for root, name in graph.reductions.items()}
+                after = pairs[i + 1][0] if i + 1 < len(pairs) else None
+                yield self._sweep(graph, operation, depth, after if isinstance(after, ScalarGraph) else None)
+            elif isinstance(graph, ScalarGraph):
+                told = {name: self._named(plain(value)) for name, value in graph.statements}
+                self.names |= {name: value for name, value in told.items() if name.startswith("_")}
+                sums = {n for n, value in graph.statements if value.op == "scalar" and self._is_sum(value)}
+                shown = [n for n in told if not n.startswith("_") and n not in sums]
+                said = [f"{name} = {told[name]}" for name in shown]
+                if said:
+                    yield Step("scalars", depth, tuple(said))
+            elif isinstance(graph, StopGraph) and isinstance(operation, Stop):
+                yield Step("stop", depth, (f"{plain(graph.condition)}: {graph.reason}",))
+            elif isinstance(graph, LoopGraph) and isinstance(operation, Loop):
+                ends = [] if graph.until is None else [f"until {plain(graph.until)}"]
+                if graph.limit is not None:
+                    ends.append(f"at most {self._named(graph.limit)} times")
+                yield Step("loop", depth, (", ".join(ends),))
+                yield from self.tell(graph.body, operation.body, depth + 1)
+
+    def _is_sum(self, value: Expr) -> bool:
+        """Whether a scalar is what a sweep has summed up; it is told with the sweep."""
+        return str(value.attribute[0]).startswith("_") and value.attribute[0] in self.names
+
+    def _named(self, said: str) -> str:
+        """A text in which names that the compiler made are replaced by what they stand for."""
+        return re.sub(r"\b_\w+", lambda match: self.names.get(match[0], match[0]), said)
+
+    def _sweep(self, graph: SweepGraph, sweep: Sweep, depth: int, after: ScalarGraph | None) -> Step:
+        plan = next(self.plans)
+        fields = self.schedule.fields
+        lines = list(graph.lines)
+        for name, value in [] if after is None else after.statements:
+            line = self.lines[name].pop(0) if self.lines.get(name) else None
+            if line and any(
+                n.op == "scalar" and n.attribute[0] in graph.reductions.values() for n in walk([value])
+            ):
+                lines.append(line)  # a number that the sweep sums up belongs to it
+        return Step(
+            kind="sweep",
+            depth=depth,
+            statements=tuple(
+                dict.fromkeys(filter(None, map(_written, sorted(lines, key=lambda l: l.number))))
+            ),
+            halos=tuple(self._halo(sweep, f, footprint) for f, footprint in sorted(sweep.reads.items())),
+            local=tuple(
+                fields[f].name
+                for f in sweep.operands
+                if f not in sweep.reads and not fields[f].name.endswith("'")
+            ),
+            walls=tuple(dict.fromkeys(fields[fill.field].name for fill in sweep.fills)),
+            messages=len(plan.sends),
+            bytes_sent=plan.bytes_sent,
+            reductions=len(sweep.reductions),
+            flops=sweep.flops,
+            bytes=sweep.bytes,
+        )
+
+    def _halo(self, sweep: Sweep, field: int, footprint: Footprint) -> Halo:
+        moved = dict(sweep.exchange.get(field, Footprint()))
+        peers = {d: self.plan.decomposition.neighbour(self.plan.rank, d) for d, _ in footprint}
+        name = self.schedule.fields[field].name
+
+        def where(*wanted: bool) -> tuple[str, ...]:
+            return _sides(d for d, chosen in zip(peers, wanted, strict=True) if chosen)
+
+        return Halo(
+            field=name,
+            width=tuple((side(d), max(width)) for d, width in sorted(footprint, key=lambda s: _place(s[0]))),
+            travels=where(*(d in moved and p not in (None, self.plan.rank) for d, p in peers.items())),
+            copied=where(*(d in moved and p == self.plan.rank for d, p in peers.items())),
+            walls=where(*(p is None for p in peers.values())),
+            why=self._why(sweep, name, bool(moved)),
+        )
+
+    def _why(self, sweep: Sweep, name: str, moved: bool) -> str:
+        """Why a field travels before a sweep, or why it need not."""
+        here = next(i for i, s in enumerate(self.sweeps) if s is sweep)
+        if moved:
+            return "its values have changed since they were last in the halo"
+        for i in self._before(here):
+            other = self.sweeps[i]
+            if name in other.names and other.halo_kernel is not None:
+                who = "this sweep" if i == here else f"sweep {i + 1}"
+                return f"{who} computes it in the halo too, from what is there already"
+            if any(self.schedule.fields[f].name == name for f in other.exchange):
+                return f"it is still there from the exchange before sweep {i + 1}"
+        return "boundary conditions alone fill it"
+
+    def _before(self, here: int) -> Iterator[int]:
+        """The sweeps that run before one, the latest first: in a loop, those of the pass before too."""
+        body = next((b for b in self.bodies if here in b), [])
+        yield from (i for i in reversed(body) if i < here)
+        yield from (i for i in reversed(body) if i >= here)
+        yield from (i for i in reversed(range(here)) if i not in body)
+
+
+def _statements(found: Iterable[Statement]) -> Iterator[Statement]:
+    """All statements, those in loops too."""
+    for statement in found:
+        yield statement
+        if isinstance(statement, Repeat):
+            yield from _statements(statement.body)
+
+
+def _bodies(operations: Iterable[Operation]) -> list[list[int]]:
+    """The numbers of the sweeps in each loop, inner loops first."""
+    bodies: list[list[int]] = []
+    numbers = itertools.count()
+
+    def visit(operations: Iterable[Operation]) -> list[int]:
+        inside = []
+        for operation in operations:
+            if isinstance(operation, Sweep):
+                inside.append(next(numbers))
+            elif isinstance(operation, Loop):
+                bodies.append(visit(operation.body))
+                inside += bodies[-1]
+        return inside
+
+    visit(operations)
+    return bodies
+
+
+def _written(line: Line) -> str:
+    """A statement as it stands in its file."""
+    return linecache.getline(line.file, line.number).strip()
+
+
+def _sum(root: Expr) -> str:
+    """A reduction, without its terms where they are long."""
+    said = text(root)
+    return said if len(said) <= LONG else f"{root.attribute[0]}(...)"
+
+
+def plain(root: Expr) -> str:
+    """A scalar expression without the outermost brackets."""
+    said = text(root).replace("not((", "not (").removesuffix(")") if root.op == "not" else text(root)
+    return said[1:-1] if said.startswith("(") and _closes_last(said) else said
+
+
+def _closes_last(said: str) -> bool:
+    """Whether the first bracket is closed by the last character."""
+    depth = 0
+    for i, character in enumerate(said):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if depth == 0:
+            return i == len(said) - 1
+    return False

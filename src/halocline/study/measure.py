@@ -1,0 +1,160 @@
+"""Measurements: each a fresh `halocline solve ... --json`, so that a result is what the command gives."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from halocline.errors import InputError, RunError
+from halocline.run.machine import this_machine
+
+Measurement = dict[str, Any]
+
+# of every measurement, beside what the solve reports
+FACTS = ("case", "dim", "method", "rtol", "max_iterations", "decomposition", "patch")
+MACHINE = (
+    *("host", "system", "cpu", "cores", "hardware_threads", "numa_nodes", "simd_bits"),
+    *("compiler", "compiler_version", "mpi_library", "mpi_version", "commit"),
+)
+ENVIRONMENT = ("OMP_PROC_BIND", "OMP_PLACES")
+
+
+@dataclass(frozen=True)
+class Case:
+    """What all measurements of a study have in common.
+
+    Parameters
+    ----------
+    name : str
+        As in `halocline solve NAME`.
+    dim : int
+    method : str
+    rtol : float
+    max_iterations : int or None
+    decomposition : str
+    patch : str or None
+        As on the command line: "64" or "64,128".
+    """
+
+    name: str
+    dim: int = 2
+    method: str = "cg-fused"
+    rtol: float = 1e-6
+    max_iterations: int | None = None
+    decomposition: str = "optimal"
+    patch: str | None = None
+
+    def options(self) -> dict[str, str]:
+        """As options of the command; those at their defaults are left out."""
+        given = {}
+        for name in ("dim", "method", "rtol", "max_iterations", "decomposition", "patch"):
+            value = getattr(self, name)
+            if value is not None and value != getattr(Case, name):
+                given["--" + name.replace("_", "-")] = f"{value}"
+        return given
+
+
+def measure(
+    case: Case,
+    n: int,
+    *,
+    ranks: int,
+    threads: int,
+    repeat: int = 1,
+    extra: Mapping[str, str] | None = None,
+    report: Callable[[str], None] = lambda line: None,
+) -> Measurement:
+    """Run the command, once or several times, and return the record of the run of median time.
+
+    Parameters
+    ----------
+    case : Case
+    n, ranks, threads : int
+    repeat : int
+        How often; all runs must give the same bits.
+    extra : mapping of str to str
+        Further options of the command, for the first run alone.
+    report : callable
+        Takes a line of text before the first run and after each.
+
+    Returns
+    -------
+    dict
+        The keys of the record, then those of FACTS, `command`, `started` (UTC), `times` (seconds of all
+        runs), `machine` (halocline.run.machine.Machine) and `environment`.
+
+    Raises
+    ------
+    InputError, RunError
+        What the command ended with.
+    """
+    options = {"--n": f"{n}", **case.options(), "--ranks": f"{ranks}", "--threads": f"{threads}"}
+    words = ["solve", case.name, *(word for item in options.items() for word in item)]
+    command = shlex.join(["halocline", *words])
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    report(command)
+    records = []
+    for number in range(repeat):
+        more = [w for item in (extra or {}).items() for w in item] if number == 0 else []
+        records.append(_run([*words, *more]))
+        if {r["checksum"] for r in records} != {records[0]["checksum"]}:
+            raise RunError(f"{command}: two runs gave different bits; please report this as a bug")
+    times = [r["seconds"] for r in records]
+    record = min(records, key=lambda r: abs(r["seconds"] - statistics.median_low(times)))
+    return {
+        **record,
+        "case": case.name,
+        **{name: getattr(case, name) for name in FACTS[1:]},
+        "command": command,
+        "started": started,
+        "times": times,
+        "environment": {name: os.environ.get(name) for name in ENVIRONMENT},
+        "machine": this_machine().as_dict(),
+    }
+
+
+def _run(words: Sequence[str]) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="halocline-") as folder:
+        file = Path(folder, "record.json")
+        command = [sys.executable, "-m", "halocline.cli", *words, "--json", str(file)]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            record: dict[str, Any] = json.loads(file.read_text())
+            return record
+    if done.returncode in (130, -2):
+        raise KeyboardInterrupt
+    said = (done.stderr.strip() or f"exit status {done.returncode}").removeprefix("halocline: error: ")
+    kind = InputError if done.returncode == 2 else RunError
+    raise kind(f"{shlex.join(['halocline', *words])}:\n{said}")
+
+
+def as_csv(measurements: Iterable[Measurement]) -> str:
+    """Measurements as a table of comma-separated values, one line each, with the facts of the machine."""
+    rows = [flat(m) for m in measurements]
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def flat(measurement: Measurement) -> dict[str, Any]:
+    """A measurement without nesting; only the facts of the machine that matter beside a time are kept."""
+    nested = ("machine", "environment", "times")
+    row = {key: value for key, value in measurement.items() if key not in nested}
+    row["runs"] = len(measurement["times"])
+    row |= {name.lower(): value for name, value in measurement["environment"].items()}
+    machine = measurement["machine"]
+    return row | {name: machine[name] for name in MACHINE}

@@ -1,0 +1,161 @@
+"""One HTML page that holds a whole study: no file beside it, no script, fit for print."""
+
+from __future__ import annotations
+
+import io
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from halocline.study.measure import Measurement
+from halocline.study.table import Table, amount
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STYLE = """
+:root { --ink: #1c2b33; --muted: #5f717c; --faint: #d7dfe4; --wash: #f5f8f9; --accent: #0072b2; }
+* { box-sizing: border-box; }
+body { margin: 0; color: var(--ink); background: white;
+  font: 16px/1.55 system-ui, "Segoe UI", "Helvetica Neue", Helvetica, Arial, sans-serif; }
+main { max-width: 62rem; margin: 0 auto; padding: 3.5rem 1.5rem 5rem; }
+header { border-top: 4px solid var(--accent); padding-top: 1.2rem; margin-bottom: 2.2rem; }
+h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .4rem; font-weight: 650; letter-spacing: -.01em; }
+h2 { font-size: 1.15rem; margin: 2.8rem 0 .8rem; font-weight: 650; }
+.lead { color: var(--muted); margin: 0; }
+ul.said { padding: .9rem 1.2rem .9rem 2.2rem; margin: 0 0 2rem; background: var(--wash); border-radius: 6px; }
+figure { margin: 0 0 2rem; }
+figure.table { overflow-x: auto; }
+figcaption { font-weight: 600; margin-bottom: .5rem; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .93rem; min-width: 40%; }
+th { font-weight: 600; color: var(--muted); vertical-align: bottom; border-bottom: 1.5px solid var(--ink); }
+th, td { text-align: right; padding: .32rem .85rem; white-space: nowrap; }
+th.name, td.name { text-align: left; }
+th:first-child, td:first-child { padding-left: 0; }
+tbody tr { border-bottom: 1px solid var(--faint); }
+tr.muted td { color: var(--muted); font-style: italic; }
+.note { color: var(--muted); font-size: .88rem; margin: .5rem 0 0; }
+svg { max-width: 100%; height: auto; display: block; font-family: inherit; }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(20rem, 1fr)); gap: 1.2rem; }
+.pair img { width: 100%; height: auto; display: block; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.4rem; margin: 0;
+  font-size: .93rem; }
+dt { color: var(--muted); } dd { margin: 0; overflow-wrap: anywhere; }
+pre { background: var(--wash); padding: .8rem 1rem; border-radius: 6px; overflow-x: auto; font-size: .86rem;
+  line-height: 1.45; margin: 0; }
+footer { margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--faint); color: var(--muted);
+  font-size: .88rem; }
+@media print { main { padding: 0; max-width: none; } figure, tr { break-inside: avoid; }
+  h2 { break-after: avoid; } pre { white-space: pre-wrap; } body { font-size: 11pt; } }
+"""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A study as a page.
+
+    Parameters
+    ----------
+    title, lead : str
+        The heading, and a sentence below it.
+    said : sequence of str
+        What the study shows, in sentences.
+    tables : sequence of Table
+    figure : Figure
+    pictures : sequence of (title, file)
+        PNG files that go into the page.
+    measurements : sequence of Measurement
+        Whose machine, environment and commands are listed.
+    command : str
+        That made the page.
+    """
+
+    title: str
+    lead: str
+    said: Sequence[str]
+    tables: Sequence[Table]
+    figure: Figure
+    pictures: Sequence[tuple[str, Path]]
+    measurements: Sequence[Measurement]
+    command: str
+
+    def html(self) -> str:
+        """The text of the page."""
+        parts = [
+            f"<header><h1>{escape(self.title)}</h1>\n<p class='lead'>{escape(self.lead)}</p></header>",
+            _list(self.said),
+            *(table.html() for table in self.tables[:1]),
+            f"<figure>{svg(self.figure)}</figure>",
+            _pictures(self.pictures),
+            *(table.html() for table in self.tables[1:]),
+            "<h2>Where this was measured</h2>",
+            _facts(self.measurements),
+            "<h2>How to do it again</h2>",
+            f"<pre>{escape(self.command)}</pre>",
+            '<p class="note">It runs these, each as a process of its own:</p>',
+            "<pre>" + escape("\n".join(m["command"] for m in self.measurements)) + "</pre>",
+        ]
+        body = "\n".join(part for part in parts if part)
+        return (
+            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f"<title>{escape(self.title)}</title>\n<style>{STYLE}</style>\n</head>\n<body><main>\n{body}\n"
+            "<footer>Time is wall clock from a barrier before the solve to one after it. "
+            "Memory is VmRSS summed over the ranks, 1 GB = 1024³ bytes.</footer>\n"
+            "</main></body>\n</html>\n"
+        )
+
+
+def svg(figure: Figure) -> str:
+    """A figure as an element of a page; its text takes the page's font."""
+    out = io.StringIO()
+    figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    text = out.getvalue()
+    text = text[text.index("<svg") :]
+    return re.sub(r"font(-family)?: [^;\"]*sans-serif", _without_family, text)
+
+
+def _without_family(match: re.Match[str]) -> str:
+    """`font: 10px 'DejaVu Sans', sans-serif` keeps its size and loses its families."""
+    size = re.search(r"[\d.]+px", match[0])
+    return f"font-size: {size[0]}" if size else "font-family: inherit"
+
+
+def _list(sentences: Sequence[str]) -> str:
+    if not sentences:
+        return ""
+    return '<ul class="said">' + "".join(f"<li>{escape(s)}</li>" for s in sentences) + "</ul>"
+
+
+def _pictures(pictures: Sequence[tuple[str, Path]]) -> str:
+    found = "".join(
+        f'<figure><img alt="{escape(title)}" src="data:image/png;base64,'
+        f'{b64encode(path.read_bytes()).decode()}"></figure>'
+        for title, path in pictures
+    )
+    return f'<div class="pair">{found}</div>' if found else ""
+
+
+def _facts(measurements: Sequence[Measurement]) -> str:
+    """Machine, software and options, each fact once."""
+    machine, one = measurements[0]["machine"], measurements[0]
+    caches = ", ".join(f"L{c['level']} {c['bytes'] // 1024:,} KiB" for c in machine["caches"])
+    facts = {
+        "host": f"{machine['host']}, {machine['system']}",
+        "processor": f"{machine['cpu']}: {machine['cores']} cores, {machine['simd_bits']}-bit vectors",
+        "caches": caches,
+        "memory": f"{amount(machine['memory_bytes'] or 0)}, {machine['numa_nodes']} NUMA node(s)",
+        "compiler": f"{machine['compiler']}: {machine['compiler_version']}",
+        "MPI": f"{machine['mpi_version']}",
+        "source": f"commit {machine['commit'] or 'unknown'}",
+        "environment": ", ".join(f"{k}={v or 'not set'}" for k, v in one["environment"].items()),
+        "options": ", ".join(
+            f"{k} {one[k]}" for k in ("method", "rtol", "decomposition", "patch", "max_iterations") if one[k]
+        ),
+        "time": f"{measurements[0]['started']} to {measurements[-1]['started']}",
+    }
+    return "<dl>" + "".join(f"<dt>{k}</dt><dd>{escape(v)}</dd>" for k, v in facts.items()) + "</dl>"

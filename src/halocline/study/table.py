@@ -1,0 +1,108 @@
+"""Tables that look the same in a terminal and on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+GAP = "  "
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under column heads.
+
+    Parameters
+    ----------
+    title : str
+    heads : tuple of str
+        A line break in a head makes a second line.
+    rows : tuple of tuple of str
+    left : int
+        How many of the first columns hold names, set to the left; numbers are set to the right.
+    muted : tuple of int
+        Rows that stand back, such as those of another source.
+    note : str
+        Below the table.
+    """
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    left: int = 1
+    muted: tuple[int, ...] = ()
+    note: str = ""
+
+    def text(self) -> str:
+        """The table in characters."""
+        depth = max(head.count("\n") + 1 for head in self.heads)
+        split = [[""] * (depth - head.count("\n") - 1) + head.split("\n") for head in self.heads]
+        lines = [[column[i] for column in split] for i in range(depth)]
+        widths = [max(len(row[i]) for row in (*lines, *self.rows)) for i in range(len(self.heads))]
+        body = [self._line(row, widths) for row in self.rows]
+        rule = "─" * (sum(widths) + len(GAP) * (len(widths) - 1))
+        parts = [self.title, "", *(self._line(line, widths) for line in lines), rule, *body]
+        if self.note:
+            parts += ["", *(self.note.splitlines())]
+        return "\n".join(parts) + "\n"
+
+    def _line(self, row: Sequence[str], widths: Sequence[int]) -> str:
+        cells = [
+            cell.ljust(width) if i < self.left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        return GAP.join(cells).rstrip()
+
+    def html(self) -> str:
+        """The table as an element of a page."""
+
+        def cells(row: Sequence[str], tag: str) -> str:
+            kinds = [' class="name"' if i < self.left else "" for i in range(len(row))]
+            texts = [escape(cell).replace("\n", "<br>") for cell in row]
+            return "".join(f"<{tag}{kind}>{text}</{tag}>" for kind, text in zip(kinds, texts, strict=True))
+
+        rows = ""
+        for i, row in enumerate(self.rows):
+            kind = ' class="muted"' if i in self.muted else ""
+            rows += f"<tr{kind}>{cells(row, 'td')}</tr>\n"
+        note = f'<p class="note">{escape(self.note)}</p>' if self.note else ""
+        return (
+            f'<figure class="table"><figcaption>{escape(self.title)}</figcaption>\n'
+            f"<table><thead><tr>{cells(self.heads, 'th')}</tr></thead>\n<tbody>\n{rows}</tbody></table>\n"
+            f"{note}</figure>"
+        )
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things: "1 rank", "2 ranks"."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def clock(seconds: float) -> str:
+    """Seconds as HH:MM:SS, rounded as the tables of UMBC HPCF-2018-10 are."""
+    whole = int(seconds + 0.5)
+    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+
+
+def gigabytes(size: float) -> str:
+    """Bytes as GB of 1024³ bytes."""
+    value = size / 2**30
+    return f"{value:.3f}" if value < 1 else f"{value:.2f}"
+
+
+def amount(size: float) -> str:
+    """Bytes with the unit that suits them."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(size) < 1000 or unit == "GB":
+            break
+        size /= 1000
+    return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.3g} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds with the unit that suits them."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= scale or unit == "µs":
+            break
+    return f"{seconds / scale:.3g} {unit}"
