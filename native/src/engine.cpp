@@ -211,6 +211,7 @@ Result Engine::run() {
     {
       const int thread = omp_get_thread_num();
       const uint32_t seen = team_.number();  // before the first thread can publish
+      const PunctualSleep punctual;
       team_.attempt([&] {
         if (omp_get_num_threads() != team_.size()) {
           throw std::runtime_error("OpenMP gives " + std::to_string(omp_get_num_threads()) +

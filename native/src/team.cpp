@@ -1,6 +1,13 @@
 #include "team.hpp"
 
+#include <strings.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
 #include <cfenv>
+#include <cstdlib>
+#include <ctime>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -28,22 +35,35 @@ bool flushes_to_zero() {
 
 }  // namespace
 
-Team::Team(int threads) : size_(threads), arrivals_(new Arrival[static_cast<size_t>(threads)]) {}
-
-void Team::publish() {
-  published_.fetch_add(1, std::memory_order_release);
-  if (size_ > 1) published_.notify_all();
+uint32_t Backoff::spins() {
+  constexpr uint32_t kPassive = 20, kUsual = 1000;
+  static const uint32_t spins = [] {
+    const char *policy = std::getenv("OMP_WAIT_POLICY");
+    if (policy == nullptr) return kUsual;
+    if (strcasecmp(policy, "passive") == 0) return kPassive;
+    return strcasecmp(policy, "active") == 0 ? std::numeric_limits<uint32_t>::max() : kUsual;
+  }();
+  return spins;
 }
 
+void Backoff::sleep(uint32_t times) {
+  constexpr uint32_t kStep = 2000, kMost = 50000;  // nanoseconds
+  const timespec moment{0, static_cast<long>(std::min(times * uint64_t{kStep}, uint64_t{kMost}))};
+  nanosleep(&moment, nullptr);
+}
+
+PunctualSleep::PunctualSleep() : slack_(prctl(PR_GET_TIMERSLACK)) { prctl(PR_SET_TIMERSLACK, 1UL); }
+
+PunctualSleep::~PunctualSleep() { prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(slack_)); }
+
+Team::Team(int threads) : size_(threads), arrivals_(new Arrival[static_cast<size_t>(threads)]) {}
+
 uint32_t Team::await(uint32_t seen) const {
-  // Sleeping costs the first thread a system call and this one its wake-up; it pays where ranks and
-  // threads exceed cores.
-  constexpr uint32_t kPatience = 2000;
   Backoff backoff;
   for (;;) {
     const uint32_t now = published_.load(std::memory_order_acquire);
     if (now != seen) return now;
-    if (backoff() > kPatience) published_.wait(seen, std::memory_order_acquire);
+    backoff();
   }
 }
 

@@ -1,8 +1,6 @@
 // The threads of a run: how they wait for each other.
 #pragma once
 
-#include <sched.h>
-
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -20,24 +18,39 @@ inline void relax() {
 #endif
 }
 
-// Waits a little longer each time: there may be more threads than cores, and the one waited for may
-// be without one.
+// How to wait: spins as long as waits last between threads with a core each, then sleeps, for longer the
+// longer it has waited, since the one waited for may be without a core. (sched_yield does not help: Linux
+// lets the caller run on until its time slice is over. Nor do futexes: one who is woken by another core
+// waits for the next tick where a stranger runs on its own.) OMP_WAIT_POLICY=passive hardly spins, as
+// befits more threads than cores; active never sleeps.
 class Backoff {
  public:
-  // Returns how often it was called since the start or reset().
-  uint32_t operator()() {
-    if (++calls_ <= kSpins) {
+  void operator()() {
+    if (++calls_ <= spins()) {
       relax();
     } else {
-      sched_yield();
+      sleep(calls_ - spins());
     }
-    return calls_;
   }
   void reset() { calls_ = 0; }
 
  private:
-  static constexpr uint32_t kSpins = 200;
+  static uint32_t spins();
+  static void sleep(uint32_t times);
+
   uint32_t calls_ = 0;
+};
+
+// Lets sleeps of the calling thread end on time, instead of tens of microseconds late, while it lives.
+class PunctualSleep {
+ public:
+  PunctualSleep();
+  ~PunctualSleep();
+  PunctualSleep(const PunctualSleep &) = delete;
+  PunctualSleep &operator=(const PunctualSleep &) = delete;
+
+ private:
+  int slack_;
 };
 
 // The first thread publishes work, all threads do it and join: a combining tree towards the first
@@ -49,7 +62,7 @@ class Team {
   int size() const { return size_; }
 
   // First thread: lets the others go on to the next piece of work.
-  void publish();
+  void publish() { published_.fetch_add(1, std::memory_order_release); }
   // Others: waits for the piece of work after number `seen`; returns its number.
   uint32_t await(uint32_t seen) const;
   // All threads, at the end of piece of work `number`: waits for the threads below in the tree and
