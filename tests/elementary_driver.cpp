@@ -1,0 +1,55 @@
+// Loops over the elementary functions as generated code has them. The text is C as well as C++.
+#include "halocline/elementary.hpp"
+
+#ifdef __cplusplus
+#define EXPORT extern "C"
+#else
+#define EXPORT
+#endif
+
+#define ONE(name, type)                                                           \
+  EXPORT void loop_##name(long n, const type* __restrict x, type* __restrict y) { \
+    _Pragma("omp simd") for (long i = 0; i < n; ++i) y[i] = hc_##name(x[i]);      \
+  }
+#define TWO(name, type)                                                                                     \
+  EXPORT void loop_##name(long n, const type* __restrict x, const type* __restrict y, type* __restrict z) { \
+    _Pragma("omp simd") for (long i = 0; i < n; ++i) z[i] = hc_##name(x[i], y[i]);                          \
+  }
+#define SCALAR(name, type)                                                        \
+  EXPORT void loop_##name(long n, const type* __restrict x, type* __restrict y) { \
+    for (long i = 0; i < n; ++i) y[i] = hc_##name(x[i]);                          \
+  }
+#define ANY(name, type)                                                                       \
+  EXPORT int loop_##name(long n, const type* x) {                                             \
+    int any = 0;                                                                              \
+    _Pragma("omp simd reduction(|:any)") for (long i = 0; i < n; ++i) any |= hc_##name(x[i]); \
+    return any;                                                                               \
+  }
+
+// These must become vector code.
+ONE(exp, double)
+ONE(log, double)
+ONE(sin_near, double)
+ONE(cos_near, double)
+TWO(pow, double)
+ONE(abs, double)
+ONE(sign, double)
+TWO(min, double)
+TWO(max, double)
+ANY(far, double)
+ONE(expf, float)
+ONE(logf, float)
+ONE(sinf_near, float)
+ONE(cosf_near, float)
+TWO(powf, float)
+ONE(absf, float)
+ONE(signf, float)
+TWO(minf, float)
+TWO(maxf, float)
+ANY(farf, float)
+
+// These take any argument and stay scalar.
+SCALAR(sin, double)
+SCALAR(cos, double)
+SCALAR(sinf, float)
+SCALAR(cosf, float)

@@ -1,0 +1,512 @@
+"""Elementary functions of generated code: accuracy against mpmath, special values, equal bits everywhere.
+
+The reference is mpmath at 120 bits, and for special values the C library (C99 annex F) or Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mpmath import libmp
+from mpmath import mp as multiprecision
+from numpy.typing import NDArray
+
+ROOT = Path(__file__).parents[1]
+INCLUDE = ROOT / "native" / "include"
+DRIVER = Path(__file__).with_name("elementary_driver.cpp")
+STRICT = ["-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd", "-shared", "-fPIC"]
+VECTOR = ["g++", "-std=c++20", "-O3", "-march=native"]
+
+FEATURES = Path("/proc/cpuinfo").read_text()
+DOUBLE, FLOAT = np.float64, np.float32
+ONE = ("exp", "log", "sin", "cos", "sin_near", "cos_near", "abs", "sign")
+TWO = ("pow", "min", "max")
+Array = NDArray[np.float64] | NDArray[np.float32]
+
+
+def in_float(name: str) -> str:
+    """The float version's name."""
+    return name.replace("_near", "f_near") if name.endswith("_near") else name + "f"
+
+
+@dataclass(frozen=True)
+class Library:
+    """The driver, built one way."""
+
+    path: Path
+    messages: str
+
+    def __call__(self, name: str, *arguments: Array) -> Array:
+        first = arguments[0]
+        arrays = [*(np.ascontiguousarray(a) for a in arguments), np.empty_like(first)]
+        assert all(a.dtype == first.dtype and a.shape == first.shape for a in arrays)
+        loop = "loop_" + (in_float(name) if first.dtype == FLOAT else name)
+        function = getattr(ctypes.CDLL(str(self.path)), loop)
+        function(ctypes.c_long(first.size), *(ctypes.c_void_p(a.ctypes.data) for a in arrays))
+        return arrays[-1]
+
+    def far(self, x: Array) -> bool:
+        function = getattr(ctypes.CDLL(str(self.path)), "loop_farf" if x.dtype == FLOAT else "loop_far")
+        return bool(function(ctypes.c_long(x.size), ctypes.c_void_p(x.ctypes.data)))
+
+
+def builds() -> Iterator[tuple[str, list[str]]]:
+    """Name and command line of each way to compile: the first is the one of generated code."""
+    yield "vector", [*VECTOR, "-fopt-info-vec-optimized"]
+    yield "scalar", ["g++", "-std=c++20", "-O1", "-march=native", "-fno-tree-vectorize"]
+    yield "c", ["gcc", "-std=c11", "-pedantic", "-O2", "-march=native", "-x", "c"]
+    if platform.machine() == "x86_64":
+        yield "wide", [*VECTOR, "-mprefer-vector-width=512", "-fopt-info-vec-optimized"]
+        yield "without fma", ["g++", "-std=c++20", "-O2"]  # hc_fma calls the C library
+        if " avx2 " in FEATURES:
+            yield "avx2", ["g++", "-std=c++20", "-O3", "-mavx2", "-mfma"]
+    if shutil.which("clang++"):
+        yield "clang", ["clang++", "-std=c++20", "-O3", "-march=native"]
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Library]:
+    folder = tmp_path_factory.mktemp("elementary")
+
+    def build(name: str, command: list[str]) -> Library:
+        path = folder / f"{name.replace(' ', '_')}.so"
+        options = [*STRICT, "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}", "-o", str(path)]
+        done = subprocess.run([*command, *options, str(DRIVER)], capture_output=True, text=True)
+        assert done.returncode == 0, f"{name}: {done.stderr}"
+        return Library(path, done.stderr)
+
+    with ThreadPoolExecutor(2) as pool:
+        pending = {name: pool.submit(build, name, command) for name, command in builds()}
+    return {name: made.result() for name, made in pending.items()}
+
+
+@pytest.fixture(scope="module")
+def library(libraries: dict[str, Library]) -> Library:
+    return libraries["vector"]
+
+
+# ---- arguments -------------------------------------------------------------------------------
+
+
+def any_bits(rng: np.random.Generator, dtype: type, count: int) -> Array:
+    """Uniform in the bits: every exponent, infinities, NaNs with any payload, subnormals."""
+    unsigned = np.uint64 if dtype == DOUBLE else np.uint32
+    return rng.integers(0, np.iinfo(unsigned).max, count, unsigned, endpoint=True).view(dtype)
+
+
+def around(values: list[float], dtype: type, steps: int = 3) -> Array:
+    """The values and their nearest neighbours, of both signs."""
+    found = []
+    for value in values:
+        low = high = dtype(value)
+        found.append(low)
+        with np.errstate(over="ignore"):
+            for _ in range(steps):
+                low, high = np.nextafter(low, dtype(-np.inf)), np.nextafter(high, dtype(np.inf))
+                found += [low, high]
+    array = np.array(found, dtype)
+    return np.concatenate([array, -array])
+
+
+def special(dtype: type) -> Array:
+    limits = np.finfo(dtype)
+    values = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 2.0**40, np.inf, np.nan]
+    values += [limits.smallest_subnormal, limits.tiny, limits.max, limits.eps, 1 / limits.eps, 2 / limits.eps]
+    return np.unique(around([float(v) for v in values], dtype, 1).view(f"u{limits.bits // 8}")).view(dtype)
+
+
+def near_quarters(dtype: type) -> Array:
+    """For each exponent the number that comes closest to a multiple of pi/2, or nearly so.
+
+    The denominators of the continued fraction of 2^e 2/pi below 2^53, as integers m: m 2^e.
+    """
+    bits, top = (53, 971) if dtype == DOUBLE else (24, 104)
+    with multiprecision.workprec(1400):
+        scaled = int(multiprecision.floor(2 / multiprecision.pi * multiprecision.mpf(2) ** 1300))
+    found = []
+    for exponent in range(-bits + 1, top + 1):
+        numerator, denominator = scaled << exponent + bits, 1 << 1300 + bits
+        before, current = 0, 1  # denominators of the convergents
+        numerator %= denominator
+        while numerator:
+            quotient, rest = divmod(denominator, numerator)
+            before, current = current, quotient * current + before
+            if current >= 1 << bits:
+                break
+            numerator, denominator = rest, numerator
+        found.append(math.ldexp(before * (((1 << bits) - 1) // before), exponent))
+    array = np.array(found, dtype)
+    return np.concatenate([array, -array])
+
+
+def typical(rng: np.random.Generator, name: str, dtype: type, count: int) -> dict[str, tuple[Array, ...]]:
+    """Arguments by the name of their range."""
+    double = dtype == DOUBLE
+    least, most = (-745.2, 709.79) if double else (-103.98, 88.73)
+    normal = -708.39 if double else -87.33
+
+    def uniform(low: float, high: float) -> Array:
+        return rng.uniform(low, high, count).astype(dtype)
+
+    def spread(low: float, high: float) -> Array:
+        return np.exp2(rng.uniform(low, high, count)).astype(dtype)
+
+    if name == "exp":
+        halves = (rng.integers(-1000 if double else -120, 1000 if double else 120, count) + 0.5) * math.log(2)
+        return {
+            "-1..1": (uniform(-1, 1),),
+            "normal": (uniform(normal, most),),
+            "between two multiples of ln 2": (halves.astype(dtype),),
+            "small": (spread(-60, -1) * np.sign(uniform(-1, 1)),),
+            "subnormal results": (uniform(least, normal),),
+        }
+    if name == "log":
+        low = -1074 if double else -149
+        return {
+            "1/2..2": (uniform(0.5, 2),),
+            "near 1": ((1 + spread(-52, -1) * np.sign(uniform(-1, 1))).astype(dtype),),
+            "all": (spread(low, 1023 if double else 127),),
+            "any bits": (np.abs(any_bits(rng, dtype, count)),),
+        }
+    if name in ("sin", "cos"):
+        top = 1023 if double else 127
+        multiples = rng.integers(0, 1 << 36, count) * (math.pi / 2)
+        return {
+            "first quarter": (uniform(-0.8, 0.8),),
+            "some turns": (uniform(-30, 30),),
+            "near": (uniform(-(2.0**40), 2.0**40),),
+            "near multiples of pi/2": (multiples.astype(dtype),),
+            "closest to multiples of pi/2": (near_quarters(dtype),),
+            "small": (spread(-70, 0),),
+            "far": (spread(40, top),),
+            "any bits": (any_bits(rng, dtype, count),),
+        }
+    assert name == "pow"
+    x = [spread(-1000 if double else -120, 1000 if double else 120), spread(-1, 1)]
+    x.append((1 + spread(-30 if double else -18, -1) * np.sign(uniform(-1, 1))).astype(dtype))
+    ranges = {}
+    for label, base in zip(("any base", "base 1/2..2", "base near 1"), x, strict=True):
+        logarithm = np.log(base.astype(DOUBLE))
+        logarithm[logarithm == 0] = 1
+        for kind, low, high in (("", normal, most), (", subnormal results", least, normal)):
+            ranges[label + kind] = (base, (rng.uniform(low, high, count) / logarithm).astype(dtype))
+    integers = rng.integers(1, 60, count).astype(dtype)
+    ranges["small"] = (uniform(0, 10), uniform(-10, 10))
+    ranges["integers"] = (integers * np.sign(uniform(-1, 1)), rng.integers(-20, 20, count).astype(dtype))
+    ranges["halves"] = (uniform(0, 100), rng.integers(-30, 30, count).astype(dtype) / 2)
+    return ranges
+
+
+# ---- accuracy --------------------------------------------------------------------------------
+
+PRECISION = 120
+Exact = tuple[int, int, int, int]  # sign, mantissa, exponent, bits of the mantissa
+REFERENCE: dict[str, Callable[..., Exact]] = {
+    "exp": libmp.mpf_exp,
+    "log": libmp.mpf_log,
+    "sin": libmp.mpf_sin,
+    "cos": libmp.mpf_cos,
+    "pow": libmp.mpf_pow,
+}
+# Largest errors in units in the last place: the promise is 1, and 2 for pow.
+NORMAL = {"exp": 0.61, "log": 0.61, "sin": 0.63, "cos": 0.63, "pow": 0.70}
+SUBNORMAL = 0.80
+SINGLE = 0.51
+
+
+def error(result: float, exact: Exact, dtype: type) -> float:
+    """Distance from the exact value in units in its last place."""
+    bits, least, most = (53, -1074, 1024) if dtype == DOUBLE else (24, -149, 128)
+    if math.isinf(result):  # right where the exact value rounds to it
+        limit = libmp.from_man_exp((2 << bits) - 1, most - bits - 1)
+        signed = libmp.mpf_neg(exact) if result < 0 else exact
+        return 0.0 if libmp.mpf_ge(signed, limit) else math.inf
+    _, mantissa, exponent, size = exact
+    unit = max(exponent + size - bits, least) if mantissa else least
+    difference = libmp.mpf_sub(libmp.from_float(result), exact, PRECISION, "n")
+    return abs(libmp.to_float(libmp.mpf_shift(difference, -unit)))
+
+
+def worst(library: Library, name: str, arguments: tuple[Array, ...]) -> tuple[float, str]:
+    """The largest error over those arguments that are finite, and positive for log; and where."""
+    dtype = arguments[0].dtype.type
+    keep = np.logical_and.reduce([np.isfinite(a) for a in arguments])
+    if name == "log":
+        keep &= arguments[0] > 0
+    arguments = tuple(a[keep] for a in arguments)
+    results = library(name, *arguments)
+    largest, where = -1.0, "nowhere"
+    for result, *numbers in zip(results.tolist(), *(a.tolist() for a in arguments), strict=True):
+        found = error(result, REFERENCE[name](*map(libmp.from_float, numbers), PRECISION, "n"), dtype)
+        if not found <= largest:
+            largest, where = found, f"{name}({', '.join(map(float.hex, numbers))}) = {result.hex()}"
+    assert largest >= 0, "no argument was tested"
+    return largest, where
+
+
+def check_accuracy(library: Library, name: str, dtype: type, count: int) -> None:
+    rng = np.random.default_rng([*name.encode(), count, dtype == DOUBLE])
+    for label, arguments in typical(rng, name, dtype, count).items():
+        largest, where = worst(library, name, arguments)
+        print(f"{name if dtype == DOUBLE else name + 'f':5} {label:32} {largest:.4f}  {where}")
+        double = SUBNORMAL if "subnormal" in label else NORMAL[name]
+        assert largest <= (double if dtype == DOUBLE else SINGLE), f"{label}: {largest} ulp at {where}"
+
+
+@pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
+@pytest.mark.parametrize("name", list(REFERENCE))
+def test_accuracy(library: Library, name: str, dtype: type) -> None:
+    check_accuracy(library, name, dtype, 2000)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
+@pytest.mark.parametrize("name", list(REFERENCE))
+def test_accuracy_in_depth(library: Library, name: str, dtype: type) -> None:
+    check_accuracy(library, name, dtype, 50_000)
+
+
+# Hardest to round: V. Lefevre and J.-M. Muller, Worst cases for correct rounding of the elementary
+# functions in double precision, ARITH 15, 2001. Closest of all doubles to a multiple of pi/2:
+# 6381956970095103 * 2^797 (J.-M. Muller, Elementary Functions, ch. 11).
+HARD = {
+    "exp": ["0x1.9e9cbbfd6080bp-31", "0x1.83d4bcdebb3f4p+2", "0x1.62e42fefa39efp+9", "-0x1.74910d52d3051p+9"],
+    "log": ["0x1.62a88613629b6p+678", "0x1.6a09e667f3bcdp+0", "0x1.6a09e667f3bcdp-1", "0x1p-1022"],
+    "sin": ["0x1.e0000000001c2p-20", "0x1.598bae9e632f6p-7", "0x1.6ac5b262ca1ffp+849", "0x1p40", "0x1p1023"],
+    "cos": ["0x1.8000000000009p-23", "0x1.6ac5b262ca1ffp+849", "0x1.921fb54442d18p+0", "0x1p40", "0x1p1023"],
+}
+
+
+@pytest.mark.parametrize("name", list(HARD))
+def test_hard_arguments(library: Library, name: str) -> None:
+    x = around([float.fromhex(text) for text in HARD[name]], DOUBLE)
+    largest, where = worst(library, name, (x,))
+    assert largest <= SUBNORMAL, f"{largest} ulp at {where}"
+
+
+def test_powers_that_are_numbers_are_exact(library: Library) -> None:
+    whole = [(float(b), float(e)) for b in range(-40, 41) for e in range(0, 40) if abs(b) ** e < 2**53]
+    roots = [(float(b) ** 2, e + 0.5) for b in range(1, 200) for e in range(5) if b ** (2 * e + 1) < 2**53]
+    inverse = [(2.0**b, -float(e)) for b in range(-20, 21) for e in range(30)]
+    pairs = whole + roots + inverse
+    exact = [float(b) ** int(e) for b, e in whole]
+    exact += [math.isqrt(int(b)) ** (2 * int(e - 0.5) + 1) for b, e in roots]
+    exact += [math.ldexp(1.0, -round(math.log2(b)) * round(-e)) for b, e in inverse]
+    result = library("pow", *(np.array(column) for column in zip(*pairs, strict=True)))
+    assert result.tolist() == exact
+
+
+# ---- special values --------------------------------------------------------------------------
+
+
+def bits(x: Array) -> NDArray[np.unsignedinteger]:
+    return x.view(np.uint64 if x.dtype == DOUBLE else np.uint32)
+
+
+def nan(dtype: type) -> int:
+    """The bits of the canonical NaN."""
+    return 0x7FF8000000000000 if dtype == DOUBLE else 0x7FC00000
+
+
+def assert_same(result: Array, expected: Array, *arguments: Array) -> None:
+    """Equal bits, NaNs of `expected` standing for the canonical one."""
+    wanted = np.where(np.isnan(expected), bits(expected).dtype.type(nan(expected.dtype.type)), bits(expected))
+    wrong = np.flatnonzero(bits(result) != wanted)
+    assert not wrong.size, [(*(a[i] for a in arguments), result[i], expected[i]) for i in wrong[:5]]
+
+
+SPECIAL = {
+    "exp": [
+        (-np.inf, 0.0),
+        (-800, 0.0),
+        (-0.0, 1.0),
+        (0.0, 1.0),
+        (800, np.inf),
+        (np.inf, np.inf),
+        (np.nan, np.nan),
+    ],
+    "log": [
+        (-np.inf, np.nan),
+        (-1, np.nan),
+        (-1e-45, np.nan),
+        (-0.0, -np.inf),
+        (0.0, -np.inf),
+        (1, 0.0),
+        (np.inf, np.inf),
+        (np.nan, np.nan),
+    ],
+    "sin": [(-np.inf, np.nan), (-0.0, -0.0), (0.0, 0.0), (1e-45, 1e-45), (np.inf, np.nan), (np.nan, np.nan)],
+    "cos": [(-np.inf, np.nan), (-0.0, 1.0), (0.0, 1.0), (1e-45, 1.0), (np.inf, np.nan), (np.nan, np.nan)],
+    "sign": [
+        (-np.inf, -1),
+        (-1e-45, -1),
+        (-0.0, -0.0),
+        (0.0, 0.0),
+        (1e-45, 1),
+        (np.inf, 1),
+        (np.nan, np.nan),
+    ],
+    "abs": [(-np.inf, np.inf), (-1e-45, 1e-45), (-0.0, 0.0), (0.0, 0.0), (3, 3), (-np.nan, np.nan)],
+}
+
+
+@pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
+@pytest.mark.parametrize("name", list(SPECIAL))
+def test_special_values(library: Library, name: str, dtype: type) -> None:
+    x, expected = (np.array(column, dtype) for column in zip(*SPECIAL[name], strict=True))
+    assert_same(library(name, x), expected, x)
+
+
+@pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
+def test_pow_agrees_with_the_c_library(library: Library, dtype: type) -> None:
+    """Special values bit for bit (C99, F.9.4.4); numbers of any size to 2 units in the last place."""
+    rng = np.random.default_rng(5)
+    c_library = ctypes.CDLL("libm.so.6")
+    pow_ = c_library.pow if dtype == DOUBLE else c_library.powf
+    c_type = ctypes.c_double if dtype == DOUBLE else ctypes.c_float
+    pow_.argtypes, pow_.restype = [c_type, c_type], c_type
+    values = special(dtype)
+    pairs = np.array(list(product(values, values)), dtype)
+    x = np.concatenate([pairs[:, 0], any_bits(rng, dtype, 20_000)])
+    y = np.concatenate([pairs[:, 1], any_bits(rng, dtype, 20_000)])
+    result, expected = library("pow", x, y), np.array([pow_(a, b) for a, b in zip(x, y, strict=True)], dtype)
+    plain = np.isfinite(expected) & (expected != 0) & (np.abs(expected) != 1) & np.isfinite(result)
+    assert_same(result[~plain], expected[~plain], x[~plain], y[~plain])
+    assert np.count_nonzero(plain) > 500
+    steps = bits(result[plain]).astype(np.int64) - bits(expected[plain]).astype(np.int64)
+    assert np.all(np.abs(steps) <= 2)
+
+
+@pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_min_and_max(library: Library, name: str, dtype: type) -> None:
+    """NaN wins, then the numbers' order, then the sign of zero; hence no order of evaluation matters."""
+    choose = min if name == "min" else max
+
+    def reference(a: float, b: float) -> float:
+        if math.isnan(a) or math.isnan(b):
+            return math.nan
+        return choose(a, b, key=lambda v: (v, math.copysign(1, v)))
+
+    rng = np.random.default_rng(6)
+    values = np.concatenate([special(dtype), any_bits(rng, dtype, 60)])
+    a, b = (column.copy() for column in np.array(list(product(values, values)), dtype).T)
+    result = library(name, a, b)
+    assert_same(
+        result, np.array([reference(*pair) for pair in zip(a.tolist(), b.tolist(), strict=True)], dtype), a, b
+    )
+    assert_same(library(name, b, a), result, a, b)
+    c = rng.permutation(a)
+    assert_same(library(name, library(name, a, b), c), library(name, a, library(name, b, c)), a, b, c)
+
+
+# ---- the same bits ---------------------------------------------------------------------------
+
+
+def many(rng: np.random.Generator, dtype: type, count: int) -> Array:
+    """Half of any bits, half of a size that physics has."""
+    size = (rng.standard_normal(count // 2) * 10.0 ** rng.integers(-6, 4, count // 2)).astype(dtype)
+    return rng.permutation(np.concatenate([any_bits(rng, dtype, count - size.size), size]))
+
+
+@pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
+@pytest.mark.parametrize("name", ONE + TWO)
+def test_every_build_gives_the_same_bits(libraries: dict[str, Library], name: str, dtype: type) -> None:
+    rng = np.random.default_rng(7)
+    arguments = [many(rng, dtype, 1_000_003) for _ in range(2 if name in TWO else 1)]
+    if name.endswith("_near"):
+        arguments = [np.where(np.abs(a) <= 2.0**40, a, dtype(1)) for a in arguments]
+    results = {build: library(name, *arguments) for build, library in libraries.items()}
+    for result in results.values():
+        assert_same(result, results["vector"], *arguments)
+    assert len(np.unique(bits(results["vector"]))) > (1 if name == "sign" else 100_000)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+@pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
+def test_near_and_far(library: Library, name: str, dtype: type) -> None:
+    """What generated code does: a vector loop after a look for far arguments, bits as without."""
+    rng = np.random.default_rng(8)
+    x = np.concatenate([rng.uniform(-(2.0**40), 2.0**40, 100_000).astype(dtype), around([2.0**40], dtype)])
+    near = x[np.abs(x) <= 2.0**40]
+    assert not library.far(near)
+    assert_same(library(name + "_near", near), library(name, near), near)
+    for value in (np.nextafter(dtype(2.0**40), dtype(np.inf)), np.inf, np.nan):
+        assert library.far(np.array([1, value, 2], dtype))
+        assert library.far(np.array([1, 2, -value], dtype))
+
+
+@pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
+def test_mirrored_arguments(library: Library, dtype: type) -> None:
+    x = many(np.random.default_rng(9), dtype, 100_000)
+    assert_same(library("sin", -x), -library("sin", x), x)
+    assert_same(library("cos", -x), library("cos", x), x)
+
+
+def test_loops_become_vector_code(libraries: dict[str, Library]) -> None:
+    text = DRIVER.read_text().splitlines()
+    lines = {number for number, line in enumerate(text, 1) if re.match(r"(ONE|TWO|ANY)\(", line)}
+    assert len(lines) == 20
+    if platform.machine() == "x86_64":
+        wanted = {"vector": (" avx2 ", 32), "wide": (" avx512f ", 64)}
+    else:
+        wanted = {"vector": ("", 16)}
+    for build, (feature, width) in wanted.items():
+        if feature in FEATURES:
+            pattern = rf"{DRIVER.name}:(\d+):.*loop vectorized using {width} byte"
+            assert lines <= set(map(int, re.findall(pattern, libraries[build].messages))), build
+
+
+# ---- the text --------------------------------------------------------------------------------
+
+OPENCL = """
+#pragma OPENCL FP_CONTRACT OFF
+#define HC_FUNCTION static inline
+#define HC_RARE static
+#define HC_TABLE __constant
+typedef uint hc_uint32;
+typedef ulong hc_uint64;
+typedef long hc_int64;
+#define hc_bits(x) as_ulong((double)(x))
+#define hc_from_bits(b) as_double((ulong)(b))
+#define hc_bitsf(x) as_uint((float)(x))
+#define hc_from_bitsf(b) as_float((uint)(b))
+#define hc_fma(a, b, c) fma((double)(a), (double)(b), (double)(c))
+#define hc_fmaf(a, b, c) fma((float)(a), (float)(b), (float)(c))
+#define hc_multiply_high(a, b) mul_hi((ulong)(a), (ulong)(b))
+#include "halocline/elementary.hpp"
+kernel void all(global double *x, global float *y) {
+  x[0] = hc_exp(x[0]) + hc_log(x[0]) + hc_sin(x[0]) + hc_cos(x[0]) + hc_pow(x[0], x[1]) + hc_min(x[0], x[1]);
+  y[0] = hc_expf(y[0]) + hc_logf(y[0]) + hc_sinf(y[0]) + hc_cosf(y[0]) + hc_powf(y[0], y[1]);
+  y[1] = hc_maxf(y[0], y[1]) + hc_minf(y[0], y[1]) + hc_absf(y[0]) + hc_signf(y[0]);
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("clang") is None, reason="clang reads OpenCL C")
+def test_the_text_is_opencl_too(tmp_path: Path) -> None:
+    source = tmp_path / "all.cl"
+    source.write_text(OPENCL)
+    options = ["-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", "-fsyntax-only", "-Werror"]
+    done = subprocess.run(["clang", *options, f"-I{INCLUDE}", str(source)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.long
+def test_coefficients_are_the_derived_ones() -> None:
+    script = ROOT / "tools" / "elementary_coefficients.py"
+    done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
