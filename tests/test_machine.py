@@ -1,0 +1,79 @@
+"""Facts about the machine, against other sources of the same facts."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from halocline.run.machine import data_caches, parse_list, this_machine
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [("", set()), ("0", {0}), ("0-3", {0, 1, 2, 3}), ("0-1,8,10-11", {0, 1, 8, 10, 11})],
+)
+def test_lists_of_the_kernel(text, numbers):
+    assert parse_list(text) == numbers
+
+
+def test_facts_agree_with_the_system():
+    machine = this_machine()
+    assert machine.host == os.uname().nodename
+    assert machine.hardware_threads == len(os.sched_getaffinity(0))
+    assert 1 <= machine.cores <= machine.hardware_threads
+    assert machine.memory_bytes == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert 0 < machine.available_bytes <= machine.memory_bytes
+    assert machine.mpi_library.endswith(tuple("0123456789so"))
+    assert os.path.isfile(machine.mpi_library)
+    assert machine.mpi_version
+    assert os.access(machine.compiler, os.X_OK)
+    assert machine.compiler_version.split()[-1][0].isdigit()
+
+
+@pytest.mark.skipif(shutil.which("getconf") is None, reason="getconf is not installed")
+def test_caches_agree_with_getconf():
+    names = {1: "LEVEL1_DCACHE_SIZE", 2: "LEVEL2_CACHE_SIZE", 3: "LEVEL3_CACHE_SIZE"}
+    found = {cache.level: cache.bytes for cache in data_caches()}
+    for level, name in names.items():
+        done = subprocess.run(["getconf", name], capture_output=True, text=True)
+        size = int(done.stdout or 0)
+        if size and level in found:
+            assert found[level] == size
+
+
+def test_affinity_limits_the_cores():
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        assert (this_machine().cores, this_machine().hardware_threads) == (1, 1)
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def test_facts_are_json_and_cheap():
+    text = """if True:
+        import json, sys
+        from halocline.run.machine import this_machine
+        print(json.dumps(this_machine().as_dict()))
+        assert not {"numpy", "mpi4py.MPI"} & set(sys.modules), "imports what takes long"
+    """
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    facts = json.loads(done.stdout)
+    assert facts["cores"] >= 1
+    assert {"cpu", "caches", "simd_bits", "commit", "openmp"} <= set(facts)
+
+
+def test_the_commit_is_that_of_the_source():
+    commit = this_machine().commit
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if not os.path.isdir(os.path.join(root, ".git")):
+        pytest.skip("no git clone")
+    head = subprocess.run(["git", "-C", root, "rev-parse", "HEAD"], capture_output=True, text=True).stdout
+    assert commit is not None
+    assert head.startswith(commit.rstrip("+"))
+    assert len(commit.rstrip("+")) >= 12

@@ -1,0 +1,202 @@
+"""The project around the code: lock files, layers, the choice of an MPI, what the build leaves."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "halocline"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+# Each layer imports only from itself and those before it.
+LAYERS = ("errors", "lang", "compile", "plan", "model", "run", "io", "solvers", "physics", "study", "cli")
+
+
+def imports(file: Path, at_start_only: bool = False) -> set[str]:
+    """The modules that a file imports, as absolute names."""
+    tree = ast.parse(file.read_text())
+    nodes = tree.body if at_start_only else ast.walk(tree)
+    found = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}:{node.lineno}: relative import"
+            module = node.module or ""
+            found |= {f"{module}.{alias.name}" for alias in node.names} if module == "halocline" else {module}
+    return found
+
+
+def canonical(requirement: str) -> str:
+    return re.sub(r"[-_.]+", "-", re.split(r"[<>=!~; \[]", requirement)[0]).lower()
+
+
+# -- dependencies ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])
+def test_lock_files_pin_everything_and_name_no_address(name):
+    lines = [line for line in (ROOT / name).read_text().splitlines() if not line.startswith("#")]
+    assert lines
+    for line in lines:
+        assert re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.+!]+", line)
+
+
+def test_the_lock_file_holds_what_the_project_declares():
+    locked = {canonical(line) for line in (ROOT / "requirements.lock").read_text().splitlines()}
+    groups = PROJECT["dependency-groups"]
+    for requirement in [*PROJECT["project"]["dependencies"], *groups["build"], *groups["test"]]:
+        assert canonical(requirement) in locked
+    dev = {canonical(line) for line in (ROOT / "requirements-dev.lock").read_text().splitlines()}
+    assert {canonical(requirement) for requirement in groups["dev"]} <= dev
+
+
+def test_what_is_imported_is_declared_and_the_reverse():
+    declared = {canonical(requirement) for requirement in PROJECT["project"]["dependencies"]}
+    owners = metadata.packages_distributions()
+    used: set[str] = set()
+    for file in SOURCE.rglob("*.py"):
+        for module in imports(file):
+            top = module.partition(".")[0]
+            if top != "halocline" and top not in sys.stdlib_module_names:
+                packages = {canonical(package) for package in owners.get(top, [top])}
+                assert packages & declared, f"{file.relative_to(ROOT)} imports {top}, which is not declared"
+                used |= packages & declared
+    assert used == declared
+
+
+# -- layers ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_imports_only_from_those_before_it(layer):
+    allowed = LAYERS[: LAYERS.index(layer) + 1]
+    files = [SOURCE / f"{layer}.py"] if layer == "errors" else list((SOURCE / layer).rglob("*.py"))
+    assert files
+    for file in files:
+        for module in imports(file):
+            parts = module.split(".")
+            if parts[0] == "halocline" and len(parts) > 1 and parts[1] in LAYERS:
+                assert parts[1] in allowed, f"{file.relative_to(ROOT)} imports {module}"
+
+
+def test_import_is_quick_and_light():
+    text = "import halocline, sys; sys.exit(str(sorted({'mpi4py', 'matplotlib'} & set(sys.modules)) or ''))"
+
+    def cpu_seconds(code: str) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert not done.stderr.strip(), done.stderr
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    bare = min(cpu_seconds("pass") for _ in range(3))
+    assert min(cpu_seconds(text) for _ in range(5)) - bare < 0.3
+
+
+# -- the build ---------------------------------------------------------------------------------------
+
+
+def test_native_code_is_compiled_without_what_changes_results():
+    commands = ROOT / "build" / "native" / "compile_commands.json"
+    if not commands.is_file():
+        pytest.skip("not built by `make build`")
+    ours = [c["command"] for c in json.loads(commands.read_text()) if "/native/src/" in c["file"]]
+    assert ours
+    for command in ours:
+        flags = command.split()
+        assert {"-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"} <= set(flags)
+        assert not {"-ffast-math", "-Ofast", "-funsafe-math-optimizations"} & set(flags)
+
+
+def test_headers_of_generated_code_are_in_the_package():
+    installed = {
+        Path(str(file.locate())).name
+        for file in metadata.files("halocline") or []
+        if file.parent.as_posix() == "halocline/include/halocline"
+    }
+    assert {file.name for file in (ROOT / "native/include/halocline").glob("*.h*")} == installed
+
+
+def test_make_tells_its_targets():
+    told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for target in ("build", "run", "test", "test-full", "lint", "bench", "docs", "sanitize", "clean", "help"):
+        assert re.search(rf"^  make {target} ", told, re.MULTILINE), target
+
+
+def test_what_is_missing_is_named(tmp_path):
+    for tool in ("sh", "echo"):
+        (tmp_path / tool).symlink_to(str(shutil.which(tool)))
+    done = subprocess.run(
+        [str(tmp_path / "sh"), ROOT / "tools/missing.sh", sys.executable],
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["g++", "cmake"]
+
+
+# -- which MPI ---------------------------------------------------------------------------------------
+
+
+def find_mpi(path: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, ROOT / "native/cmake/find_mpi.py", *arguments],
+        env={"PATH": path} | environment,
+        capture_output=True,
+        text=True,
+    )
+
+
+def wrapper(folder: Path) -> Path:
+    """A program named mpicc in this folder."""
+    folder.mkdir(parents=True)
+    file = folder / "mpicc"
+    file.write_text("#!/bin/sh\n")
+    file.chmod(0o755)
+    return file
+
+
+def test_an_mpicc_on_path_is_the_systems(tmp_path):
+    mpicc = wrapper(tmp_path / "opt" / "bin")
+    assert find_mpi(f"/nowhere:{mpicc.parent}").stdout == f"system;{mpicc}\n"
+
+
+def test_an_mpicc_that_pip_installed_is_not_the_systems(tmp_path):
+    mpicc = wrapper(tmp_path / "env" / "bin")
+    (tmp_path / "env" / "lib" / "python3.11" / "site-packages" / "mpich-5.0.2.dist-info").mkdir(parents=True)
+    assert find_mpi(str(mpicc.parent), "--kind").stdout == "package\n"
+    other = wrapper(tmp_path / "opt" / "bin")
+    assert find_mpi(f"{mpicc.parent}:{other.parent}").stdout == f"system;{other}\n"
+
+
+def test_the_variable_mpicc_goes_first(tmp_path):
+    first, second = wrapper(tmp_path / "a"), wrapper(tmp_path / "b")
+    assert find_mpi(str(first.parent), MPICC=str(second)).stdout == f"system;{second}\n"
+    done = find_mpi(str(first.parent), MPICC="/no/such/mpicc")
+    assert done.returncode != 0
+    assert "/no/such/mpicc" in done.stderr
+
+
+def test_the_package_is_found_with_its_header():
+    try:
+        metadata.distribution("mpich")
+    except metadata.PackageNotFoundError:
+        pytest.skip("the system's MPI is in use")
+    kind, include, library = find_mpi("/nowhere").stdout.strip().split(";")
+    assert kind == "package"
+    assert os.path.isfile(os.path.join(include, "mpi.h"))
+    assert os.path.basename(library) == "libmpi.so.12"
+    assert os.path.isfile(library)
