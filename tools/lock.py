@@ -12,7 +12,7 @@ import tomllib
 from pathlib import Path
 
 HEAD = "# Written by `make lock`: what Halocline is built, run and tested with.\n"
-HEAD_DEV = "# Written by `make lock`: what checks the code and builds the documentation, beside requirements.lock.\n"
+HEAD_DEV = "# Written by `make lock`: what checks the code and builds the documentation.\n"
 
 
 def freeze(requirements: list[str]) -> list[str]:
