@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpmath import cos, factorial, floor, log, log1p, lu_solve, matrix, mp, mpf, pi, polyval, sqrt
+from mpmath import cos, exp, factorial, floor, log, log1p, lu_solve, matrix, mp, mpf, pi, polyval, sqrt
 
 HEADER = Path(__file__).parents[1] / "native" / "include" / "halocline" / "elementary.hpp"
 Function = Callable[[mpf], mpf]
@@ -118,15 +118,16 @@ QUARTER = pi / 4 * (1 + mpf(2) ** -10)  # of the reduced argument of sin and cos
 MANTISSA = sqrt(mpf(2)) / 2 - 1, sqrt(mpf(2)) - 1  # of m - 1
 ATANH = mpf(0), ((sqrt(mpf(2)) - 1) / (sqrt(mpf(2)) + 1)) ** 2  # of s^2 with s = (m - 1) / (m + 1)
 
-exp_rest = series(lambda k: 1 / factorial(k + 2))  # exp(r) = 1 + r + r^2 p(r)
 sin_rest = series(lambda k: (-1) ** (k + 1) / factorial(2 * k + 3))  # sin(r) = r + r^3 p(r^2)
 cos_rest = series(lambda k: (-1) ** k / factorial(2 * k + 4))  # cos(r) = 1 - r^2/2 + r^4 p(r^2)
 sinc = series(lambda k: (-1) ** k / factorial(2 * k + 1))
 cosine = series(lambda k: (-1) ** k / factorial(2 * k))
 
 
-def exp_polynomial(name: str, terms: int) -> Polynomial:
-    return Polynomial(name, exp_rest, lambda r: r**2 / mp.exp(r), (-HALF, HALF), terms, 1)
+def exp_polynomial(name: str, order: int, terms: int, fixed: int) -> Polynomial:
+    """exp(r) = 1 + r + ..., from r^order on."""
+    rest = series(lambda k: 1 / factorial(k + order))
+    return Polynomial(name, rest, lambda r: r**order / exp(r), (-HALF, HALF), terms, fixed)
 
 
 def sin_polynomial(name: str, terms: int) -> Polynomial:
@@ -149,8 +150,8 @@ def log_polynomial(name: str, terms: int) -> Polynomial:
 
 
 POLYNOMIALS = (
-    exp_polynomial("exp", 11),
-    exp_polynomial("expf", 7),
+    exp_polynomial("exp", 3, 10, 0),
+    exp_polynomial("expf", 2, 7, 1),
     atanh_polynomial("log", 1, 7),
     atanh_polynomial("pow", 2, 8),
     sin_polynomial("sin", 6),
