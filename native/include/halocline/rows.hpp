@@ -7,6 +7,12 @@
 static inline int64_t hc_min_index(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t hc_max_index(int64_t a, int64_t b) { return a > b ? a : b; }
 
+// The index that cell `index` has on a periodic axis of `count` cells, where it may lie beyond the ends.
+static inline double hc_around(int64_t index, int64_t count) {
+  const double i = (double)(int32_t)index, n = (double)(int32_t)count;
+  return i - n * __builtin_floor(i / n);
+}
+
 // Elements in a row of scratch memory: a whole number of 64-byte lines.
 static inline int64_t hc_padded_row(int64_t count, int64_t item) {
   const int64_t line = 64 / item;

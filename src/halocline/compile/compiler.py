@@ -8,7 +8,7 @@ from halocline.compile import emit
 from halocline.compile.contract import contract, count_flops
 from halocline.compile.dtype import dtype_of
 from halocline.compile.footprint import Footprint
-from halocline.compile.halo import HaloAnalysis, SweepHalo, WallFill, ghosts
+from halocline.compile.halo import HaloAnalysis, SweepHalo, WallFill
 from halocline.compile.lower import (
     OperationGraph,
     ScalarGraph,
@@ -82,7 +82,7 @@ class _Compiler:
     def schedule(self) -> Schedule:
         self._number_fields()
         self._number_scalars(self.operations)
-        taken = {emit.identifier(name) for name in self.scalars}
+        taken = set(emit.identifiers(self.scalars).values())
         for f in self.numbers:
             self.code_names[f] = emit.identifier(f.name, taken)
             taken.add(self.code_names[f])
@@ -107,6 +107,9 @@ class _Compiler:
             reads = {n.attribute[0] for n in walk([t.expression for t in nest.targets]) if n.op == "read"}
             doubled |= reads & written
             written |= {t.thing for t in nest.targets if isinstance(t.thing, Field)}
+        # ghosts at corners are formed when messages have come, while patches run
+        fills = self.halos[id(sweep)].fills
+        doubled |= written & {n.attribute[0] for fill in fills for n in walk(fill.ghosts) if n.op == "read"}
         return doubled
 
     def _number_fields(self) -> None:
@@ -114,7 +117,7 @@ class _Compiler:
             nests = self.nests[id(sweep)]
             found = [*nests.reads, *sweep.sets]
             for fill in self.halos[id(sweep)].fills:
-                found += [n.attribute[0] for n in walk(self._ghosts(fill)) if n.op == "read"]
+                found += [n.attribute[0] for n in walk(fill.ghosts) if n.op == "read"]
             for f in sorted(set(found), key=lambda f: list(self.grid.fields).index(f.name)):
                 self.numbers.setdefault(f, len(self.numbers))
         for sweep in sweeps(self.operations):
@@ -132,7 +135,7 @@ class _Compiler:
                 if isinstance(operation, SweepGraph):
                     roots = [t.expression for n in self.nests[id(operation)].nests for t in n.targets]
                     for fill in self.halos[id(operation)].fills:
-                        roots += self._ghosts(fill)
+                        roots += fill.ghosts
                     written.extend(operation.reductions.values())
                 elif isinstance(operation, ScalarGraph):
                     roots = [e for _, e in operation.statements]
@@ -231,6 +234,7 @@ class _Compiler:
                 scalars=self.scalars,
                 comment="; ".join(labels) + note,
                 streamed=streamed,
+                beyond=only is not None,
             )
             self.source.append(writer.write(nest_list, accumulators))
 
@@ -289,14 +293,11 @@ class _Compiler:
 
     # --- boundary conditions ---
 
-    def _ghosts(self, fill: WallFill) -> list[Expr]:
-        return ghosts(fill.field, fill.axis, fill.side, fill.depth)
-
     def _fill(self, fill: WallFill) -> Fill:
         known = self.fills.get(fill)
         if known is not None:
             return known
-        roots = self._ghosts(fill)
+        roots = fill.ghosts
         reads = [n for n in walk(roots) if n.op == "read"]
         fields = [f for f in self.numbers if f is fill.field or any(n.attribute[0] is f for n in reads)]
         # a ghost in layer k has k ghosts between it and the wall
@@ -347,6 +348,7 @@ class _Compiler:
                 sinks={fill.field: names[fill.field]},
                 scalars=self.scalars,
                 comment=f"layer {layer}: {_brief(root)}",
+                beyond=True,
             )
             target = Target("field", fill.field, *contract([root]))
             nest = Nest((target,), (0,) * self.grid.ndim, ((0, 0),) * self.grid.ndim)

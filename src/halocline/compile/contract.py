@@ -16,7 +16,7 @@ def depth(root: Expr, memo: dict[int, int]) -> int:
         if current.op == "index":
             grid = current.grid
             assert grid is not None
-            return 1 + int(current.attribute) + 3 - grid.ndim
+            return 1 + int(current.attribute[0]) + 3 - grid.ndim
         return 0 if current.op == "reduce" else max(inner, default=0)
 
     return fold(root, memo, value)

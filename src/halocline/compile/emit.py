@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from halocline.compile.contract import contract, depth
@@ -98,6 +98,8 @@ class KernelWriter:
     scalars : dict of scalar name to its number
     streamed : set of Field
         Written with streaming stores.
+    beyond : bool
+        Whether the kernel runs over cells beyond the subdomain: the halo, or ghosts.
     """
 
     name: str
@@ -109,10 +111,14 @@ class KernelWriter:
     scalars: dict[str, int]
     comment: str
     streamed: frozenset[Field] = frozenset()
+    beyond: bool = False
     out: Text = field(default_factory=Text)
     stage_names: dict[Stage, str] = field(default_factory=dict)
     types: dict[int, str | None] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.scalar_names = identifiers(self.scalars)
 
     def write(self, nests: Sequence[Nest], accumulators: dict[Expr, int]) -> str:
         """The C++ function: all nests over the box it is given."""
@@ -130,7 +136,7 @@ class KernelWriter:
             )
         names = sorted({n.attribute[0] for _, roots in plans for n in walk(roots) if n.op == "scalar"})
         for name in names:
-            out.add(f"const double {identifier(name)} = a->scalars[{self.scalars[name]}];")
+            out.add(f"const double {self.scalar_names[name]} = a->scalars[{self.scalars[name]}];")
         self._scratch(nests)
         for number, (nest, roots) in enumerate(plans):
             self._nest(nest, roots, accumulators, number)
@@ -167,7 +173,7 @@ class KernelWriter:
             out.add(f"free_scratch += sizeof({ctype}) * {name}_s0 * ({size[0]});")
 
     def _unique(self, name: str) -> str:
-        taken = {*self.operands, *self.stage_names.values(), *self.used, *map(identifier, self.scalars)}
+        taken = {*self.operands, *self.stage_names.values(), *self.used, *self.scalar_names.values()}
         candidate, number = name, 1
         while candidate in taken:
             number += 1
@@ -178,7 +184,7 @@ class KernelWriter:
 
     def _nest(self, nest: Nest, roots: list[Expr], accumulators: dict[Expr, int], number: int) -> None:
         out, ndim = self.out, self.grid.ndim
-        extent = padded_extent(nest.extent, ndim)
+        extent = self.extent = padded_extent(nest.extent, ndim)
         depths: dict[int, int] = {}
         buffered = [
             (n, t)
@@ -305,21 +311,15 @@ class KernelWriter:
         rows: dict[tuple[str, Offset], str] | None = None,
     ) -> None:
         """Declare every value that varies along axis level - 1 but no further (0: along none)."""
-        ndim = self.grid.ndim
         for current in walk(roots):
             if id(current) in values or depth(current, depths) > level:
                 continue
             if current.op == "const":
                 values[id(current)] = literal(current.attribute)
             elif current.op == "scalar":
-                values[id(current)] = identifier(current.attribute[0])
+                values[id(current)] = self.scalar_names[current.attribute[0]]
             elif current.op == "index":
-                axis = current.attribute + 3 - ndim
-                name = f"index{axis}"
-                self.out.add(
-                    f"const double {name} = (double)(int32_t)(a->origin[{axis}] + {_VARIABLES[axis]});"
-                )
-                values[id(current)] = name
+                values[id(current)] = self._index(*current.attribute)
             elif current.op in ("read", "stage"):
                 assert rows is not None
                 self._load(current, values, rows)
@@ -331,6 +331,16 @@ class KernelWriter:
                 self.used.add(name)
                 self.out.add(f"const {_C[dtype]} {name} = {self._operation(current, dtype, values)};")
                 values[id(current)] = name
+
+    def _index(self, own: int, step: int) -> str:
+        """Declare the global index along an axis of the grid; beyond a periodic end indices start again."""
+        axis = own + 3 - self.grid.ndim
+        name = f"index{axis}" + (f"_{suffix((step,))}" if step else "")
+        there = f"a->origin[{axis}] + {_VARIABLES[axis]}" + (f" + {step}" if step else "")
+        wraps = self.grid.periodic[own] and (step or self.beyond or any(self.extent[axis]))
+        value = f"hc_around({there}, a->shape[{axis}])" if wraps else f"(double)(int32_t)({there})"
+        self.out.add(f"const double {name} = {value};")
+        return name
 
     def _load(self, current: Expr, values: dict[int, str], rows: dict[tuple[str, Offset], str]) -> None:
         offset = padded(current.attribute[-1], self.grid.ndim)
@@ -393,22 +403,41 @@ def padded_extent(extent: Sequence[tuple[int, int]], ndim: int) -> tuple[tuple[i
 
 
 def identifier(name: str, taken: Collection[str] = ()) -> str:
-    """The C++ name of what the user calls `name`: with a suffix where C++ or the kernel needs that itself."""
+    """The C++ name of what the user calls `name`: another where C++ or the kernel needs that one itself."""
+    if _SYSTEM.match(name):
+        name = "user_" + name
     while name in taken or name in _RESERVED or _OWN.fullmatch(name):
         name += "_"
     return name
 
 
-# names that kernels make: temporaries, and those derived from the name of a field or stage
-_OWN = re.compile(r"(t|index|piece)\d+|layer|free_scratch|hc_.*|.*_(next|s0|s1|to|base|origin|at_.*)")
+def identifiers(names: Iterable[str]) -> dict[str, str]:
+    """The C++ names of several things, all different."""
+    found: dict[str, str] = {}
+    for name in names:
+        found[name] = identifier(name, found.values())
+    return found
 
+
+# names that begin like those of C++ itself and of our headers
+_SYSTEM = re.compile(r"hc_|__|_[A-Z]|u?int\w*_t$")
+
+# names that kernels make: temporaries, and those derived from the name of a field or stage
+_OWN = re.compile(
+    r"(t|piece)\d+|index\d+(_[mp]\d+)?|layer|free_scratch"
+    r"|.*_(next|s0|s1|to|base|origin|at(_(0|[mp]\d+)){2})"
+)
 
 _RESERVED = frozenset(
     """
-    a box i j k k0 k1 end s auto bool break case char const continue default delete do double else
-    enum extern false float for goto if inline int long new operator private public register return
-    short signed sizeof static struct switch template this true typedef typename union unsigned
-    using virtual void volatile while and or not xor
+    a box i j k k0 k1 end s memcpy NULL errno
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t
+    class co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue
+    decltype default delete do double dynamic_cast else enum explicit export extern false float for friend
+    goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private
+    protected public register reinterpret_cast requires return short signed size_t sizeof static
+    static_assert static_cast struct switch template this thread_local throw true try typedef typeid
+    typename union unsigned using virtual void volatile wchar_t while xor xor_eq
     """.split()  # noqa: SIM905
 )
 
@@ -442,7 +471,7 @@ def _scalar_values(out: Text, roots: list[Expr], scalars: dict[str, int]) -> dic
     writer = KernelWriter("", None, {}, {}, {}, {}, scalars, "", out=out)  # type: ignore[arg-type]
     for current in walk(roots):
         if current.op == "scalar":
-            name = identifier(current.attribute[0])
+            name = writer.scalar_names[current.attribute[0]]
             out.add(f"const double {name} = s[{scalars[current.attribute[0]]}];")
             values[id(current)] = name
         elif current.op == "const":

@@ -7,13 +7,12 @@ the halo too, where all that its expression reads there is needed by the sweep a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain, product
 
 from halocline.compile.footprint import Footprint, Offset
 from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, SweepGraph
-from halocline.compile.nests import Points, SweepNests, coordinates_in
+from halocline.compile.nests import Points, SweepNests
 from halocline.errors import InputError
 from halocline.lang.boundary import SIDES, Ghost
 from halocline.lang.expression import Expr, walk
@@ -32,6 +31,14 @@ class WallFill:
     side: int
     depth: int
     corners: tuple[tuple[int, int], ...]
+
+    @property
+    def ghosts(self) -> list[Expr]:
+        """The ghost values, layer by layer outward."""
+        condition = self.field.boundary[SIDES[2 * self.axis + (self.side > 0)]]
+        return [
+            condition.ghost(Ghost(self.field, self.axis, self.side, layer)) for layer in range(self.depth)
+        ]
 
 
 @dataclass
@@ -81,6 +88,10 @@ class HaloAnalysis:
 
     def __init__(self, operations: list[OperationGraph], nests: dict[int, SweepNests], grid: Grid) -> None:
         self.nests, self.grid = nests, grid
+        # what the ghosts of a field depend on
+        self.wall_fields: dict[Field, set[Field]] = {}
+        self.wall_scalars: dict[Field, set[str]] = {}
+        self.points = {sweep: self._with_walls(n.reads) for sweep, n in nests.items()}
         self.needs: dict[
             int, dict[Field, Offsets]
         ] = {}  # after a sweep: how its fields are read before set again
@@ -119,7 +130,8 @@ class HaloAnalysis:
                 state = self._sweep(operation, state)
             elif isinstance(operation, ScalarGraph):
                 changed = {name for name, _ in operation.statements}
-                stale = {f for f in state.filled if changed & wall_scalars(f)}
+                stale = {f for f in state.filled if changed & self.wall_scalars.get(f, set())}
+                stale = self._stale(stale, state.filled)
                 state = _State(state.valid, {f: v for f, v in state.filled.items() if f not in stale})
             elif isinstance(operation, LoopGraph):
                 entry = state
@@ -133,72 +145,92 @@ class HaloAnalysis:
         return state
 
     def _sweep(self, sweep: SweepGraph, state: _State) -> _State:
-        nests = self.nests[id(sweep)]
-        halo = SweepHalo()
-        reads = {f: Footprint.from_offsets(nests.offsets(f)) for f in nests.reads}
-        beyond = {f: _beyond(f, points) for f, points in nests.reads.items()}
-        halo.extended = self._extended(sweep, nests, reads)
-        self._along_walls(reads, beyond)
-        halo.reads = {f: p | beyond[f] for f, p in reads.items() if p | beyond[f]}
+        points = self.points[id(sweep)]
+        reads = {f: Footprint.from_offsets(o for o, _ in p) for f, p in points.items()}
+        around = {f: self._around(f, p) for f, p in points.items()}
+        halo = SweepHalo(reads={f: p for f, p in around.items() if p})
+        halo.extended = self._extended(sweep, reads, around)
         valid, filled = dict(state.valid), dict(state.filled)
         for f, footprint in reads.items():
-            missing = footprint - valid.get(f, Footprint())  # the plan drops what lies beyond walls
+            have = valid.get(f, Footprint())
+            missing = {d for d, _ in footprint - have}  # the plan drops what lies beyond walls
             if missing:
-                halo.exchange[f] = missing
-                valid[f] = valid.get(f, Footprint()) | missing
-            ghosts = self._walls(footprint | beyond[f])
-            if ghosts - filled.get(f, Footprint()):
-                halo.fills += self._fills(f, beyond[f], ghosts)
-                filled[f] = filled.get(f, Footprint()) | ghosts
+                # whole segments: what was valid of one and what is missing need not make up a box
+                valid[f] = have | footprint
+                halo.exchange[f] = Footprint(tuple((d, w) for d, w in valid[f] if d in missing))
+            ghosts = self._walls(around[f])
+            # ghosts at corners were formed from what the halo held
+            if ghosts and (missing or ghosts - filled.get(f, Footprint())):
+                halo.fills += self._fills(f, points[f])
+                filled[f] = ghosts
         halo.fills.sort(key=lambda fill: fill.axis)
         for f in sweep.sets:
             valid[f] = halo.extended.get(f, Footprint())
+        for f in self._stale(set(sweep.sets), filled):
             filled[f] = Footprint()
-            # ghosts that a user's kernel computes from this field are stale too
-            for other in list(filled):
-                if f in wall_fields(other):
-                    filled[other] = Footprint()
         self.result[id(sweep)] = halo
         return _State(valid, filled)
 
+    def _stale(self, changed: set[Field], filled: dict[Field, Footprint]) -> set[Field]:
+        """The fields whose ghosts depend on fields that have changed, also through ghosts of others."""
+        stale = changed
+        while True:
+            more = stale | {f for f in filled if stale & self.wall_fields.get(f, set())}
+            if more == stale:
+                return stale
+            stale = more
+
     def _extended(
-        self, sweep: SweepGraph, nests: SweepNests, reads: dict[Field, Footprint]
+        self, sweep: SweepGraph, reads: dict[Field, Footprint], around: dict[Field, Footprint]
     ) -> dict[Field, Footprint]:
         """The assigned fields that are computed in the halo too, all over the same segments."""
         needed = self.needs[id(sweep)]
         able: dict[Field, Offsets] = {}
         sources: dict[Field, dict[Field, Offsets]] = {}
-        for target, mine in nests.per_target:
+        for target, mine in self.nests[id(sweep)].per_target:
             f = target.thing
-            # beyond a periodic side coordinates go on, but the cells of the neighbour start again
-            wraps = any(self.grid.periodic[axis] for axis in coordinates_in(target.expression))
-            if isinstance(f, Field) and not wraps:
+            if isinstance(f, Field):
                 able[f] = frozenset(o for o in needed.get(f, NONE) if any(o))
                 sources[f] = mine
         able = {f: reach for f, reach in able.items() if reach}
+
+        def free(f: Field, reach: Offsets) -> bool:
+            """Whether the sweep has all that `f` takes at these offsets."""
+            for g, offsets in sources[f].items():
+                there = shifted(offsets, reach)
+                if not Footprint.from_offsets(there) <= reads[g]:
+                    return False
+                if not self._around(g, frozenset((o, f.staggered) for o in there)) <= around[g]:
+                    return False
+            return True
+
         while able:
             reach = frozenset(chain.from_iterable(able.values()))
-            free = {
-                f: own
-                for f, own in able.items()
-                if all(Footprint.from_offsets(shifted(o, reach)) <= reads[g] for g, o in sources[f].items())
-            }
-            if free == able:
+            left = {f: own for f, own in able.items() if free(f, reach)}
+            if left == able:
                 return dict.fromkeys(able, Footprint.from_offsets(reach))
-            able = free
+            able = left
         return {}
 
-    def _along_walls(self, reads: dict[Field, Footprint], beyond: dict[Field, Footprint]) -> None:
-        """Add what boundary conditions read of other fields where they reach into the halo along the wall."""
-        for f in list(reads):
-            others = wall_fields(f) if f.boundary else set()
-            for fill in self._fills(f, beyond[f], self._walls(reads[f] | beyond[f])) if others else ():
-                along = Footprint.from_offsets(
-                    product(*(range(-lower, upper + 1) for lower, upper in fill.corners))
-                )
-                for other in others:
-                    reads[other] = reads.get(other, Footprint()) | along
-                    beyond[other] = beyond.get(other, Footprint()) | along
+    def _with_walls(self, reads: dict[Field, Points]) -> dict[Field, Points]:
+        """What a sweep reads, and what boundary conditions read of other fields along their wall: in the
+        halo, and in ghosts of lower axes."""
+        points = dict(reads)
+        while True:
+            found = dict(points)
+            for f in points:
+                for fill in self._fills(f, points[f]):
+                    along = [*product(*(range(-lower, upper + 1) for lower, upper in fill.corners))]
+                    for other in self._depends(fill):
+                        # across the wall it reads inward
+                        place = tuple(
+                            (other if axis == fill.axis else f).staggered[axis]
+                            for axis in range(self.grid.ndim)
+                        )
+                        found[other] = found.get(other, frozenset()) | {(o, place) for o in along}
+            if found == points:
+                return points
+            points = found
 
     def _walls(self, footprint: Footprint) -> Footprint:
         """The segments of a footprint that may lie beyond a wall."""
@@ -210,27 +242,29 @@ class HaloAnalysis:
             )
         )
 
-    def _fills(self, f: Field, beyond: Footprint, ghosts: Footprint) -> list[WallFill]:
-        """The fills of a field: as deep as it is read beyond walls, as wide along them as `ghosts` asks."""
+    def _fills(self, f: Field, points: Points) -> list[WallFill]:
+        """The fills of a field: as deep as it is read beyond walls, and as wide along them."""
         fills = []
+        around = self._around(f, points)
         for axis in range(self.grid.ndim):
             if self.grid.periodic[axis]:
                 continue
-            for side in (-1, 1):
-                depth = max((w[axis] for d, w in beyond if d[axis] == side), default=0)
-                if not depth:
+            more = [s[axis] - f.staggered[axis] for _, s in points]
+            below = max((-o[axis] for o, _ in points), default=0)
+            above = max((o[axis] + m for (o, _), m in zip(points, more, strict=True)), default=0)
+            for side, depth in ((-1, below), (1, above)):
+                if depth <= 0:
                     continue
                 name = SIDES[2 * axis + (side > 0)]
                 if name not in f.boundary:
                     raise InputError(
                         f"field {f.name!r} is read {depth} cell{'s' * (depth > 1)} beyond side {name!r}, "
-                        "which has no boundary "
-                        f"condition: give one (boundary={{'{name}': hc.Value(0)}} or so), or make axis "
-                        f"{name[0]} periodic"
+                        "which has no boundary condition: give one "
+                        f"(boundary={{'{name}': hc.Value(0)}} or so), or make axis {name[0]} periodic"
                     )
                 corners = []
                 for other in range(self.grid.ndim):
-                    widths = [(d[other], w[other]) for d, w in ghosts if d[axis] == side and other != axis]
+                    widths = [(d[other], w[other]) for d, w in around if d[axis] == side and other != axis]
                     corners.append(
                         (
                             max((w for s, w in widths if s < 0), default=0),
@@ -240,47 +274,35 @@ class HaloAnalysis:
                 fills.append(WallFill(f, axis, side, depth, tuple(corners)))
         return fills
 
+    def _around(self, f: Field, points: Points) -> Footprint:
+        """The layers of a field that are read around a subdomain, beyond a neighbour or beyond a wall.
 
-def _beyond(f: Field, points: Points) -> Footprint:
-    """The ghost layers of a field that are read beyond walls.
+        Points staggered along an axis are one more at an upper wall: the last one reads a layer further into
+        a field that has none more.
+        """
+        widths = []
+        for offset, staggered in points:
+            sides = []
+            for o, s, own, wraps in zip(offset, staggered, f.staggered, self.grid.periodic, strict=True):
+                upper = o + max(0, s - own) * (not wraps)
+                sides.append([(0, 0)] + [(-1, -o)] * (o < 0) + [(1, upper)] * (upper > 0))
+            for choice in product(*sides):
+                direction, width = zip(*choice, strict=True)
+                if any(direction):
+                    widths.append((direction, width))
+        return Footprint.of(widths)
 
-    Points staggered along an axis are one more there: the last one reads a layer further into a field that
-    has none more, and a field that has one more itself is left a layer later.
-    """
-    widths = []
-    for offset, staggered in points:
-        sides = [
-            ((0, 0), (-1, -o)) if o < 0 else ((0, 0), (1, o + s - own)) if o + s > own else ((0, 0),)
-            for o, s, own in zip(offset, staggered, f.staggered, strict=True)
-        ]
-        for choice in product(*sides):
-            direction, width = zip(*choice, strict=True)
-            if any(direction):
-                widths.append((direction, width))
-    return Footprint.of(widths)
+    def _depends(self, fill: WallFill) -> set[Field]:
+        """The other fields that a boundary condition reads; remembers what its ghosts depend on."""
+        f = fill.field
+        leaves = [leaf for leaf in walk(fill.ghosts) if not leaf.args]
+        others = {leaf.attribute[0] for leaf in leaves if leaf.op == "read"} - {f}
+        self.wall_fields.setdefault(f, set()).update(others)
+        self.wall_scalars.setdefault(f, set()).update(
+            leaf.attribute[0] for leaf in leaves if leaf.op == "scalar"
+        )
+        return others
 
 
 def _union(a: dict[Field, Offsets], b: dict[Field, Offsets]) -> dict[Field, Offsets]:
     return {f: a.get(f, NONE) | b.get(f, NONE) for f in (*a, *b)}
-
-
-def ghosts(f: Field, axis: int, side: int, depth: int) -> list[Expr]:
-    """The ghost values of a field at a wall, layer by layer outward."""
-    condition = f.boundary[SIDES[2 * axis + (side > 0)]]
-    return [condition.ghost(Ghost(f, axis, side, layer)) for layer in range(depth)]
-
-
-def _leaves(f: Field) -> Iterable[Expr]:
-    for side in f.boundary:
-        axis = SIDES.index(side) // 2
-        yield from walk(ghosts(f, axis, -1 if side.endswith("-") else 1, 1))
-
-
-def wall_scalars(f: Field) -> set[str]:
-    """The scalars that the boundary values of a field depend on."""
-    return {leaf.attribute[0] for leaf in _leaves(f) if leaf.op == "scalar"}
-
-
-def wall_fields(f: Field) -> set[Field]:
-    """The other fields that the boundary values of a field depend on."""
-    return {leaf.attribute[0] for leaf in _leaves(f) if leaf.op == "read"} - {f}

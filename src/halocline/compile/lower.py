@@ -67,8 +67,11 @@ class _Lowering:
     operations: list[OperationGraph] = field(default_factory=list)
     sweep: SweepGraph = field(default_factory=SweepGraph)
     after: list[tuple[str, Expr]] = field(default_factory=list)  # scalar statements that follow the sweep
-    versions: dict[int | str, int] = field(default_factory=dict)  # of fields (by id) and scalars (by name)
-    before: dict[int | str, int] = field(default_factory=dict)  # the same when the sweep began
+    # versions (see Program.version) of fields, by id, and of scalars, by name
+    since: dict[int | str, int] = field(default_factory=dict)  # the first that stands for the present value
+    before: dict[int | str, range] = field(default_factory=dict)  # those of the value before the sweep
+    sets: dict[int | str, int] = field(default_factory=dict)  # how often each was set
+    loops: int = 0  # entered so far
     names: dict[str, int] = field(default_factory=dict)
 
     def fresh(self, kind: str) -> str:
@@ -81,8 +84,7 @@ class _Lowering:
             self.operations.append(self.sweep)
         if self.after:
             self.operations.append(ScalarGraph(self.after))
-        self.sweep, self.after = SweepGraph(), []
-        self.before = dict(self.versions)
+        self.sweep, self.after, self.before = SweepGraph(), [], {}
         self._stages.clear()
 
     # --- expressions in terms of the values before the sweep ---
@@ -99,17 +101,15 @@ class _Lowering:
     def leaf(self, leaf: Expr, line: Line, *, kernel: bool) -> Expr:
         if leaf.op == "read":
             target, version, offset = leaf.attribute
-            now = self.versions.get(id(target), 0)
-            if target in self.sweep.sets and version == now:
+            if target in self.sweep.sets and self.present(id(target), version):
                 # a value that the field rounds when it is stored must be read back
                 if any(offset) or (dtype_of(self.sweep.sets[target], {}) or "float64") != target.dtype:
                     raise _Flush
                 return self.sweep.sets[target]
-            if version != (self.before.get(id(target), 0) if target in self.sweep.sets else now):
+            if not self.present(id(target), version) and version not in self.before.get(id(target), ()):
                 raise InputError(
                     f"{line}: an expression uses the value that field {target.name!r} had before it was set "
-                    "again; "
-                    "keep that value in another field, or form the expression after the set"
+                    "again; keep that value in another field, or form the expression after the set"
                 )
             return read_node(target, 0, offset)
         if leaf.op == "stage":
@@ -123,14 +123,13 @@ class _Lowering:
             return stage_node(made, offset)
         if leaf.op == "scalar":
             name, version = leaf.attribute
-            written = any(name == s for s, _ in self.after)
-            now = self.versions.get(name, 0)
-            if kernel and written:
-                if version == now:
+            present = self.present(name, version)
+            if kernel and name in self.before:  # set after the sweep
+                if present:
                     raise _Flush
-                if version == self.before.get(name, 0):
+                if version in self.before[name]:
                     return scalar_node(name)
-            if version != now:
+            if not present:
                 raise InputError(
                     f"{line}: an expression uses the value that scalar {name!r} had before it was set again; "
                     "keep that value in another scalar, or form the expression after the set"
@@ -153,7 +152,7 @@ class _Lowering:
         for current in walk((definition,)):
             if current.op == "read":
                 target, version, _ = current.attribute
-                if target in self.sweep.sets and version == self.versions.get(id(target), 0):
+                if target in self.sweep.sets and self.present(id(target), version):
                     return True
             elif current.op == "stage" and self._stages[current.attribute[0]][1]:
                 return True
@@ -162,7 +161,8 @@ class _Lowering:
     def reduce(self, like: Expr, operand: Expr) -> Expr:
         from halocline.lang.expression import reduction
 
-        made = reduction(like.attribute[0], operand, like.attribute[1])
+        kind, cell, place = like.attribute
+        made = reduction(kind, operand, cell, place)
         name = self.sweep.reductions.get(made)
         if name is None:
             name = self.sweep.reductions[made] = self.fresh(like.attribute[0])
@@ -197,8 +197,15 @@ class _Lowering:
             self.repeat(statement)
 
     def advance(self, key: int | str) -> None:
-        self.versions[key] = self.versions.get(key, 0) + 1
+        now = self.sets.get(key, 0) + self.loops
+        self.before.setdefault(key, range(self.since.get(key, 0), now + 1))
+        self.sets[key] = self.sets.get(key, 0) + 1
+        self.since[key] = now + 1
         self._stages.clear()
+
+    def present(self, key: int | str, version: int) -> bool:
+        """Whether a version of a field or scalar stands for the value that it has now."""
+        return version >= self.since.get(key, 0)
 
     def lift(self, expression: Expr, line: Line) -> Expr:
         """Reductions inside a cell expression become scalars, computed before."""
@@ -222,6 +229,10 @@ class _Lowering:
             value = self.resolve(statement.limit, statement.line, scalar_statement=True)
             self.after.append((limit, value))
             self.flush()
+        self.loops += 1
+        for key in _assigned(statement.body):
+            # at the start of a pass it has what the pass before left, not what it had before the loop
+            self.since[key] = self.sets.get(key, 0) + self.loops
         outer, self.operations = self.operations, []
         for inner in statement.body:
             self.statement(inner)
@@ -232,6 +243,19 @@ class _Lowering:
         until = None if statement.until is None else _current(statement.until)
         record = tuple(s.name for s in statement.record)
         self.operations.append(LoopGraph(until, limit, self.fresh("passes"), record, body))
+
+
+def _assigned(statements: list[Statement]) -> set[int | str]:
+    """The fields, by id, and scalars, by name, that statements set."""
+    found: set[int | str] = set()
+    for statement in statements:
+        if isinstance(statement, Assign):
+            found.add(id(statement.field))
+        elif isinstance(statement, AssignScalar):
+            found.add(statement.scalar.name)
+        elif isinstance(statement, Repeat):
+            found |= _assigned(statement.body)
+    return found
 
 
 def _current(condition: Expr) -> Expr:

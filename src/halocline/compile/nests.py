@@ -131,21 +131,6 @@ def inline(root: Expr, memo: dict[Stage, Expr] | None = None) -> Expr:
     return rebuild(root, leaf)
 
 
-def coordinates_in(root: Expr) -> set[int]:
-    """The axes whose coordinates stand in an expression, also through its stages."""
-    found: set[int] = set()
-    seen: set[Stage] = set()
-
-    def visit(root: Expr) -> None:
-        found.update(node.attribute for node in walk((root,)) if node.op == "index")
-        for stage in set(_stage_reads(root)) - seen:
-            seen.add(stage)
-            visit(stage.definition)
-
-    visit(root)
-    return found
-
-
 def _demand(
     root: Expr, at: set[Offset], fields: dict[Field, set[Offset]], stages: dict[Stage, set[Offset]]
 ) -> None:
@@ -207,7 +192,7 @@ def build(sweep: SweepGraph, grid: Grid) -> SweepNests:
         for stage in reversed(kept):
             if stage in stages:
                 _demand(stage.definition, stages[stage], fields, stages)
-        place = _place(target, fields, grid)
+        place = _place(target)
         for f, offsets in fields.items():
             reads[f] = reads.get(f, frozenset()) | {(o, place) for o in offsets}
         for stage, offsets in stages.items():
@@ -248,18 +233,13 @@ def _stage_nests(kept: list[Stage], needs: dict[Stage, Points], grid: Grid) -> l
     return [Nest(tuple(rooms[level, (extent, top)]), top, extent) for level, (extent, top) in sorted(rooms)]
 
 
-def _place(target: Target, reads: dict[Field, set[Offset]], grid: Grid) -> tuple[bool, ...]:
-    """The axes that the points of a target are staggered along.
-
-    A reduction has the one more point at an upper wall where every field in it has it and is read in place
-    along that axis: a difference of face values belongs to a cell.
-    """
+def _place(target: Target) -> tuple[bool, ...]:
+    """The axes that the points of a target are staggered along."""
     if isinstance(target.thing, Field):
         return target.thing.staggered
-    return tuple(
-        bool(reads) and all(f.staggered[a] and not any(o[a] for o in offsets) for f, offsets in reads.items())
-        for a in range(grid.ndim)
-    )
+    assert isinstance(target.thing, Expr)
+    place: tuple[bool, ...] = target.thing.attribute[2]
+    return place
 
 
 def _target_nests(targets: list[Target], places: list[tuple[bool, ...]], grid: Grid) -> list[Nest]:

@@ -33,6 +33,8 @@ class Section:
         The names of the axes along which the values lie.
     coordinates : tuple of array
         Of the points along each of them.
+    span : tuple of (float, float)
+        Where the domain begins and ends along each of them.
     at : tuple of (str, float)
         The other axes, and where they are cut.
     """
@@ -41,6 +43,7 @@ class Section:
     values: NDArray[Any]
     axes: tuple[str, ...]
     coordinates: tuple[NDArray[np.float64], ...]
+    span: tuple[tuple[float, float], ...]
     at: tuple[tuple[str, float], ...]
 
 
@@ -92,6 +95,7 @@ def _section(
         values,
         tuple(AXES[a] for a in kept),
         tuple(coordinates(field, points, a)[:: steps[a]] for a in kept),
+        tuple((grid.origin[a], grid.origin[a] + grid.extent[a]) for a in kept),
         tuple((AXES[a], float(coordinates(field, points, a)[i])) for a, i in cut.items()),
     )
 
@@ -141,7 +145,7 @@ def _drawn(fields: Fields, what: Any) -> Iterator[Field]:
     try:
         with trace.tracing(program):
             drawn.set(expression)
-        domain.prepare(program).run(fields.values)
+        domain.prepare(program, fields.values).run(fields.values)
         yield drawn
     finally:
         for known in (fields.grid.fields, domain.storages, domain.halos):

@@ -46,6 +46,9 @@ class Ghost:
         of = self.field if field is None else field
         offset = [0] * of.grid.ndim
         offset[self.axis] = -self.side * (self.layer + 1 + m)
+        if self.side > 0:
+            # points staggered along the axis are one more: their last has a higher index
+            offset[self.axis] += of.staggered[self.axis] - self.field.staggered[self.axis]
         return read(of, trace.version(of), tuple(offset))
 
     @property
@@ -75,7 +78,7 @@ class Ghost:
                     f"the boundary value of field {self.field.name!r} reads a field; use hc.BoundaryKernel "
                     "for that"
                 )
-            if current.op == "index" and current.attribute == self.axis:
+            if current.op == "index" and current.attribute[0] == self.axis:
                 return binary("add", current, inward)
             return current
 

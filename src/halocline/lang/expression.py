@@ -154,8 +154,8 @@ class Expr(Operators):
         "const", "scalar", "index", "read", "stage", "reduce" or the name of an operation.
     args : tuple of Expr
     attribute : object
-        const: the float; scalar: (name, version); index: the axis; read: (field, version, offset);
-        stage: (stage, offset); reduce: (kind, cell or None).
+        const: the float; scalar: (name, version); index: (axis, step); read: (field, version, offset);
+        stage: (stage, offset); reduce: (kind, cell or None, place).
     grid : Grid or None
         The grid whose cells the value belongs to; None for numbers and scalars.
     condition : bool
@@ -455,17 +455,54 @@ def apply(like: Expr, args: tuple[Expr, ...]) -> Expr:
     if all(a is b for a, b in zip(args, like.args, strict=True)):
         return like
     if like.op == "where":
-        return where(*args)
+        chosen: Expr = where(*args)
+        return chosen
     if like.op == "reduce":
-        return reduction(like.attribute[0], args[0], like.attribute[1])
+        kind, cell, place = like.attribute
+        return reduction(kind, args[0], cell, place)
     if like.op in ("min", "max", "pow", "fma"):
         return node(like.op, args)
     return binary(like.op, *args) if len(args) == 2 else unary(like.op, args[0])
 
 
-def reduction(kind: str, operand: Expr, cell: Offset | None = None) -> Expr:
-    """A number over the whole grid; see halocline.lang.reductions."""
-    return node("reduce", (operand,), (kind, cell), key=(kind, cell), label=repr((kind, cell)).encode())
+def reduction(
+    kind: str, operand: Expr, cell: Offset | None = None, place: tuple[bool, ...] | None = None
+) -> Expr:
+    """A number over the whole grid; see halocline.lang.reductions.
+
+    `place` says along which axes the points are staggered; by default what `place_of` finds.
+    """
+    attribute = kind, cell, place_of(operand) if place is None else place
+    return node("reduce", (operand,), attribute, key=attribute, label=repr(attribute).encode())
+
+
+def place_of(root: Expr) -> tuple[bool, ...]:
+    """The axes that the points of an expression are staggered along: where all fields in it are, and are read
+    in place. A difference of face values belongs to a cell."""
+    assert root.grid is not None
+    reads = reads_of(root)
+    return tuple(
+        bool(reads) and all(field.staggered[axis] and not offset[axis] for field, offset in reads)
+        for axis in range(root.grid.ndim)
+    )
+
+
+def reads_of(root: Expr) -> set[tuple[Any, Offset]]:
+    """Every field that an expression reads, and where, also through stages."""
+    found: set[tuple[Any, Offset]] = set()
+    stages: list[Expr] = []
+    seen: set[int] = set()
+    roots = [root]
+    while roots:
+        for leaf in walk(roots):
+            if leaf.op == "read":
+                found.add((leaf.attribute[0], leaf.attribute[2]))
+            elif leaf.op == "stage" and id(leaf) not in seen:
+                seen.add(id(leaf))
+                stages.append(leaf)
+        roots = [shift(leaf.attribute[0].definition, leaf.attribute[1]) for leaf in stages]
+        stages = []
+    return found
 
 
 def shift(root: Expr, offset: Offset) -> Expr:
@@ -481,8 +518,9 @@ def shift(root: Expr, offset: Offset) -> Expr:
             stage, old = current.attribute
             return stage_read(stage, tuple(a + b for a, b in zip(old, offset, strict=True)))
         if current.op == "index":
-            step = offset[current.attribute]
-            return binary("add", current, float(step))
+            axis, step = current.attribute
+            assert current.grid is not None
+            return index(current.grid, axis, step + offset[axis])
         return current
 
     return rebuild(root, leaf)
@@ -504,9 +542,13 @@ def stage_read(stage: Any, offset: Offset) -> Expr:
     )
 
 
-def index(grid: Grid, axis: int) -> Expr:
-    """The global index of the cell along an axis, as a floating-point number."""
-    return node("index", (), axis, key=(id(grid), axis), label=str(axis).encode() + grid.digest, grid=grid)
+def index(grid: Grid, axis: int, step: int = 0) -> Expr:
+    """The global index, as a floating-point number, of the cell `step` further along an axis.
+
+    Indices start again around a periodic axis; beyond walls they go on.
+    """
+    label = f"{axis}|{step}".encode() + grid.digest
+    return node("index", (), (axis, step), key=(id(grid), axis, step), label=label, grid=grid)
 
 
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", **COMPARISONS}
@@ -519,7 +561,8 @@ def text(root: Expr, depth: int = 6) -> str:
     if root.op == "scalar":
         return str(root.attribute[0])
     if root.op == "index":
-        return f"index{root.attribute}"
+        axis, step = root.attribute
+        return f"index{axis}" + (f"[{step}]" if step else "")
     if root.op in ("read", "stage"):
         offset = root.attribute[-1]
         name: str = root.attribute[0].name

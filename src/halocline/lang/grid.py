@@ -15,6 +15,8 @@ from halocline.lang.expression import Expr, Offset, Operators, as_offset, index,
 
 AXES = "xyz"
 DTYPES = ("float64", "float32")
+# spacing and origin per axis, as every program knows them
+GRID_SCALARS = tuple(f"{kind}_{axis}" for kind in "ho" for axis in AXES)
 
 
 def _per_axis(value: Any, ndim: int, what: str, kind: type) -> tuple[Any, ...]:

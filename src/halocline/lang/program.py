@@ -16,7 +16,7 @@ from typing import Any
 from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.expression import Expr, Operand, Operators, as_expr, as_offset, stage_read
-from halocline.lang.grid import Field, Grid, Vector, unknown
+from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, unknown
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,8 @@ def stage(value: Any, name: str | None = None, *, storage: str = "auto") -> Any:
     if expression.condition:
         raise InputError(f"stage of the condition {expression!r}: use hc.where(condition, 1.0, 0.0)")
     label = name or program.fresh("stage")
+    if not label.isidentifier():
+        raise InputError(f"stage name {label!r} is not an identifier such as 'flux_x'")
     if storage == "array":
         grid = expression.grid
         while grid.named(label) is not None:
@@ -179,13 +181,18 @@ class Program:
         self.parameters: dict[str, Scalar] = {}
         self._open: list[list[Statement]] = [self.statements]
         self._versions: dict[int | str, int] = {}
+        self._loops = 0
         self._names: dict[str, int] = {}
         self._scalars: dict[str, Scalar] = {}
 
     def version(self, thing: Any) -> int:
-        """How often a field or scalar has been assigned so far."""
+        """A number that grows with every assignment to a field or scalar and with every loop entered.
+
+        What is read inside a loop is told from what was read before it: in the second pass the two may
+        differ.
+        """
         key = thing.name if isinstance(thing, Scalar) else id(thing)
-        return self._versions.get(key, 0)
+        return self._loops + self._versions.get(key, 0)
 
     def _advance(self, thing: Any) -> None:
         key = thing.name if isinstance(thing, Scalar) else id(thing)
@@ -198,9 +205,21 @@ class Program:
 
     def scalar(self, name: str) -> Scalar:
         """A new scalar of the program."""
-        if name in self._scalars or name in self.parameters:
+        if name in self._scalars or name in self.parameters or name in GRID_SCALARS:
             raise InputError(f"the program already has a scalar or parameter named {name!r}")
         return self._scalars.setdefault(name, Scalar(name))
+
+    def scalars_set(self) -> set[str]:
+        """The names of all scalars that the program gives a value."""
+
+        def names(statements: Sequence[Statement]) -> Iterator[str]:
+            for statement in statements:
+                if isinstance(statement, AssignScalar):
+                    yield statement.scalar.name
+                elif isinstance(statement, Repeat):
+                    yield from names(statement.body)
+
+        return set(names(self.statements))
 
     def parameter(self, name: str) -> Scalar:
         """The parameter of that name; made at the first call."""
@@ -251,6 +270,7 @@ class Program:
             raise InputError("loop: neither until nor limit is given; it would never end")
         loop_statement = Repeat(stop, most, tuple(record), line)
         self._open[-1].append(loop_statement)
+        self._loops += 1
         self._open.append(loop_statement.body)
         try:
             yield
@@ -295,7 +315,7 @@ def scalars(names: str) -> tuple[Scalar, ...]:
 
 def parameter(name: str) -> Expr:
     """A parameter by name, for boundary conditions and other places that are no function argument."""
-    return trace.scalar(name)
+    return Scalar(name).expr
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,8 @@
 """Reductions: numbers over the whole grid, usable in the scalar statements of a program.
 
+They run over the cells; along an axis that every field in the expression is staggered along, and is read in
+place, over the points of these fields, of which there is one more at an upper wall.
+
 Sums are order-independent (docs/decisions/0001): their bits do not depend on ranks, threads or patches.
 """
 
@@ -8,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from halocline.errors import InputError
-from halocline.lang.expression import Expr, Operand, as_expr, reduction, unary, where
+from halocline.lang.expression import Expr, Operand, as_expr, place_of, reduction, unary, where
 from halocline.lang.functions import maximum, minimum
 from halocline.lang.operators import inner
 
@@ -71,7 +74,11 @@ def value(f: Operand, at: tuple[int, ...]) -> Expr:
     grid = e.grid
     if grid is None:
         raise InputError(f"value of {e!r}: no field of a grid is in it")
-    if len(at) != grid.ndim or not all(-n <= i < n for i, n in zip(at, grid.shape, strict=True)):
-        raise InputError(f"value at {at!r}: no cell of a grid of shape {grid.shape}")
-    cell = tuple(i + n if i < 0 else i for i, n in zip(at, grid.shape, strict=True))
-    return reduction("value", e, cell)
+    place = place_of(e)
+    points = tuple(
+        n + int(s and not wraps) for n, s, wraps in zip(grid.shape, place, grid.periodic, strict=True)
+    )
+    if len(at) != grid.ndim or not all(-n <= i < n for i, n in zip(at, points, strict=True)):
+        raise InputError(f"value at {at!r}: no point of an expression of shape {points}")
+    cell = tuple(i + n if i < 0 else i for i, n in zip(at, points, strict=True))
+    return reduction("value", e, cell, place)

@@ -23,7 +23,7 @@ _order: ContextVar[int] = ContextVar("order", default=2)
 
 
 def version(thing: Any) -> int:
-    """How often a field or scalar has been assigned in the program that is being traced."""
+    """The version of a field or scalar in the program that is being traced; see Program.version."""
     program = _program.get()
     return 0 if program is None else program.version(thing)
 

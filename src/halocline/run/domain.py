@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from halocline.compile.compiler import compile_program
 from halocline.compile.driver import compile_library
 from halocline.compile.schedule import FieldInfo, Loop, Schedule, Sweep
 from halocline.errors import InputError, RunError
-from halocline.lang.grid import Field, Grid
+from halocline.lang.grid import Field, Grid, unknown
 from halocline.lang.program import Program
 from halocline.plan.decompose import Decomposition, decompose
 from halocline.plan.fit import least_thickness
@@ -83,7 +83,8 @@ class Domain:
     patch: int | Sequence[int] | None = None
     decomposition: Decomposition | None = None
     storages: dict[str, Any] = field(default_factory=dict)
-    halos: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    halos: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)  # of fields
+    widths: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)  # of storages
     generation: int = 0  # of the storages: engines made before the last change are stale
 
     def __post_init__(self) -> None:
@@ -92,9 +93,21 @@ class Domain:
         if isinstance(self.threads, bool) or not isinstance(self.threads, int) or self.threads < 1:
             raise InputError(f"threads {self.threads!r}: expected a whole number from 1")
 
-    def prepare(self, program: Program) -> Prepared:
-        """Compile and plan a program; all ranks call this with the same program."""
-        return Prepared(self, compile_program(program, self.grid), program.name)
+    def prepare(self, program: Program, given: Iterable[str]) -> Prepared:
+        """Compile and plan a program; all ranks call this with the same program.
+
+        Parameters
+        ----------
+        program : Program
+        given : names
+            The scalars that have a value when it runs. InputError for one that is used and has none.
+        """
+        schedule = compile_program(program, self.grid)
+        known = {*given, *self.grid.scalar_values(), *program.scalars_set()}
+        for name in schedule.scalars:
+            if name not in known and not name.startswith("_"):
+                raise unknown("parameter", name, sorted(given))
+        return Prepared(self, schedule, program.name)
 
     def adopt(self, schedule: Schedule) -> None:
         """Cut the grid for this schedule, unless it has been cut already."""
@@ -114,32 +127,35 @@ class Domain:
         return sum(s.bytes for s in self.storages.values())
 
     def allocate(self, fields: tuple[FieldInfo, ...], plan: RankPlan) -> None:
-        """Make storages for fields that have none, and wider ones where a halo has grown."""
-        for info, planned in zip(fields, plan.fields, strict=True):
-            have = self.halos.get(info.name)
-            if have is not None and all(
-                a >= c and b >= d for (a, b), (c, d) in zip(have, info.halo, strict=True)
-            ):
-                continue
-            halo = (
-                info.halo
-                if have is None
-                else tuple((max(a, c), max(b, d)) for (a, b), (c, d) in zip(have, info.halo, strict=True))
+        """Make storages for fields that have none, and wider ones where a halo has grown.
+
+        A field and its second buffer (the same name with "'") change places, so that they grow together.
+        """
+        for info in fields:
+            base = info.name.removesuffix("'")
+            have = self.halos.get(base, info.halo)
+            self.halos[base] = tuple(
+                (max(a, c), max(b, d)) for (a, b), (c, d) in zip(have, info.halo, strict=True)
             )
-            try:
-                made = native().Storage(
-                    three(planned.owned.shape, 1),
-                    three([lower for lower, _ in halo]),
-                    three([upper for _, upper in halo]),
-                    8 if info.dtype == "float64" else 4,
-                    len(self.storages),
-                )
-            except MemoryError as error:
-                raise RunError(f"field {info.name!r}: {error}") from None
-            if have is not None:
-                made.view()[...] = self.storages[info.name].view()
-                self.generation += 1
-            self.storages[info.name], self.halos[info.name] = made, halo
+        for info, planned in zip(fields, plan.fields, strict=True):
+            base = info.name.removesuffix("'")
+            for name in dict.fromkeys((info.name, base, base + "'")):
+                old = self.storages.get(name)
+                if (name == info.name and old is None) or (old and self.widths[name] != self.halos[base]):
+                    self._make(name, planned.owned.shape, 8 if info.dtype == "float64" else 4)
+
+    def _make(self, name: str, shape: Sequence[int], itemsize: int) -> None:
+        """A storage with the field's present halo; it takes over what the one before it holds."""
+        halo = self.halos[name.removesuffix("'")]
+        lower, upper = zip(*halo, strict=True)
+        try:
+            made = native().Storage(three(shape, 1), three(lower), three(upper), itemsize, len(self.storages))
+        except MemoryError as error:
+            raise RunError(f"field {name!r}: {error}") from None
+        if name in self.storages:
+            made.view()[...] = self.storages[name].view()
+            self.generation += 1
+        self.storages[name], self.widths[name] = made, halo
 
     def view(self, field: Field) -> NDArray[Any]:
         """This rank's points of a field, as a NumPy view without halo; valid until the next run."""
@@ -225,6 +241,7 @@ class Prepared:
 
         self.domain, self.schedule, self.name = domain, schedule, name
         comm = domain.comm
+        _compare(name, schedule, domain)
         domain.adopt(schedule)  # before anything is compiled: wrong cuts and patches are found here
         assert domain.decomposition is not None
         assert domain.threads is not None
@@ -240,13 +257,6 @@ class Prepared:
         self.values: NDArray[np.float64] = np.zeros(len(schedule.scalars))
         self._engine: Any = None
         self._generation = -1
-        same = comm.allgather(blake2b(f"{schedule.source}{domain.decomposition}".encode()).digest())
-        if len(set(same)) > 1:
-            other = next(r for r, digest in enumerate(same) if digest != same[0])
-            raise InputError(
-                f"program {name!r} is not the same on ranks 0 and {other}: all ranks must build the same "
-                "equations on the same grid"
-            )
         with comm.agreement(f"allocate fields of {name!r}"):
             domain.allocate(schedule.fields, self.plan)
 
@@ -311,6 +321,18 @@ class Prepared:
             compute=report["compute"],
             exchange=report["exchange"],
             reduction=report["reduction"],
+        )
+
+
+def _compare(name: str, schedule: Schedule, domain: Domain) -> None:
+    """Raise where ranks do not have the same program on the same grid."""
+    cut = domain.grid.shape, domain.strategy, domain.decomposition
+    same = domain.comm.allgather(blake2b(f"{schedule.fields}{schedule.source}{cut}".encode()).digest())
+    other = next((rank for rank, digest in enumerate(same) if digest != same[0]), None)
+    if other is not None:
+        raise InputError(
+            f"program {name!r} is not the same on ranks 0 and {other}: all ranks must build the same "
+            "equations on the same grid"
         )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.expression import Expr, Operators, as_expr, walk
-from halocline.lang.grid import Field, unknown
+from halocline.lang.grid import GRID_SCALARS, Field, unknown
 from halocline.lang.program import Program
 from halocline.run.domain import Domain, Prepared
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("halocline")
 
-RESERVED = ("t", "dt", "step", "until", "steps")
+RESERVED = ("t", "dt", "step", "until", "steps", *GRID_SCALARS)
 
 
 class Fields:
@@ -160,7 +160,7 @@ class Fields:
         with trace.tracing(program):
             for field, expression in pending.items():
                 field.set(expression)
-        self.domain.prepare(program).run(self.values)
+        self.domain.prepare(program, self.values).run(self.values)
 
     def evaluate(self, expression: Any) -> float:
         """The value of a scalar expression, such as ``hc.max(abs(T))``, on the current fields; the same on
@@ -178,7 +178,7 @@ class Fields:
             with trace.tracing(program):
                 result = program.scalar("result")
                 result.set(wanted)
-            known = self._evaluations[wanted] = (self.domain.prepare(program), result.name)
+            known = self._evaluations[wanted] = (self.domain.prepare(program, self.values), result.name)
         prepared, name = known
         return prepared.run(self.values).scalars[name]
 
@@ -210,8 +210,8 @@ def finite_numbers(parameters: Mapping[str, Any]) -> dict[str, float]:
     for name, value in parameters.items():
         if not name.isidentifier() or name in RESERVED:
             raise InputError(
-                f"parameter name {name!r} cannot be used; choose an identifier other than t, dt, step, "
-                "until, steps"
+                f"parameter name {name!r} cannot be used; choose an identifier other than "
+                + ", ".join(RESERVED)
             )
         try:
             number = float(value)

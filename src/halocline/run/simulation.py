@@ -10,13 +10,13 @@ from halocline.errors import InputError, RunError
 from halocline.lang import trace
 from halocline.lang.expression import Expr, as_expr
 from halocline.lang.functions import where
-from halocline.lang.grid import Field, Grid, Vector, unknown
-from halocline.lang.program import Program, ProgramFunction, Scalar, bind, loop
+from halocline.lang.grid import Field, Grid, Vector
+from halocline.lang.program import Program, ProgramFunction, bind, loop
 from halocline.run.domain import Domain, Outcome
 from halocline.run.fields import Fields, finite_numbers
 from halocline.run.mpi import Communicator, from_user, world
 
-OWN_SCALARS = ("t", "dt", "step")
+OWN_SCALARS = ("dt", "t", "step")
 
 
 class Scheme(Protocol):
@@ -83,14 +83,7 @@ class Simulation(Fields):
         values = {**self.parameters, "t": 0.0, "step": 0.0}
         super().__init__(Domain(grid, comm, threads, decomposition, patch), values)
         program = self._trace(function, scheme, dt, order)
-        self._prepared = self.domain.prepare(program)
-        missing = [p for p in self._prepared.schedule.scalars if not self._known(p)]
-        if missing:
-            raise unknown("parameter", missing[0], sorted(self.parameters))
-
-    def _known(self, name: str) -> bool:
-        own = {*self.parameters, *self.values, *self.grid.scalar_values(), "dt", "until", "steps"}
-        return name in own or name.startswith("_") or name in self._set_by_program
+        self._prepared = self.domain.prepare(program, (*self.values, "until", "steps"))
 
     # --- tracing ---
 
@@ -100,10 +93,8 @@ class Simulation(Fields):
         plain = function.function if isinstance(function, ProgramFunction) else function
         if not callable(plain):
             raise InputError(f"equations are {function!r}; expected a function of fields and parameters")
-        names: dict[str, Any] = {n: Scalar(n) for n in (*OWN_SCALARS, *self.parameters)}
         program = Program(plain.__name__)
-        step, t, number = names["dt"], names["t"], names["step"]
-        until, steps = Scalar("until"), Scalar("steps")
+        until, steps = program.parameter("until"), program.parameter("steps")
         if isinstance(function, ProgramFunction):
             timed = dt is not None
         else:
@@ -119,8 +110,11 @@ class Simulation(Fields):
                     f"function {plain.__name__!r} gives time derivatives, so a time step is needed: dt=0.01 "
                     "or a function"
                 )
-        if isinstance(dt, (int, float)) and not (math.isfinite(dt) and dt > 0):
-            raise InputError(f"dt is {dt!r}; expected a positive number")
+        if timed and not callable(dt):
+            self.values["dt_wanted"] = _time_step(dt)
+        own = OWN_SCALARS if timed else OWN_SCALARS[1:]
+        names = {n: program.parameter(n) for n in (*own, *self.parameters)}
+        t, number = names["t"], names["step"]
         registers: dict[tuple[Field, str], Field] = {}
 
         def register(field: Field, suffix: str) -> Field:
@@ -131,6 +125,7 @@ class Simulation(Fields):
 
         with trace.tracing(program), trace.order(order), loop(until=t >= until, limit=steps):
             if timed:
+                step = names["dt"]
                 wanted = (
                     as_expr(dt(**bind(dt, self.grid, names)), "dt")
                     if callable(dt)
@@ -154,9 +149,7 @@ class Simulation(Fields):
             if timed:
                 t.set(where(t + step >= until, until, t + step))
             number.set(number + 1.0)
-        if isinstance(dt, (int, float)):
-            self.values["dt_wanted"] = float(dt)
-        self._set_by_program = set(program._scalars)
+        self._set_by_program = program.scalars_set()
         return program
 
     # --- running ---
@@ -266,6 +259,16 @@ class Simulation(Fields):
             self.check_inputs(f"after step {self.steps} (time {self.time:g})")
         except InputError as error:
             raise RunError(f"{error}; a smaller time step may help") from None
+
+
+def _time_step(dt: Any) -> float:
+    try:
+        number = float(dt)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise InputError(f"dt is {dt!r}; expected a positive number, or a function of fields")
+    return number
 
 
 def _derivatives(function: Callable[..., Any], result: Any) -> dict[Field, Expr]:

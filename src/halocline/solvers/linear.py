@@ -113,7 +113,7 @@ class LinearProblem:
         b, array = self._right_hand_side(rhs)
         names = Scalar("rtol"), Scalar("max_iterations")
         program = METHODS[method].trace(operator, unknown_field, b, *names)
-        self._prepared = domain.prepare(program)
+        self._prepared = domain.prepare(program, (*self.fields.values, *(n.name for n in names)))
         if array is not None:
             self.fields[b] = array
 

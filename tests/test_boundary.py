@@ -1,0 +1,487 @@
+"""Boundary conditions: each against its formula, on walls of both kinds, at corners, alone and on several ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import halocline as hc
+from halocline.errors import InputError
+
+N, DEPTH = 8, 3
+H = 0.25
+ORIGIN = -0.5
+LOCATIONS = ("cell", "face-x")
+WALLS = ("face", "node")
+
+Ghosts = tuple[np.ndarray, np.ndarray]
+
+
+def line(walls: str) -> hc.Grid:
+    """Eight cells of width H from ORIGIN on."""
+    return hc.Grid(N, (N if walls == "face" else N + 1) * H, origin=ORIGIN, walls=walls)
+
+
+def wall_inset(walls: str, location: str) -> float:
+    """From the first point to the wall, in cells."""
+    return {("face", "cell"): 0.5, ("node", "cell"): 1.0, ("face", "face-x"): 0.0, ("node", "face-x"): 0.5}[
+        walls, location
+    ]
+
+
+def points(walls: str, location: str) -> np.ndarray:
+    """The coordinates of a field's points, with DEPTH ghost points on both sides."""
+    count = N + (location != "cell")
+    return ORIGIN + (np.arange(-DEPTH, count + DEPTH) + wall_inset(walls, location)) * H
+
+
+def ends(walls: str) -> tuple[float, float]:
+    return ORIGIN, ORIGIN + (N if walls == "face" else N + 1) * H
+
+
+def ghosts(
+    walls: str,
+    cases: dict[str, tuple[str, Any, np.ndarray]],
+    parameters: dict[str, float] | None = None,
+    dtype: str = "float64",
+) -> dict[str, Ghosts]:
+    """The ghost values that the engine forms: per case below the lower wall and above the upper, outward.
+
+    All cases, of (location, condition, values), stand in one program: one compilation.
+    """
+    grid = line(walls)
+    read, shown = {}, {}
+    for name, (location, condition, _) in cases.items():
+        read[name] = grid.field(name, location=location, boundary=condition, dtype=dtype)
+        shown[name] = [grid.field(f"{name}_{s}", location=location, dtype=dtype) for s in ("below", "above")]
+
+    @hc.program
+    def show() -> None:
+        for name, (below, above) in shown.items():
+            below.set(read[name][-DEPTH])
+            above.set(read[name][DEPTH])
+
+    sim = hc.Simulation(grid, show, parameters=parameters, threads=1)
+    for name, (_, _, values) in cases.items():
+        sim[read[name]] = values
+    sim.run()
+    return {
+        name: (np.array(sim[below][:DEPTH][::-1]), np.array(sim[above][-DEPTH:]))
+        for name, (below, above) in shown.items()
+    }
+
+
+def random_values(location: str) -> np.ndarray:
+    return np.random.default_rng(3).uniform(1, 2, N + (location != "cell"))
+
+
+@pytest.mark.parametrize("walls", WALLS)
+def test_values_and_slopes_on_the_wall_mirror_the_interior(walls: str) -> None:
+    cases: dict[str, tuple[str, Any, np.ndarray]] = {}
+    for location in LOCATIONS:
+        u = random_values(location)
+        for name, condition in {
+            "value": hc.Value(3.0),
+            "derivative": hc.Derivative(2.0),
+            "symmetric": hc.Symmetric(),
+            "antisymmetric": hc.Antisymmetric(),
+        }.items():
+            cases[f"{name}_{location[:4]}"] = location, condition, u
+    found = ghosts(walls, cases)
+    for name, (location, _, u) in cases.items():
+        w = wall_inset(walls, location)
+        for side, have in zip((-1, 1), found[name], strict=True):
+            inward = u if side < 0 else u[::-1]
+            for layer in range(DEPTH):
+                distance = layer + 1 - w
+                kind = name.partition("_")[0]
+                if distance == 0:  # the wall lies on the first ghost point
+                    slope = 2.0 if kind == "derivative" else 0.0
+                    want = {"value": 3.0, "antisymmetric": 0.0}.get(
+                        kind, (4 * inward[0] - inward[1] + 2 * side * slope * H) / 3
+                    )
+                else:
+                    mirror = inward[int(layer + 1 - 2 * w)]
+                    want = {
+                        "value": 2 * 3.0 - mirror,
+                        "derivative": mirror + 2 * distance * side * 2.0 * H,
+                        "symmetric": mirror,
+                        "antisymmetric": -mirror,
+                    }[kind]
+                assert have[layer] == pytest.approx(want, rel=1e-14), (name, side, layer)
+
+
+@pytest.mark.parametrize("walls", WALLS)
+def test_polynomial_conditions_are_exact_for_polynomials_of_their_degree_and_no_higher(walls: str) -> None:
+    """A condition through so many points continues a polynomial of the degree that they fix, and misses the next."""
+    kinds: dict[str, tuple[Callable[[int], int], Callable[[Any, Any, int], Any]]] = {
+        # degree by order; condition from the polynomial's value or slope on each wall
+        "value": (lambda order: order, lambda p, x, order: hc.Value(p(x), order)),
+        "derivative": (lambda order: order, lambda p, x, order: hc.Derivative(p.deriv()(x), order)),
+        "extrapolate": (lambda order: order - 1, lambda p, x, order: hc.Extrapolate(order)),
+    }
+    cases: dict[str, tuple[str, Any, np.ndarray]] = {}
+    wanted: dict[str, tuple[np.ndarray, bool]] = {}
+    lower, upper = ends(walls)
+    for location in LOCATIONS:
+        x = points(walls, location)
+        for kind, (degree, make) in kinds.items():
+            for order in (1, 2, 3, 4):
+                if kind == "derivative" and order == 2:
+                    continue  # mirrors instead
+                for more in (0, 1):
+                    p = np.polynomial.Polynomial(
+                        np.array([1.0, -0.7, 0.4, 0.3, -0.6, 0.5])[: degree(order) + more + 1]
+                    )
+                    name = f"{kind}{order}_{location[:4]}_{more}"
+                    condition = {"x-": make(p, lower, order), "x+": make(p, upper, order)}
+                    cases[name] = location, condition, p(x[DEPTH:-DEPTH])
+                    wanted[name] = p(x), not more
+    found = ghosts(walls, cases)
+    for name, (values, exact) in wanted.items():
+        for have, want in zip(found[name], (values[:DEPTH][::-1], values[-DEPTH:]), strict=True):
+            # where the wall lies on a ghost point its value is given and exact for any degree
+            free = have if not name.startswith("value") or walls == "face" or "cell" not in name else have[1:]
+            want = want[len(want) - len(free) :]
+            close = np.isclose(free, want, rtol=1e-11, atol=1e-11)
+            assert close.all() == exact, (name, free, want)
+
+
+def test_the_second_order_derivative_on_a_node_wall_is_exact_for_parabolas() -> None:
+    """(4 u1 - u2) / 3 for a zero slope, as the brief of the cavity has it."""
+    x = points("node", "cell")
+    p = np.polynomial.Polynomial([1.0, -0.7, 0.4])
+    lower, upper = ends("node")
+    condition = {"x-": hc.Derivative(p.deriv()(lower)), "x+": hc.Derivative(p.deriv()(upper))}
+    (found,) = ghosts("node", {"u": ("cell", condition, p(x[DEPTH:-DEPTH]))}).values()
+    assert found[0][0] == pytest.approx(p(lower), rel=1e-13)
+    assert found[1][0] == pytest.approx(p(upper), rel=1e-13)
+
+
+@pytest.mark.parametrize("walls", WALLS)
+def test_a_users_kernel_sees_values_inward_its_layer_spacing_and_coordinates(walls: str) -> None:
+    cases: dict[str, tuple[str, Any, np.ndarray]] = {}
+    for location in LOCATIONS:
+        kernel = hc.BoundaryKernel(
+            lambda u, layer: u[layer] + 10.0 * u[2] + 100.0 * u.h + 1000.0 * u.coordinates[0]
+        )
+        cases[location[:4]] = location, kernel, random_values(location)
+    for name, (below, above) in ghosts(walls, cases).items():
+        location, _, u = cases[name]
+        x = points(walls, location)
+        for layer in range(DEPTH):
+            want = u[layer] + 10 * u[2] + 100 * H + 1000 * x[DEPTH - 1 - layer]
+            assert below[layer] == pytest.approx(want, rel=1e-13)
+            want = u[::-1][layer] + 10 * u[-3] + 100 * H + 1000 * x[len(x) - DEPTH + layer]
+            assert above[layer] == pytest.approx(want, rel=1e-13)
+
+
+@pytest.mark.parametrize("location", ["cell", "face-x"])
+@pytest.mark.parametrize("other", ["cell", "face-x"])
+def test_a_users_kernel_counts_another_field_from_the_wall_too(location: str, other: str) -> None:
+    """Also where only one of the two has a point more at the upper wall."""
+    grid = line("face")
+    T = grid.field("T", location=other)
+    u = grid.field("u", location=location, boundary=hc.BoundaryKernel(lambda u: u.of(T)[1] + 0.5 * u[0]))
+    below, above = (grid.field(name, location=location) for name in ("below", "above"))
+
+    @hc.program
+    def show() -> None:
+        below.set(u[-1])
+        above.set(u[1])
+
+    sim = hc.Simulation(grid, show)
+    sim[u], sim[T] = random_values(location), 10 + random_values(other)
+    have, seen = np.array(sim[u]), np.array(sim[T])
+    sim.run()
+    assert sim[below][0] == pytest.approx(seen[1] + 0.5 * have[0], rel=1e-14)
+    assert sim[above][-1] == pytest.approx(seen[-2] + 0.5 * have[-1], rel=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_wall_values_may_be_parameters_expressions_and_functions_of_the_coordinates(dtype: str) -> None:
+    grid = hc.Grid((5, 4), (1.0, 2.0), origin=(0.5, -1.0))
+    conditions = {
+        "x-": hc.Value(hc.parameter("hot")),
+        "x+": hc.Value(lambda x, y: x + 10.0 * y),
+        "y-": hc.Derivative(grid.x * 2.0),
+        "other": hc.Value(grid.y),
+    }
+    u = grid.field("u", boundary=conditions, dtype=dtype)
+    shown = {
+        o: grid.field(n, dtype=dtype)
+        for o, n in {(-1, 0): "a", (1, 0): "b", (0, -1): "c", (0, 1): "d"}.items()
+    }
+
+    @hc.program
+    def show() -> None:
+        for offset, f in shown.items():
+            f.set(u[offset])
+
+    sim = hc.Simulation(grid, show, parameters={"hot": 7.0})
+    values = np.random.default_rng(5).uniform(-1, 1, grid.shape).astype(dtype)
+    x, y = 0.5 + (np.arange(5) + 0.5) * 0.2, -1.0 + (np.arange(4) + 0.5) * 0.5
+    rel = 1e-13 if dtype == "float64" else 1e-6
+    for hot in (7.0, -3.0):  # a parameter changes from run to run
+        sim.values["hot"] = hot
+        sim[u] = values
+        sim.run()
+        a, b, c, d = (sim[f] for f in shown.values())
+        np.testing.assert_allclose(a[0], 2 * hot - values[0], rtol=rel)
+        np.testing.assert_allclose(b[-1], 2 * (1.5 + 10 * y) - values[-1], rtol=rel)
+        np.testing.assert_allclose(c[:, 0], values[:, 0] - 2 * x * 0.5, rtol=rel, atol=rel)
+        np.testing.assert_allclose(d[:, -1], 2 * 1.0 - values[:, -1], rtol=rel)
+
+
+def corner_problem(
+    shape: tuple[int, ...], location: str = "cell", **options: Any
+) -> tuple[hc.Simulation, list[str]]:
+    """Every corner and edge is read, between walls of different kinds."""
+    ndim = len(shape)
+    grid = hc.Grid(shape, tuple(float(n) for n in shape))  # spacing 1
+    sides = ["x-", "x+", "y-", "y+", "z-", "z+"][: 2 * ndim]
+    kinds = [
+        hc.Value(1.0),
+        hc.Extrapolate(2),
+        hc.Derivative(0.5),
+        hc.Antisymmetric(),
+        hc.Extrapolate(3),
+        hc.Value(2.0, 2),
+    ]
+    u = grid.field("u", boundary=dict(zip(sides, kinds, strict=False)), location=location)
+    signs = [tuple(1 if bit == "1" else -1 for bit in f"{n:0{ndim}b}") for n in range(2**ndim)]
+    shown = [grid.field(f"at{n}") for n in range(len(signs))]
+
+    @hc.program
+    def show() -> None:
+        for f, sign in zip(shown, signs, strict=True):
+            f.set(u[tuple(2 * s for s in sign)])
+
+    sim = hc.Simulation(grid, show, **options)
+    sim[u] = np.random.default_rng(9).uniform(-1, 1, grid_points(u))
+    sim.run()
+    return sim, [f.name for f in shown]
+
+
+def grid_points(f: hc.Field) -> tuple[int, ...]:
+    return tuple(n + s for n, s in zip(f.grid.shape, f.staggered, strict=True))
+
+
+def continued(u: np.ndarray, axis: int) -> np.ndarray:
+    """Two ghost layers along an axis by the conditions of `corner_problem`, with walls on faces and spacing 1."""
+    v = np.moveaxis(u, axis, 0)
+    a, b, c = v[0], v[1], v[2]
+    p, q, r = v[-1], v[-2], v[-3]
+    if axis == 0:
+        low, high = [2 - a, 2 - b], [2 * p - q, 3 * p - 2 * q]
+    elif axis == 1:
+        low, high = [a - 0.5, b - 1.5], [-p, -q]
+    else:
+        # through 3 points; through the wall's value 2 at 0 and the points at 1/2 and 3/2, at -1/2 and -3/2
+        low = [3 * a - 3 * b + c, 6 * a - 8 * b + 3 * c]
+        high = [2 * 8 / 3 - 2 * p + q / 3, 2 * 8 - 9 * p + 2 * q]
+    return np.moveaxis(np.array([*low[::-1], *v, *high]), 0, axis)
+
+
+@pytest.mark.parametrize("shape", [(5, 6), (4, 5, 6)])
+def test_corners_between_different_walls_follow_axis_by_axis(shape: tuple[int, ...]) -> None:
+    sim, shown = corner_problem(shape)
+    whole = np.array(sim["u"])
+    for axis in range(len(shape)):
+        whole = continued(whole, axis)
+    for n, name in enumerate(shown):
+        cut = tuple(
+            slice(4, 4 + m) if bit == "1" else slice(0, m)
+            for bit, m in zip(f"{n:0{len(shape)}b}", shape, strict=True)
+        )
+        np.testing.assert_allclose(sim[name], whole[cut], rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.ranks(2, 4)
+@pytest.mark.parametrize(
+    ("shape", "location"), [((9, 7), "cell"), ((9, 7), "node"), ((6, 5, 7), "cell"), ((6, 5, 7), "face-y")]
+)
+def test_corners_are_the_same_on_any_ranks(shape: tuple[int, ...], location: str) -> None:
+    from mpi4py import MPI
+
+    alone, shown = corner_problem(shape, location, communicator=MPI.COMM_SELF)
+    for decomposition in ("optimal", "1d-x", "1d-y", "row"):
+        try:
+            parted, _ = corner_problem(shape, location, decomposition=decomposition, patch=3)
+        except InputError as error:
+            assert "cells" in str(error)  # too thin for a cut along one axis
+            continue
+        for name in shown:
+            assert parted.checksum(name) == alone.checksum(name), (decomposition, name)
+
+
+def coupled_problem(shape: tuple[int, ...], **options: Any) -> hc.Simulation:
+    """Ghost cells of u follow T, which is set in the same program; read at corners."""
+    grid = hc.Grid(shape, tuple(float(n) for n in shape))
+    T = grid.field("T", boundary=hc.Value(1.0))
+    u = grid.field("u", boundary=hc.BoundaryKernel(lambda u: 2.0 * u.of(T)[0] + u[0]))
+    v = grid.field("v")
+
+    @hc.program
+    def step() -> None:
+        with hc.loop(limit=2):
+            v.set(u[(-1,) * grid.ndim] + 0.5 * u[(1,) * grid.ndim])
+            T.set(T * 0.5 + v * 0.25)
+            u.set(u + 0.125 * v)
+
+    sim = hc.Simulation(grid, step, **options)
+    random = np.random.default_rng(11)
+    sim[T], sim[u] = random.uniform(-1, 1, shape), random.uniform(-1, 1, shape)
+    sim.run()
+    return sim
+
+
+def test_ghosts_at_corners_follow_another_field() -> None:
+    shape = (4, 5)
+    sim = coupled_problem(shape)
+    random = np.random.default_rng(11)
+    T, u = random.uniform(-1, 1, shape), random.uniform(-1, 1, shape)
+    for _ in range(2):
+        Tx = np.concatenate([2 - T[:1], T, 2 - T[-1:]])
+        ux = np.concatenate([2 * T[:1] + u[:1], u, 2 * T[-1:] + u[-1:]])
+        uxy = np.concatenate([2 * Tx[:, :1] + ux[:, :1], ux, 2 * Tx[:, -1:] + ux[:, -1:]], axis=1)
+        v = uxy[:-2, :-2] + 0.5 * uxy[2:, 2:]
+        T = T * 0.5 + v * 0.25
+        u = u + 0.125 * v
+    for name, want in {"v": v, "T": T, "u": u}.items():
+        np.testing.assert_allclose(sim[name], want, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.ranks(2, 4)
+@pytest.mark.parametrize("shape", [(8, 9), (5, 6, 7)])
+def test_ghosts_that_follow_another_field_are_the_same_on_any_ranks(shape: tuple[int, ...]) -> None:
+    from mpi4py import MPI
+
+    alone = coupled_problem(shape, communicator=MPI.COMM_SELF)
+    for decomposition in ("1d-x", "1d-y", "optimal"):
+        parted = coupled_problem(shape, decomposition=decomposition, patch=2, threads=2)
+        for name in "uvT":
+            assert parted.checksum(name) == alone.checksum(name), (decomposition, name)
+
+
+def test_a_wall_value_that_changes_in_a_loop_is_used_anew() -> None:
+    """Ghost cells are kept while nothing changes; here the value on the wall does, and u does not."""
+    grid = hc.Grid(4, 4.0)
+    level = hc.parameter("level")
+    u, v = grid.field("u", boundary=hc.Value(level)), grid.field("v")
+
+    @hc.program
+    def rise(u: Any, v: Any, level: Any) -> None:
+        with hc.loop(limit=3):
+            v.set(v + u[-1])
+            level.set(level + 1.0)
+
+    sim = hc.Simulation(grid, rise, parameters={"level": 0.0})
+    sim.run()
+    assert sim[v].tolist() == [2 * 0.0 + 2 * 1.0 + 2 * 2.0, 0, 0, 0]
+
+
+def test_homogeneous_conditions_have_zero_wall_values() -> None:
+    grid = hc.Grid(4, 4.0)
+    u = grid.field("u", boundary={"x-": hc.Value(5.0), "x+": hc.Derivative(2.0)})
+    c, v = u.like("c", homogeneous=True), grid.field("v")
+
+    @hc.program
+    def show() -> None:
+        v.set(c[-1] + 10.0 * c[1])
+
+    sim = hc.Simulation(grid, show)
+    sim[c] = np.array([1.0, 2.0, 3.0, 4.0])
+    sim.run()
+    assert sim[v].tolist() == [-1.0 + 20.0, 1.0 + 30.0, 2.0 + 40.0, 3.0 + 40.0]
+
+
+def test_ghosts_of_an_axis_of_one_cell() -> None:
+    grid = hc.Grid((1, 4), (1.0, 4.0))
+    u, v = grid.field("u", boundary=hc.Value(2.0)), grid.field("v")
+
+    @hc.program
+    def show() -> None:
+        v.set(u[-1, 0] + u[1, 0] + u[1, 1])
+
+    sim = hc.Simulation(grid, show)
+    sim[u] = np.array([[1.0, 2.0, 3.0, 4.0]])
+    sim.run()
+    assert sim[v].tolist() == [[3 + 3 + 2, 2 + 2 + 1, 1 + 1 + 0, 0 + 0 + 4.0]]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda g: g.field("u", boundary={"z-": hc.Value(0)}),
+            r"field 'u': boundary side 'z-' is unknown; expected one of x-",
+        ),
+        (
+            lambda g: g.field("u", boundary={"y-": hc.Value(0)}),
+            r"side 'y-' lies on a periodic axis and takes no Value",
+        ),
+        (
+            lambda g: g.field("u", boundary={"x-": hc.Periodic()}),
+            r"side 'x-' is periodic but its axis is not",
+        ),
+        (
+            lambda g: g.field("u", boundary={"x-": 0.0}),
+            r"side 'x-' has 0.0; expected a condition such as hc.Value",
+        ),
+        (
+            lambda g: g.field("u", boundary=0.0),
+            r"boundary 0.0 is neither a condition such as hc.Value\(0\) nor a mapping",
+        ),
+    ],
+)
+def test_wrong_conditions_are_named(make: Callable[[hc.Grid], Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make(hc.Grid((4, 4), periodic=(False, True)))
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        (lambda T: hc.Value(T * 2.0), r"boundary value of field 'u' reads a field; use hc.BoundaryKernel"),
+        (lambda T: hc.Extrapolate(0), r"order 0: expected a whole number from 1"),
+        (lambda T: hc.Value(0.0, order=1.5), r"order 1.5: expected a whole number from 1"),
+        (
+            lambda T: hc.BoundaryKernel(lambda u: u[-1]),
+            r"boundary kernel of 'u': \[-1\] must be a whole number, 0 for the first",
+        ),
+        (lambda T: hc.BoundaryKernel(lambda u: "no"), r"boundary kernel's result is 'no' of type str"),
+        (lambda T: hc.Extrapolate(9), r"field 'u' has a boundary condition that reads 9 cells along axis x"),
+    ],
+)
+def test_conditions_that_cannot_work_are_named_when_they_are_used(
+    condition: Callable[[Any], Any], message: str
+) -> None:
+    grid = hc.Grid(8)
+    T = grid.field("T")
+    u, v = grid.field("u", boundary=condition(T)), grid.field("v")
+
+    @hc.program
+    def step() -> None:
+        v.set(u[1])
+
+    with pytest.raises(InputError, match=message):
+        hc.Simulation(grid, step)
+
+
+def test_a_missing_condition_names_the_side_and_what_to_do() -> None:
+    grid = hc.Grid((8, 8), periodic=(True, False))
+    u, v = grid.field("u", boundary={"y+": hc.Value(0)}), grid.field("v")
+
+    @hc.program
+    def step() -> None:
+        v.set(u[0, -2])
+
+    with pytest.raises(
+        InputError,
+        match=r"field 'u' is read 2 cells beyond side 'y-', which has no boundary condition: give one",
+    ):
+        hc.Simulation(grid, step)
