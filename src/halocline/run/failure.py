@@ -8,6 +8,7 @@ import sysconfig
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 from halocline.errors import HaloclineError, RunError
 
@@ -34,7 +35,8 @@ def describe(error: BaseException) -> str:
 
     An error that Halocline raised on purpose is its message, followed by the lines of the user's own
     files that led to it, also those of an exception that the user's function raised. Any other
-    exception is its whole traceback. An exception that came from another rank is as that rank saw it.
+    exception is its traceback: without our lines where the user's own text raised it, else the whole.
+    An exception that came from another rank is as that rank saw it.
     """
     text: str | None = getattr(error, "seen_as", None)
     if text is not None:
@@ -42,14 +44,24 @@ def describe(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return f"halocline: {str(error) or 'interrupted'}"
     if not isinstance(error, HaloclineError):
-        return "".join(traceback.format_exception(error)).rstrip()
+        return _story(error)
     lines = [f"halocline: error: {error}", *getattr(error, "__notes__", ())]
     for link in _chain(error):
-        frames = [frame for frame in traceback.extract_tb(link.__traceback__) if _is_users(frame.filename)]
+        steps = (step for step in traceback.walk_tb(link.__traceback__) if _is_users(step[0]))
+        frames = traceback.StackSummary.extract(steps)
         lines += [entry.rstrip() for entry in traceback.format_list(frames)]
         if frames and link is not error:
             lines += [entry.rstrip() for entry in traceback.format_exception_only(link)]
     return "\n".join(lines)
+
+
+def _story(error: BaseException) -> str:
+    told = traceback.TracebackException.from_exception(error)
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if frames and _is_users(frames[-1]):
+        kept = [line for line, frame in zip(told.stack, frames, strict=True) if _is_users(frame)]
+        told.stack = traceback.StackSummary.from_list(kept)
+    return "".join(told.format()).rstrip()
 
 
 def pack(error: BaseException) -> bytes:
@@ -79,5 +91,9 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
 
 
-def _is_users(file: str) -> bool:
-    return not file.startswith(("<frozen", *_NOT_THE_USERS))
+def _is_users(frame: FrameType) -> bool:
+    """Whether a frame belongs to the user's own text: not to the library, Python's or ours, nor to functions
+    that dataclasses make for ours, whose file is "<string>"."""
+    name = str(frame.f_globals.get("__name__", ""))
+    ours = name == "halocline" or name.startswith("halocline.")
+    return not ours and not frame.f_code.co_filename.startswith(("<frozen", *_NOT_THE_USERS))
