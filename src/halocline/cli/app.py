@@ -290,17 +290,19 @@ def version(
 
 
 def run(words: list[str]) -> int:
-    """Run a command line; wrong words become an InputError."""
+    """Run a command line; wrong words become an InputError, what a command raises is left as it is."""
+    command = typer.main.get_command(app)
     try:
-        status = app(words, prog_name="halocline", standalone_mode=False)
-    except typer.Abort:
-        raise KeyboardInterrupt from None
+        with command.make_context("halocline", words) as context:
+            command.invoke(context)
+    except typer.Exit as end:
+        return end.exit_code
     except Exception as error:
         tell = getattr(error, "format_message", None)  # what the parser raises has it
         if tell is None:
             raise
         if not tell():
-            return 2  # no arguments: the help text has been printed
-        command = getattr(getattr(error, "ctx", None), "command_path", "halocline")
-        raise InputError(f"{tell()}\nTry `{command} --help`.") from None
-    return status if isinstance(status, int) else 0
+            return 2  # no command was named: the help text has been printed
+        path = getattr(getattr(error, "ctx", None), "command_path", "halocline")
+        raise InputError(f"{tell()}\nTry `{path} --help`.") from None
+    return 0

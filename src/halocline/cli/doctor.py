@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -90,33 +91,49 @@ def _line(finding: Finding) -> str:
 
 
 def _compiler(machine: Machine) -> Iterator[Finding]:
-    from halocline.compile.driver import cache_folder, compile_library, find_compiler
+    from halocline.compile.driver import compile_library, find_compiler
 
     try:
         found = find_compiler()
     except CompileError as error:
-        yield Finding(
-            "C++ compiler", "missing", _first(error), "Debian: apt-get install g++; or set CXX", True
-        )
-    else:
-        yield Finding("C++ compiler", "found", f"{found.version} ({found.path})", needed=True)
+        yield Finding("C++ compiler", "missing", *_advised(error), needed=True)
+        return
+    yield Finding("C++ compiler", "found", f"{found.version} ({found.path})", needed=True)
+    writable, text = _cache()
+    yield Finding("compile cache", "found" if writable else "missing", *text, needed=True)
+    if writable:
+        begun = time.monotonic()
+        try:
+            made = compile_library(f"{TRIAL}// {time.time_ns()}\n")  # another source each time: not cached
+            for file in (made, made.with_suffix(".cpp")):
+                file.unlink(missing_ok=True)
+        except CompileError as error:
+            yield Finding("compiling", "missing", *_advised(error), needed=True)
+        else:
+            yield Finding("compiling", "found", f"works, {time.monotonic() - begun:.1f} s", needed=True)
+
+
+def _cache() -> tuple[bool, tuple[str, str]]:
+    """Whether the cache of compiled kernels can be written; what and, where not, advice."""
+    from halocline.compile.driver import cache_folder
+
     folder = cache_folder()
     try:
-        compile_library(TRIAL)
-    except CompileError as error:
-        yield Finding("compile cache", "missing", _first(error), "HALOCLINE_CACHE names another folder", True)
-    else:
-        kept = list(folder.glob("*.so"))
-        size = sum(file.stat().st_size for file in kept)
-        text = f"{folder}, writable: {len(kept)} libraries, {size / 1e6:.1f} MB"
-        yield Finding("compile cache", "found", text, needed=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder):
+            kept = list(folder.glob("*.so"))
+    except OSError as error:
+        advice = "set HALOCLINE_CACHE to a folder that can be written"
+        return False, (f"{folder} cannot be written ({error.strerror})", advice)
+    size = sum(file.stat().st_size for file in kept)
+    return True, (f"{folder}, writable: {len(kept)} libraries, {size / 1e6:.1f} MB", "")
 
 
 def _native(machine: Machine) -> Iterator[Finding]:
     try:
         module = native()
     except RunError as error:
-        yield Finding("native engine", "missing", _first(error), "make build, or pip install .", True)
+        yield Finding("native engine", "missing", *_advised(error), needed=True)
         return
     date, threads = module.openmp()
     text = f"{Path(module.__file__ or '').name}, OpenMP {date}, up to {threads} threads"
@@ -232,6 +249,12 @@ def _loads() -> bool:
 
 def _first(error: Exception) -> str:
     return str(error).splitlines()[0]
+
+
+def _advised(error: Exception) -> tuple[str, str]:
+    """What is wrong, and what to do about it: our messages say that after the last semicolon."""
+    text, _, advice = _first(error).rpartition("; ")
+    return (text, advice) if text else (advice, "")
 
 
 def _kib(size: int) -> str:

@@ -30,22 +30,22 @@ def say(text: str) -> None:
 
 def check_files(*targets: str | Path | None) -> None:
     """Raise InputError, before any work, where a file cannot be written; all ranks call this."""
-    with world().agreement("look at the files to write"):
-        if first():
-            for target in targets:
-                if target is not None and str(target) != STDOUT:
-                    _check(Path(target))
+    paths = [Path(target) for target in targets if target is not None and str(target) != STDOUT]
+    wrong = world().bcast(next(filter(None, map(_wrong, paths)), None) if first() else None)
+    if wrong:
+        raise InputError(wrong)
 
 
-def _check(target: Path) -> None:
+def _wrong(target: Path) -> str | None:
+    """Why a file cannot be written, if so."""
     if target.is_dir():
-        raise InputError(f"cannot write {target}: it is a folder")
+        return f"cannot write {target}: it is a folder"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".halocline-"):
-            pass
+            return None
     except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from None
+        return f"cannot write {target}: {error.strerror or error}"
 
 
 def write(target: str | Path | None, text: str) -> None:

@@ -76,7 +76,7 @@ def _summary(result: object, dim: int, method: str, rtol: float) -> str:
         f"Poisson in {dim}D, N = {r.n}: {counted(r.dof, 'unknown')}, {method}, {where}",
         "",
         f"{'converged' if r.converged else 'not converged':13} {_after(r.iterations)}, residual "
-        f"{r.residual_relative:.3g} of the first (asked for: {rtol:g})",
+        f"{r.residual_relative:.3g} times the first (asked for: {rtol:g})",
         f"{'error':13} {r.error_max:.4e}, the greatest difference from the exact solution",
         f"{'time':13} {duration(r.seconds)}"
         + (f", {duration(r.seconds_per_iteration)} an iteration" if r.seconds_per_iteration else ""),

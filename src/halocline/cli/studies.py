@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from halocline.cli.options import whole_numbers
 from halocline.cli.output import check_files, note, say, write, write_json, written
+from halocline.cli.progress import TERMINAL, terminal
 from halocline.errors import InputError
 from halocline.run.mpi import launcher
 
@@ -40,10 +42,6 @@ def convergence(
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
         folder = pictures or (Path(scratch) if html else None)
         measured = _measure(case, [(n, ranks or 1, threads) for n in ns], repeat, folder)
-        if json != "-":
-            say("\n" + study.table(measured).text())
-            for sentence in study.verdicts(measured):
-                say(sentence)
         if html and folder:
             from halocline.io.style import styled
             from halocline.study.page import Page
@@ -61,6 +59,9 @@ def convergence(
                 )
                 write(html, page.html())
     _leave(measured, json, csv, [html, *(drawn or ())])
+    if json != "-":
+        say("\n" + study.table(measured).text())
+        say("\n".join(study.verdicts(measured)))
 
 
 def strong(
@@ -87,11 +88,6 @@ def strong(
     check_files(json, csv, html)
     measured = _measure(case, [(n, r, t) for n in ns for r, t in layouts], repeat, None)
     tables = study.tables(measured)
-    if json != "-":
-        for table in tables:
-            say("\n" + table.text())
-        for sentence in study.verdicts(measured):
-            say(sentence)
     if html:
         from halocline.io.style import styled
         from halocline.study.page import Page
@@ -109,6 +105,10 @@ def strong(
             )
             write(html, page.html())
     _leave(measured, json, csv, [html])
+    if json != "-":
+        for table in tables:
+            say("\n" + table.text())
+        say("\n".join(study.verdicts(measured)))
 
 
 def _alone() -> None:
@@ -127,6 +127,9 @@ def _measure(
 
     if repeat < 1:
         raise InputError(f"--repeat is {repeat}; expected a whole number from 1")
+    name = terminal()
+    if name:
+        os.environ[TERMINAL] = name  # the runs, whose output is taken, show there how far they are
     measured = []
     for number, (n, ranks, threads) in enumerate(runs, 1):
         if threads is None:

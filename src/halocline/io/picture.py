@@ -160,12 +160,13 @@ def _figure(
         ax.plot(drawn.coordinates[0], drawn.values)
         ax.set_ylabel(label or drawn.name)
         ax.set_xlabel(with_unit(drawn.axes[0], unit))
+        ax.set_xlim(*drawn.span[0])
         gridded(ax)
     else:
         figure = Figure(figsize=_size(drawn), layout="constrained")
         ax = figure.subplots()
         image = draw_plane(ax, drawn, unit=unit, cmap=cmap, limits=limits)
-        bar = figure.colorbar(image, ax=ax, shrink=0.9, pad=0.02, aspect=28)
+        bar = figure.colorbar(image, cax=ax.inset_axes((1.03, 0.0, 0.035, 1.0)))
         bar.outline.set_visible(False)
         bar.set_label(label or "")
     where = "".join(f", {a} = {x:.4g}{' ' + unit if unit else ''}" for a, x in drawn.at)
@@ -203,6 +204,8 @@ def draw_plane(
         interpolation="nearest",
         aspect="equal",
     )
+    ax.set_xlim(*drawn.span[0])
+    ax.set_ylim(*drawn.span[1])
     ax.set_xlabel(with_unit(drawn.axes[0], unit))
     ax.set_ylabel(with_unit(drawn.axes[1], unit))
     for spine in ax.spines.values():
@@ -214,8 +217,8 @@ def _size(drawn: Section) -> tuple[float, float]:
     """Of a figure whose image has the proportions of the domain, in inches."""
     spans = [float(line[-1] - line[0]) or 1.0 for line in drawn.coordinates]
     ratio = min(4.0, max(0.25, spans[1] / spans[0]))
-    width, height = (5.2, 5.2 * ratio) if ratio <= 1 else (5.2 / ratio, 5.2)
-    return max(width, 2.6) + 1.3, max(height, 1.6) + 0.8
+    width, height = (4.5, 4.5 * ratio) if ratio <= 1 else (4.5 / ratio, 4.5)
+    return max(width, 2.6) + 1.6, max(height, 1.6) + 0.8
 
 
 def _lines(
@@ -242,6 +245,7 @@ def _lines(
         else:
             ax.plot(points, arrays[name], "--", linewidth=1.2, color="#1c2b33", label=name, zorder=1)
     ax.set_xlabel(with_unit("x", unit))
+    ax.set_xlim(grid.origin[0], grid.origin[0] + grid.extent[0])
     ax.set_ylabel(label)
     gridded(ax)
     if len(named) > 1:

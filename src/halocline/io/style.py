@@ -21,7 +21,6 @@ SETTINGS: dict[str, Any] = {
     "font.size": 10.0,
     "text.color": INK,
     "axes.titlesize": 11.0,
-    "axes.titleweight": "medium",
     "axes.titlelocation": "left",
     "axes.titlepad": 9.0,
     "axes.labelcolor": INK,

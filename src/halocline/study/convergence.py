@@ -134,9 +134,10 @@ def plot(measurements: Sequence[Measurement]) -> Figure:
         ax.set_xticks(ns, [f"{n}" for n in ns])
         ax.minorticks_off()
         gridded(ax)
+    counts.set_yticks([m["iterations"] for m in done], [f"{m['iterations']:,}" for m in done])
     if len(done) > 1:
         first = done[0]["error_max"]
-        line = [first * (ns[0] / n) ** 2 for n in ns]
+        line = [first * ((ns[0] + 1) / (n + 1)) ** 2 for n in ns]
         errors.plot(ns, line, "--", color=INK, linewidth=0.9, zorder=1, label="second order")
     errors.legend()
     return figure

@@ -30,10 +30,12 @@ h2 { font-size: 1.15rem; margin: 2.8rem 0 .8rem; font-weight: 650; }
 ul.said { padding: .9rem 1.2rem .9rem 2.2rem; margin: 0 0 2rem; background: var(--wash); border-radius: 6px; }
 figure { margin: 0 0 2rem; }
 figure.table { overflow-x: auto; }
+.tables { display: grid; grid-template-columns: repeat(auto-fit, minmax(26rem, 1fr)); column-gap: 3rem; }
+.tables table { width: 100%; }
 figcaption { font-weight: 600; margin-bottom: .5rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .93rem; min-width: 40%; }
 th { font-weight: 600; color: var(--muted); vertical-align: bottom; border-bottom: 1.5px solid var(--ink); }
-th, td { text-align: right; padding: .32rem .85rem; white-space: nowrap; }
+th, td { text-align: right; padding: .32rem .7rem; white-space: nowrap; }
 th.name, td.name { text-align: left; }
 th:first-child, td:first-child { padding-left: 0; }
 tbody tr { border-bottom: 1px solid var(--faint); }
@@ -45,12 +47,12 @@ svg { max-width: 100%; height: auto; display: block; font-family: inherit; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.4rem; margin: 0;
   font-size: .93rem; }
 dt { color: var(--muted); } dd { margin: 0; overflow-wrap: anywhere; }
-pre { background: var(--wash); padding: .8rem 1rem; border-radius: 6px; overflow-x: auto; font-size: .86rem;
-  line-height: 1.45; margin: 0; }
+pre { background: var(--wash); padding: .8rem 1rem; border-radius: 6px; white-space: pre-wrap;
+  font-size: .86rem; line-height: 1.45; margin: 0; }
 footer { margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--faint); color: var(--muted);
   font-size: .88rem; }
 @media print { main { padding: 0; max-width: none; } figure, tr { break-inside: avoid; }
-  h2 { break-after: avoid; } pre { white-space: pre-wrap; } body { font-size: 11pt; } }
+  h2 { break-after: avoid; } body { font-size: 11pt; } }
 """
 
 
@@ -88,10 +90,9 @@ class Page:
         parts = [
             f"<header><h1>{escape(self.title)}</h1>\n<p class='lead'>{escape(self.lead)}</p></header>",
             _list(self.said),
-            *(table.html() for table in self.tables[:1]),
             f"<figure>{svg(self.figure)}</figure>",
+            *_groups(self.tables),
             _pictures(self.pictures),
-            *(table.html() for table in self.tables[1:]),
             "<h2>Where this was measured</h2>",
             _facts(self.measurements),
             "<h2>How to do it again</h2>",
@@ -108,6 +109,21 @@ class Page:
             "Memory is VmRSS summed over the ranks, 1 GB = 1024³ bytes.</footer>\n"
             "</main></body>\n</html>\n"
         )
+
+
+def _groups(tables: Sequence[Table]) -> list[str]:
+    """The tables under each heading, side by side where they fit."""
+    groups: list[list[Table]] = []
+    for table in tables:
+        if table.heading or not groups:
+            groups.append([])
+        groups[-1].append(table)
+    made = []
+    for group in groups:
+        heading = f"<h2>{escape(group[0].heading)}</h2>\n" if group[0].heading else ""
+        kind = "tables" if len(group) > 1 else "single"
+        made.append(f'{heading}<div class="{kind}">' + "\n".join(t.html() for t in group) + "</div>")
+    return made
 
 
 def svg(figure: Figure) -> str:

@@ -29,21 +29,19 @@ def tables(measurements: Sequence[Measurement]) -> list[Table]:
     made = []
     for n, found in _by_n(measurements):
         one = found[0]
-        heading = f"N = {n}, {one['dof']:,} unknowns, {one['case']} in {one['dim']}D, {one['method']}"
         base = baseline(found)
         ups = [speedup(m, base) for m in found]
-        clocks = [clock(m["seconds"]) for m in found]
-        seconds = [f"{m['seconds']:.2f}" for m in found]
+        times = [f"{clock(m['seconds'])}  {m['seconds']:8.2f}" for m in found]
         efficiencies = [f"{up / cores(m):.2f}" for up, m in zip(ups, found, strict=True)]
         shares = [f"{m['bandwidth_share']:.0%}" if m["bandwidth_share"] else "" for m in found]
+        heading = f"N = {n}: {one['dof']:,} unknowns, {one['case']} in {one['dim']}D, {one['method']}"
         made += [
-            _grid(f"Wall clock HH:MM:SS, {heading}", found, clocks),
-            _grid(f"Seconds, {heading}", found, seconds),
-            _grid(f"Speed-up, {heading}", found, [f"{up:.2f}" for up in ups]),
-            _grid(f"Efficiency, {heading}", found, efficiencies, f"Relative to {_layout(base)}."),
-            _grid(f"Share of the measured bandwidth, {heading}", found, shares, SHARE),
+            _grid("Wall clock, HH:MM:SS and seconds", found, times, heading=heading),
+            _grid("Speed-up", found, [f"{up:.2f}" for up in ups]),
+            _grid("Efficiency", found, efficiencies, f"Relative to {_layout(base)}."),
+            _grid("Share of the measured bandwidth", found, shares, SHARE),
         ]
-        hybrid = _hybrid(f"Hybrid runs, {heading}", found)
+        hybrid = _hybrid("Hybrid runs: equal cores", found)
         if hybrid:
             made.append(hybrid)
     return made
@@ -72,11 +70,9 @@ def verdicts(measurements: Sequence[Measurement]) -> list[str]:
         else:
             said.append(f"{runs} gave {len(sums)} different results; please report this as a bug.")
         base, best = baseline(found), min(found, key=lambda m: m["seconds"])
-        if best is not base:
-            said.append(
-                f"N = {n}: fastest with {_layout(best)}, {duration(best['seconds'])}: "
-                f"{speedup(best, base):.2f} times as fast as {_layout(base)}."
-            )
+        fastest = f"N = {n}: fastest with {_layout(best)}, {duration(best['seconds'])}"
+        more = f": {speedup(best, base):.2f} times as fast as {_layout(base)}"
+        said.append(fastest + ("." if best is base else f"{more}."))
     return said
 
 
@@ -86,7 +82,7 @@ def plot(measurements: Sequence[Measurement]) -> Figure:
 
     from halocline.io.style import MARKERS, MUTED, gridded
 
-    figure = Figure(figsize=(9.6, 3.9), layout="constrained")
+    figure = Figure(figsize=(9.6, 4.3), layout="constrained")
     left, right = figure.subplots(1, 2)
     most = max(cores(m) for m in measurements)
     least = min(cores(m) for m in measurements)
@@ -115,7 +111,7 @@ def plot(measurements: Sequence[Measurement]) -> Figure:
     left.set_yscale("log", base=2)
     left.set_yticks(ticks, [f"{t}" for t in ticks])
     right.set_ylim(0, None)
-    left.legend()
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 
@@ -124,14 +120,16 @@ def _by_n(measurements: Sequence[Measurement]) -> Iterator[tuple[int, list[Measu
         yield n, [m for m in measurements if m["n"] == n]
 
 
-def _grid(title: str, found: Sequence[Measurement], texts: Sequence[str], note: str = "") -> Table:
+def _grid(
+    title: str, found: Sequence[Measurement], texts: Sequence[str], note: str = "", heading: str = ""
+) -> Table:
     """One text per measurement: threads in rows, ranks in columns."""
     ranks = sorted({m["ranks"] for m in found})
     threads = sorted({m["threads"] for m in found})
     cell = {(m["threads"], m["ranks"]): text for m, text in zip(found, texts, strict=True)}
     heads = ("", *(counted(r, "rank") for r in ranks))
     rows = tuple((f"{counted(t, 'thread')} a rank", *(cell.get((t, r), "") for r in ranks)) for t in threads)
-    return Table(title, heads, rows, note=note)
+    return Table(title, heads, rows, note=note, heading=heading)
 
 
 def _hybrid(title: str, measurements: Sequence[Measurement]) -> Table | None:
@@ -143,13 +141,12 @@ def _hybrid(title: str, measurements: Sequence[Measurement]) -> Table | None:
             continue
         best = min(m["seconds"] for m in equal)
         for m in equal:
-            ranks, threads = _layout(m).split(" of ")
             slower = f"{m['seconds'] / best:.2f}"
-            rows.append((ranks, threads, f"{count}", clock(m["seconds"]), f"{m['seconds']:.2f}", slower))
+            rows.append((_layout(m), f"{count}", clock(m["seconds"]), f"{m['seconds']:.2f}", slower))
     if not rows:
         return None
-    heads = ("ranks", "threads a rank", "cores", "wall clock\nHH:MM:SS", "\nseconds", "over the\nfastest")
-    return Table(title, heads, tuple(rows), left=2)
+    heads = ("", "cores", "wall clock\nHH:MM:SS", "\nseconds", "over the\nfastest")
+    return Table(title, heads, tuple(rows))
 
 
 def _layout(measurement: Measurement) -> str:

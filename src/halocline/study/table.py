@@ -25,6 +25,8 @@ class Table:
         Rows that stand back, such as those of another source.
     note : str
         Below the table.
+    heading : str
+        Above the title, of this table and those that follow it.
     """
 
     title: str
@@ -33,6 +35,7 @@ class Table:
     left: int = 1
     muted: tuple[int, ...] = ()
     note: str = ""
+    heading: str = ""
 
     def text(self) -> str:
         """The table in characters."""
@@ -42,7 +45,8 @@ class Table:
         widths = [max(len(row[i]) for row in (*lines, *self.rows)) for i in range(len(self.heads))]
         body = [self._line(row, widths) for row in self.rows]
         rule = "─" * (sum(widths) + len(GAP) * (len(widths) - 1))
-        parts = [self.title, "", *(self._line(line, widths) for line in lines), rule, *body]
+        above = [self.heading, "=" * len(self.heading), ""] if self.heading else []
+        parts = [*above, self.title, "", *(self._line(line, widths) for line in lines), rule, *body]
         if self.note:
             parts += ["", *(self.note.splitlines())]
         return "\n".join(parts) + "\n"
@@ -55,7 +59,7 @@ class Table:
         return GAP.join(cells).rstrip()
 
     def html(self) -> str:
-        """The table as an element of a page."""
+        """The table as an element of a page; its heading is left to the page."""
 
         def cells(row: Sequence[str], tag: str) -> str:
             kinds = [' class="name"' if i < self.left else "" for i in range(len(row))]
@@ -88,6 +92,8 @@ def clock(seconds: float) -> str:
 def gigabytes(size: float) -> str:
     """Bytes as GB of 1024³ bytes."""
     value = size / 2**30
+    if 0 < value < 0.001:
+        return "< 0.001"
     return f"{value:.3f}" if value < 1 else f"{value:.2f}"
 
 
