@@ -21,7 +21,7 @@ CHUNK = 512
 # them
 _HEADERS = {
     "abi.h": "hc_box",
-    "elementary.hpp": "hc_(exp|log|sin|cos|pow|min|max|abs|sign)f?\\(",
+    "elementary.hpp": "hc_(exp|log|sin|cos|pow|min|max|abs|sign|far)f?\\(",
     "reduce.hpp": "_deposit",
     "rows.hpp": "hc_",
 }
@@ -41,6 +41,7 @@ def translation_unit(functions: Sequence[str]) -> str:
 _C = {"float64": "double", "float32": "float"}
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "sum2": "+", "and": "&&", "or": "||", **COMPARISONS}
 _CALLS = {"exp", "log", "sin", "cos", "pow", "min", "max", "abs", "sign"}
+_ANGULAR = ("sin", "cos")
 _VARIABLES = ("i", "j", "k")
 
 
@@ -86,6 +87,19 @@ def padded(values: Sequence[int], ndim: int, fill: int = 0) -> tuple[int, ...]:
     return (*(fill,) * (3 - ndim), *values)
 
 
+@dataclass(frozen=True)
+class _Row:
+    """A loop along the contiguous axis: what it computes, and what is known before it."""
+
+    targets: tuple[Target, ...]
+    roots: list[Expr]
+    buffered: frozenset[int]  # targets that pass through a piece of the row
+    values: dict[int, str]
+    depths: dict[int, int]
+    rows: dict[tuple[str, Offset], str]
+    bounds: tuple[str, str]
+
+
 @dataclass
 class KernelWriter:
     """Writes one kernel.
@@ -115,6 +129,7 @@ class KernelWriter:
     out: Text = field(default_factory=Text)
     stage_names: dict[Stage, str] = field(default_factory=dict)
     types: dict[int, str | None] = field(default_factory=dict)
+    near: bool = False  # the angles of sines and cosines are known to be near
     used: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -223,12 +238,19 @@ class KernelWriter:
             out.open(f"for (int64_t k0 = {lo}, end = {hi}; k0 < end; k0 += {CHUNK})")
             out.add(f"const int64_t k1 = hc_min_index(k0 + {CHUNK}, end);")
             lo, hi = "k0", "k1"
-        out.add("#pragma omp simd")
-        out.open(f"for (int64_t k = {lo}; k < {hi}; ++k)")
-        self._emit_level(3, roots, values, depths, rows)
-        for n, (target, root) in enumerate(zip(nest.targets, roots, strict=True)):
-            self._store(n, target, root, values, (n, target) in buffered)
-        out.close()
+        angles = [c.args[0] for c in walk(roots) if c.op in _ANGULAR and depth(c, depths) == 3]
+        inner = _Row(nest.targets, roots, frozenset(n for n, _ in buffered), values, depths, rows, (lo, hi))
+        if angles:
+            # sine and cosine of far angles need a branch, without which the loop is a vector loop
+            self._look_far(angles, inner)
+            out.open("if (!far)")
+            self._row(inner, near=True)
+            out.close()
+            out.open("else")
+            self._row(inner, near=False)
+            out.close()
+        else:
+            self._row(inner, near=False)
         if buffered:
             for n, target in buffered:
                 if target.kind == "reduction":
@@ -244,6 +266,33 @@ class KernelWriter:
         out.close()
         out.close()
         out.close()
+
+    def _row(self, inner: _Row, *, near: bool) -> None:
+        """The loop along the contiguous axis."""
+        self.near = near
+        values = dict(inner.values)
+        self._loop(inner)
+        self._emit_level(3, inner.roots, values, inner.depths, inner.rows)
+        for n, (target, root) in enumerate(zip(inner.targets, inner.roots, strict=True)):
+            self._store(n, target, root, values, n in inner.buffered)
+        self.out.close()
+
+    def _look_far(self, angles: list[Expr], inner: _Row) -> None:
+        """Set `far` where any of the angles in a row is out of reach of the quick functions."""
+        self.near = False
+        values = dict(inner.values)
+        self.out.add("int far = 0;")
+        self._loop(inner, " reduction(| : far)")
+        self._emit_level(3, angles, values, inner.depths, inner.rows)
+        for angle in angles:
+            f = "f" if dtype_of(angle, self.types) == "float32" else ""
+            self.out.add(f"far |= hc_far{f}({values[id(angle)]});")
+        self.out.close()
+
+    def _loop(self, inner: _Row, clause: str = "") -> None:
+        lo, hi = inner.bounds
+        self.out.add(f"#pragma omp simd{clause}")
+        self.out.open(f"for (int64_t k = {lo}; k < {hi}; ++k)")
 
     def _rows(self, roots: list[Expr]) -> dict[tuple[str, Offset], str]:
         """A pointer per row that is read."""
@@ -387,7 +436,8 @@ class KernelWriter:
         if current.op == "sqrt":
             return f"__builtin_sqrt{f}({args[0]})"
         if current.op in _CALLS:
-            return f"hc_{current.op}{f}({', '.join(args)})"
+            reach = "_near" if self.near and current.op in _ANGULAR else ""
+            return f"hc_{current.op}{f}{reach}({', '.join(args)})"
         return f"{args[0]} {_INFIX[current.op]} {args[1]}"
 
 
