@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import halocline as hc
+from halocline.errors import InputError
 
 
 def centres(n: int) -> np.ndarray:
@@ -286,3 +287,54 @@ def test_a_boundary_kernel_reads_another_field_along_the_wall():
         ghosts[:, g] = ghosts[:, inner] + 2 * wide[:, inner]
     expected = ghosts[2:, 2:] + ghosts[:-2, :-2] + ghosts[2:, :-2] + start_T
     np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+# -- fields as arrays ---------------------------------------------------------------------------------------
+
+
+def test_fields_that_are_no_part_of_the_equations():
+    grid = hc.Grid(6, periodic=True)
+    u, before, other = grid.field("u"), grid.field("before"), grid.field("other", location="face-x")
+    sim = hc.Simulation(grid, lambda u: {u: -u}, scheme=hc.Euler(), dt=0.5)
+    with pytest.raises(InputError, match="'before' has no values"):
+        sim.checksum(before)
+    sim[u] = lambda x: x
+    sim[before] = u.expr
+    sim[other] = np.arange(6.0)
+    sim[u] = 2.0 * u
+    sim.run(steps=1)
+    np.testing.assert_allclose(sim[before], centres(6))
+    np.testing.assert_allclose(sim[other], np.arange(6.0))
+    assert sim.evaluate(hc.max(abs(u - before))) == 0.0
+
+
+def test_a_value_that_another_field_was_set_from_is_not_lost():
+    grid = hc.Grid(4, periodic=True)
+    a, b = grid.field("a"), grid.field("b")
+    sim = hc.Simulation(grid, lambda a, b: {a: b, b: a}, scheme=hc.Euler(), dt=1.0)
+    sim[b] = 1.0
+    sim[a] = 2.0 * b
+    sim[b] = 5.0
+    assert list(sim[a]) == [2.0] * 4
+    assert list(sim[b]) == [5.0] * 4
+
+
+# -- schemes that treat all axes alike ----------------------------------------------------------------------
+
+
+def test_differences_along_two_axes_have_the_same_bits():
+    """What x does to a field, y does to its transpose: differences of products are fused alike."""
+    grid = hc.Grid((12, 12), periodic=True)
+    u, v = grid.vector("u"), grid.field("v")
+
+    @hc.program
+    def step(u, v):
+        terms = [hc.shift(u[a], a) * hc.shift(v, a, -1) - u[a] * hc.shift(v, a, 2) for a in (0, 1)]
+        v.set(hc.symmetric_sum(*terms))
+
+    sim = hc.Simulation(grid, step)
+    rng = np.random.default_rng(6)
+    start, even = rng.random((12, 12)), rng.random((12, 12))
+    sim[u[0]], sim[u[1]], sim[v] = start, start.T, even + even.T
+    sim.run()
+    assert np.array_equal(sim[v], sim[v].T)

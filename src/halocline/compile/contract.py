@@ -26,8 +26,8 @@ def contract(roots: list[Expr]) -> list[Expr]:
     """The expressions with a*b + c replaced by fma(a, b, c) wherever the product is used once.
 
     Where both summands are such products, the digest decides which one is fused, so that the choice depends
-    on the formula alone. A product that varies along fewer axes than the sum is left alone: it is computed
-    once outside.
+    on the formula alone; of a difference it is the first, so that differences along all axes are alike. A
+    product that varies along fewer axes than the sum is left alone: it is computed once outside.
     """
     uses: Counter[int] = Counter(id(r) for r in roots)
     for current in walk(roots):
@@ -50,7 +50,7 @@ def contract(roots: list[Expr]) -> list[Expr]:
         if current.op in ("add", "sub"):
             left, right = current.args
             fused = [i for i in (0, 1) if product((left, right)[i], current)]
-            if len(fused) == 2:
+            if len(fused) == 2 and current.op == "add":
                 fused.sort(key=lambda i: (left, right)[i].digest)
             if fused:
                 which = fused[0]

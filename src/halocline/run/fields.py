@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
 from halocline.lang import trace
-from halocline.lang.expression import Expr, Operators, as_expr, walk
+from halocline.lang.expression import Expr, Operators, as_expr, reads_of, walk
 from halocline.lang.grid import GRID_SCALARS, Field, unknown
 from halocline.lang.program import Program
 from halocline.run.domain import Domain, Prepared
@@ -53,38 +53,55 @@ class Fields:
             raise InputError(
                 f"field {field.name!r} belongs to another grid, {field.grid!r}, not to {self.grid!r}"
             )
-        if field.name not in self.domain.storages:
-            raise InputError(
-                f"field {field.name!r} is not part of these equations; they use "
-                f"{', '.join(sorted(self.domain.storages))}"
-            )
         return field
+
+    def _stored(self, field: Any) -> Field:
+        """A field that has values."""
+        target = self._field(field)
+        self._settle()
+        if target.name not in self.domain.storages:
+            used = ", ".join(sorted(self.domain.storages))
+            raise InputError(
+                f"field {target.name!r} has no values: it was not set, and is not in these equations, which "
+                f"use {used}"
+            )
+        return target
 
     def __getitem__(self, field: Field | str) -> NDArray[Any]:
         """This rank's points of a field as a NumPy view, valid until the next run."""
-        target = self._field(field)
-        self._settle()
+        target = self._stored(field)
         self._checked.discard(target)
         return self.domain.view(target)
 
     def __setitem__(self, field: Field | str, value: Any) -> None:
         """Set a field to a number, an array of the shape of the whole grid, an expression, or a function of
-        the coordinates. NumPy's functions in it are traced, so that the bits do not depend on NumPy."""
+        the coordinates. NumPy's functions in it are traced, so that the bits do not depend on NumPy.
+
+        Any field of the grid can be set, also one that is no part of the equations, for instance to compare
+        with.
+        """
         target = self._field(field)
-        self._pending.pop(target, None)
         self._checked.discard(target)
-        if isinstance(value, (Operators, int, float)):
-            self._pending[target] = as_expr(value)
-        elif callable(value):
+        if callable(value) and not isinstance(value, Operators):
             traced = self._traced(target, value)
-            if traced is not None:
-                self._pending[target] = traced
-            else:
-                self._settle()
-                self._by_rows(target, value)
+            if traced is None:
+                self._by_rows(self._made(target), value)
+                return
+            value = traced
+        if isinstance(value, (Operators, int, float)):
+            expression = as_expr(value)
+            if target in self._pending or any(f in self._pending for f, _ in reads_of(expression)):
+                self._settle()  # an expression reads what fields hold now
+            self._pending[target] = expression
         else:
-            self._settle()
-            self._from_array(target, value)
+            self._from_array(self._made(target), value)
+
+    def _made(self, target: Field) -> Field:
+        """The field with memory, ready to be written."""
+        if target.name not in self.domain.storages:
+            self._pending[target] = as_expr(0.0)
+        self._settle()
+        return target
 
     def _traced(self, field: Field, function: Callable[..., Any]) -> Expr | None:
         """The function's expression of the coordinates; None where it cannot be traced."""
@@ -184,15 +201,11 @@ class Fields:
 
     def gather(self, field: Field | str) -> NDArray[Any] | None:
         """The whole field as an array on the first rank, None on the others; all ranks call this."""
-        target = self._field(field)
-        self._settle()
-        return self.domain.gather(target)
+        return self.domain.gather(self._stored(field))
 
     def checksum(self, field: Field | str) -> str:
         """A hash of a field's bits, the same for any ranks, threads, patches and decomposition."""
-        target = self._field(field)
-        self._settle()
-        return self.domain.checksum(target)
+        return self.domain.checksum(self._stored(field))
 
     def check_inputs(self, when: str) -> None:
         """Raise where a field that was set since the last check holds values that are not finite;
