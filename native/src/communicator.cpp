@@ -1,5 +1,6 @@
 #include "communicator.hpp"
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -68,6 +69,11 @@ void Communicator::abort(const std::string& reason) const {
   std::fflush(stderr);
   MPI_Abort(handle_, 1);
   std::_Exit(1);
+}
+
+void Communicator::give_up(double seconds, const std::string& something) const {
+  abort("waited " + std::to_string(std::lround(seconds)) + " s in vain for " + something +
+        " (HALOCLINE_TIMEOUT sets the limit)");
 }
 
 void Communicator::fail(int code, const char* call) const {

@@ -23,6 +23,8 @@ class Communicator {
 
   // Ends the run on all ranks, with "rank R: reason" on standard error.
   [[noreturn]] void abort(const std::string& reason) const;
+  // Aborts after having waited that long for something.
+  [[noreturn]] void give_up(double seconds, const std::string& something) const;
   // Aborts unless the MPI function `call` succeeded.
   void check(int code, const char* call) const {
     if (code != MPI_SUCCESS) fail(code, call);

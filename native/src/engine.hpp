@@ -37,7 +37,7 @@ struct Result {
 class Engine {
  public:
   // Throws std::invalid_argument, std::runtime_error and OutOfMemory before any call of MPI.
-  Engine(const std::string& library, Storages storages, double* scalars, size_t scalar_count,
+  Engine(const std::string& library, const Storages& storages, double* scalars, size_t scalar_count,
          const Index& origin, const Index& shape, int threads, std::optional<int> communicator,
          std::vector<hc_box> patches);
   Engine(const Engine&) = delete;

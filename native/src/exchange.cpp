@@ -200,20 +200,20 @@ bool Exchange::unpack() {
   return false;
 }
 
-std::string Exchange::missing() const {
+void Exchange::give_up(double seconds) const {
   std::string names;
+  const auto add = [&](const Message& message, const char* direction) {
+    names += (names.empty() ? "message " : ", message ") + std::to_string(message.tag) + direction +
+             std::to_string(message.peer);
+  };
   const uint32_t landed = landed_.load(std::memory_order_acquire);
   for (size_t m = 0; m < receives_.size(); ++m) {
-    if ((landed >> m & 1) != 0) continue;
-    names += (names.empty() ? "" : ", ") + ("message " + std::to_string(receives_[m].tag)) + " from rank " +
-             std::to_string(receives_[m].peer);
+    if ((landed >> m & 1) == 0) add(receives_[m], " from rank ");
   }
-  if (!names.empty()) return names;
-  for (const Message& message : sends_) {
-    names += (names.empty() ? "" : ", ") + ("message " + std::to_string(message.tag)) + " to rank " +
-             std::to_string(message.peer);
+  if (names.empty()) {
+    for (const Message& message : sends_) add(message, " to rank ");
   }
-  return names;
+  communicator_.give_up(seconds, names);
 }
 
 }  // namespace halocline

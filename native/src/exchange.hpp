@@ -60,8 +60,8 @@ class Exchange {
   bool all_arrived() const { return arrived() == all_; }
   // Everything is sent and has come (but may still have to be unpacked).
   bool complete() const { return open_.load(std::memory_order_acquire) == 0; }
-  // Names what has not come or is not sent.
-  std::string missing() const;
+  // Ends the run on all ranks, naming what has not come or is not sent after so many seconds.
+  [[noreturn]] void give_up(double seconds) const;
 
  private:
   struct Piece {

@@ -9,7 +9,7 @@ namespace halocline {
 namespace {
 
 std::string last_error() {
-  const char* error = dlerror();
+  const char* error = dlerror();  // NOLINT(concurrency-mt-unsafe): each thread has its own
   return error == nullptr ? "unknown error" : error;
 }
 

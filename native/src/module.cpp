@@ -99,10 +99,10 @@ std::tuple<int64_t, int64_t, int64_t> as_tuple(const Index& index) { return {ind
 // An engine that keeps the array of its scalars alive.
 class BoundEngine : public Engine {
  public:
-  BoundEngine(const std::string& library, Storages storages, Scalars scalars, const Index& origin,
+  BoundEngine(const std::string& library, const Storages& storages, Scalars scalars, const Index& origin,
               const Index& shape, int threads, std::optional<int> communicator, const Boxes& patches)
-      : Engine(library, std::move(storages), scalars.data(), scalars.shape(0), origin, shape, threads,
-               communicator, boxes(patches)),
+      : Engine(library, storages, scalars.data(), scalars.shape(0), origin, shape, threads, communicator,
+               boxes(patches)),
         scalars_(std::move(scalars)) {}
 
  private:
@@ -215,7 +215,7 @@ NB_MODULE(_native, m) {
   using namespace halocline;
   m.doc() = "The native engine of Halocline: executes plans, decides nothing.";
 
-  nb::exception<OutOfMemory>(m, "OutOfMemory", PyExc_MemoryError);
+  const nb::exception<OutOfMemory> out_of_memory(m, "OutOfMemory", PyExc_MemoryError);
 
   nb::class_<Storage>(
       m, "Storage",
@@ -270,9 +270,9 @@ NB_MODULE(_native, m) {
       "list with one `axis` of 0, 1 or 2 may run side by side; otherwise each runs after the one before.")
       .def(
           "__init__",
-          [](Fill* self, std::string kernel, std::vector<int64_t> operands, const Index& lo, const Index& hi,
-             const Index& top,
-             int axis) { new (self) Fill{std::move(kernel), std::move(operands), lo, hi, top, axis}; },
+          [](Fill* self, const std::string& kernel, const std::vector<int64_t>& operands, const Index& lo,
+             const Index& hi, const Index& top,
+             int axis) { new (self) Fill{kernel, operands, lo, hi, top, axis}; },
           "kernel"_a, "operands"_a, "lo"_a, "hi"_a, "top"_a, "axis"_a = -1);
 
   nb::class_<BoundEngine>(
@@ -287,7 +287,7 @@ NB_MODULE(_native, m) {
       "    Fortran handle. All its ranks must make their engines in the same order. None: one rank, and no\n"
       "    call of MPI, ever.\n"
       "patches : int64 array (P, 9)\n    lo, hi, top of each patch (hc_box), in memory order.")
-      .def(nb::init<const std::string&, Storages, Scalars, const Index&, const Index&, int,
+      .def(nb::init<const std::string&, const Storages&, Scalars, const Index&, const Index&, int,
                     std::optional<int>, const Boxes&>(),
            "library"_a, "storages"_a, "scalars"_a.noconvert(), "origin"_a, "shape"_a, "threads"_a,
            "communicator"_a.none(), "patches"_a)

@@ -166,10 +166,7 @@ bool Storage::same_layout(const Storage& other) const {
          itemsize_ == other.itemsize_;
 }
 
-void Storage::swap(Storage& other) {
-  if (!same_layout(other)) {
-    throw std::invalid_argument("storages of different shape, halo or itemsize cannot be swapped");
-  }
+void Storage::swap(Storage& other) noexcept {
   std::swap(memory_, other.memory_);
   std::swap(origin_, other.origin_);
 }

@@ -65,9 +65,9 @@ class Storage {
 
   // Whether the box lies within the array and its halo.
   bool holds(const Index& lo, const Index& hi) const;
-  // Exchanges the memory of two storages of one layout; throws std::invalid_argument for others.
-  void swap(Storage& other);
   bool same_layout(const Storage& other) const;
+  // Exchanges the memory of two storages, which must have the same layout.
+  void swap(Storage& other) noexcept;
 
   // Touches every page of a box without changing a value, so that the pages come to lie at the calling
   // thread; boxes that end at the edge of the subdomain include the halo there. Any number of threads.

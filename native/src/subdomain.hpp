@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +20,7 @@ struct Subdomain {
   size_t scalar_count;
   Index origin, shape;  // global index of cell (0, 0, 0), global shape of the grid
   int threads;
-  std::optional<Communicator> communicator;  // none: one rank, and no call of MPI
+  std::unique_ptr<Communicator> communicator;  // none: one rank, and no call of MPI
   std::vector<hc_box> patches;
   std::vector<int> owners;  // the thread of each patch
   double timeout;           // seconds without a message after which the run is given up

@@ -15,7 +15,7 @@ Sweep::Sweep(const Subdomain& subdomain, const SweepPlan& plan)
       swaps_(plan.swaps),
       scratch_bytes_(plan.scratch_bytes) {
   const Storages& storages = subdomain.storages;
-  if (plan.halo_kernel) halo_kernel_.emplace(subdomain, *plan.halo_kernel, plan.operands);
+  if (plan.halo_kernel) halo_kernel_ = std::make_unique<Call>(subdomain, *plan.halo_kernel, plan.operands);
   if (!halo_boxes_.empty() && !halo_kernel_) throw std::invalid_argument("halo boxes without a halo kernel");
   if (plan.halo_needs.size() != halo_boxes_.size() || plan.conditions.size() != subdomain.patches.size()) {
     throw std::invalid_argument(
@@ -143,9 +143,7 @@ void Sweep::idle(Worker& worker, Team& team, Backoff& backoff, Watchdog& watchdo
   backoff();
   // The first thread waits whenever a message is missing, so it alone needs to look at the clock.
   if (exchange_ && worker.thread == 0 && !exchange_->complete() && watchdog.expired()) {
-    subdomain_.communicator->abort("waited " + std::to_string(static_cast<int64_t>(subdomain_.timeout)) +
-                                   " s in vain for " + exchange_->missing() +
-                                   " (HALOCLINE_TIMEOUT sets the limit)");
+    exchange_->give_up(subdomain_.timeout);
   }
 }
 

@@ -92,7 +92,7 @@ class Sweep {
 
   const Subdomain& subdomain_;
   Call kernel_;
-  std::optional<Call> halo_kernel_;
+  std::unique_ptr<Call> halo_kernel_;
   std::vector<hc_box> halo_boxes_;
   std::vector<Reduction> reductions_;
   std::unique_ptr<Exchange> exchange_;

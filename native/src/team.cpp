@@ -38,7 +38,7 @@ bool flushes_to_zero() {
 uint32_t Backoff::spins() {
   constexpr uint32_t kPassive = 20, kUsual = 1000;
   static const uint32_t spins = [] {
-    const char *policy = std::getenv("OMP_WAIT_POLICY");
+    const char* policy = std::getenv("OMP_WAIT_POLICY");  // NOLINT(concurrency-mt-unsafe): nobody writes it
     if (policy == nullptr) return kUsual;
     if (strcasecmp(policy, "passive") == 0) return kPassive;
     return strcasecmp(policy, "active") == 0 ? std::numeric_limits<uint32_t>::max() : kUsual;

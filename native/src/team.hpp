@@ -46,8 +46,8 @@ class PunctualSleep {
  public:
   PunctualSleep();
   ~PunctualSleep();
-  PunctualSleep(const PunctualSleep &) = delete;
-  PunctualSleep &operator=(const PunctualSleep &) = delete;
+  PunctualSleep(const PunctualSleep&) = delete;
+  PunctualSleep& operator=(const PunctualSleep&) = delete;
 
  private:
   int slack_;

@@ -1,0 +1,18 @@
+// A kernel that writes into its neighbour's patch: the thread sanitizer must say so.
+#include "plans.hpp"
+
+int main() {
+  const plans::Index shape{1, 64, 1};
+  const halocline::Storages storages{
+      std::make_shared<halocline::Storage>(shape, plans::Index{0, 0, 0}, plans::Index{0, 1, 0}, 8, 0)};
+  std::vector<double> scalars(1);
+  const std::vector<hc_box> patches = plans::blocks(shape, {1, 1, 1});
+  halocline::Engine engine(HALOCLINE_TEST_KERNELS, storages, scalars.data(), scalars.size(), {0, 0, 0}, shape,
+                           2, {}, patches);
+  halocline::SweepPlan plan;
+  plan.kernel = "race";
+  plan.operands = {0};
+  plan.conditions.resize(patches.size());
+  engine.sweep(plan);
+  engine.run();
+}
