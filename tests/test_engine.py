@@ -8,6 +8,7 @@ import hashlib
 import itertools
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -142,6 +143,10 @@ void kill_rank(const hc_arguments *a, const hc_box *) {
   if (a->origin[1] > 0 && a->scalars[0] > 10) abort();
 }
 
+void sleep_long(double *) {
+  const timespec pause = {20, 0};
+  nanosleep(&pause, nullptr);
+}
 void halve(double *s) { s[1] /= 2; }
 int small(const double *s) { return s[1] < 0.01; }
 int third_pass(const double *s) { return s[0] >= 3; }
@@ -514,6 +519,16 @@ def test_halo_boxes_run_their_own_kernel(kernels: str) -> None:
     np.testing.assert_array_equal(storage.whole(), expected)
 
 
+def test_an_empty_sweep_costs_nothing_to_speak_of(kernels: str) -> None:
+    engine, _, scalars = make(kernels)
+    engine.loop(None, 9, 0)
+    engine.sweep("nothing", [0], reductions=[("sum", 1), ("max", 2)])
+    engine.end()
+    scalars[9] = 200
+    seconds = min(engine.run()["loop_seconds"] for _ in range(50)) / scalars[9]
+    assert seconds < 2e-6, f"{seconds * 1e6:.2f} us a sweep"
+
+
 # ---------------------------------------------------------------------------------------- wrong use
 
 
@@ -844,3 +859,202 @@ def test_no_mpi_call_on_one_rank(kernels: str) -> None:
     flag = ctypes.c_int(1)
     library.MPI_Initialized(ctypes.byref(flag))
     assert flag.value == 0 or "mpi4py.MPI" in sys.modules
+
+
+# ----------------------------------------------------------------------------------------- failures
+
+
+def launch(script: str, ranks: int, **environment: str) -> tuple[int, str, float]:
+    """Run a script on ranks: exit status, what they printed, seconds."""
+    from halocline.run.launch import mpiexec
+
+    prelude = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from test_engine import *\n"
+    command = [str(mpiexec()), "-n", str(ranks), sys.executable, "-c", prelude + script]
+    begun = time.monotonic()
+    done = subprocess.run(
+        command,
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.returncode, done.stdout, time.monotonic() - begun
+
+
+RING = """
+comm = world()
+shape = (1, 8 * comm.size, 8)
+torus = Torus(shape, (1, comm.size, 1), comm.rank)
+storages = [native.Storage(torus.local, (0, 1, 1), (0, 1, 1), 8, n) for n in range(2)]
+patches = blocks(torus.local, (1, 2, 8))
+scalars = np.zeros(10)
+scalars[9] = math.inf
+engine = native.Engine(library(), storages, scalars, torus.lo, shape, {threads}, comm.py2f(), patches)
+exchange = torus.exchange([1], 1, patches)
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_dead_rank_ends_all(kernels: str, threads: int) -> None:
+    """Rank 1 aborts in a kernel in mid-run, as if killed."""
+    status, output, seconds = launch(
+        RING.format(threads=threads)
+        + """
+engine.loop(None, 9, 0)
+engine.sweep("shift", [0, 1], reductions=[("sum", 1)], swaps=[(0, 1)], **exchange)
+engine.sweep("kill_rank", [0])
+engine.end()
+engine.run()
+print("went on")
+""",
+        2,
+    )
+    assert status != 0
+    assert "went on" not in output
+    assert seconds < 10
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_killed_rank_ends_all(kernels: str, threads: int) -> None:
+    status, output, seconds = launch(
+        RING.format(threads=threads)
+        + """
+engine.loop(None, 9, 0)
+engine.sweep("shift", [0, 1], reductions=[("sum", 1)], swaps=[(0, 1)], **exchange)
+engine.end()
+def kill():
+    while engine.progress() < 20:
+        time.sleep(0.001)
+    os.kill(os.getpid(), signal.SIGKILL)
+if comm.rank == 1:
+    threading.Thread(target=kill, daemon=True).start()
+engine.run()
+print("went on")
+""",
+        3,
+    )
+    assert status != 0
+    assert "went on" not in output
+    assert seconds < 10
+
+
+def test_a_failing_kernel_names_its_rank(kernels: str) -> None:
+    status, output, _ = launch(
+        RING.format(threads=2)
+        + """
+engine.loop(None, 9, 0)
+engine.sweep("shift", [0, 1], reductions=[("sum", 1)], swaps=[(0, 1)], **exchange)
+engine.sweep("throws" if comm.rank == 1 else "nothing", [0])
+engine.end()
+engine.run()
+""",
+        2,
+    )
+    assert status != 0
+    assert "halocline: rank 1: kernel says no" in output
+
+
+def test_a_missing_message_is_named(kernels: str) -> None:
+    status, output, seconds = launch(
+        RING.format(threads=2)
+        + """
+if comm.rank == 1:
+    exchange["sends"] = [m for n, m in enumerate(exchange["sends"]) if n != 2]
+engine.sweep("shift", [0, 1], reductions=[("sum", 1)], **exchange)
+engine.run()
+""",
+        2,
+        HALOCLINE_TIMEOUT="1",
+    )
+    assert status != 0
+    assert re.search(r"halocline: rank 0: waited 1 s in vain for message \d from rank 1", output), output
+    assert seconds < 10
+
+
+def test_a_missing_reduction_is_named(kernels: str) -> None:
+    status, output, _ = launch(
+        RING.format(threads=1)
+        + """
+engine.sweep("reduce", [0], reductions=[(kind, n + 1) for n, kind in enumerate(KINDS)])
+if comm.rank == 1:
+    engine.scalars("sleep_long")
+    engine.sweep("reduce", [0], reductions=[(kind, n + 1) for n, kind in enumerate(KINDS)])
+else:
+    engine.sweep("reduce", [0], reductions=[(kind, n + 1) for n, kind in enumerate(KINDS)])
+engine.run()
+""",
+        2,
+        HALOCLINE_TIMEOUT="1",
+    )
+    assert status != 0
+    assert "halocline: rank 0: waited 1 s in vain for a reduction over all ranks" in output
+
+
+def test_plans_that_differ_are_noticed(kernels: str) -> None:
+    status, output, _ = launch(
+        RING.format(threads=1)
+        + """
+message = native.Message(1 - comm.rank, 5, [(1, (0, 0, 0), (1, 1, 5 + comm.rank))])
+back = native.Message(1 - comm.rank, 5, [(1, (0, 0, 0), (1, 1, 5 + comm.rank))])
+engine.sweep("nothing", [0], sends=[message], receives=[back])
+engine.run()
+""",
+        2,
+    )
+    assert status != 0
+    assert "halocline: rank" in output
+    assert re.search("40 bytes, expected 48: the ranks have different plans|MPI_Testsome failed", output)
+
+
+@pytest.mark.parametrize("level", ["funneled", "serialized"])
+def test_lower_thread_levels_will_do(kernels: str, level: str) -> None:
+    status, output, _ = launch(
+        f"""
+import mpi4py
+mpi4py.rc.thread_level = {level!r}
+"""
+        + RING.format(threads=2)
+        + f"""
+from mpi4py import MPI
+assert MPI.Query_thread() == MPI.THREAD_{level.upper()}
+values = np.random.default_rng(5).integers(0, MODULUS, size=shape).astype(float)
+mine = tuple(slice(a, b) for a, b in zip(torus.lo, torus.hi, strict=True))
+storages[1].view()[...] = values[mine]
+engine.loop(None, 9, 0)
+engine.sweep("shift", [0, 1], reductions=[("sum", 1)], swaps=[(0, 1)], **exchange)
+engine.end()
+scalars[9] = 50
+engine.run()
+for _ in range(50):
+    values = shifted(values)
+assert (storages[1].view() == values[mine]).all()
+print("good")
+""",
+        2,
+    )
+    assert status == 0, output
+    assert output.count("good") == 2
+
+
+def test_wrong_messages(kernels: str) -> None:
+    status, output, _ = launch(
+        RING.format(threads=1)
+        + """
+def wrong(words, **sweep):
+    with pytest.raises(ValueError, match=words):
+        engine.sweep("nothing", [0], **sweep)
+part = (0, (0, 0, 0), (1, 1, 1))
+wrong("expected a peer below 2", sends=[native.Message(2, 0, [part])])
+wrong("expected a tag of at most", sends=[native.Message(1, 2**31 - 1, [part])])
+wrong("not within storage 0", receives=[native.Message(1, 0, [(0, (0, 0, 0), (1, 1, 10))])])
+wrong("not within storage 7", receives=[native.Message(1, 0, [(7, (0, 0, 0), (1, 1, 1))])])
+wrong("at most 32", receives=[native.Message(1, n, [part]) for n in range(33)])
+wrong("at most 64", sends=[native.Message(1, n, [part]) for n in range(65)])
+print("good")
+""",
+        2,
+    )
+    assert status == 0, output
+    assert output.count("good") == 2
