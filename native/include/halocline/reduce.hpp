@@ -72,9 +72,10 @@ static inline hc_doubles hc_load(const double* x) {
 
 // n < HC_LANES doubles, and `rest` in the other lanes.
 static inline hc_doubles hc_load_part(const double* x, int64_t n, double rest) {
-  double v[HC_LANES];
-  for (int l = 0; l < HC_LANES; ++l) v[l] = l < n ? x[l] : rest;
-  return hc_load(v);
+  hc_doubles v;
+  for (int l = 0; l < HC_LANES; ++l) v[l] = rest;
+  memcpy(&v, x, (size_t)n * sizeof(double));
+  return v;
 }
 
 static inline uint64_t hc_word_of(double x) {
