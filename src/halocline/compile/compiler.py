@@ -223,6 +223,7 @@ class _Compiler:
             only: set[str] | None,
             streamed: frozenset[Field],
             note: str,
+            streaming: bool = False,
         ) -> None:
             writer = emit.KernelWriter(
                 name=name,
@@ -233,6 +234,7 @@ class _Compiler:
                 sinks=sinks,
                 scalars=self.scalars,
                 comment="; ".join(labels) + note,
+                streaming=streaming,
                 streamed=streamed,
                 beyond=only is not None,
             )
@@ -241,10 +243,8 @@ class _Compiler:
         write(kernel, nests.nests, None, frozenset(), "")
         # a field that the sweep does not read need not pass through the cache
         streamed = frozenset(f for f in sweep.sets if sinks[f] not in sources.values())
-        streaming = None
-        if streamed:
-            streaming = kernel + "_streaming"
-            write(streaming, nests.nests, None, streamed, " (past the cache)")
+        past = kernel + "_streaming"
+        write(past, nests.nests, None, streamed, " (fields exceed the cache)", streaming=True)
         halo_kernel, extent = None, Footprint()
         if halo.extended:
             halo_kernel = kernel + "_halo"
@@ -273,7 +273,7 @@ class _Compiler:
         moved = {(n, dtypes[n]) for n in operand_names}
         return Sweep(
             kernel=kernel,
-            streaming=streaming,
+            streaming=past,
             operands=tuple(operands),
             reads={self.numbers[f]: p for f, p in halo.reads.items()},
             exchange={self.numbers[f]: p for f, p in halo.exchange.items()},

@@ -14,6 +14,7 @@ def dtype_of(root: Expr, memo: dict[int, str | None]) -> str | None:
             return str(current.attribute[0].dtype)
         if current.op == "stage":
             return dtype_of(current.attribute[0].definition, memo) or "float64"
-        return max((d for d in inner if d is not None), default=None)  # "float64" > "float32"
+        chosen = inner[1:] if current.op == "where" else inner
+        return max((d for d in chosen if d is not None), default=None)  # "float64" > "float32"
 
     return fold(root, memo, value)

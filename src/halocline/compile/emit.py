@@ -14,15 +14,21 @@ from halocline.lang.expression import COMPARISONS, Expr, walk
 from halocline.lang.grid import Field, Grid
 from halocline.lang.program import Stage
 
-# summands of a reduction and values on their way to streaming stores pass through a piece of a row in L1
-CHUNK = 512
+# Summands of a reduction and values on their way to streaming stores pass through a piece of a row in L1.
+# Where
+# fields exceed the cache, pieces are shorter and what comes AHEAD elements later is fetched meanwhile: the
+# loop
+# then waits for nothing, so that it can compute (docs/performance.md).
+PIECE = 512
+STREAMING_PIECE = 128
+AHEAD = 256
 
 # in the order of their dependence; each only where it is used, since most of the time to compile goes into
 # them
 _HEADERS = {
     "abi.h": "hc_box",
     "elementary.hpp": "hc_(exp|log|sin|cos|pow|min|max|abs|sign|far)f?\\(",
-    "reduce.hpp": "_deposit",
+    "reduce.hpp": "_deposit|hc_sum_",
     "rows.hpp": "hc_",
 }
 
@@ -39,6 +45,7 @@ def translation_unit(functions: Sequence[str]) -> str:
 
 
 _C = {"float64": "double", "float32": "float"}
+_BYTES = {"float64": 8, "float32": 4}
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "sum2": "+", "and": "&&", "or": "||", **COMPARISONS}
 _CALLS = {"exp", "log", "sin", "cos", "pow", "min", "max", "abs", "sign"}
 _ANGULAR = ("sin", "cos")
@@ -98,6 +105,7 @@ class _Row:
     depths: dict[int, int]
     rows: dict[tuple[str, Offset], str]
     bounds: tuple[str, str]
+    sums: dict[int, int]  # target number to accumulator number
 
 
 @dataclass
@@ -110,6 +118,8 @@ class KernelWriter:
     sources, sinks : dict of Field to name in the code
         Where a field is read, and where it is written.
     scalars : dict of scalar name to its number
+    streaming : bool
+        For fields that exceed the cache.
     streamed : set of Field
         Written with streaming stores.
     beyond : bool
@@ -124,6 +134,7 @@ class KernelWriter:
     sinks: dict[Field, str]
     scalars: dict[str, int]
     comment: str
+    streaming: bool = False
     streamed: frozenset[Field] = frozenset()
     beyond: bool = False
     out: Text = field(default_factory=Text)
@@ -210,9 +221,10 @@ class KernelWriter:
         self.used = set()
         values: dict[int, str] = {}
         self._emit_level(0, roots, values, depths)
+        length = STREAMING_PIECE if self.streaming else PIECE
         for n, target in buffered:
             ctype = "double" if target.kind == "reduction" else _C[self.dtypes[self.sinks[target.thing]]]  # type: ignore[index]
-            out.add(f"alignas(64) {ctype} piece{n}[{CHUNK}];")
+            out.add(f"alignas(64) {ctype} piece{n}[{length}];")
         bounds = []
         for axis, (lower, upper) in enumerate(extent):
             lo = f"box->lo[{axis}]" + (f" - {lower}" if lower else "")
@@ -234,12 +246,22 @@ class KernelWriter:
         for target in nest.targets:
             self._target_row(target)
         lo, hi = bounds[2]
-        if buffered:
-            out.open(f"for (int64_t k0 = {lo}, end = {hi}; k0 < end; k0 += {CHUNK})")
-            out.add(f"const int64_t k1 = hc_min_index(k0 + {CHUNK}, end);")
+        in_pieces = bool(buffered) or self.streaming
+        if in_pieces:
+            out.open(f"for (int64_t k0 = {lo}, end = {hi}; k0 < end; k0 += {length})")
+            out.add(f"const int64_t k1 = hc_min_index(k0 + {length}, end);")
             lo, hi = "k0", "k1"
+        if self.streaming:
+            self._fetch_ahead(nest, rows)
         angles = [c.args[0] for c in walk(roots) if c.op in _ANGULAR and depth(c, depths) == 3]
-        inner = _Row(nest.targets, roots, frozenset(n for n, _ in buffered), values, depths, rows, (lo, hi))
+        sums = {
+            n: accumulators[t.thing]
+            for n, t in buffered
+            if isinstance(t.thing, Expr) and t.thing.attribute[0] == "sum"
+        }
+        inner = _Row(
+            nest.targets, roots, frozenset(n for n, _ in buffered), values, depths, rows, (lo, hi), sums
+        )
         if angles:
             # sine and cosine of far angles need a branch, without which the loop is a vector loop
             self._look_far(angles, inner)
@@ -251,8 +273,10 @@ class KernelWriter:
             out.close()
         else:
             self._row(inner, near=False)
-        if buffered:
+        if in_pieces:
             for n, target in buffered:
+                if n in sums:
+                    continue
                 if target.kind == "reduction":
                     assert isinstance(target.thing, Expr)
                     kind = target.thing.attribute[0]
@@ -270,11 +294,40 @@ class KernelWriter:
     def _row(self, inner: _Row, *, near: bool) -> None:
         """The loop along the contiguous axis."""
         self.near = near
-        values = dict(inner.values)
-        self._loop(inner)
+        out, values = self.out, dict(inner.values)
+        names = {n: [f"{part}{n}" for part in ("high", "middle", "low", "outside")] for n in inner.sums}
+        for n, parts in names.items():
+            out.add(f"const hc_splitter split{n} = hc_sum_open(&a->reductions[{inner.sums[n]}]);")
+            out.add(f"uint64_t {', '.join(f'{part} = 0' for part in parts)};")
+        added = ", ".join(part for parts in names.values() for part in parts[:3])
+        joined = ", ".join(parts[3] for parts in names.values())
+        self._loop(inner, f" reduction(+ : {added}) reduction(| : {joined})" if names else "")
         self._emit_level(3, inner.roots, values, inner.depths, inner.rows)
         for n, (target, root) in enumerate(zip(inner.targets, inner.roots, strict=True)):
             self._store(n, target, root, values, n in inner.buffered)
+            if n in names:
+                out.add(f"hc_sum_split(split{n}, piece{n}[k - k0], {', '.join(names[n])});")
+        out.close()
+        for n, parts in names.items():
+            where = f"&a->reductions[{inner.sums[n]}], split{n}"
+            out.add(f"hc_sum_close({where}, {', '.join(parts)}, piece{n}, k1 - k0);")
+
+    def _fetch_ahead(self, nest: Nest, rows: dict[tuple[str, Offset], str]) -> None:
+        """Fetch what the pieces after the next will read: of each operand the row that is new to the
+        cache."""
+        newest: dict[str, Offset] = {}
+        staged = set(self.stage_names.values())
+        for name, offset in rows:
+            if name not in staged:
+                newest[name] = max(newest.get(name, offset), offset)
+        if not newest:
+            return
+        items = min(_BYTES[self.dtypes[name]] for name in newest)
+        first, last = f"k0 + {AHEAD}", f"k0 + {AHEAD + STREAMING_PIECE}"
+        self.out.open(f"for (int64_t k = {first}; k < {last}; k += {64 // items})")
+        for name, offset in newest.items():
+            written = any(t.kind == "field" and self.sinks[t.thing] == name for t in nest.targets)  # type: ignore[index]
+            self.out.add(f"__builtin_prefetch({rows[name, offset]} + k{', 1' if written else ''});")
         self.out.close()
 
     def _look_far(self, angles: list[Expr], inner: _Row) -> None:

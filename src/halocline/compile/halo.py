@@ -16,7 +16,7 @@ from halocline.compile.nests import Points, SweepNests
 from halocline.errors import InputError
 from halocline.lang.boundary import SIDES, Ghost
 from halocline.lang.expression import Expr, walk
-from halocline.lang.grid import Field, Grid
+from halocline.lang.grid import AXES, Field, Grid
 
 Offsets = frozenset[Offset]
 NONE: Offsets = frozenset()
@@ -33,9 +33,14 @@ class WallFill:
     corners: tuple[tuple[int, int], ...]
 
     @property
+    def name(self) -> str:
+        """Of the side: "x-", "x+", ..."""
+        return SIDES[2 * self.axis + (self.side > 0)]
+
+    @property
     def ghosts(self) -> list[Expr]:
         """The ghost values, layer by layer outward."""
-        condition = self.field.boundary[SIDES[2 * self.axis + (self.side > 0)]]
+        condition = self.field.boundary[self.name]
         return [
             condition.ghost(Ghost(self.field, self.axis, self.side, layer)) for layer in range(self.depth)
         ]
@@ -222,6 +227,7 @@ class HaloAnalysis:
                 for fill in self._fills(f, points[f]):
                     along = [*product(*(range(-lower, upper + 1) for lower, upper in fill.corners))]
                     for other in self._depends(fill):
+                        _check_points(fill, other)
                         # across the wall it reads inward
                         place = tuple(
                             (other if axis == fill.axis else f).staggered[axis]
@@ -302,6 +308,20 @@ class HaloAnalysis:
             leaf.attribute[0] for leaf in leaves if leaf.op == "scalar"
         )
         return others
+
+
+def _check_points(fill: WallFill, other: Field) -> None:
+    """Raise where a boundary condition reads a field that has no point beside each of its own."""
+    f = fill.field
+    for axis, (own, there, wraps) in enumerate(
+        zip(f.staggered, other.staggered, f.grid.periodic, strict=True)
+    ):
+        if axis != fill.axis and own and not there and not wraps:
+            raise InputError(
+                f"the boundary condition of field {f.name!r} on side {fill.name!r} reads field "
+                f"{other.name!r}, which has no point beside that of {f.name!r} at the upper wall of axis "
+                f"{AXES[axis]}"
+            )
 
 
 def _union(a: dict[Field, Offsets], b: dict[Field, Offsets]) -> dict[Field, Offsets]:

@@ -8,6 +8,7 @@ sweep assigns, or a scalar that depends on its reductions.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from halocline.compile.dtype import dtype_of
 from halocline.errors import InputError
@@ -57,6 +58,9 @@ class LoopGraph:
 OperationGraph = SweepGraph | ScalarGraph | StopGraph | LoopGraph
 
 
+Place = tuple[bool, ...]  # the axes that points are staggered along
+
+
 class _Flush(Exception):
     """The statement cannot join the sweep under construction."""
 
@@ -89,21 +93,27 @@ class _Lowering:
 
     # --- expressions in terms of the values before the sweep ---
 
-    def resolve(self, root: Expr, line: Line, *, scalar_statement: bool = False) -> Expr:
+    def resolve(self, root: Expr, line: Line, place: Place | None) -> Expr:
+        """The expression of a statement: at the points of `place`, or of scalars alone."""
         memo: dict[int, Expr] = {}
         # the cells of a reduction see the sweep, whatever statement it stands in
         for current in walk((root,)):
             if current.op == "reduce":
-                inner = rebuild(current.args[0], lambda leaf: self.leaf(leaf, line, kernel=True))
+                points = current.attribute[2]
+                inner = rebuild(current.args[0], partial(self.leaf, line=line, place=points))
                 memo[id(current)] = self.reduce(current, inner)
-        return rebuild(root, lambda leaf: self.leaf(leaf, line, kernel=not scalar_statement), memo)
+        if place is None:
+            return rebuild(root, partial(self.scalar, line=line, kernel=False), memo)
+        return rebuild(root, partial(self.leaf, line=line, place=place), memo)
 
-    def leaf(self, leaf: Expr, line: Line, *, kernel: bool) -> Expr:
+    def leaf(self, leaf: Expr, line: Line, place: Place) -> Expr:
+        """A leaf of an expression that is evaluated at the points of `place`."""
         if leaf.op == "read":
             target, version, offset = leaf.attribute
             if target in self.sweep.sets and self.present(id(target), version):
                 # a value that the field rounds when it is stored must be read back
-                if any(offset) or (dtype_of(self.sweep.sets[target], {}) or "float64") != target.dtype:
+                rounds = (dtype_of(self.sweep.sets[target], {}) or "float64") != target.dtype
+                if any(offset) or rounds or self.lacks_points(target, place):
                     raise _Flush
                 return self.sweep.sets[target]
             if not self.present(id(target), version) and version not in self.before.get(id(target), ()):
@@ -115,48 +125,56 @@ class _Lowering:
         if leaf.op == "stage":
             stage, offset = leaf.attribute
             if stage not in self._stages:
-                definition = rebuild(stage.definition, lambda inner: self.leaf(inner, line, kernel=True))
+                definition = rebuild(stage.definition, partial(self.leaf, line=line, place=()))
                 self._stages[stage] = self.resolved(stage, definition), self.forwards(stage.definition)
             made, forwards = self._stages[stage]
-            if any(offset) and forwards:
+            if forwards and (any(offset) or any(self.lacks_points(f, place) for f in forwards)):
                 raise _Flush
             return stage_node(made, offset)
-        if leaf.op == "scalar":
-            name, version = leaf.attribute
-            present = self.present(name, version)
-            if kernel and name in self.before:  # set after the sweep
-                if present:
-                    raise _Flush
-                if version in self.before[name]:
-                    return scalar_node(name)
-            if not present:
-                raise InputError(
-                    f"{line}: an expression uses the value that scalar {name!r} had before it was set again; "
-                    "keep that value in another scalar, or form the expression after the set"
-                )
-            return scalar_node(name)
-        return leaf
+        return self.scalar(leaf, line, kernel=True)
+
+    def scalar(self, leaf: Expr, line: Line, kernel: bool) -> Expr:
+        """A leaf of a scalar expression, or another that does not differ from cell to cell."""
+        if leaf.op != "scalar":
+            return leaf
+        name, version = leaf.attribute
+        present = self.present(name, version)
+        if kernel and name in self.before:  # set after the sweep
+            if present:
+                raise _Flush
+            if version in self.before[name]:
+                return scalar_node(name)
+        if not present:
+            raise InputError(
+                f"{line}: an expression uses the value that scalar {name!r} had before it was set again; "
+                "keep that value in another scalar, or form the expression after the set"
+            )
+        return scalar_node(name)
+
+    def lacks_points(self, field: Field, place: Place) -> bool:
+        """Whether a place has points at upper walls where a field has ghosts: not what it is set to."""
+        return any(p and not own for p, own in zip(place, field.staggered, strict=False))
 
     _resolved: dict[tuple[str, bytes, str], Stage] = field(default_factory=dict)
-    _stages: dict[Stage, tuple[Stage, bool]] = field(
-        default_factory=dict
-    )  # in this sweep; whether it forwards
+    # of this sweep: each with the fields that it reads as the sweep sets them
+    _stages: dict[Stage, tuple[Stage, frozenset[Field]]] = field(default_factory=dict)
 
     def resolved(self, stage: Stage, definition: Expr) -> Stage:
         """One stage object per meaning, so that its reads are shared."""
         key = (stage.name, definition.digest, stage.storage)
         return self._resolved.setdefault(key, Stage(stage.name, definition, stage.storage))
 
-    def forwards(self, definition: Expr) -> bool:
-        """Whether a stage reads a field that the sweep assigns, as it is after that."""
+    def forwards(self, definition: Expr) -> frozenset[Field]:
+        """The fields that the sweep assigns and a stage reads, as they are after that."""
+        found: frozenset[Field] = frozenset()
         for current in walk((definition,)):
             if current.op == "read":
                 target, version, _ = current.attribute
                 if target in self.sweep.sets and self.present(id(target), version):
-                    return True
-            elif current.op == "stage" and self._stages[current.attribute[0]][1]:
-                return True
-        return False
+                    found |= {target}
+            elif current.op == "stage":
+                found |= self._stages[current.attribute[0]][1]
+        return found
 
     def reduce(self, like: Expr, operand: Expr) -> Expr:
         from halocline.lang.expression import reduction
@@ -182,11 +200,13 @@ class _Lowering:
     def try_statement(self, statement: Statement) -> None:
         if isinstance(statement, Assign):
             expression = self.lift(statement.expression, statement.line)
-            self.sweep.sets[statement.field] = self.resolve(expression, statement.line)
+            self.sweep.sets[statement.field] = self.resolve(
+                expression, statement.line, statement.field.staggered
+            )
             self.sweep.lines.append(statement.line)
             self.advance(id(statement.field))
         elif isinstance(statement, AssignScalar):
-            value = self.resolve(statement.expression, statement.line, scalar_statement=True)
+            value = self.resolve(statement.expression, statement.line, None)
             self.after.append((statement.scalar.name, value))
             self.advance(statement.scalar.name)
         elif isinstance(statement, StopWhen):
@@ -215,7 +235,7 @@ class _Lowering:
         memo = {}
         for current in nodes:
             name = self.fresh("scalar")
-            value = self.resolve(current, line, scalar_statement=True)
+            value = self.resolve(current, line, None)
             self.after.append((name, value))
             memo[id(current)] = scalar_node(name)
         self.flush()
@@ -226,7 +246,7 @@ class _Lowering:
         limit = None
         if statement.limit is not None:
             limit = self.fresh("limit")
-            value = self.resolve(statement.limit, statement.line, scalar_statement=True)
+            value = self.resolve(statement.limit, statement.line, None)
             self.after.append((limit, value))
             self.flush()
         self.loops += 1

@@ -72,8 +72,8 @@ class Sweep:
     ----------
     kernel : str
         The symbol in the generated library.
-    streaming : str or None
-        The same kernel with streaming stores, for working sets that exceed the cache.
+    streaming : str
+        The same kernel for working sets that exceed the cache: with streaming stores, and fetching ahead.
     operands : tuple of int
         The field number of each kernel operand.
     reads : mapping from field number to Footprint
@@ -100,7 +100,7 @@ class Sweep:
     """
 
     kernel: str
-    streaming: str | None
+    streaming: str
     operands: tuple[int, ...]
     reads: Mapping[int, Footprint]
     exchange: Mapping[int, Footprint]

@@ -141,7 +141,7 @@ def _sweep(
     # a halo box that reads rims must wait for every message that they wait for
     halo_needs = [h.needs | (todo.rim_needs if h.rims else 0) for h in todo.halos]
     engine.sweep(
-        kernel=sweep.streaming if streaming and sweep.streaming else sweep.kernel,
+        kernel=sweep.streaming if streaming else sweep.kernel,
         operands=list(sweep.operands),
         reductions=[(r.kind, r.scalar) for r in sweep.reductions],
         sends=_messages(native, todo.sends),
