@@ -13,6 +13,17 @@ static inline double hc_around(int64_t index, int64_t count) {
   return i - n * __builtin_floor(i / n);
 }
 
+// Fills the halo at the ends of a row that wraps around onto itself, `around` cells long: where the row is read
+// anyway, this costs next to nothing, while a pass of its own would touch every line of these ends twice.
+template <class T>
+static inline void hc_wrap_row(const T* interior, int64_t lower, int64_t upper, int64_t around, const hc_box* box) {
+  T* row = (T*)interior;
+  if (box->lo[2] == 0)
+    for (int64_t k = 1; k <= lower; ++k) row[-k] = row[around - k];
+  if (box->hi[2] == around)
+    for (int64_t k = 0; k < upper; ++k) row[around + k] = row[k];
+}
+
 // Elements in a row of scratch memory: a whole number of 64-byte lines.
 static inline int64_t hc_padded_row(int64_t count, int64_t item) {
   const int64_t line = 64 / item;

@@ -19,6 +19,7 @@ from halocline.compile.lower import (
 )
 from halocline.compile.nests import Nest, SweepNests, Target, build, inline
 from halocline.compile.schedule import (
+    AROUND,
     FieldInfo,
     Fill,
     Loop,
@@ -149,6 +150,8 @@ class _Compiler:
                 read.extend(n.attribute[0] for n in walk(roots) if n.op == "scalar")
 
         visit(operations)
+        if any(self._wraps(s) for s in sweeps(operations)):
+            read.append(AROUND)
         for name in [*(n for n in read if n not in written), *written]:
             self.scalars.setdefault(name, len(self.scalars))
 
@@ -167,6 +170,21 @@ class _Compiler:
         infos = [FieldInfo(f.name, f.dtype, f.staggered, tuple(layers[f])) for f in self.numbers]
         infos += [FieldInfo(f.name + "'", f.dtype, f.staggered, tuple(layers[f])) for f in self.seconds]
         return tuple(infos)
+
+    def _wraps(self, sweep: SweepGraph) -> frozenset[Field]:
+        """Fields whose rows the kernel itself may wrap around the last axis.
+
+        A row's halo must be read from that row alone, and from no other kernel of the sweep.
+        """
+        nests, halo = self.nests[id(sweep)], self.halos[id(sweep)]
+        staged = any(t.kind == "stage" for n in nests.nests for t in n.targets)
+        if not self.grid.periodic[-1] or staged or halo.extended:
+            return frozenset()
+        return frozenset(
+            f
+            for f, footprint in halo.reads.items()
+            if any(d[-1] for d, _ in footprint) and not any(d[-1] and any(d[:-1]) for d, _ in footprint)
+        )
 
     def _symbol(self, base: str) -> str:
         number = self.names.get(base, 0)
@@ -234,12 +252,14 @@ class _Compiler:
                 sinks=sinks,
                 scalars=self.scalars,
                 comment="; ".join(labels) + note,
+                wraps=wraps,
                 streaming=streaming,
                 streamed=streamed,
                 beyond=only is not None,
             )
             self.source.append(writer.write(nest_list, accumulators))
 
+        wraps = self._wraps(sweep)
         write(kernel, nests.nests, None, frozenset(), "")
         # a field that the sweep does not read need not pass through the cache
         streamed = frozenset(f for f in sweep.sets if sinks[f] not in sources.values())
@@ -282,6 +302,7 @@ class _Compiler:
             halo_kernel=halo_kernel,
             halo_extent=extent,
             swaps=tuple((self.numbers[f], self.seconds[f]) for f in sweep.sets if f in doubled),
+            wraps=frozenset(self.numbers[f] for f in wraps),
             scratch=scratch,
             flops=float(sum(count_flops([t.expression for t in n.targets]) for n in nests.nests)),
             bytes=float(

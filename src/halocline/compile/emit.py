@@ -10,6 +10,7 @@ from halocline.compile.contract import contract, depth
 from halocline.compile.dtype import dtype_of
 from halocline.compile.footprint import Offset
 from halocline.compile.nests import Nest, Target
+from halocline.compile.schedule import AROUND
 from halocline.lang.expression import COMPARISONS, Expr, walk
 from halocline.lang.grid import Field, Grid
 from halocline.lang.program import Stage
@@ -118,6 +119,8 @@ class KernelWriter:
     sources, sinks : dict of Field to name in the code
         Where a field is read, and where it is written.
     scalars : dict of scalar name to its number
+    wraps : set of Field
+        Their rows are wrapped around here, where one subdomain spans the last axis.
     streaming : bool
         For fields that exceed the cache.
     streamed : set of Field
@@ -134,6 +137,7 @@ class KernelWriter:
     sinks: dict[Field, str]
     scalars: dict[str, int]
     comment: str
+    wraps: frozenset[Field] = frozenset()
     streaming: bool = False
     streamed: frozenset[Field] = frozenset()
     beyond: bool = False
@@ -163,6 +167,8 @@ class KernelWriter:
         names = sorted({n.attribute[0] for _, roots in plans for n in walk(roots) if n.op == "scalar"})
         for name in names:
             out.add(f"const double {self.scalar_names[name]} = a->scalars[{self.scalars[name]}];")
+        if self.wraps:
+            self.out.add(f"const int64_t around = (int64_t)a->scalars[{self.scalars[AROUND]}];")
         self._scratch(nests)
         for number, (nest, roots) in enumerate(plans):
             self._nest(nest, roots, accumulators, number)
@@ -245,6 +251,7 @@ class KernelWriter:
         rows = self._rows(roots)
         for target in nest.targets:
             self._target_row(target)
+        self._wrap_rows(roots, rows)
         lo, hi = bounds[2]
         in_pieces = bool(buffered) or self.streaming
         if in_pieces:
@@ -290,6 +297,17 @@ class KernelWriter:
         out.close()
         out.close()
         out.close()
+
+    def _wrap_rows(self, roots: list[Expr], rows: dict[tuple[str, Offset], str]) -> None:
+        """Fill the ends of this row in the halo from its other end, for fields that are read there."""
+        reach: dict[Field, list[int]] = {}
+        for leaf in walk(roots):
+            if leaf.op == "read" and leaf.attribute[0] in self.wraps and leaf.attribute[2][-1]:
+                reach.setdefault(leaf.attribute[0], []).append(leaf.attribute[2][-1])
+        for target, steps in reach.items():
+            row = rows[self.sources[target], (0, 0)]
+            lower, upper = max(0, -min(steps)), max(0, *steps)
+            self.out.add(f"if (around) hc_wrap_row({row}, {lower}, {upper}, around, box);")
 
     def _row(self, inner: _Row, *, near: bool) -> None:
         """The loop along the contiguous axis."""

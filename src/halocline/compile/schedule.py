@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 from halocline.compile.footprint import Footprint
 
+AROUND = "_around"  # see Sweep.wraps
+
 
 @dataclass(frozen=True)
 class FieldInfo:
@@ -90,6 +92,9 @@ class Sweep:
         Over which segments `halo_kernel` runs (only where a neighbour exists).
     swaps : tuple of (int, int)
         Pairs of field numbers whose buffers change places after the sweep.
+    wraps : frozenset of int
+        Fields whose rows the kernel wraps around itself where one subdomain spans the periodic last axis: the
+        scalar `AROUND` says so, by the number of cells of that axis, or 0.
     scratch : tuple of (int, ...)
         For each scratch array of the kernel: (bytes per element, extra points on axis 0, 1, 2...):
         it takes the product of (patch size + extra points) elements, rows padded to 64 bytes.
@@ -109,6 +114,7 @@ class Sweep:
     halo_kernel: str | None = None
     halo_extent: Footprint = field(default_factory=Footprint)
     swaps: tuple[tuple[int, int], ...] = ()
+    wraps: frozenset[int] = frozenset()
     scratch: tuple[tuple[int, ...], ...] = ()
     flops: float = 0.0
     bytes: float = 0.0

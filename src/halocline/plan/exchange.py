@@ -63,6 +63,7 @@ def exchange(
     fields: tuple[FieldInfo, ...],
     footprints: Mapping[int, Footprint],
     number: int,
+    wraps: frozenset[int] = frozenset(),
 ) -> Exchange:
     """Plans one exchange of one rank.
 
@@ -72,6 +73,8 @@ def exchange(
         The halo segments that are to be filled, the same on every rank.
     number : int
         Tells this exchange from the others of the schedule.
+    wraps : frozenset of int
+        Fields whose rows the kernel wraps around itself: their ends need no copy.
     """
     sends: dict[Direction, list[tuple[int, Box]]] = {}
     receives: dict[Direction, list[tuple[int, Box]]] = {}
@@ -83,7 +86,8 @@ def exchange(
             source = subdomain.source(points, direction, width)
             target = subdomain.segment(points, direction, width)
             if not any(towards):
-                if subdomain.neighbour(direction) is not None:
+                along_rows = number_of_field in wraps and not any(direction[:-1])
+                if subdomain.neighbour(direction) is not None and not along_rows:
                     copies.append(Copy(number_of_field, source, target))
                 continue
             # the neighbour opposite receives from here what this rank receives from `direction`

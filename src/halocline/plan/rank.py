@@ -206,7 +206,7 @@ def plan_rank(
     check_fit(schedule, decomposition)
     subdomain = Subdomain(decomposition, rank)
     exchanges = [
-        exchange(subdomain, schedule.fields, sweep.exchange, number)
+        exchange(subdomain, schedule.fields, sweep.exchange, number, sweep.wraps)
         for number, sweep in enumerate(schedule.sweeps())
     ]
     patches = cut_patches(

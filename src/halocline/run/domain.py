@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.compile.compiler import compile_program
 from halocline.compile.driver import compile_library
-from halocline.compile.schedule import FieldInfo, Loop, Schedule, Sweep
+from halocline.compile.schedule import AROUND, FieldInfo, Loop, Schedule, Sweep
 from halocline.errors import InputError, RunError
 from halocline.lang.grid import Field, Grid, unknown
 from halocline.lang.program import Program
@@ -255,6 +255,8 @@ class Prepared:
         )
         self.library = compile_once(schedule.source, comm)
         self.values: NDArray[np.float64] = np.zeros(len(schedule.scalars))
+        if AROUND in schedule.scalars and domain.decomposition.parts[-1] == 1:
+            self.values[schedule.scalars.index(AROUND)] = domain.grid.shape[-1]
         self._engine: Any = None
         self._generation = -1
         with comm.agreement(f"allocate fields of {name!r}"):
