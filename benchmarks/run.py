@@ -1,7 +1,7 @@
 """All benchmarks, one after the other; records go to benchmarks/results.
 
-Each can be run alone, with --help. They print ratios against a peer or a measured limit of the machine, never times to be
-believed alone.
+Each can be run alone, with --help. They print ratios against a peer or a measured limit of the machine,
+never times to be believed alone.
 """
 
 from __future__ import annotations

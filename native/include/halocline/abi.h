@@ -19,16 +19,16 @@ struct hc_box {
 };
 
 struct hc_arguments {
-  void *const *fields;         // per operand: address of cell (0, 0, 0)
-  const int64_t *strides;      // per operand two: elements between neighbours on axes 0 and 1
-  const double *scalars;       // every scalar and parameter of the program
-  const int64_t *origin;       // global index of cell (0, 0, 0)
-  const int64_t *shape;        // global shape of the grid
-  hc_accumulator *reductions;  // per reduction of the sweep: the calling thread's accumulator
-  void *scratch;               // the calling thread's scratch memory, 64-byte aligned
+  void* const* fields;         // per operand: address of cell (0, 0, 0)
+  const int64_t* strides;      // per operand two: elements between neighbours on axes 0 and 1
+  const double* scalars;       // every scalar and parameter of the program
+  const int64_t* origin;       // global index of cell (0, 0, 0)
+  const int64_t* shape;        // global shape of the grid
+  hc_accumulator* reductions;  // per reduction of the sweep: the calling thread's accumulator
+  void* scratch;               // the calling thread's scratch memory, 64-byte aligned
 };
 
 // extern "C" functions of a generated library
-typedef void (*hc_kernel)(const hc_arguments *, const hc_box *);
-typedef void (*hc_scalars)(double *scalars);           // a run of scalar statements
-typedef int (*hc_condition)(const double *scalars);    // 1 where the condition holds
+typedef void (*hc_kernel)(const hc_arguments*, const hc_box*);
+typedef void (*hc_scalars)(double* scalars);         // a run of scalar statements
+typedef int (*hc_condition)(const double* scalars);  // 1 where the condition holds

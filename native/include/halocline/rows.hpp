@@ -13,10 +13,12 @@ static inline double hc_around(int64_t index, int64_t count) {
   return i - n * __builtin_floor(i / n);
 }
 
-// Fills the halo at the ends of a row that wraps around onto itself, `around` cells long: where the row is read
-// anyway, this costs next to nothing, while a pass of its own would touch every line of these ends twice.
+// Fills the halo at the ends of a row that wraps around onto itself, `around` cells long: where the row is
+// read anyway, this costs next to nothing, while a pass of its own would touch every line of these ends
+// twice.
 template <class T>
-static inline void hc_wrap_row(const T* interior, int64_t lower, int64_t upper, int64_t around, const hc_box* box) {
+static inline void hc_wrap_row(const T* interior, int64_t lower, int64_t upper, int64_t around,
+                               const hc_box* box) {
   T* row = (T*)interior;
   if (box->lo[2] == 0)
     for (int64_t k = 1; k <= lower; ++k) row[-k] = row[around - k];
@@ -30,7 +32,8 @@ static inline int64_t hc_padded_row(int64_t count, int64_t item) {
   return (count + line - 1) / line * line;
 }
 
-// A vector as wide as the machine stores at once. The intrinsics header would double the time to compile a kernel.
+// A vector as wide as the machine stores at once. The intrinsics header would double the time to compile a
+// kernel.
 #if defined(__AVX512F__)
 typedef double hc_line __attribute__((vector_size(64)));
 #elif defined(__AVX__)
@@ -39,26 +42,27 @@ typedef double hc_line __attribute__((vector_size(32)));
 typedef double hc_line __attribute__((vector_size(16)));
 #endif
 
-static inline void hc_stream_store(hc_line *to, hc_line value) {
+static inline void hc_stream_store(hc_line* to, hc_line value) {
 #if defined(__clang__)
   __builtin_nontemporal_store(value, to);
 #elif defined(__AVX512F__)
-  __builtin_ia32_movntpd512((double *)to, value);
+  __builtin_ia32_movntpd512((double*)to, value);
 #elif defined(__AVX__)
-  __builtin_ia32_movntpd256((double *)to, value);
+  __builtin_ia32_movntpd256((double*)to, value);
 #elif defined(__SSE2__)
-  __builtin_ia32_movntpd((double *)to, value);
+  __builtin_ia32_movntpd((double*)to, value);
 #else
   *to = value;
 #endif
 }
 
 // Copies a multiple of 64 bytes past the cache, both ends aligned to 64: the destination is not read first.
-static inline void hc_stream_lines(char *to, const char *from, int64_t bytes) {
-  for (int64_t b = 0; b < bytes; b += (int64_t)sizeof(hc_line)) hc_stream_store((hc_line *)(to + b), *(const hc_line *)(from + b));
+static inline void hc_stream_lines(char* to, const char* from, int64_t bytes) {
+  for (int64_t b = 0; b < bytes; b += (int64_t)sizeof(hc_line))
+    hc_stream_store((hc_line*)(to + b), *(const hc_line*)(from + b));
 }
 
-static inline void hc_stream_bytes(char *to, const char *from, int64_t bytes) {
+static inline void hc_stream_bytes(char* to, const char* from, int64_t bytes) {
   // rows start on a line, so `to` is misaligned only where a patch begins within one
   const int64_t lead = (int64_t)(-(uintptr_t)to & 63);
   const bool together = (((uintptr_t)to ^ (uintptr_t)from) & 63) == 0;
@@ -72,12 +76,12 @@ static inline void hc_stream_bytes(char *to, const char *from, int64_t bytes) {
   memcpy(to + lead + lines, from + lead + lines, (size_t)(bytes - lead - lines));
 }
 
-static inline void hc_stream_row(double *to, const double *from, int64_t count) {
-  hc_stream_bytes((char *)to, (const char *)from, count * 8);
+static inline void hc_stream_row(double* to, const double* from, int64_t count) {
+  hc_stream_bytes((char*)to, (const char*)from, count * 8);
 }
 
-static inline void hc_stream_row(float *to, const float *from, int64_t count) {
-  hc_stream_bytes((char *)to, (const char *)from, count * 4);
+static inline void hc_stream_row(float* to, const float* from, int64_t count) {
+  hc_stream_bytes((char*)to, (const char*)from, count * 4);
 }
 
 // Streaming stores are weakly ordered: other threads and ranks may read the rows only after this.
