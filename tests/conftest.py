@@ -148,18 +148,16 @@ class RankFailure(Exception):
 
 def run_ranks(test: pytest.Item, ranks: int, timeout: float, folder: Path) -> tuple[str, bool]:
     """Start the ranks and wait for them; return what they printed and whether time ran out."""
-    from halocline.run.launch import mpiexec
+    from halocline.run import launch
 
-    environment = dict(os.environ) | {OUTCOMES: str(folder), LIMIT: str(0.9 * timeout)}
+    environment = launch.environment() | {OUTCOMES: str(folder), LIMIT: str(0.9 * timeout)}
     environment.pop("PYTEST_ADDOPTS", None)
     environment.pop("PYTEST_CURRENT_TEST", None)
     if ranks > len(os.sched_getaffinity(0)):
         environment.setdefault("OMP_WAIT_POLICY", "passive")
-    if os.geteuid() == 0:
-        environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # they take longer than most tests
     root = test.config.rootpath
-    command = [str(mpiexec()), "-n", str(ranks), sys.executable]
+    command = [str(launch.mpiexec()), "-n", str(ranks), sys.executable]
     command += ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={root}", test.nodeid]
     with (folder / "output").open("w+", errors="replace") as output:
         process = subprocess.Popen(
@@ -214,7 +212,11 @@ def judge(folder: Path, ranks: int, timeout: float | None, output: str) -> None:
         raise RankFailure(f"rank {first} of {ranks} failed (failed: {failed}):\n{results[first][1]}")
     missing = [rank for rank in range(ranks) if not outcomes[rank]]
     if missing:
-        stacks = "".join(f"\nrank {rank}:\n{(folder / f'{rank}.stack').read_text()}" for rank in missing)
+        stacks = "".join(
+            f"\nrank {file.stem}:\n{file.read_text()}"
+            for file in (folder / f"{rank}.stack" for rank in missing)
+            if file.is_file()
+        )
         why = f"no end within {timeout:g} s" if timeout else "died"
         text = f"{why}: ranks {missing} of {ranks} left no outcome\n{output[-4000:]}{stacks}"
         raise RankFailure("\n".join(line for line in text.splitlines() if not RUNNER.search(line)))

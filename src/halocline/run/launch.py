@@ -47,6 +47,19 @@ def mpiexec() -> Path:
     raise RunError(f"no mpiexec is installed beside the MPI library {library}, and there is none on PATH")
 
 
+def environment() -> dict[str, str]:
+    """The environment to start mpiexec in: Open MPI refuses root, and more ranks than cores, unless told;
+    other MPIs ignore these variables."""
+    told = {
+        "OMPI_MCA_rmaps_base_oversubscribe": "true",  # version 4
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",  # version 5
+        "OMPI_MCA_orte_execute_quiet": "true",  # no essay about a rank that failed; we say what is to say
+    }
+    if os.geteuid() == 0:
+        told |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return {**told, **os.environ}
+
+
 def launch(ranks: int, command: Sequence[str]) -> int:
     """Run `command` on `ranks` ranks, wait for it, and return its exit status.
 
@@ -70,9 +83,6 @@ def launch(ranks: int, command: Sequence[str]) -> int:
             f"as one of {size}; leave out --ranks there, the command uses the ranks it is given"
         )
     program = mpiexec()
-    environment = dict(os.environ)
-    if os.geteuid() == 0:  # Open MPI asks root to confirm, other MPIs ignore this
-        environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     facts: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="halocline-") as processes:
         child = subprocess.Popen(
@@ -80,7 +90,7 @@ def launch(ranks: int, command: Sequence[str]) -> int:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment | {"HALOCLINE_PROCESSES": processes},
+            env=environment() | {"HALOCLINE_PROCESSES": processes},
             errors="replace",
             text=True,
             process_group=0,  # a Ctrl-C of the terminal reaches the ranks once, through this process

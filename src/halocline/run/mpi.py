@@ -255,7 +255,7 @@ def _initialised() -> Any:
     except (ImportError, RuntimeError) as error:
         raise RunError(
             f"mpi4py finds no MPI library ({error}); `pip install mpich`, or install the system's MPI and "
-            "build mpi4py against it: pip install --no-binary mpi4py --force-reinstall mpi4py"
+            "build mpi4py against it: pip install --force-reinstall --no-cache-dir --no-binary mpi4py mpi4py"
         ) from error
     if MPI.Is_finalized():
         raise RunError("MPI is finalized already: Halocline cannot run after MPI.Finalize()")
@@ -278,7 +278,7 @@ def check_library(ours: str, theirs: str) -> None:
             f"native code uses the MPI library {os.path.realpath(ours)}, "
             f"but mpi4py uses {os.path.realpath(theirs)}: they must be one. Build both against the same "
             "MPI: with its mpicc first on PATH, "
-            "pip install --force-reinstall --no-binary mpi4py mpi4py, then Halocline anew"
+            "pip install --force-reinstall --no-cache-dir --no-binary mpi4py mpi4py, then Halocline anew"
         )
 
 
