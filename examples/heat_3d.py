@@ -1,0 +1,54 @@
+"""Heat spreads in a periodic cube, by differences of sixth order in space and third in time.
+
+python examples/heat_3d.py [cells along each axis]
+mpiexec -n 8 python examples/heat_3d.py 256
+"""
+
+import os
+import sys
+
+import numpy as np
+
+import halocline as hc
+
+n = int(sys.argv[1]) if len(sys.argv) > 1 else 128
+grid = hc.Grid((n, n, n), extent=1.0, periodic=True)
+T = grid.field("T")
+
+
+def heat(T, kappa):
+    return {T: kappa * hc.laplacian(T)}  # dT/dt
+
+
+def warm_spot(variance, start=0.05**2):
+    """A Gaussian stays one: its variance grows by 2 kappa t. The next period is too far away to matter."""
+
+    def temperature(x, y, z):
+        distance2 = (x - 0.5) ** 2 + (y - 0.5) ** 2 + (z - 0.5) ** 2
+        return (start / variance) ** 1.5 * np.exp(-distance2 / (2 * variance))
+
+    return temperature
+
+
+kappa = 0.1
+dt = 0.1 * grid.spacing[0] ** 2 / kappa
+sim = hc.Simulation(grid, heat, parameters={"kappa": kappa}, scheme=hc.RK3(), dt=dt, order=6)
+sim[T] = warm_spot(0.05**2)
+before = sim.evaluate(hc.sum(T))
+
+outcome = sim.run(until=0.02)
+
+after = sim.evaluate(hc.sum(T))
+exact = warm_spot(0.05**2 + 2 * kappa * sim.time)(*T.coordinates)
+error = sim.evaluate(hc.max(abs(T - exact)))
+speed = sim.steps / outcome.seconds
+hc.print(f"steps            {sim.steps}")
+hc.print(f"heat gained      {abs(after - before) / before:.1e} of the whole")
+hc.print(f"error            {error:.1e}")
+hc.print(f"million cells/s  {grid.size * speed / 1e6:.0f}")
+hc.print(f"bandwidth        {sim.bytes_per_step * speed / 1e9:.1f} GB/s")
+hc.print(f"checksum         {sim.checksum(T)}")
+out = os.environ.get("HALOCLINE_OUT", "out")
+hc.picture(sim, T, f"{out}/heat_3d.png", title=f"A warm spot after t = {sim.time:g}", label="temperature")
+assert abs(after - before) < 1e-12 * before
+assert error < 20 * grid.spacing[0] ** 3
