@@ -174,17 +174,22 @@ class _Compiler:
     def _wraps(self, sweep: SweepGraph) -> frozenset[Field]:
         """Fields whose rows the kernel itself may wrap around the last axis.
 
-        A row's halo must be read from that row alone, and from no other kernel of the sweep.
+        A row's halo must be read from that row alone, from every row, and by nothing but this kernel.
         """
         nests, halo = self.nests[id(sweep)], self.halos[id(sweep)]
         staged = any(t.kind == "stage" for n in nests.nests for t in n.targets)
-        if not self.grid.periodic[-1] or staged or halo.extended:
+        single = any(n.cell is not None for n in nests.nests)
+        if not self.grid.periodic[-1] or staged or single or halo.extended:
             return frozenset()
-        return frozenset(
-            f
-            for f, footprint in halo.reads.items()
-            if any(d[-1] for d, _ in footprint) and not any(d[-1] and any(d[:-1]) for d, _ in footprint)
-        )
+
+        def wraps(f: Field, footprint: Footprint) -> bool:
+            along = [(o, place) for o, place in nests.reads.get(f, ()) if o[-1]]
+            every = all(p or not own for _, place in along for p, own in zip(place, f.staggered, strict=True))
+            alone = not any(d[-1] and any(d[:-1]) for d, _ in footprint)
+            # and no boundary condition reads it there
+            return bool(along) and every and alone and footprint <= Footprint.from_offsets(nests.offsets(f))
+
+        return frozenset(f for f, footprint in halo.reads.items() if wraps(f, footprint))
 
     def _symbol(self, base: str) -> str:
         number = self.names.get(base, 0)
