@@ -74,7 +74,8 @@ def cg_fused(A: Operator, x: Field, b: Any, rtol: Scalar, max_iterations: Scalar
 def _goal(rho: Scalar, rtol: Scalar) -> Scalar:
     """The squared residual norm at which the iteration ends."""
     stop(~(rho < float("inf")), BAD_START)
-    (goal,) = scalars("goal")
+    first, goal = scalars("first goal")
+    first.set(rho)
     goal.set(rtol * rtol * rho)
     return goal
 

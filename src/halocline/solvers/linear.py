@@ -199,8 +199,7 @@ class LinearProblem:
             raise kind(
                 f"{self.method} broke down in iteration {iterations + 1}: {outcome.reason} ({value:g})"
             )
-        first = outcome.scalars["goal"] / rtol**2
-        squares = np.concatenate(([first], outcome.history[:, 0]))
+        squares = np.concatenate(([outcome.scalars["first"]], outcome.history[:, 0]))
         converged = outcome.reason == "completed" and outcome.loops[0] == "condition"
         reason = (
             "converged"
