@@ -1,0 +1,317 @@
+"""The `halocline` command, as real processes on one rank and on four."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "halocline.cli"]
+RECORD = [
+    *("n", "dof", "iterations", "converged", "error_max", "seconds", "seconds_per_iteration"),
+    *("residual_relative", "checksum", "ranks", "threads", "memory_bytes", "bytes_per_iteration"),
+    "bandwidth_share",
+]
+
+
+def halocline(
+    line: str, cwd: Path, *more: str, before: list[str] | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command line in a folder."""
+    return subprocess.run(
+        [*(before or []), *COMMAND, *line.split(), *more],
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": "120", **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+# -- results -------------------------------------------------------------------------------------------------
+
+
+def test_solve_gives_the_same_bits_on_one_rank_and_three(tmp_path):
+    one = halocline("solve poisson --n 48 --threads 1 --json -", tmp_path)
+    assert (one.returncode, one.stderr) == (0, "")
+    alone = json.loads(one.stdout)
+    assert list(alone) == RECORD
+    assert (alone["n"], alone["converged"], alone["ranks"]) == (48, True, 1)
+    three = halocline(
+        "solve poisson --n 48 --ranks 3 --threads 1 --decomposition 1d-y --json new/r.json --pictures new",
+        tmp_path,
+    )
+    assert three.returncode == 0
+    assert three.stdout.count("checksum") == 1
+    assert f"checksum      {alone['checksum']}" in three.stdout
+    spread = json.loads((tmp_path / "new" / "r.json").read_text())
+    assert list(spread) == RECORD
+    assert spread["ranks"] == 3
+    assert (spread["iterations"], spread["checksum"]) == (alone["iterations"], alone["checksum"])
+    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["error.png", "r.json", "solution.png"]
+
+
+def test_under_mpiexec_the_given_ranks_are_used(tmp_path):
+    from halocline.run.launch import mpiexec
+
+    before = [str(mpiexec()), "-n", "2"]
+    found = halocline("solve poisson --n 16 --threads 1 --json -", tmp_path, before=before)
+    assert found.returncode == 0
+    assert json.loads(found.stdout)["ranks"] == 2
+    wrong = halocline("solve poisson --n 16 --ranks 3", tmp_path, before=before)
+    assert wrong.returncode == 2
+    assert wrong.stderr.count("error:") == 1
+    assert "--ranks is 3" in wrong.stderr
+    helped = halocline("solve poisson --help", tmp_path, before=before)
+    assert (helped.returncode, helped.stdout.count("Usage:")) == (0, 1)
+
+
+def test_stopped_by_the_limit_is_a_result(tmp_path):
+    found = halocline("solve poisson --n 64 --max-iterations 3 --json r.json", tmp_path)
+    assert found.returncode == 0
+    assert "not converged" in found.stdout
+    record = json.loads((tmp_path / "r.json").read_text())
+    assert (record["converged"], record["iterations"]) == (False, 3)
+
+
+def test_studies_leave_tables_and_pages(tmp_path):
+    files = "--csv c.csv --html c.html --json c.json --pictures p"
+    done = halocline(f"study convergence poisson --n 32,16 --threads 1 {files}", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^16 +here .*\n32 +here ", done.stdout, re.MULTILINE)
+    records = json.loads((tmp_path / "c.json").read_text())
+    assert [r["n"] for r in records] == [16, 32]
+    assert records[0]["machine"]["host"]
+    assert len((tmp_path / "c.csv").read_text().splitlines()) == 3
+    page = (tmp_path / "c.html").read_text()
+    assert page.count("data:image/png;base64,") == 2
+    assert (tmp_path / "p" / "error.png").is_file()
+    strong = halocline("study strong poisson --n 16 --ranks 1,2 --threads 1 --html s.html", tmp_path)
+    assert strong.returncode == 0, strong.stderr
+    assert "all with the same bits" in strong.stdout
+    assert "2 ranks" in (tmp_path / "s.html").read_text()
+
+
+def test_explain(tmp_path):
+    found = halocline("explain poisson --n 1024 --ranks 64 --json e.json", tmp_path)
+    assert found.returncode == 0
+    assert "8 x 8 subdomains" in found.stdout
+    assert "p: reads 1 layer on x-, x+, y-, y+; does not travel" in found.stdout.replace("\n" + " " * 18, " ")
+    told = json.loads((tmp_path / "e.json").read_text())
+    assert told["pass"]["bytes_per_cell"] == 64
+    assert told["bound"]["seconds_per_pass"] > 0
+    code = halocline("explain poisson --n 8 --code", tmp_path)
+    assert 'extern "C" void' in code.stdout
+    assert "\x1b" not in code.stdout  # no colours in a pipe
+
+
+def test_doctor(tmp_path):
+    found = halocline("doctor --json -", tmp_path)
+    told = json.loads(found.stdout)
+    states = {f["name"]: f["state"] for f in told["findings"]}
+    assert found.returncode == 0
+    assert told["able"] is True
+    needed = ("C++ compiler", "compile cache", "compiling", "native engine", "ranks", "triad a += s * b")
+    assert {states[name] for name in needed} == {"found"}
+    without = halocline("doctor", tmp_path, CXX="/nonexistent", PATH="/nonexistent")
+    assert without.returncode == 1
+    assert "✗ C++ compiler" in without.stdout
+    assert "apt-get install g++" in without.stdout
+
+
+def test_help_comes_quickly_and_teaches(tmp_path):
+    begun = time.process_time(), os.times().children_user
+    found = halocline("--help", tmp_path)
+    assert os.times().children_user - begun[1] < 0.8  # half a second where nobody else is at work
+    for command in ("solve", "study", "explain", "run", "doctor"):
+        assert re.search(rf"│ {command} ", found.stdout)
+    solve = halocline("solve poisson --help", tmp_path).stdout
+    for word in (
+        "--method",
+        "--rtol",
+        "--decomposition",
+        "--patch",
+        "default: cg-fused",
+        "Examples",
+        "mpiexec -n",
+    ):
+        assert word in solve
+    assert halocline("--version", tmp_path).stdout.startswith("halocline ")
+
+
+# -- a user's own file ---------------------------------------------------------------------------------------
+
+
+def test_run_passes_arguments_and_ranks(tmp_path):
+    (tmp_path / "own.py").write_text(
+        "import sys\nimport helper\nimport halocline as hc\nfrom halocline.run.mpi import world\n"
+        "u = hc.Grid(8, walls='node').field('u', boundary=hc.Value(0))\n"
+        "s = hc.solve(lambda u: -hc.laplacian(u), u, 1.0)\n"
+        "c = world()\n"
+        "if c.rank == 0: print(c.size, sys.argv[1:], __name__, s.converged, s.fields.domain.threads)\n"
+    )
+    (tmp_path / "helper.py").touch()
+    found = halocline("run own.py --ranks 2 --threads 1 --steps 5 x", tmp_path)
+    assert (found.stdout, found.returncode) == ("2 ['--steps', '5', 'x'] __main__ True 1\n", 0), found.stderr
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_errors_of_a_users_file_point_at_its_lines(tmp_path, ranks):
+    (tmp_path / "wrong.py").write_text("import halocline as hc\n\n\ndef f():\n    return 1 / 0\n\n\nf()\n")
+    found = halocline(f"run wrong.py --ranks {ranks}", tmp_path)
+    assert found.returncode == 1
+    assert found.stderr.splitlines()[:2] == [
+        "Traceback (most recent call last):",
+        '  File "wrong.py", line 8, in <module>',
+    ]
+    assert found.stderr.count("ZeroDivisionError") == 1
+    assert 'File "wrong.py", line 5, in f' in found.stderr
+    assert "halocline/" not in found.stderr
+    (tmp_path / "grid.py").write_text("import halocline as hc\ngrid = hc.Grid((16, 0))\n")
+    found = halocline(f"run grid.py --ranks {ranks}", tmp_path)
+    assert found.returncode == 2
+    assert found.stderr.count("halocline: error: shape (16, 0)") == 1
+    assert 'File "grid.py", line 2' in found.stderr
+
+
+# -- wrong use: one error, status 2, nothing on the terminal but that ----------------------------------------
+
+WRONG = [
+    ("solve poisson --n 0", "n is 0"),
+    ("solve poisson --n -5", "n is -5"),
+    ("solve poisson --n 16 --method cgfused", "did you mean 'cg-fused'"),
+    ("solve poisson --n 16 --decomposition optimial", "did you mean 'optimal'"),
+    ("solve poisson --n 16 --decomposition 3d", "cuts 3 axes, but the grid has only 2"),
+    ("solve poisson --n 16 --decomposition 7x1", "7 subdomains"),
+    ("solve poisson --n 16 --patch 0", "patch"),
+    ("solve poisson --n 16 --patch 4,4,4", "patch"),
+    ("solve poisson --n 16 --patch four", "--patch four"),
+    ("solve poisson --n 16 --rtol 0", "rtol is 0.0"),
+    ("solve poisson --n 16 --threads 0", "threads 0"),
+    ("solve poisson --n 16 --dim 4", "dim is 4"),
+    ("solve poisson --n 16 --max-iterations -1", "max_iterations is -1"),
+    ("solve poisson --n 16 --json /proc/halocline/r.json", "cannot write /proc/halocline/r.json"),
+    ("run missing.py", "there is no file missing.py"),
+]
+
+WRONG_BEFORE_RANKS = [
+    ("solve poisson --n sixteen", "'--n'"),
+    ("solve poisson", "Missing option '--n'"),
+    ("solve poisson --n 16 --bogus", "No such option: --bogus"),
+    ("solve poison --n 16", "Did you mean 'poisson'"),
+    ("solve poisson --n 16 --ranks 0", "ranks is 0"),
+    ("study strong poisson --n 16,x", "--n 16,x"),
+    ("study strong poisson --n 16 --ranks 1,0", "0 is too small"),
+    ("study convergence poisson --n 16,16", "twice"),
+    ("study convergence poisson --n 16 --repeat 0", "--repeat is 0"),
+    ("explain poisson --n 16 --ranks 4 --rank 4", "rank 4 of 4"),
+    ("explain poisson --n 4 --ranks 17", "17"),
+]
+
+
+def check_wrong(found: subprocess.CompletedProcess[str], words: str) -> None:
+    assert found.returncode == 2
+    assert found.stdout == ""
+    check_text(found.stderr, words)
+
+
+def check_text(error: str, words: str) -> None:
+    assert words in error
+    assert error.count("halocline: error:") == 1
+    assert "Traceback" not in error
+    assert "File " not in error
+
+
+@pytest.mark.parametrize(("line", "words"), WRONG)
+def test_wrong_use(tmp_path, line, words):
+    check_wrong(halocline(line, tmp_path), words)
+
+
+@pytest.mark.ranks(4)
+def test_wrong_use_of_ranks_is_told_once(shared_tmp_path, monkeypatch, capfd):
+    """The command itself on four ranks that stay alive: starting them anew for each line would take long."""
+    from halocline.cli import main
+    from halocline.run.mpi import world
+
+    monkeypatch.chdir(shared_tmp_path)
+    for line, words in WRONG:
+        monkeypatch.setattr(sys, "argv", ["halocline", *line.split(), "--ranks", "4"])
+        status = main()
+        out, err = capfd.readouterr()
+        told = world().allgather((status, out, err))
+        assert [(status, out) for status, out, _ in told] == [(2, "")] * 4, (line, told)
+        check_text("".join(err for _, _, err in told), words)
+
+
+@pytest.mark.parametrize(("line", "words"), [WRONG[4], WRONG[10], WRONG[13]])
+def test_wrong_use_with_ranks(tmp_path, line, words):
+    check_wrong(halocline(f"{line} --ranks 4", tmp_path), words)
+
+
+@pytest.mark.parametrize(("line", "words"), WRONG_BEFORE_RANKS)
+def test_wrong_words(tmp_path, line, words):
+    check_wrong(halocline(line, tmp_path), words)
+
+
+def test_more_ranks_than_points(tmp_path):
+    check_wrong(halocline("solve poisson --n 1 --ranks 4", tmp_path), "cannot be cut")
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_no_compiler_and_no_cache(tmp_path, ranks):
+    line = f"solve poisson --n 16 --ranks {ranks}"
+    empty = str(tmp_path / "empty")
+    check_wrong(halocline(line, tmp_path, CXX="/nonexistent", HALOCLINE_CACHE=empty), "CXX is '/nonexistent'")
+    check_wrong(halocline(line, tmp_path, HALOCLINE_CACHE="/proc/x"), "HALOCLINE_CACHE")
+
+
+# -- on a terminal -------------------------------------------------------------------------------------------
+
+
+def until(terminal: int, pattern: bytes, seconds: float = 60.0) -> bytes:
+    """What is shown on a terminal until it matches."""
+    shown, end = b"", time.monotonic() + seconds
+    while not re.search(pattern, shown) and time.monotonic() < end:
+        if select.select([terminal], [], [], 0.1)[0]:
+            with contextlib.suppress(OSError):
+                shown += os.read(terminal, 4096)
+    return shown
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_progress_and_interrupt(tmp_path, ranks):
+    ours, theirs = pty.openpty()
+    line = f"solve poisson --n 700 --rtol 1e-300 --ranks {ranks} --threads 1 --json r.json"
+    process = subprocess.Popen(
+        [*COMMAND, *line.split()],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    try:
+        shown = until(ours, rb"cg-fused, N = 700 [1-9][\d,]* iterations")
+        assert b"iterations" in shown, shown
+        process.send_signal(signal.SIGINT)
+        last = until(ours, rb"interrupted after [\d,]+ iterations", 20)
+        assert b"interrupted after" in last, last
+        assert process.wait(20) == 130
+        assert process.stdout.read() == b""
+        assert not (tmp_path / "r.json").exists()
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
