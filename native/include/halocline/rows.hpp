@@ -15,14 +15,14 @@ static inline double hc_around(int64_t index, int64_t count) {
 
 // Fills the halo at the ends of a row that wraps around onto itself, `around` cells long: where the row is
 // read anyway, this costs next to nothing, while a pass of its own would touch every line of these ends
-// twice.
+// twice. Patches narrower than the halo each fill what they read, with the same values.
 template <class T>
 static inline void hc_wrap_row(const T* interior, int64_t lower, int64_t upper, int64_t around,
                                const hc_box* box) {
   T* row = (T*)interior;
-  if (box->lo[2] == 0)
+  if (box->lo[2] < lower)
     for (int64_t k = 1; k <= lower; ++k) row[-k] = row[around - k];
-  if (box->hi[2] == around)
+  if (box->hi[2] + upper > around)
     for (int64_t k = 0; k < upper; ++k) row[around + k] = row[k];
 }
 

@@ -536,7 +536,7 @@ def read(field: Any, version: int, offset: Offset) -> Expr:
 
 def stage_read(stage: Any, offset: Offset) -> Expr:
     """The value of a stage at a neighbour."""
-    label = f"{stage.name}|{stage.storage}|{offset}".encode() + stage.definition.digest
+    label = f"{stage.name}|{offset}".encode() + stage.definition.digest
     return node(
         "stage", (), (stage, offset), key=(id(stage), offset), label=label, grid=stage.definition.grid
     )
