@@ -15,7 +15,8 @@ help: ## Show this list
 build: $(VENV)/built ## Build Halocline and its command in .venv
 
 run: build ## Solve the Poisson problem on two ranks: table, pictures, page in out/poisson
-	$(BIN)/halocline study convergence poisson --n 64,128,256,512,1024 --ranks 2 --html out/poisson/index.html
+	$(BIN)/halocline study convergence poisson --n 256,512,1024 --ranks 2 --threads 1 --pictures out/poisson \
+	  --html out/poisson/index.html --csv out/poisson/convergence.csv --json out/poisson/convergence.json
 
 test: build ## Run the tests that belong to every change
 	$(BIN)/python -m pytest -m "not long" tests
