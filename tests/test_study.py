@@ -95,7 +95,7 @@ def test_table_as_text():
 def test_convergence_puts_the_published_row_below_ours():
     ms = [measurement(512), measurement(1024, iterations=1582, error_max=3.1266e-6, seconds=6.65)]
     rows = convergence.table(ms).rows
-    assert [row[:2] for row in rows] == [("512", "here"), ("1024", "here"), ("", "published")]
+    assert [row[:2] for row in rows] == [("512", "here"), ("1024", "here"), ("", "paper")]
     assert rows[1][3:8] == (
         "3.1266e-06",
         f"{ms[0]['error_max'] / 3.1266e-6:.2f}",

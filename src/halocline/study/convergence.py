@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HEADS = (
-    *("N", "", "DOF", "error", "ratio", "iterations"),
-    *("wall clock\nHH:MM:SS", "\nseconds", "memory (GB)\npredicted", "\nobserved"),
+    *("N", "", "DOF", "error", "ratio", "iter."),
+    *("time\nHH:MM:SS", "\nseconds", "memory GB\npredicted", "\nobserved"),
 )
 
 
@@ -54,7 +54,7 @@ def table(measurements: Sequence[Measurement]) -> Table:
             rows.append(
                 (
                     "",
-                    "published",
+                    "paper",
                     "",
                     f"{other.error_max:.4e}",
                     f"{other.ratio:.2f}" if other.ratio else "",
@@ -67,7 +67,7 @@ def table(measurements: Sequence[Measurement]) -> Table:
             )
     note = ""
     if muted:
-        note = f"published: {POISSON}, on one core of a Skylake 8160 up to N = 16384, on 1024 cores beyond."
+        note = f"paper: {POISSON}; one core of a Skylake 8160 up to N = 16384, 1024 beyond."
     one = measurements[0]
     where = f"{counted(one['ranks'], 'rank')} of {counted(one['threads'], 'thread')}"
     title = f"Convergence study: {one['case']} in {one['dim']}D, {one['method']}, {where}"
@@ -105,7 +105,7 @@ def plot(measurements: Sequence[Measurement]) -> Figure:
     """Error and iterations over N, with the published ones."""
     from matplotlib.figure import Figure
 
-    from halocline.io.style import INK, MUTED, gridded
+    from halocline.io.style import COLOURS, INK, MUTED, gridded
 
     figure = Figure(figsize=(9.6, 3.7), layout="constrained")
     errors, counts = figure.subplots(1, 2)
@@ -124,9 +124,9 @@ def plot(measurements: Sequence[Measurement]) -> Figure:
                 markersize=11,
                 markerfacecolor="none",
                 markeredgecolor=MUTED,
-                label="published",
+                label="paper",
             )
-        ax.plot(ns, [m[key] for m in done], "o-", label="here")
+        ax.plot(ns, [m[key] for m in done], "o-", color=COLOURS[0], label="here")
         ax.set_xscale("log", base=2)
         ax.set_yscale("log")
         ax.set_title(title)
@@ -135,6 +135,7 @@ def plot(measurements: Sequence[Measurement]) -> Figure:
         ax.minorticks_off()
         gridded(ax)
     counts.set_yticks([m["iterations"] for m in done], [f"{m['iterations']:,}" for m in done])
+    errors.set_yticks([m["error_max"] for m in done], [f"{m['error_max']:.1e}" for m in done])
     if len(done) > 1:
         first = done[0]["error_max"]
         line = [first * ((ns[0] + 1) / (n + 1)) ** 2 for n in ns]
