@@ -117,7 +117,7 @@ def test_record_has_the_promised_keys_and_tells_the_truth():
     record = poisson.solve(200, method="cg-fused", threads=1).record
     assert list(asdict(record)) == KEYS
     assert (record.n, record.dof, record.ranks, record.threads) == (200, 40_000, 1, 1)
-    assert record.seconds_per_iteration == pytest.approx(record.seconds / record.iterations)
+    assert 0.5 * record.seconds < record.seconds_per_iteration * record.iterations <= record.seconds
     assert record.bytes_per_iteration == 8 * 8 * record.dof  # eight streams
     assert poisson.solve(50, method="cg", threads=1).record.bytes_per_iteration == 11 * 8 * 2500
     assert predicted_bytes(200, 2) <= record.memory_bytes

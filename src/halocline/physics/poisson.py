@@ -111,7 +111,7 @@ class Record:
     seconds : float
         Wall clock of the whole solve, from barrier to barrier.
     seconds_per_iteration : float or None
-        None where there was no iteration.
+        Of the iterations alone, without the first residual; None where there was no iteration.
     residual_relative : float
         The last residual norm over the first.
     checksum : str
@@ -227,7 +227,7 @@ def solve(
     domain = problem.fields.domain
     memory = sum(domain.comm.allgather(resident_bytes()))
     bandwidth = triad_bandwidth(domain.comm, problem.plan.threads, problem.plan.memory)
-    each = solution.seconds / solution.iterations if solution.iterations else None
+    each = solution.seconds_per_iteration
     record = Record(
         n=n,
         dof=n**dim,

@@ -48,6 +48,8 @@ class Outcome:
     seconds, compute, exchange, reduction : float
         Wall clock between barriers, the longest of all ranks; and what of it the first thread spent in
         kernels, packing and waiting for messages, and in reductions.
+    loop_seconds : float
+        What of the wall clock the outermost loops took, on the slowest rank.
     """
 
     reason: str
@@ -58,6 +60,7 @@ class Outcome:
     compute: float
     exchange: float
     reduction: float
+    loop_seconds: float
 
 
 @dataclass
@@ -323,6 +326,7 @@ class Prepared:
             compute=report["compute"],
             exchange=report["exchange"],
             reduction=report["reduction"],
+            loop_seconds=report["loop_seconds"],
         )
 
 

@@ -36,6 +36,8 @@ class Solution:
     seconds, compute, exchange, reduction : float
         Wall clock of the whole solve, and what of it the first thread spent in kernels, halo exchange and
         reductions.
+    seconds_per_iteration : float or None
+        Of the iterations alone, without the first residual; None where there was none.
     fields : Fields
         The solution by field: ``solution.fields[u]``, ``.gather(u)``, ``.evaluate(hc.max(abs(u)))``,
         ``.checksum(u)``.
@@ -51,6 +53,7 @@ class Solution:
     compute: float
     exchange: float
     reduction: float
+    seconds_per_iteration: float | None
     fields: Fields = field(repr=False)
     bytes_per_iteration: float
 
@@ -215,6 +218,7 @@ class LinearProblem:
             compute=outcome.compute,
             exchange=outcome.exchange,
             reduction=outcome.reduction,
+            seconds_per_iteration=outcome.loop_seconds / iterations if iterations else None,
             fields=self.fields,
             bytes_per_iteration=self._prepared.bytes_per_pass * math.prod(self.unknown.grid.shape),
         )
