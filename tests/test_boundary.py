@@ -1,4 +1,5 @@
-"""Boundary conditions: each against its formula, on walls of both kinds, at corners, alone and on several ranks."""
+"""Boundary conditions: each against its formula, on walls of both kinds, at corners, alone and on several
+ranks."""
 
 from __future__ import annotations
 
@@ -116,7 +117,8 @@ def test_values_and_slopes_on_the_wall_mirror_the_interior(walls: str) -> None:
 
 @pytest.mark.parametrize("walls", WALLS)
 def test_polynomial_conditions_are_exact_for_polynomials_of_their_degree_and_no_higher(walls: str) -> None:
-    """A condition through so many points continues a polynomial of the degree that they fix, and misses the next."""
+    """A condition through so many points continues a polynomial of the degree that they fix, and misses the
+    next."""
     kinds: dict[str, tuple[Callable[[int], int], Callable[[Any, Any, int], Any]]] = {
         # degree by order; condition from the polynomial's value or slope on each wall
         "value": (lambda order: order, lambda p, x, order: hc.Value(p(x), order)),
@@ -271,10 +273,11 @@ def grid_points(f: hc.Field) -> tuple[int, ...]:
 
 
 def continued(u: np.ndarray, axis: int) -> np.ndarray:
-    """Two ghost layers along an axis by the conditions of `corner_problem`, with walls on faces and spacing 1."""
+    """Two ghost layers along an axis by the conditions of `corner_problem`, with walls on faces and spacing
+    1."""
     v = np.moveaxis(u, axis, 0)
     a, b, c = v[0], v[1], v[2]
-    p, q, r = v[-1], v[-2], v[-3]
+    p, q = v[-1], v[-2]
     if axis == 0:
         low, high = [2 - a, 2 - b], [2 * p - q, 3 * p - 2 * q]
     elif axis == 1:
@@ -312,7 +315,8 @@ def test_corners_are_the_same_on_any_ranks(shape: tuple[int, ...], location: str
         try:
             parted, _ = corner_problem(shape, location, decomposition=decomposition, patch=3)
         except InputError as error:
-            assert "cells" in str(error)  # too thin for a cut along one axis
+            if "cells" not in str(error):  # too thin for a cut along one axis
+                raise
             continue
         for name in shown:
             assert parted.checksum(name) == alone.checksum(name), (decomposition, name)
