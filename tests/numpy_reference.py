@@ -1,7 +1,7 @@
-"""Programs evaluated in NumPy on whole arrays with ghost cells: what the compiler and the engine must agree with.
+"""Programs evaluated in NumPy on whole arrays with ghost cells: what compiler and engine must agree with.
 
-Written from the documented meaning of the language alone; of Halocline it uses only the recorded program and the
-nodes of its expressions. Every value carries a bound of its rounding error: the generated code may fuse
+Written from the documented meaning of the language alone; of Halocline it uses only the recorded program and
+the nodes of its expressions. Every value carries a bound of its rounding error: the generated code may fuse
 multiply-adds, and use other elementary functions, so that the two agree to a few units of the last place of
 each operation and not bit by bit. Where a comparison is closer than that, both answers count as right.
 """
@@ -373,7 +373,7 @@ class Reference:
         return binary(e.op, *args) if len(args) == 2 else unary(e.op, *args)
 
     def _indices(self, axis: int, count: int, start: int, position: float | None = None) -> Array:
-        """Global indices along an axis, in the shape that broadcasts; around a periodic axis they start again."""
+        """Global indices along an axis, shaped to broadcast; around a periodic axis they start again."""
         if position is not None:
             along = np.array([position])
         else:
@@ -406,8 +406,8 @@ class Reference:
         return Number(np.asarray(total), np.asarray(bound if kind == "sum" else math.fsum(error.ravel())))
 
     def _place(self, e: Expr) -> tuple[bool, ...]:
-        """Where the points of a reduction lie: with the upper wall where all that it reads has a point there and is
-        read in place; else at cells."""
+        """Where the points of a reduction lie: with the upper wall where all that it reads has a point there
+        and is read in place; else at cells."""
         reads: set[tuple[Field, tuple[int, ...]]] = set()
 
         def visit(e: Expr, shift: tuple[int, ...], seen: set[Any]) -> None:
@@ -433,8 +433,8 @@ class Reference:
     def ghosted(self, f: Field, version: int, pad: tuple[int, ...]) -> Number:
         """A field with ghost cells, NaN where too few cells lie inside to form one.
 
-        Axis by axis in ascending order; along the other axes over ghost cells too, so that those at corners follow
-        from the ghost cells of lower axes.
+        Axis by axis in ascending order; along the other axes over ghost cells too, so that those at corners
+        follow from the ghost cells of lower axes.
         """
         key = f, version, pad
         if key not in self._ghosted:
@@ -594,7 +594,8 @@ class Inward:
 
 
 def polynomial(points: Sequence[Fraction], rule: str, at: Fraction) -> list[Fraction]:
-    """Weights of the values at `points`, then of the value or slope at 0, in the polynomial that they fix, at `at`."""
+    """Weights of the values at `points`, then of the value or slope at 0, of the polynomial that they fix,
+    at `at`."""
     count = len(points) + (rule != "free")
     rows = [[s**k for k in range(count)] for s in points]
     if rule == "value":

@@ -380,9 +380,14 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
     for name, argument in inspect.signature(function).parameters.items():
         if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
             raise InputError(f"{function.__name__}: *{name} cannot be bound; name each field and parameter")
-        thing = names.get(name)
+        thing, field = names.get(name), grid.named(name)
+        if thing is not None and field is not None:
+            raise InputError(
+                f"{function.__name__}: argument {name!r} stands for a field and for a scalar or parameter "
+                "(t, dt and step are the program's own); give one of them another name"
+            )
         if thing is None:
-            thing = grid.named(name)
+            thing = field
         if thing is None:
             if argument.default is not argument.empty:
                 continue

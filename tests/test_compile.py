@@ -1,0 +1,607 @@
+"""What the compiler makes of programs: footprints, exchanges, costs, multiply-adds, code; and its cache."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import halocline as hc
+from halocline.compile.compiler import compile_program
+from halocline.compile.contract import contract
+from halocline.compile.driver import compile_library
+from halocline.compile.footprint import Footprint
+from halocline.compile.schedule import Loop, Schedule, Sweep
+from halocline.errors import CompileError, InputError
+from halocline.solvers.cg import METHODS
+
+# --- footprints ---
+
+
+def schedule_of(grid: hc.Grid, function: Callable[..., Any]) -> Schedule:
+    """The schedule of a program whose arguments are fields and vectors of the grid."""
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    return compile_program(hc.program(function).trace(*(grid.named(n) for n in names)), grid)
+
+
+def number(schedule: Schedule, name: str) -> int:
+    return [f.name for f in schedule.fields].index(name)
+
+
+def reads(sweep: Sweep, schedule: Schedule, name: str) -> dict[tuple[int, ...], tuple[int, ...]]:
+    return dict(sweep.reads.get(number(schedule, name), Footprint()))
+
+
+def test_a_shifted_box_covers_sides_and_the_corner_between_them() -> None:
+    assert dict(Footprint.from_offsets([(2, 0)])) == {(1, 0): (2, 0)}
+    assert dict(Footprint.from_offsets([(1, -2)])) == {(1, 0): (1, 0), (0, -1): (0, 2), (1, -1): (1, 2)}
+    assert len(Footprint.from_offsets([(1, 1, 1)]).segments) == 7
+    assert not Footprint.from_offsets([(0, 0, 0)])
+
+
+@pytest.mark.parametrize("order", [2, 4, 6, 8])
+def test_a_laplacian_reads_sides_only(order: int) -> None:
+    grid = hc.Grid((16, 16, 16), periodic=True)
+    grid.field("u")
+    grid.field("v")
+
+    def program(u: Any, v: Any) -> None:
+        v.set(hc.laplacian(u, order=order))
+
+    schedule = schedule_of(grid, program)
+    (sweep,) = schedule.sweeps()
+    width = order // 2
+    want = {}
+    for axis in range(3):
+        for side in (-1, 1):
+            direction, widths = [0, 0, 0], [0, 0, 0]
+            direction[axis], widths[axis] = side, width
+            want[tuple(direction)] = tuple(widths)
+    assert reads(sweep, schedule, "u") == want
+    assert schedule.fields[number(schedule, "u")].halo == ((width, width),) * 3
+    assert schedule.fields[number(schedule, "v")].halo == ((0, 0),) * 3
+
+
+@pytest.mark.parametrize("order", [2, 6])
+def test_mixed_derivatives_read_sides_and_edges_of_their_plane_but_no_corners(order: int) -> None:
+    grid = hc.Grid((16, 16, 16), periodic=True)
+    grid.field("u")
+    grid.field("v")
+
+    def program(u: Any, v: Any) -> None:
+        v.set(hc.mixed(u, "x", "z", order=order))
+
+    schedule = schedule_of(grid, program)
+    (sweep,) = schedule.sweeps()
+    w = order // 2
+    want = {(s, 0, 0): (w, 0, 0) for s in (-1, 1)} | {(0, 0, s): (0, 0, w) for s in (-1, 1)}
+    want |= {(s, 0, t): (w, 0, w) for s in (-1, 1) for t in (-1, 1)}
+    assert reads(sweep, schedule, "u") == want
+
+
+def test_grad_div_of_a_vector_reads_edges_but_no_corners() -> None:
+    """The current of MHD, as the client of design.md has it: 3 of the 8 + 12 + 6 segments' kinds."""
+    grid = hc.Grid((16, 16, 16), periodic=True)
+    A, j = grid.vector("A"), grid.vector("j")
+    assert A is not j
+
+    def program(A: Any, j: Any) -> None:
+        rows = [hc.second(A[i], i) for i in range(3)]
+        rows = [rows[i] + sum(hc.mixed(A[k], i, k) for k in range(3) if k != i) for i in range(3)]
+        j.set([row - hc.laplacian(A[i]) for i, row in enumerate(rows)])
+
+    schedule = schedule_of(grid, program)
+    (sweep,) = schedule.sweeps()
+    directions = set(reads(sweep, schedule, "A_x"))
+    assert not any(all(d) for d in directions)
+    edges = {d for d in directions if sum(map(abs, d)) == 2}
+    assert edges == {d for d in edges if d[0]}  # A_x is differentiated along x and one other axis
+    assert len(edges) == 8
+
+
+def test_footprints_compose_through_stages() -> None:
+    grid = hc.Grid((16, 16), periodic=True)
+    grid.field("u")
+    grid.field("v")
+
+    def program(u: Any, v: Any) -> None:
+        slope = hc.stage(u - u[-1, 0], storage="patch")
+        limited = hc.stage(slope * slope[2, 0], storage="patch")
+        v.set(limited[0, 1] - limited[-1, 0])
+
+    schedule = schedule_of(grid, program)
+    (sweep,) = schedule.sweeps()
+    # limited at (0, 1), (-1, 0); slope 0 or 2 further along x; u 0 or -1 further
+    offsets = [(a + s - d, b) for a, b in ((0, 1), (-1, 0)) for s in (0, 2) for d in (0, 1)]
+    assert reads(sweep, schedule, "u") == dict(Footprint.from_offsets(offsets))
+    assert schedule.fields[number(schedule, "u")].halo == ((2, 2), (0, 1))
+    assert len(sweep.scratch) == 2
+
+
+def test_a_face_field_reads_a_layer_more_at_its_upper_wall() -> None:
+    grid = hc.Grid((8, 8), periodic=(False, True))
+    grid.field("u", boundary=hc.Value(0.0))
+    grid.field("F", location="face-x", boundary=hc.Value(0.0))
+
+    def program(u: Any, F: Any) -> None:
+        F.set(u - u[-1, 0])
+
+    schedule = schedule_of(grid, program)
+    (sweep,) = schedule.sweeps()
+    assert {(f.side, f.depth) for f in sweep.fills} == {(-1, 1), (1, 1)}
+    # and travels only from below
+    assert dict(sweep.exchange[number(schedule, "u")]) == {(-1, 0): (1, 0)}
+
+    def back(u: Any, F: Any) -> None:
+        u.set(F[1, 0] - F)
+
+    schedule = schedule_of(grid, back)
+    (sweep,) = schedule.sweeps()
+    assert not sweep.fills  # the face on the wall is the field's own
+    assert dict(sweep.exchange[number(schedule, "F")]) == {(1, 0): (1, 0)}
+
+
+# --- what travels ---
+
+
+def poisson(method: str) -> Schedule:
+    grid = hc.Grid((64, 64), walls="node")
+    u = grid.field("u", boundary=hc.Value(0.0))
+    limits = [hc.Scalar("rtol"), hc.Scalar("max_iterations")]
+    return compile_program(METHODS[method].trace(lambda v: -hc.laplacian(v), u, grid.x, *limits), grid)
+
+
+def body(schedule: Schedule) -> list[Sweep]:
+    (loop,) = (o for o in schedule.operations if isinstance(o, Loop))
+    return [o for o in loop.body if isinstance(o, Sweep)]
+
+
+def test_fused_conjugate_gradients_exchange_r_and_never_p() -> None:
+    schedule = poisson("cg-fused")
+    p, r = number(schedule, "p"), number(schedule, "r")
+    first, second = body(schedule)
+    assert set(first.exchange) == {r}
+    assert set(second.exchange) == set()
+    assert first.halo_kernel is not None  # p is computed in the halo
+    assert dict(first.halo_extent) == dict(first.exchange[r])
+    assert all(p not in sweep.exchange for sweep in body(schedule))
+
+
+def test_plain_conjugate_gradients_exchange_p_and_never_r() -> None:
+    schedule = poisson("cg")
+    p, r = number(schedule, "p"), number(schedule, "r")
+    exchanged = [set(sweep.exchange) for sweep in body(schedule)]
+    assert {p} in exchanged
+    assert all(r not in fields for fields in exchanged)
+
+
+def test_streams_of_memory_of_an_iteration() -> None:
+    """Fused: r, p read, p' written; p', x, r read, x, r written: 8. Plain: p read, q written; x, p, r, q
+    read, x, r written; r, p read, p written: 11."""
+    assert sum(s.bytes for s in body(poisson("cg-fused"))) == 8 * 8
+    assert sum(s.bytes for s in body(poisson("cg"))) == 11 * 8
+
+
+def test_a_wider_read_later_is_exchanged_in_full() -> None:
+    """What came for (2, 1) and for (1, 2) does not make up what (2, 2) needs."""
+    grid = hc.Grid((8, 8), periodic=True)
+    for name in "uvwz":
+        grid.field(name)
+
+    def program(u: Any, v: Any, w: Any, z: Any) -> None:
+        v.set(u[2, 1])
+        w.set(u[1, 2] + v[1, 0])
+        z.set(u[2, 2] + w[1, 0])
+
+    schedule = schedule_of(grid, program)
+    u = number(schedule, "u")
+    have: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    for sweep in schedule.sweeps():
+        for direction, width in sweep.exchange.get(u, Footprint()):
+            have.setdefault(direction, []).append(width)
+        for direction, width in sweep.reads.get(u, Footprint()):
+            assert any(all(a >= b for a, b in zip(h, width, strict=True)) for h in have[direction])
+
+
+def test_nothing_is_exchanged_twice_while_it_does_not_change() -> None:
+    grid = hc.Grid((8, 8), periodic=True)
+    for name in "uvw":
+        grid.field(name)
+
+    def program(u: Any, v: Any, w: Any) -> None:
+        v.set(hc.laplacian(u))
+        w.set(hc.laplacian(u) + v[1, 0])
+
+    schedule = schedule_of(grid, program)
+    first, second = schedule.sweeps()
+    assert set(first.exchange) == {number(schedule, "u")}
+    assert set(second.exchange) == {number(schedule, "v")}
+
+
+def test_fields_whose_old_values_neighbours_read_have_a_second_buffer_and_others_not() -> None:
+    grid = hc.Grid((8, 8), periodic=True)
+    for name in "uv":
+        grid.field(name)
+
+    def program(u: Any, v: Any) -> None:
+        u.set(u + hc.laplacian(u))
+        v.set(v * 2.0)
+
+    schedule = schedule_of(grid, program)
+    assert [f.name for f in schedule.fields] == ["u", "v", "u'"]
+    (sweep,) = schedule.sweeps()
+    assert sweep.swaps == ((number(schedule, "u"), number(schedule, "u'")),)
+
+
+def test_neighbouring_statements_share_a_sweep_where_reads_allow_it() -> None:
+    grid = hc.Grid((8, 8), periodic=True)
+    for name in "uvw":
+        grid.field(name)
+
+    def joined(u: Any, v: Any, w: Any) -> None:
+        u.set(u * 2.0)
+        v.set(u + v)
+        w.set(v - u)
+        hc.scalar("total").set(hc.dot(u, w))
+
+    def split(u: Any, v: Any, w: Any) -> None:
+        u.set(u * 2.0)
+        v.set(u[1, 0] + v)
+        hc.scalar("total").set(hc.sum(v))
+        w.set(v * hc.parameter("total"))
+
+    assert len(list(schedule_of(grid, joined).sweeps())) == 1
+    assert len(list(schedule_of(grid, split).sweeps())) == 3
+
+
+# --- arithmetic ---
+
+
+def fields(*names: str, ndim: int = 2) -> tuple[hc.Grid, list[hc.Field]]:
+    grid = hc.Grid((8,) * ndim, periodic=True)
+    return grid, [grid.field(n) for n in names]
+
+
+def ops(root: hc.Expr) -> list[str]:
+    """The operations of an expression, in the order of evaluation."""
+    from halocline.lang.expression import walk
+
+    return [n.op for n in walk([root]) if n.args]
+
+
+def test_flops_are_counted_by_hand() -> None:
+    grid, _ = fields("u", "v")
+
+    def program(u: Any, v: Any) -> None:
+        v.set(3.0 * u + hc.sqrt(u) / v)  # fma(3, u, sqrt / v): 2 + 1 + 1
+
+    (sweep,) = schedule_of(grid, program).sweeps()
+    assert sweep.flops == 4
+
+    def heat(u: Any, v: Any) -> None:
+        # (u_w + u_e) a + (u_s + u_n) b + u c: two sums, a product, two fma, weights once a sweep
+        v.set(hc.laplacian(u))
+
+    (sweep,) = schedule_of(grid, heat).sweeps()
+    assert sweep.flops == 2 + 1 + 4
+
+
+def test_a_product_that_is_used_once_is_fused_into_its_sum() -> None:
+    _, (u, v, w) = fields("u", "v", "w")
+    assert ops(*contract([u * v + w])) == ["fma"]
+    assert ops(*contract([w - u * v])) == ["neg", "fma"]
+    assert ops(*contract([u * v - w])) == ["neg", "fma"]
+    assert ops(*contract([(u * v) / 2 + w])) == ["mul", "fma"]  # division by a power of two is a product
+    assert ops(*contract([u * v + u * w])) == ["mul", "fma"]
+    product = u * v
+    assert ops(*contract([product * product + product])) == ["mul", "fma"]  # used twice: kept
+    assert ops(*contract([(u + v) * w])) == ["add", "mul"]
+    assert ops(*contract([hc.symmetric_sum(u * v, w)])) == ["mul", "sum2"]
+
+
+def test_products_of_scalars_are_formed_once_outside() -> None:
+    _, (u,) = fields("u")
+    a, b = hc.parameter("a"), hc.parameter("b")
+    assert ops(*contract([a * b + u])) == ["mul", "add"]
+
+
+def fma(a: float, b: float, c: float) -> float:
+    return float(Fraction(a) * Fraction(b) + Fraction(c))
+
+
+def test_which_of_two_products_is_fused_depends_on_the_formula_alone() -> None:
+    grid, _ = fields("a", "b", "c", "d", "p", "q", "r")
+
+    def program(a: Any, b: Any, c: Any, d: Any, p: Any, q: Any, r: Any) -> None:
+        p.set(a * b + c * d)
+        q.set(d * c + b * a)
+        r.set(c * d + a * b)
+
+    sim = hc.Simulation(grid, hc.program(program))
+    values = dict(zip("abcd", np.random.default_rng(1).uniform(-1, 1, (4, 8, 8)), strict=True))
+    for name, array in values.items():
+        sim[name] = array
+    sim.run()
+    np.testing.assert_array_equal(sim["p"], sim["q"])
+    np.testing.assert_array_equal(sim["p"], sim["r"])
+    a, b, c, d = (values[n].ravel() for n in "abcd")
+    first = [fma(*x) for x in zip(a, b, c * d, strict=True)]
+    second = [fma(*x) for x in zip(c, d, a * b, strict=True)]
+    assert first != second
+    assert sim["p"].ravel().tolist() in (first, second)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_nothing_is_fused_behind_our_back(dtype: str) -> None:
+    """A product whose value is kept too is rounded, also where the sum follows at once."""
+    grid = hc.Grid(1000, periodic=True)
+    a, b, p, s = (grid.field(n, dtype=dtype) for n in "abps")
+
+    @hc.program
+    def program() -> None:
+        product = a * b
+        p.set(product)
+        s.set(product - b)
+
+    sim = hc.Simulation(grid, program)
+    x, y = np.random.default_rng(2).uniform(0.5, 2, (2, 1000)).astype(dtype)
+    sim[a], sim[b] = x, y
+    sim.run()
+    np.testing.assert_array_equal(sim[p], x * y)
+    np.testing.assert_array_equal(sim[s], x * y - y)
+
+
+def test_common_expressions_are_formed_once() -> None:
+    grid, _ = fields("u", "v", "w")
+
+    def program(u: Any, v: Any, w: Any) -> None:
+        v.set(hc.exp(u[1, 0]) * 2.0)
+        w.set(hc.exp(u[1, 0]) + v)
+
+    source = schedule_of(grid, program).source
+    kernel = source.split("#pragma omp simd")[1].split("\n}\n")[0]
+    assert kernel.count("hc_exp(") == 1
+    assert len(re.findall(r"= u_at_\w+\[k\];", kernel)) == 1
+
+
+def test_literals_are_folded_and_what_is_structurally_zero_vanishes() -> None:
+    _, (u,) = fields("u")
+    two = hc.sqrt(4.0)
+    assert two.op == "const"
+    assert two.attribute == 2.0
+    assert (two * 3.0 - 6.0 + u) is u.expr
+    assert (u * 1.0 + 0.0) is u.expr
+    assert (u * 0.0).attribute == 0.0
+    assert ops(u / 4.0) == ["mul"]
+    assert ops(u / 3.0) == ["div"]  # its reciprocal is not exact
+    assert ops(u**2) == ["mul"]
+    assert ops(u**0.5) == ["sqrt"]
+    assert ops(u**-1) == ["div"]
+    assert ops(u**2.5) == ["pow"]
+    assert hc.derivative(u, "z").attribute == 0.0  # an axis that the grid lacks
+    assert (u + (-u[1, 0])) is (u - u[1, 0])
+    assert -(-u) is u.expr  # noqa: B002
+
+
+def test_the_source_is_readable() -> None:
+    """Names and formulas of the user, one value a line."""
+    grid = hc.Grid((8, 8), periodic=True)
+    grid.field("temperature")
+    grid.field("a")  # a name that the kernel has itself
+
+    def program(temperature: Any, a: Any) -> None:
+        kappa = hc.parameter("kappa")
+        flux = hc.stage(kappa * hc.exp(temperature - temperature[-1, 0]), "flux", storage="patch")
+        temperature.set(temperature + (flux[1, 0] - flux))
+        a.set(a + 1.0)
+
+    source = schedule_of(grid, program).source
+    assert "// temperature = " in source
+    for name in ("temperature_m1_0 =", "const double kappa =", "flux_to[k] =", "flux_p1_0 =", " a_ ="):
+        assert name in source
+    assert max(map(len, source.splitlines())) < 200
+
+
+# --- the compiler and its cache ---
+
+SMALL = 'extern "C" int answer() { return 42; }\n'
+
+# compiles as g++ does, after it has noted that and slept as long as a file says
+WRAPPER = """#!/bin/sh
+case "$1" in --version) exec g++ --version;; esac
+echo "$$" >> "{notes}"
+sleep "$(cat "{delay}" 2>/dev/null || echo 0)"
+exec g++ "$@"
+"""
+
+
+@pytest.fixture
+def wrapper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """A compiler that counts its calls, with an empty cache: the files of its calls and of its delay."""
+    notes, delay, script = tmp_path / "calls", tmp_path / "delay", tmp_path / "slow++"
+    script.write_text(WRAPPER.format(notes=notes, delay=delay))
+    script.chmod(0o755)
+    monkeypatch.setenv("CXX", str(script))
+    monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path / "cache"))
+    return notes, delay
+
+
+def calls(notes: Path) -> int:
+    return len(notes.read_text().splitlines()) if notes.exists() else 0
+
+
+COMPILE = """
+import sys
+from halocline.compile.driver import compile_library
+print(compile_library(sys.stdin.read()))
+"""
+
+
+def start(source: str = SMALL) -> subprocess.Popen[str]:
+    """Another process that compiles; a group of its own, with its compiler."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", COMPILE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    process.stdin.write(source)
+    process.stdin.close()
+    process.stdin = None
+    return process
+
+
+def test_the_same_source_is_compiled_once(wrapper: tuple[Path, Path]) -> None:
+    notes, _ = wrapper
+    first = compile_library(SMALL)
+    assert compile_library(SMALL) == first
+    assert calls(notes) == 1
+    assert ctypes.CDLL(str(first)).answer() == 42
+    assert first.with_suffix(".cpp").read_text() == SMALL
+    compile_library(SMALL.replace("42", "43"))
+    assert calls(notes) == 2
+
+
+def test_processes_that_compile_the_same_source_at_once_all_succeed(
+    wrapper: tuple[Path, Path], tmp_path: Path
+) -> None:
+    notes, delay = wrapper
+    delay.write_text("0.5")
+    processes = [start() for _ in range(4)]
+    results = [p.communicate(timeout=120) for p in processes]
+    assert [p.returncode for p in processes] == [0] * 4, results
+    (path,) = {out.strip() for out, _ in results}
+    assert calls(notes) > 1  # they did meet
+    assert ctypes.CDLL(path).answer() == 42
+    assert not list((tmp_path / "cache").glob("making-*"))
+
+
+def test_a_killed_compiler_leaves_nothing_that_could_be_taken_for_a_library(
+    wrapper: tuple[Path, Path], tmp_path: Path
+) -> None:
+    notes, delay = wrapper
+    delay.write_text("60")
+    process = start()
+    end = time.monotonic() + 60
+    while not calls(notes) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert calls(notes) == 1
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    cache = tmp_path / "cache"
+    assert not list(cache.glob("*.so"))
+    (left,) = cache.glob("making-*")
+    delay.write_text("0")
+    assert ctypes.CDLL(str(compile_library(SMALL))).answer() == 42
+    assert left.exists()  # of another process, for all we know
+    os.utime(left, (0, 0))
+    compile_library(SMALL.replace("42", "44"))
+    assert not left.exists()
+
+
+def test_a_broken_write_never_takes_the_name_of_a_library(wrapper: tuple[Path, Path], tmp_path: Path) -> None:
+    """A source that the compiler rejects is kept for the report, and is no library."""
+    with pytest.raises(CompileError, match="could not compile generated code") as caught:
+        compile_library("this is no C++\n")
+    kept = re.search(r"kept in (\S+)\)", str(caught.value))
+    assert kept is not None
+    assert Path(kept.group(1)).read_text() == "this is no C++\n"
+    assert not list((tmp_path / "cache").glob("*.so"))
+
+
+def test_a_cache_that_cannot_be_written_is_named_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(
+        CompileError, match=r"file/cache, cannot be written .* set HALOCLINE_CACHE to a folder"
+    ):
+        compile_library(SMALL)
+
+
+def test_no_compiler_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler++")
+    with pytest.raises(
+        CompileError, match=r"CXX is 'no-such-compiler\+\+', which is no program on the PATH; install"
+    ):
+        compile_library(SMALL)
+    monkeypatch.delenv("CXX")
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(CompileError, match=r"neither g\+\+, clang\+\+ nor c\+\+ is on the PATH; install one"):
+        compile_library(SMALL)
+    monkeypatch.setenv("CXX", "/bin/false")
+    with pytest.raises(CompileError, match=r"compiler '/bin/false' does not run"):
+        compile_library(SMALL)
+
+
+def test_another_compiler_or_flag_is_another_library(
+    wrapper: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from halocline.compile import driver
+
+    notes, _ = wrapper
+    first = compile_library(SMALL)
+    other = tmp_path / "other++"
+    other.write_text((tmp_path / "slow++").read_text())
+    other.chmod(0o755)
+    monkeypatch.setenv("CXX", str(other))
+    second = compile_library(SMALL)
+    monkeypatch.setattr(driver, "FLAGS", (*driver.FLAGS, "-DMORE"))
+    third = compile_library(SMALL)
+    assert len({first, second, third}) == 3
+    assert calls(notes) == 3
+
+
+def test_flags_change_no_results() -> None:
+    from halocline.compile.driver import FLAGS, find_compiler
+
+    flags = find_compiler().flags
+    assert {"-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-O3"} <= set(FLAGS)
+    assert not [
+        f for f in flags if "fast-math" in f or "unsafe" in f or "reciprocal" in f or "associative" in f
+    ]
+
+
+def test_parameters_shape_and_spacing_are_no_part_of_the_code() -> None:
+    libraries = set()
+    for n, extent, kappa in ((16, 1.0, 0.1), (21, 2.5, 0.7)):
+        grid = hc.Grid((n, n + 1), extent, origin=extent, periodic=(True, False))
+        T = grid.field("T", boundary=hc.Value(hc.parameter("hot")))
+
+        def heat(T: Any, kappa: Any) -> Any:
+            return {T: kappa * hc.laplacian(T) + T.grid.x}
+
+        sim = hc.Simulation(
+            grid, heat, parameters={"kappa": kappa, "hot": kappa}, scheme=hc.RK2(), dt=1e-4 * kappa
+        )
+        sim[T] = 1.0
+        sim.run(steps=2)
+        sim.values["kappa"] = 2 * kappa
+        sim.run(steps=2)
+        libraries.add(sim._prepared.library)
+    assert len(libraries) == 1
+
+
+def test_a_program_without_statements_is_an_error() -> None:
+    grid, _ = fields("u")
+    with pytest.raises(InputError, match=r"program 'nothing' has no statements: nothing is set"):
+        compile_program(hc.program(nothing).trace(), grid)
+
+
+def nothing() -> None:
+    pass
