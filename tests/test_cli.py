@@ -113,7 +113,13 @@ def test_explain(tmp_path):
     assert told["pass"]["bytes_per_cell"] == 64
     assert told["bound"]["seconds_per_pass"] > 0
     code = halocline("explain poisson --n 8 --code", tmp_path)
-    assert 'extern "C" void' in code.stdout
+    assert code.stdout.startswith("// Poisson in 2D")
+    (tmp_path / "kernels.cpp").write_text(code.stdout)
+    include = Path(__file__).parents[1] / "native" / "include"
+    subprocess.run(
+        ["g++", "-std=c++20", "-fsyntax-only", "-march=native", f"-I{include}", tmp_path / "kernels.cpp"],
+        check=True,
+    )
     assert "\x1b" not in code.stdout  # no colours in a pipe
 
 

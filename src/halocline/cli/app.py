@@ -233,7 +233,12 @@ def explain_poisson(
     decomposition: Decomposition = "optimal",
     patch: Patch = None,
     code: Annotated[
-        bool, typer.Option("--code", help="Print the generated C++ instead.", rich_help_panel="Results")
+        bool,
+        typer.Option(
+            "--code",
+            help="Print the generated C++ too, with all the rest as comments.",
+            rich_help_panel="Results",
+        ),
     ] = False,
     json: Json = None,
 ) -> None:

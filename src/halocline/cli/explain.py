@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from halocline.cli.options import patch_edges
-from halocline.cli.output import check_files, say, write_json, written
+from halocline.cli.output import check_files, first, say, write_json, written
 from halocline.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,20 +48,22 @@ def poisson(
         decomposition=decomposition,
         patch=patch_edges(patch),
     )
-    if code:
-        _print_code(told.schedule.source)
-        return
     bound = told.bound()
     heading = {"case": "poisson", "n": n, "dim": dim, "method": method, "ranks": ranks, "threads": threads}
     write_json(json, {**heading, **told.as_dict(), "bound": asdict(bound)})
-    if json != "-":
-        say(f"Poisson in {dim}D, N = {n}: {n**dim:,} unknowns, {method}\n")
-        say("\n".join(lines(told, bound)))
-        written([json])
+    if json == "-":
+        return
+    text = [f"Poisson in {dim}D, N = {n}: {n**dim:,} unknowns, {method}", "", *lines(told, bound)]
+    if code:
+        _print_code("\n".join(f"// {line}".rstrip() for line in text) + f"\n\n{told.schedule.source}")
+    else:
+        say("\n".join(text))
+    written([json])
 
 
 def _print_code(source: str) -> None:
-    if not sys.stdout.isatty():
+    """C++, in colour on a terminal."""
+    if not sys.stdout.isatty() or not first():
         say(source.rstrip())
         return
     from rich.console import Console
@@ -128,7 +130,7 @@ def _fields(told: Explanation) -> Iterator[str]:
         rows.append((name, info.dtype, *halo, amount(field.bytes)))
     heads = ("field", "type", *(f"halo {a}-, {a}+" for a in axes), "memory")
     table = Table("Fields of this rank", heads, tuple(rows), left=2)
-    yield table.text().rstrip()
+    yield from table.text().rstrip().splitlines()
 
 
 def _step(step: Step, number: int) -> Iterator[str]:
@@ -173,9 +175,9 @@ def _halo(halo: Halo) -> str:
     said = [f"{halo.field}: reads {read}"]
     rest = {place for place, _ in halo.width} - {*halo.travels, *halo.copied, *halo.walls}
     if halo.travels:
-        said.append(f"travels on {', '.join(halo.travels)}, since {halo.why}")
+        said.append(f"travels on {', '.join(halo.travels)}, because {halo.why}")
     if rest:
-        said.append(f"does not travel, since {halo.why}")
+        said.append(f"does not travel, because {halo.why}")
     if halo.copied:
         said.append(f"copied around on {', '.join(halo.copied)}")
     if halo.walls:

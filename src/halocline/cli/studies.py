@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -127,6 +128,7 @@ def _measure(
 
     if repeat < 1:
         raise InputError(f"--repeat is {repeat}; expected a whole number from 1")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the run under way ends too
     name = terminal()
     if name:
         os.environ[TERMINAL] = name  # the runs, whose output is taken, show there how far they are
