@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
 from halocline.io.section import Section, fields_of, section
-from halocline.io.style import gridded, styled
+from halocline.io.style import INK, gridded, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -243,7 +243,7 @@ def _lines(
             few = len(found.values) <= 256
             ax.plot(found.coordinates[0], found.values, ".-" if few else "-", markersize=3.5, label=name)
         else:
-            ax.plot(points, arrays[name], "--", linewidth=1.2, color="#1c2b33", label=name, zorder=1)
+            ax.plot(points, arrays[name], "--", linewidth=1.2, color=INK, label=name, zorder=3)
     ax.set_xlabel(with_unit("x", unit))
     ax.set_xlim(grid.origin[0], grid.origin[0] + grid.extent[0])
     ax.set_ylabel(label)
