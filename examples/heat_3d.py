@@ -40,9 +40,8 @@ before = sim.evaluate(hc.sum(T))
 
 outcome = sim.run(until=0.015)
 
-after = sim.evaluate(hc.sum(T))
 exact = warm_spots(0.05**2 + 2 * kappa * sim.time)(*T.coordinates)
-error = sim.evaluate(hc.max(abs(T - exact)))
+after, error = sim.evaluate(hc.sum(T), hc.max(abs(T - exact)))
 speed = sim.steps / outcome.seconds
 hc.print(f"steps            {sim.steps}")
 hc.print(f"heat gained      {abs(after - before) / before:.1e} of the whole")

@@ -41,11 +41,11 @@ dt = 0.5 / n
 sim = hc.Simulation(grid, step, dt=dt)
 sim[p] = pulse
 energy = 0.5 * hc.sum(p * p + hc.dot(v, v - dt * gradient(p)))
-before = sim.evaluate(energy), sim.evaluate(hc.sum(p))
+before = sim.evaluate(energy, hc.sum(p))
 
 outcome = sim.run(until=1.5)
 
-after = sim.evaluate(energy), sim.evaluate(hc.sum(p))
+after = sim.evaluate(energy, hc.sum(p))
 changes = [abs(b / a - 1) for a, b in zip(before, after, strict=True)]
 hc.print(f"steps            {sim.steps}")
 hc.print(f"million cells/s  {grid.size * sim.steps / outcome.seconds / 1e6:.0f}")

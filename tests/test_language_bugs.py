@@ -134,7 +134,7 @@ def test_reductions_over_faces():
     sim = hc.Simulation(grid, hc.program(lambda u, f: u.set(f)))
     values = np.random.default_rng(2).random((7, 5))
     sim[f] = values
-    assert sim.evaluate(hc.sum(f)) == pytest.approx(values.sum())
+    assert sim.evaluate(hc.sum(f), hc.min(f)) == pytest.approx((values.sum(), values.min()))
     assert sim.evaluate(hc.sum(f * f[0, 0])) == pytest.approx((values**2).sum())
     # a difference of faces belongs to a cell, a product with a cell's value too
     assert sim.evaluate(hc.sum(f[1, 0] - f)) == pytest.approx((values[-1] - values[0]).sum())

@@ -6,7 +6,7 @@ import inspect
 import logging
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from halocline.errors import InputError
 from halocline.lang import trace
@@ -39,7 +39,7 @@ class Fields:
         self.values = values
         self._pending: dict[Field, Expr] = {}
         self._checked: set[Field] = set()
-        self._evaluations: dict[Expr, tuple[Prepared, str]] = {}
+        self._evaluations: dict[tuple[Expr, ...], Prepared] = {}
 
     def _field(self, field: Any) -> Field:
         if isinstance(field, str):
@@ -179,25 +179,42 @@ class Fields:
                 field.set(expression)
         self.domain.prepare(program, self.values).run(self.values)
 
-    def evaluate(self, expression: Any) -> float:
-        """The value of a scalar expression, such as ``hc.max(abs(T))``, on the current fields; the same on
-        all ranks."""
-        wanted = as_expr(expression)
-        if wanted.varies:
-            raise InputError(
-                f"{wanted!r} varies from cell to cell; reduce it with hc.sum, hc.min, hc.max, hc.norm or "
-                "hc.value"
-            )
+    @overload
+    def evaluate(self, expression: Any, /) -> float: ...
+
+    @overload
+    def evaluate(self, expression: Any, another: Any, /, *more: Any) -> tuple[float, ...]: ...
+
+    def evaluate(self, *expressions: Any) -> Any:
+        """Scalar expressions, such as ``hc.max(abs(T))``, on the current fields; the same on all ranks.
+
+        Parameters
+        ----------
+        *expressions
+            Several are compiled together, once, and evaluated in one pass over the fields where they can.
+
+        Returns
+        -------
+        float, or a tuple of them for several
+        """
+        wanted = tuple(as_expr(e) for e in expressions)
+        for expression in wanted:
+            if expression.varies:
+                raise InputError(
+                    f"{expression!r} varies from cell to cell; reduce it with hc.sum, hc.min, hc.max, "
+                    "hc.norm or hc.value"
+                )
         self._settle()
-        known = self._evaluations.get(wanted)
-        if known is None:
+        prepared = self._evaluations.get(wanted)
+        if prepared is None:
             program = Program("evaluate")
             with trace.tracing(program):
-                result = program.scalar("result")
-                result.set(wanted)
-            known = self._evaluations[wanted] = (self.domain.prepare(program, self.values), result.name)
-        prepared, name = known
-        return prepared.run(self.values).scalars[name]
+                for number, expression in enumerate(wanted):
+                    program.scalar(f"result{number}").set(expression)
+            prepared = self._evaluations[wanted] = self.domain.prepare(program, self.values)
+        scalars = prepared.run(self.values).scalars
+        values = tuple(scalars[f"result{number}"] for number in range(len(wanted)))
+        return values[0] if len(values) == 1 else values
 
     def gather(self, field: Field | str) -> NDArray[Any] | None:
         """The whole field as an array on the first rank, None on the others; all ranks call this."""
