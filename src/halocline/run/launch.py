@@ -6,12 +6,13 @@ import contextlib
 import ctypes
 import os
 import re
+import secrets
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -84,40 +85,42 @@ def launch(ranks: int, command: Sequence[str]) -> int:
         )
     program = mpiexec()
     facts: dict[str, str] = {}
-    with tempfile.TemporaryDirectory(prefix="halocline-") as processes:
+    with (
+        tempfile.TemporaryDirectory(prefix="halocline-") as folder,
+        Ranks(Path(folder, "launch")) as listener,
+    ):
         child = subprocess.Popen(
             [str(program), "-n", str(ranks), *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment() | {"HALOCLINE_PROCESSES": processes},
+            env=environment() | {"HALOCLINE_LAUNCH": listener.name},
             errors="replace",
             text=True,
             process_group=0,  # a Ctrl-C of the terminal reaches the ranks once, through this process
             preexec_fn=_die_with_parent(),
         )
-        notes = Notes(Path(processes))
-        over = threading.Event()
-        threads = [
-            threading.Thread(target=_relay, args=(child.stdout, sys.stdout, facts), daemon=True),
-            threading.Thread(target=_relay, args=(child.stderr, sys.stderr, facts), daemon=True),
-            threading.Thread(target=notes.watch, args=(over,), daemon=True),
+        relays = [
+            threading.Thread(target=_relay, args=(source, target, facts), daemon=True)
+            for source, target in ((child.stdout, sys.stdout), (child.stderr, sys.stderr))
         ]
         with _forwarding(child, (signal.SIGINT, signal.SIGTERM)):
-            for thread in threads:
-                thread.start()
-            status = child.wait()
-            over.set()
-            for thread in threads:
-                thread.join(5.0)  # a grandchild of a rank may keep a pipe open
-        if status == 0:
-            return 0
-        agreed = notes.status()
-        if agreed is not None:
-            return agreed
-        if dead := notes.obituary(facts):
-            print(dead, file=sys.stderr, flush=True)
-    return status if status >= 0 else 128 - status
+            for relay in relays:
+                relay.start()
+            while child.poll() is None:
+                listener.listen(0.1)
+            while listener.listen(0):
+                pass
+            for relay in relays:
+                relay.join(5.0)  # a grandchild of a rank may keep a pipe open
+    status = child.returncode
+    if status == 0:
+        return 0
+    if listener.status is not None:
+        return listener.status
+    if text := _obituary(listener.dead, facts):
+        print(text, file=sys.stderr, flush=True)
+    return status if status > 0 else 128 - status
 
 
 def _die_with_parent() -> Callable[[], None]:
@@ -172,61 +175,80 @@ def _relay(source: IO[str], target: IO[str], facts: dict[str, str]) -> None:
                 target.flush()
 
 
-class Notes:
-    """What the ranks have left about themselves (see `halocline.run.mpi`), and which of them died first.
+class Ranks:
+    """Listens to the ranks of this node (see the end of `halocline.run.mpi`).
 
-    Parameters
+    Attributes
     ----------
-    folder : Path
-        Where they leave it.
+    name : str
+        Of the socket where they connect, in Linux' abstract namespace.
+    dead : (str, str) or None
+        Number and process of the first rank whose connection ended out of order. mpiexec kills the others
+        then, and does not say which was first. The kernel keeps the order of the events.
+    status : int or None
+        The exit status that a rank asked for when it aborted all.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.first: dict[str, str] = {}  # processes and ranks of those seen dead first, at the same time
+    def __init__(self) -> None:
+        self.name = f"halocline-{os.getpid()}-{secrets.token_hex(8)}"
+        self.dead: tuple[str, str] | None = None
+        self.status: int | None = None
+        self._open: dict[int, tuple[socket.socket, bytearray]] = {}  # connections, and what came
 
-    def watch(self, over: threading.Event) -> None:
-        """Wait until a rank of this node dies out of order; mpiexec then kills the others, and does not say
-        which was first."""
-        ranks: dict[int, tuple[str, str]] = {}
-        poll = select.poll()
-        pause = 20.0  # milliseconds between looks for ranks that are new
-        try:
-            while not (over.is_set() or self.first):
-                for process in {file.name for file in self.folder.glob("[0-9]*")} - {
-                    p for p, _ in ranks.values()
-                }:
-                    with contextlib.suppress(OSError):  # gone already, or on another node
-                        rank = (self.folder / process).read_text()
-                        handle = os.pidfd_open(int(process))
-                        ranks[handle] = (process, rank)
-                        poll.register(handle, select.POLLIN)
-                pause = min(1.1 * pause, 500.0)
-                for handle, _ in poll.poll(pause):
-                    poll.unregister(handle)
-                    process, rank = ranks[handle]
-                    if (self.folder / process).exists():
-                        self.first[process] = rank
-        finally:
-            for handle in ranks:
-                os.close(handle)
+    def __enter__(self) -> Ranks:
+        self._events = select.epoll()
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.bind(f"\0{self.name}")
+        self._server.listen(4096)
+        self._events.register(self._server, select.EPOLLIN)
+        return self
 
-    def status(self) -> int | None:
-        """The exit status that a rank asked for when it aborted all."""
-        file = self.folder / "status"
-        return int(file.read_text()) if file.is_file() else None
+    def __exit__(self, *_: object) -> None:
+        for connection, _ in self._open.values():
+            connection.close()
+        self._server.close()
+        self._events.close()
 
-    def obituary(self, facts: dict[str, str]) -> str:
-        """Which rank died and how, in a sentence; "" where all ended in order."""
-        process = facts.get("process", "")
-        dead = self.first or {file.name: file.read_text() for file in self.folder.glob("[0-9]*")}
-        if not dead and not facts:
-            return ""
-        how = "died"
-        if "signal" in facts and (process in dead or not dead):
-            how = f"was killed by {signal.Signals(int(facts['signal'])).name}"
-        if not dead:
-            return f"halocline: error: process {process} on {facts.get('host')} {how}; all ranks were stopped"
-        names = sorted((int(rank), process) for process, rank in dead.items())
-        who = " or ".join(f"rank {rank} (process {process})" for rank, process in names)
-        return f"halocline: error: {who} {how}; all ranks were stopped"
+    def listen(self, seconds: float) -> bool:
+        """Wait so long for something to happen; return whether it did."""
+        events = self._events.poll(seconds)
+        for number, _ in events:
+            if number == self._server.fileno():
+                connection = self._server.accept()[0]
+                self._open[connection.fileno()] = (connection, bytearray())
+                self._events.register(connection, select.EPOLLIN)
+                continue
+            connection, came = self._open[number]
+            try:
+                new = connection.recv(4096)
+            except ConnectionError:
+                new = b""
+            came += new
+            if not new:
+                self._ended(came.decode().splitlines())
+                self._events.unregister(connection)
+                connection.close()
+                del self._open[number]
+        return bool(events)
+
+    def _ended(self, said: list[str]) -> None:
+        for line in said:
+            what, *values = line.split()
+            if what == "status" and self.status is None:
+                self.status = int(values[0])
+            elif what == "rank" and self.dead is None and "end" not in said:
+                self.dead = values[0], values[1]
+
+
+def _obituary(dead: tuple[str, str] | None, facts: dict[str, str]) -> str:
+    """Which rank died and how, in a sentence; "" where all ended in order."""
+    if dead is None and not facts:
+        return ""
+    if dead is None:
+        name = f"process {facts.get('process')} on {facts.get('host')}"
+    else:
+        name = f"rank {dead[0]} (process {dead[1]})"
+    how = "died"
+    if "signal" in facts and (dead is None or dead[1] == facts.get("process")):
+        how = f"was killed by {signal.Signals(int(facts['signal'])).name}"
+    return f"halocline: error: {name} {how}; all ranks were stopped"

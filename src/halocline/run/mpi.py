@@ -8,6 +8,7 @@ works in both cases.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import os
 import signal
@@ -16,10 +17,8 @@ import time
 import warnings
 from array import array
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, TypeVar
 
@@ -122,7 +121,7 @@ class Communicator:
         if self.mpi is not None:
             self.mpi.barrier()
 
-    @contextmanager
+    @contextlib.contextmanager
     def agreement(self, what: str) -> Iterator[None]:
         """A phase of set-up that all ranks pass, or none: `with comm.agreement("compile kernels"):`.
 
@@ -179,7 +178,8 @@ def world() -> Communicator:
             "start the ranks with `halocline run FILE.py --ranks R`, or with that MPI's own mpiexec"
         )
     install_excepthook()
-    _note_process(comm.rank)
+    _tell(f"rank {comm.rank} {os.getpid()}")
+    atexit.register(_tell, "end")
     return _wrap(MPI, comm)
 
 
@@ -339,7 +339,7 @@ def report(error: BaseException) -> int:
         if time.monotonic() > deadline:
             text = f"on rank {meeting.rank} of {meeting.size}:\n{describe(error)}"
             print(text, file=sys.stderr, flush=True)
-            _note_status(code)
+            _tell(f"status {code}")
             MPI.COMM_WORLD.Abort(code)  # of a duplicate, MPICH 4.0 does not return
         time.sleep(0.001)
     if meeting.rank == 0:
@@ -373,7 +373,7 @@ def _guard(text: bytes, code: int) -> int:
             os._exit(0)
         time.sleep(0.1)
     os.write(2, text)
-    _note_status(code)
+    _tell(f"status {code}")
     os.kill(parent, signal.SIGKILL)
     os._exit(0)
 
@@ -387,20 +387,21 @@ def install_excepthook() -> None:
     sys.excepthook = hook
 
 
-# What `halocline.run.launch` learns from its ranks: in a folder that it names, each leaves a file named
-# after its process that holds its rank, takes it away when it ends in order, and a rank that aborts all
-# leaves the exit status in the file "status".
+# The connection to `halocline.run.launch`, where that started this rank. It is open as long as the rank
+# lives: its end tells of a death, unless "end" was said before.
+_line: Any = None
 
 
-def _note_process(rank: int) -> None:
-    folder = os.environ.get("HALOCLINE_PROCESSES", "")
-    if os.path.isdir(folder):
-        file = Path(folder, str(os.getpid()))
-        file.write_text(str(rank))
-        atexit.register(file.unlink, missing_ok=True)
+def _tell(text: str) -> None:
+    """Tell what started this rank: "rank R PROCESS", "status S" before aborting all ranks, "end"."""
+    global _line
+    name = os.environ.get("HALOCLINE_LAUNCH")
+    if name is None:
+        return
+    import socket
 
-
-def _note_status(code: int) -> None:
-    folder = os.environ.get("HALOCLINE_PROCESSES", "")
-    if os.path.isdir(folder):
-        Path(folder, "status").write_text(str(code))
+    with contextlib.suppress(OSError):  # on another node, or gone
+        if _line is None:
+            _line = socket.socket(socket.AF_UNIX)
+            _line.connect(f"\0{name}")
+        _line.sendall(f"{text}\n".encode())
