@@ -85,10 +85,7 @@ def launch(ranks: int, command: Sequence[str]) -> int:
         )
     program = mpiexec()
     facts: dict[str, str] = {}
-    with (
-        tempfile.TemporaryDirectory(prefix="halocline-") as folder,
-        Ranks(Path(folder, "launch")) as listener,
-    ):
+    with Ranks() as listener:
         child = subprocess.Popen(
             [str(program), "-n", str(ranks), *command],
             stdin=subprocess.DEVNULL,
@@ -204,7 +201,7 @@ class Ranks:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for connection, _ in self._open.values():
+        for connection, _came in self._open.values():
             connection.close()
         self._server.close()
         self._events.close()
@@ -212,7 +209,7 @@ class Ranks:
     def listen(self, seconds: float) -> bool:
         """Wait so long for something to happen; return whether it did."""
         events = self._events.poll(seconds)
-        for number, _ in events:
+        for number, _mask in events:
             if number == self._server.fileno():
                 connection = self._server.accept()[0]
                 self._open[connection.fileno()] = (connection, bytearray())
