@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from halocline.compile import emit
 from halocline.compile.contract import contract, count_flops
-from halocline.compile.dtype import dtype_of
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import HaloAnalysis, SweepHalo, WallFill
 from halocline.compile.lower import (
@@ -31,6 +30,7 @@ from halocline.compile.schedule import (
     Sweep,
 )
 from halocline.errors import InputError
+from halocline.lang.dtype import dtype_of
 from halocline.lang.expression import Expr, walk
 from halocline.lang.grid import AXES, Field, Grid
 from halocline.lang.program import Program

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from halocline.compile.contract import contract, depth
-from halocline.compile.dtype import dtype_of
 from halocline.compile.footprint import Offset
 from halocline.compile.nests import Nest, Target
 from halocline.compile.schedule import AROUND
+from halocline.lang.dtype import dtype_of
 from halocline.lang.expression import COMPARISONS, Expr, walk
 from halocline.lang.grid import Field, Grid
 from halocline.lang.program import Stage

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 
-from halocline.compile.dtype import dtype_of
 from halocline.errors import InputError
+from halocline.lang.dtype import dtype_of
 from halocline.lang.expression import Expr, constant, rebuild, walk
 from halocline.lang.expression import read as read_node
 from halocline.lang.expression import stage_read as stage_node

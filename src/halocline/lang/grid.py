@@ -226,6 +226,11 @@ class Grid:
         self.vectors[name] = made
         return made
 
+    def location_of(self, staggered: Sequence[bool]) -> str:
+        """The location of points that are staggered along these axes."""
+        known = ["cell", "node", *(f"{kind}-{a}" for kind in ("face", "edge") for a in AXES[: self.ndim])]
+        return next(k for k in known if _staggering(k, self.ndim, "") == tuple(staggered))
+
     def named(self, name: str) -> Field | Vector | None:
         """The field or vector of that name, if there is one."""
         found = self.fields.get(name)

@@ -15,7 +15,9 @@ from typing import Any
 
 from halocline.errors import InputError
 from halocline.lang import trace
-from halocline.lang.expression import Expr, Operand, Operators, as_expr, as_offset, stage_read
+from halocline.lang.boundary import BoundaryCondition, Ghost
+from halocline.lang.dtype import dtype_of
+from halocline.lang.expression import Expr, Operand, Operators, as_expr, as_offset, place_of, stage_read
 from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, unknown
 
 
@@ -92,7 +94,8 @@ def stage(value: Any, name: str | None = None, *, storage: str = "auto") -> Any:
         For the generated code and for `explain`.
     storage : {"auto", "inline", "patch", "array"}
         "inline" computes it anew at each read, "patch" once into scratch memory of each patch (overlaps are
-        recomputed), "array" into a field of its own, whose halo is exchanged. "auto" chooses by cost between
+        recomputed), "array" into a field of its own, whose halo is exchanged and which has no values beyond
+        walls. "auto" chooses by cost between
         the first two.
 
     Returns
@@ -117,10 +120,26 @@ def stage(value: Any, name: str | None = None, *, storage: str = "auto") -> Any:
         grid = expression.grid
         while grid.named(label) is not None:
             label = program.fresh(label + "_")
-        array = grid.field(label, dtype="float64")
+        place = place_of(expression)
+        location = grid.location_of(place)
+        dtype = dtype_of(expression, {}) or "float64"
+        array = grid.field(label, location=location, dtype=dtype, boundary=_NoGhosts(label))
         array.set(expression)
         return array
     return Stage(label, expression, storage)
+
+
+@dataclass(frozen=True)
+class _NoGhosts(BoundaryCondition):
+    """Of a stage that is kept in an array."""
+
+    stage: str
+
+    def ghost(self, at: Ghost) -> Expr:
+        raise InputError(
+            f"stage {self.stage!r} is kept in an array and read beyond a wall, where only what is computed "
+            "anew has values: give it storage='patch', or set a field that has boundary conditions"
+        )
 
 
 @dataclass(frozen=True)
