@@ -26,7 +26,7 @@ LOCATIONS = {
     3: ["cell", "cell", "cell", "face-x", "face-z", "edge-y", "node"],
 }
 UNARY = ["neg", "abs", "sqrt", "exp", "log", "sin", "cos", "sign", "square", "inverse"]
-BINARY = ["add", "sub", "mul", "add", "sub", "mul", "div", "min", "max"]
+BINARY = ["add", "sub", "mul", "add", "sub", "mul", "div", "min", "max", "sorted"]
 COMPARISONS = ["lt", "le", "gt", "ge"]
 numbers = st.sampled_from([0.5, -0.25, 0.1, 1.7, -1.3, 0.75, 2.0, 1 / 3])
 
@@ -286,6 +286,7 @@ class Case:
                 "div": lambda: a / (1.5 + b * b),
                 "min": lambda: hc.minimum(a, b),
                 "max": lambda: hc.maximum(a, b),
+                "sorted": lambda: hc.symmetric_sum(a * b, b, a, 0.5),
             }[op]()
         (a,) = args
         return {
@@ -405,3 +406,66 @@ def test_many_random_programs_agree_with_numpy(
     recipe: Recipe, large: tuple[int, ...], tiny: list[tuple[int, ...]], drawn: dict[str, Any]
 ) -> None:
     agrees_with_numpy(recipe, large, tiny, drawn)
+
+
+# --- several ranks against one ---
+
+
+def same_on_ranks(
+    recipe: Recipe, shape: tuple[int, ...], drawn: dict[str, Any], strategies: list[str]
+) -> int:
+    """Whether checksums on all ranks are those of one; how many decompositions were thick enough."""
+    from mpi4py import MPI
+
+    alone = Case(recipe, shape, (1.5, 0.75, 1.0)[: recipe.ndim])
+    serial = alone.simulate(communicator=MPI.COMM_SELF, threads=1)
+    names = [f.name for f in alone.own if f.name in serial.domain.storages]
+    wanted = {name: serial.checksum(name) for name in names}
+    done = 0
+    for strategy in strategies:
+        case = Case(recipe, shape, (1.5, 0.75, 1.0)[: recipe.ndim])
+        try:
+            parted = case.simulate(decomposition=strategy, **drawn)
+        except InputError as error:
+            if too_small(error) or "decomposition" in str(error):
+                continue
+            raise
+        assert {name: parted.checksum(name) for name in names} == wanted, strategy
+        for name, value in serial.values.items():
+            assert parted.values[name] == value or np.isnan(value), name
+        done += 1
+    return done
+
+
+shapes_to_cut = st.tuples(*[st.integers(17, 26)] * 3)
+two_strategies = st.lists(
+    st.sampled_from(["optimal", "optimal", "bisection", "row", "1d-x", "1d-y", "2d"]),
+    min_size=2,
+    max_size=2,
+    unique=True,
+)
+
+
+def on_ranks(examples: int) -> int:
+    """Random programs, the same on every rank (see conftest); the number of comparisons."""
+    compared = 0
+
+    @settings(max_examples=examples, **ANY_SPEED)
+    @given(recipes(), shapes_to_cut, options, two_strategies)
+    def example(recipe: Recipe, shape: tuple[int, ...], drawn: dict[str, Any], strategies: list[str]) -> None:
+        nonlocal compared
+        compared += same_on_ranks(recipe, shape[: recipe.ndim], drawn, strategies)
+
+    example()
+    return compared
+
+
+@pytest.mark.ranks(2, 3, 4)
+def test_random_programs_are_the_same_on_ranks() -> None:
+    assert on_ranks(12) > 12
+
+
+@pytest.mark.long
+@pytest.mark.ranks(2, 3, 4, 6, 8, timeout=3000)
+def test_many_random_programs_are_the_same_on_ranks() -> None:
+    assert on_ranks(150) > 150
