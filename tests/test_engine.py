@@ -994,7 +994,7 @@ engine.run()
         HALOCLINE_TIMEOUT="1",
     )
     assert status != 0
-    assert "halocline: rank 0: waited 1 s in vain for a reduction over all ranks" in output
+    assert "halocline: rank 0: waited 2 s in vain for a reduction over all ranks" in output
 
 
 def test_plans_that_differ_are_noticed(kernels: str) -> None:

@@ -325,29 +325,34 @@ void Engine::reduce(const std::vector<Reduction>& reductions, Worker& worker) {
   worker.clock.enter(Activity::kCompute);
 }
 
+namespace {
+
+// All ranks wait where one misses a message; that one is to give up first, since it knows the cause.
+constexpr double kOthersPatience = 2;
+
+}  // namespace
+
 void Engine::allreduce(const hc_accumulator* accumulators, size_t n) {
   allreduce_->start(accumulators, n, stop_wanted());
   Backoff backoff;
-  Watchdog watchdog(subdomain_.timeout);
+  const double patience = kOthersPatience * subdomain_.timeout;
+  Watchdog watchdog(patience);
   while (!allreduce_->test()) {
     backoff();
-    if (watchdog.expired()) {
-      allreduce_->communicator().give_up(subdomain_.timeout, "a reduction over all ranks");
-    }
+    if (watchdog.expired()) allreduce_->communicator().give_up(patience, "a reduction over all ranks");
   }
   stop_known_ = stop_known_ || allreduce_->stop();
 }
 
 void Engine::wait(MPI_Request& request, const char* name) const {
   Backoff backoff;
-  Watchdog watchdog(subdomain_.timeout);
+  const double patience = kOthersPatience * subdomain_.timeout;
+  Watchdog watchdog(patience);
   for (int done = 0;;) {
     subdomain_.communicator->check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     if (done != 0) return;
     backoff();
-    if (watchdog.expired()) {
-      subdomain_.communicator->give_up(subdomain_.timeout, name);
-    }
+    if (watchdog.expired()) subdomain_.communicator->give_up(patience, name);
   }
 }
 

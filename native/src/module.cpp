@@ -213,6 +213,8 @@ void stop_on_signals(const std::vector<int>& signals) {
 
 NB_MODULE(_native, m) {
   using namespace halocline;
+  // A traceback of the user's may keep engines alive until the process ends; that is no leak of ours.
+  nb::set_leak_warnings(false);
   m.doc() = "The native engine of Halocline: executes plans, decides nothing.";
 
   const nb::exception<OutOfMemory> out_of_memory(m, "OutOfMemory", PyExc_MemoryError);
