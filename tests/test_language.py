@@ -686,6 +686,56 @@ def test_memory_grows_with_what_is_asked_and_nothing_is_lost() -> None:
     assert sim[u].tolist() == [4, 5, 6, 7, 8, 9, 2, 3]
 
 
+@pytest.mark.parametrize(("scheme", "order"), [(hc.Euler(), 1), (hc.RK2(), 2), (hc.RK3(), 3)])
+def test_schemes_have_their_order_in_time(scheme: Any, order: int) -> None:
+    """Also where the equations name the time: each stage of a step has its own."""
+    ends = []
+    for dt in (0.1, 0.05, 0.025):
+        grid = hc.Grid(2)
+        u = grid.field("u")
+
+        def equation(u: Any, t: Any) -> Any:
+            return {u: u * hc.cos(t) + hc.sin(3.0 * t) - 0.1 * u * u}
+
+        sim = hc.Simulation(grid, equation, scheme=scheme, dt=dt)
+        sim[u] = 1.0
+        sim.run(until=2.0)
+        assert sim.time == 2.0
+        ends.append(float(sim[u][0]))
+    first, second = ends[0] - ends[1], ends[1] - ends[2]
+    assert math.log2(first / second) == pytest.approx(order, abs=0.25)
+
+
+def test_reductions_in_equations_see_the_values_before_the_step() -> None:
+    grid = hc.Grid(5)
+    u, v, w = (grid.field(n) for n in "uvw")
+
+    def equations(u: Any, v: Any, w: Any) -> Any:
+        return {u: v, v: -u, w: hc.sum(u) * v + hc.max(v)}
+
+    sim = hc.Simulation(grid, equations, scheme=hc.Euler(), dt=1.0)
+    x = np.arange(5.0)
+    sim[u], sim[v], sim[w] = x, x + 1, 0.0
+    sim.run(steps=1)
+    assert sim[w].tolist() == (10 * (x + 1) + 5).tolist()
+    assert sim[v].tolist() == [1.0] * 5
+
+
+def test_reductions_of_reductions() -> None:
+    grid = hc.Grid(5)
+    u, v = grid.field("u"), grid.field("v")
+
+    def program() -> None:
+        away = hc.stage(u - hc.sum(u) / 5.0, storage="patch")
+        v.set(away * away + hc.sum((u - hc.sum(u) / 5.0) ** 2))
+        hc.scalar("q").set(hc.max(v - hc.min(v - u)))
+        hc.stop(hc.sum(v) > 1e9, "never")
+
+    sim = run(grid, program, {u: np.arange(5.0)})
+    assert sim[v].tolist() == [14, 11, 10, 11, 14]
+    assert sim.values["q"] == 14 - min(14 - 0, 11 - 1, 10 - 2, 11 - 3, 14 - 4)
+
+
 # --- operators ---
 
 

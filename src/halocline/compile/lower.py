@@ -199,9 +199,8 @@ class _Lowering:
 
     def try_statement(self, statement: Statement) -> None:
         if isinstance(statement, Assign):
-            expression = self.lift(statement.expression, statement.line)
             self.sweep.sets[statement.field] = self.resolve(
-                expression, statement.line, statement.field.staggered
+                statement.expression, statement.line, statement.field.staggered
             )
             self.sweep.lines.append(statement.line)
             self.advance(id(statement.field))
@@ -210,9 +209,8 @@ class _Lowering:
             self.after.append((statement.scalar.name, value))
             self.advance(statement.scalar.name)
         elif isinstance(statement, StopWhen):
-            condition = self.lift(statement.condition, statement.line)
             self.flush()
-            self.operations.append(StopGraph(_current(condition), statement.reason))
+            self.operations.append(StopGraph(_current(statement.condition), statement.reason))
         else:
             self.repeat(statement)
 
@@ -226,20 +224,6 @@ class _Lowering:
     def present(self, key: int | str, version: int) -> bool:
         """Whether a version of a field or scalar stands for the value that it has now."""
         return version >= self.since.get(key, 0)
-
-    def lift(self, expression: Expr, line: Line) -> Expr:
-        """Reductions inside a cell expression become scalars, computed before."""
-        nodes = [n for n in walk((expression,)) if n.op == "reduce"]
-        if not nodes:
-            return expression
-        memo = {}
-        for current in nodes:
-            name = self.fresh("scalar")
-            value = self.resolve(current, line, None)
-            self.after.append((name, value))
-            memo[id(current)] = scalar_node(name)
-        self.flush()
-        return rebuild(expression, lambda leaf: leaf, memo)
 
     def repeat(self, statement: Repeat) -> None:
         self.flush()

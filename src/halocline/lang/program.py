@@ -17,7 +17,17 @@ from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.boundary import BoundaryCondition, Ghost
 from halocline.lang.dtype import dtype_of
-from halocline.lang.expression import Expr, Operand, Operators, as_expr, as_offset, place_of, stage_read
+from halocline.lang.expression import (
+    Expr,
+    Operand,
+    Operators,
+    as_expr,
+    as_offset,
+    place_of,
+    rebuild,
+    stage_read,
+    walk,
+)
 from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, unknown
 
 
@@ -113,11 +123,12 @@ def stage(value: Any, name: str | None = None, *, storage: str = "auto") -> Any:
         raise InputError(f"stage of {expression!r}: it does not vary from cell to cell; use a scalar")
     if expression.condition:
         raise InputError(f"stage of the condition {expression!r}: use hc.where(condition, 1.0, 0.0)")
+    grid = expression.grid
+    (expression,) = program.reduced(expression)
     label = name or program.fresh("stage")
     if not label.isidentifier():
         raise InputError(f"stage name {label!r} is not an identifier such as 'flux_x'")
     if storage == "array":
-        grid = expression.grid
         while grid.named(label) is not None:
             label = program.fresh(label + "_")
         place = place_of(expression)
@@ -240,6 +251,16 @@ class Program:
 
         return set(names(self.statements))
 
+    def reduced(self, *expressions: Expr) -> tuple[Expr, ...]:
+        """The expressions with a scalar in the place of every reduction, each set in a statement before."""
+        memo: dict[int, Expr] = {}
+        for current in walk(expressions):
+            if current.op == "reduce":
+                value = self.scalar("_" + self.fresh("reduced"))
+                self.assign_scalar(value, rebuild(current, lambda leaf: leaf, memo))
+                memo[id(current)] = value.expr
+        return tuple(rebuild(e, lambda leaf: leaf, memo) for e in expressions) if memo else expressions
+
     def parameter(self, name: str) -> Scalar:
         """The parameter of that name; made at the first call."""
         return self.parameters.setdefault(name, Scalar(name))
@@ -257,6 +278,7 @@ class Program:
                 f"field {target.name!r} is set to the condition {expression!r}; use hc.where(condition, 1.0, "
                 "0.0)"
             )
+        (expression,) = self.reduced(expression)
         self._open[-1].append(Assign(target, expression, _line()))
         self._advance(target)
 
@@ -267,6 +289,10 @@ class Program:
                 f"scalar {target.name!r} is set to {expression!r}, which varies from cell to cell; "
                 "reduce it with hc.sum, hc.min, hc.max, hc.norm or hc.value"
             )
+        # a reduction of what holds a reduction needs a pass of its own before
+        inner = [n.args[0] for n in walk((expression,)) if n.op == "reduce"]
+        memo = {id(e): self.reduced(e)[0] for e in inner}
+        expression = rebuild(expression, lambda leaf: leaf, memo)
         self._open[-1].append(AssignScalar(target, expression, _line()))
         self._advance(target)
 
@@ -274,6 +300,7 @@ class Program:
         """Record stop(condition, reason)."""
         if not condition.condition or condition.varies:
             raise InputError(f"stop needs a condition on scalars, got {condition!r}")
+        (condition,) = self.reduced(condition)
         self._open[-1].append(StopWhen(condition, reason, _line()))
 
     @contextmanager

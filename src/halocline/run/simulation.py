@@ -11,7 +11,7 @@ from halocline.lang import trace
 from halocline.lang.expression import Expr, as_expr
 from halocline.lang.functions import where
 from halocline.lang.grid import Field, Grid, Vector
-from halocline.lang.program import Program, ProgramFunction, bind, loop
+from halocline.lang.program import Program, ProgramFunction, Scalar, bind, loop
 from halocline.run.domain import Domain, Outcome
 from halocline.run.fields import Fields, finite_numbers
 from halocline.run.mpi import Communicator, from_user, world
@@ -23,7 +23,7 @@ class Scheme(Protocol):
     """What a time integration scheme must offer; see halocline.solvers.schemes."""
 
     def step(
-        self, rhs: Callable[[], Mapping[Field, Expr]], dt: Expr, make: Callable[[Field, str], Field]
+        self, rhs: Callable[[float], Mapping[Field, Expr]], dt: Expr, make: Callable[[Field, str], Field]
     ) -> None:
         """Record one step."""
 
@@ -141,11 +141,21 @@ class Simulation(Fields):
                 function(**arguments)
             else:
                 assert scheme is not None
+                starts: list[Scalar] = []  # the time at the start of the step, where it is needed later
 
-                def rhs() -> dict[Field, Expr]:
-                    return _derivatives(plain, plain(**arguments))
+                def rhs(passed: float) -> dict[Field, Expr]:
+                    if passed and not starts:
+                        starts.append(program.scalar("_start"))
+                        starts[0].set(t)
+                    if passed:
+                        t.set(starts[0] + passed * step)
+                    slopes = _derivatives(plain, plain(**arguments))
+                    # all reductions before any field changes
+                    return dict(zip(slopes, program.reduced(*slopes.values()), strict=True))
 
                 scheme.step(rhs, step.expr, register)
+                for start in starts:
+                    t.set(start)
             if timed:
                 t.set(where(t + step >= until, until, t + step))
             number.set(number + 1.0)

@@ -9,7 +9,8 @@ from fractions import Fraction
 from halocline.lang.expression import Expr
 from halocline.lang.grid import Field
 
-RightHandSide = Callable[[], Mapping[Field, Expr]]
+# the time derivatives as they are some part of a step after its start
+RightHandSide = Callable[[float], Mapping[Field, Expr]]
 
 
 @dataclass(frozen=True)
@@ -22,12 +23,13 @@ class Euler:
         Parameters
         ----------
         rhs : callable
-            Gives the time derivatives, in terms of the fields' current values.
+            ``rhs(c)`` gives the time derivatives in terms of the fields' current values, at the time of the
+            step's start plus c dt.
         dt : expression
         make : callable
             ``make(field, suffix)`` gives the scheme a field of its own beside `field`.
         """
-        for f, slope in rhs().items():
+        for f, slope in rhs(0.0).items():
             f.set(f + dt * slope)
 
 
@@ -43,8 +45,11 @@ class LowStorage:
 
     def step(self, rhs: RightHandSide, dt: Expr, make: Callable[[Field, str], Field]) -> None:
         """Record one step; see Euler.step."""
+        passed = w_time = 0.0  # the scheme applied to the time itself
         for alpha, beta in zip(self.alpha, self.beta, strict=True):
-            slopes = rhs()
+            slopes = rhs(passed)
+            w_time = alpha * w_time + 1.0
+            passed += beta * w_time
             registers = {f: make(f, "w") for f in slopes}
             for f, slope in slopes.items():
                 w = registers[f]
