@@ -269,6 +269,39 @@ def test_an_error_in_the_users_function_keeps_its_traceback() -> None:
     assert caught.traceback[-1].name == "broken"
 
 
+@pytest.mark.ranks(3)
+def test_ranks_that_differ_are_told_before_anything_runs() -> None:
+    from mpi4py import MPI
+
+    rank = MPI.COMM_WORLD.rank
+    grid, u, _ = square()
+
+    def scaled(u: Any) -> None:
+        u.set(u * (1.0 + (rank == 2)))
+
+    def same(u: Any) -> None:
+        u.set(u * 2.0)
+
+    with pytest.raises(
+        InputError, match=r"program 'scaled' is not the same on ranks 0 and 2: all ranks must build"
+    ):
+        hc.Simulation(grid, hc.program(scaled))
+    other = hc.Grid((8, 8 + (rank == 1)))
+    other.field("u")
+    with pytest.raises(InputError, match=r"program 'same' is not the same on ranks 0 and 1"):
+        hc.Simulation(other, hc.program(same))
+
+    def faded(u: Any, factor: Any) -> None:
+        u.set(u * factor)
+
+    sim = hc.Simulation(grid, hc.program(faded), parameters={"factor": 1.0 + (rank == 1)})
+    sim[u] = 1.0
+    with pytest.raises(
+        InputError, match=r"the parameters of program '\w+' are not the same on ranks 0 and 1"
+    ):
+        sim.run()
+
+
 # --- values before and after ---
 
 

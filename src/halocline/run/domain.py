@@ -244,7 +244,12 @@ class Prepared:
 
         self.domain, self.schedule, self.name = domain, schedule, name
         comm = domain.comm
-        _compare(name, schedule, domain)
+        check_agreement(
+            comm,
+            f"program {name!r} is",
+            (schedule.fields, schedule.source, domain.grid.shape, domain.strategy, domain.decomposition),
+            "all ranks must build the same equations on the same grid",
+        )
         domain.adopt(schedule)  # before anything is compiled: wrong cuts and patches are found here
         assert domain.decomposition is not None
         assert domain.threads is not None
@@ -311,6 +316,12 @@ class Prepared:
         import numpy as np
 
         given = {**self.domain.grid.scalar_values(), **(values or {})}
+        check_agreement(
+            self.domain.comm,
+            f"the parameters of program {self.name!r} are",
+            sorted(given.items()),
+            "all ranks must give the same values",
+        )
         for number, name in enumerate(self.schedule.scalars):
             if name in given:
                 self.values[number] = given[name]
@@ -330,16 +341,12 @@ class Prepared:
         )
 
 
-def _compare(name: str, schedule: Schedule, domain: Domain) -> None:
-    """Raise where ranks do not have the same program on the same grid."""
-    cut = domain.grid.shape, domain.strategy, domain.decomposition
-    same = domain.comm.allgather(blake2b(f"{schedule.fields}{schedule.source}{cut}".encode()).digest())
+def check_agreement(comm: Communicator, what: str, mine: Any, advice: str) -> None:
+    """Raise InputError where ranks do not have the same; all ranks call this."""
+    same = comm.allgather(blake2b(repr(mine).encode()).digest())
     other = next((rank for rank, digest in enumerate(same) if digest != same[0]), None)
     if other is not None:
-        raise InputError(
-            f"program {name!r} is not the same on ranks 0 and {other}: all ranks must build the same "
-            "equations on the same grid"
-        )
+        raise InputError(f"{what} not the same on ranks 0 and {other}: {advice}")
 
 
 def compile_once(source: str, comm: Communicator) -> Any:
