@@ -52,8 +52,11 @@ def arguments(description: str, **defaults: Any) -> argparse.Namespace:
 def save(path: Path | None, rows: list[dict[str, Any]]) -> None:
     """Write records with the machine they were measured on."""
     if path is not None:
+        machine = this_machine().as_dict()
+        for program in ("compiler", "mpi_library"):  # where they lie says nothing to others
+            machine[program] = Path(machine[program] or "").name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"machine": this_machine().as_dict(), "rows": rows}, indent=1) + "\n")
+        path.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
 
 
 def numbers(text: str) -> list[int]:

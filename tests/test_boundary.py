@@ -490,3 +490,19 @@ def test_a_missing_condition_names_the_side_and_what_to_do() -> None:
         match=r"field 'u' is read 2 cells beyond side 'y-', which has no boundary condition: give one",
     ):
         hc.Simulation(grid, step)
+
+
+@pytest.mark.parametrize("method", ["cg", "cg-fused"])
+def test_a_users_kernel_with_a_constant_is_solved_for_too(method: str) -> None:
+    """Corrections to the solution obey the part of a condition that is linear in it."""
+    solutions = []
+    for condition in (hc.Value(2.0), hc.BoundaryKernel(lambda u: 2 * 2.0 - u[0] + 0.0 * u.coordinates[0])):
+        grid = hc.Grid((24, 20))
+        u = grid.field("u", boundary=condition)
+        solution = hc.solve(
+            lambda u: -hc.laplacian(u), u, lambda x, y: np.exp(x) * y, method=method, rtol=1e-12
+        )
+        assert solution.converged
+        solutions.append(solution.fields.gather(u))
+    np.testing.assert_allclose(solutions[1], solutions[0], rtol=1e-9)
+    assert solutions[0].min() > 2.0

@@ -1,4 +1,4 @@
-"""The `halocline` command, as real processes on one rank and on four."""
+"""The `halocline` command, as real processes on one rank and on several."""
 
 from __future__ import annotations
 
@@ -157,6 +157,16 @@ def test_help_comes_quickly_and_teaches(tmp_path):
     assert halocline("--version", tmp_path).stdout.startswith("halocline ")
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_too_large_a_problem_is_refused_before_memory_is_taken(tmp_path, ranks):
+    found = halocline(f"solve poisson --n 200000 --ranks {ranks}", tmp_path)
+    assert found.returncode == 1
+    assert re.fullmatch(
+        r"halocline: error: the fields (of the 2 ranks on this node )?need 1,280\.\d GB, but only .*\n",
+        found.stderr,
+    )
+
+
 # -- a user's own file ---------------------------------------------------------------------------------------
 
 
@@ -296,18 +306,24 @@ def until(terminal: int, pattern: bytes, seconds: float = 60.0) -> bytes:
     return shown
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_progress_and_interrupt(tmp_path, ranks):
+def on_terminal(line: str, folder: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """A command whose error stream is a terminal, and our end of that."""
     ours, theirs = pty.openpty()
-    line = f"solve poisson --n 700 --rtol 1e-300 --ranks {ranks} --threads 1 --json r.json"
     process = subprocess.Popen(
         [*COMMAND, *line.split()],
-        cwd=tmp_path,
+        cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=theirs,
     )
     os.close(theirs)
+    return process, ours
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_progress_and_interrupt(tmp_path, ranks):
+    line = f"solve poisson --n 700 --rtol 1e-300 --ranks {ranks} --threads 1 --json r.json"
+    process, ours = on_terminal(line, tmp_path)
     try:
         shown = until(ours, rb"cg-fused, N = 700 [1-9][\d,]* iterations")
         assert b"iterations" in shown, shown
@@ -316,6 +332,63 @@ def test_progress_and_interrupt(tmp_path, ranks):
         assert b"interrupted after" in last, last
         assert process.wait(20) == 130
         assert process.stdout.read() == b""
+        assert not (tmp_path / "r.json").exists()
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+# -- a rank that is killed -----------------------------------------------------------------------------------
+
+
+def stat(process: int) -> tuple[str, int] | None:
+    """State and parent of a process; None where it is gone."""
+    with contextlib.suppress(OSError):
+        state, parent = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[:2]
+        return state, int(parent)
+    return None
+
+
+def descendants(root: int) -> list[int]:
+    """The processes that a process has started, and those that they have."""
+    parents = {int(p.name): stat(int(p.name)) for p in Path("/proc").iterdir() if p.name.isdigit()}
+    found = [root]
+    for process in found:
+        found += [child for child, known in parents.items() if known is not None and known[1] == process]
+    return found[1:]
+
+
+def rank_of(process: int) -> int | None:
+    """The rank that a launcher started this process as."""
+    from halocline.run.mpi import launcher
+
+    pairs = Path(f"/proc/{process}/environ").read_text(errors="replace").split("\0")
+    started = launcher(dict(pair.split("=", 1) for pair in pairs if "=" in pair))
+    return None if started is None else started.rank
+
+
+def test_a_rank_killed_while_it_iterates_ends_everything(tmp_path):
+    # progress on a terminal tells that the iterations have begun
+    line = "solve poisson --n 2048 --ranks 3 --threads 1 --json r.json"
+    process, ours = on_terminal(line, tmp_path)
+    try:
+        shown = until(ours, rb"[1-9][\d,]* iterations")
+        assert b"iterations" in shown, shown
+        started = descendants(process.pid)
+        (victim,) = (child for child in started if rank_of(child) == 1)
+        os.kill(victim, signal.SIGKILL)
+        begin = time.monotonic()
+        last = until(ours, rb"all ranks were stopped", 10)
+        assert process.wait(10) != 0
+        while any(stat(child) not in (None, ("Z", 1)) for child in started):
+            assert time.monotonic() - begin < 10, f"left: {[c for c in started if stat(c)]}"
+            time.sleep(0.05)
+        assert time.monotonic() - begin < 10
+        # mpiexec does not always say by what
+        how = rb"halocline: error: rank 1 \(process %d\) (was killed by SIGKILL|died); all ranks" % victim
+        assert re.search(how, last), last
+        assert process.stdout.read().strip() == b""  # no result
         assert not (tmp_path / "r.json").exists()
     finally:
         process.kill()

@@ -50,6 +50,81 @@ def test_a_shifted_box_covers_sides_and_the_corner_between_them() -> None:
     assert not Footprint.from_offsets([(0, 0, 0)])
 
 
+# Sixth-order central differences (Brandenburg 2003, astro-ph/0109497), and mixed ones along the two diagonals
+# of a plane.
+FIRST = {1: 45 / 60, 2: -9 / 60, 3: 1 / 60}
+SECOND = {1: 270 / 180, 2: -27 / 180, 3: 2 / 180}
+MIXED = {1: 270 / 720, 2: -27 / 720, 3: 2 / 720}
+
+
+def numpy_first(f: np.ndarray, axis: int, h: float) -> np.ndarray:
+    return sum(w * (np.roll(f, -m, axis) - np.roll(f, m, axis)) for m, w in FIRST.items()) / h
+
+
+def numpy_second(f: np.ndarray, a: int, b: int, h: float) -> np.ndarray:
+    if a == b:
+        return (
+            sum(w * (np.roll(f, -m, a) + np.roll(f, m, a)) for m, w in SECOND.items()) - 490 / 180 * f
+        ) / h**2
+    return (
+        sum(
+            w * s * t * np.roll(f, (-s * m, -t * m), (a, b))
+            for m, w in MIXED.items()
+            for s in (-1, 1)
+            for t in (-1, 1)
+        )
+        / h**2
+    )
+
+
+def test_the_parts_of_a_right_hand_side_of_magnetohydrodynamics() -> None:
+    """Gradients, a curl of a curl, stresses, all second and mixed derivatives: 55 points, no corner."""
+    n, h = 12, 1 / 12
+    grid = hc.Grid((n, n, n), periodic=True)
+    q, U, A = grid.field("q"), grid.vector("U"), grid.vector("A")
+    rate, current = grid.field("rate"), grid.field("current")
+
+    @hc.program
+    def step(q: Any, U: Any, A: Any) -> None:
+        with hc.order(6):
+            stress = sum(hc.dot(row, hc.grad(q)) for row in hc.traceless_strain(U))
+            around = U[0] * hc.mixed(q, 0, 1) + U[1] * hc.mixed(q, 1, 2) + U[2] * hc.mixed(q, 0, 2)
+            rate.set(around + hc.laplacian(q) - hc.dot(U, hc.grad(q)) + 2 * stress)
+            current.set(sum(hc.derivative(A[i], 0, i) for i in range(3)) - hc.laplacian(A[0]))
+
+    sim = hc.Simulation(grid, step)
+    random = np.random.default_rng(4)
+    values = {f.name: random.uniform(-1, 1, grid.shape) for f in (q, *U, *A)}
+    for name, value in values.items():
+        sim[name] = value
+    sim.run(steps=1)
+    (sweep,) = sim.schedule.sweeps()
+    edges = {
+        tuple(a * (k == i) + b * (k == j) for k in range(3))
+        for i, j in ((0, 1), (0, 2), (1, 2)) for a in (-1, 1) for b in (-1, 1)
+    }  # fmt: skip
+    sides = {tuple(d * (k == i) for k in range(3)) for i in range(3) for d in (-1, 1)}
+    found = reads(sweep, sim.schedule, "q")
+    assert set(found) == edges | sides
+    assert all(width == tuple(3 * abs(d) for d in direction) for direction, width in found.items())
+    body = sim.schedule.source.partition("#else")[0]
+    assert len(set(re.findall(r"= q_at_\w+\[k[^]]*\]", body))) == 1 + 18 + 36
+
+    u, a, s = [values[f.name] for f in U], [values[f.name] for f in A], values["q"]
+    gu = [[numpy_first(f, i, h) for i in range(3)] for f in u]
+    gs = [numpy_first(s, i, h) for i in range(3)]
+    div = gu[0][0] + gu[1][1] + gu[2][2]
+    want = sum(numpy_second(s, i, i, h) - u[i] * gs[i] for i in range(3))
+    want = want + sum(u[c] * numpy_second(s, *pair, h) for c, pair in enumerate(((0, 1), (1, 2), (0, 2))))
+    for i in range(3):
+        want = want + 2 * sum(((gu[i][c] + gu[c][i]) / 2 - (i == c) * div / 3) * gs[c] for c in range(3))
+    np.testing.assert_allclose(sim[rate], want, rtol=1e-11, atol=1e-9)
+    want = sum(numpy_second(a[c], 0, c, h) for c in range(3)) - sum(
+        numpy_second(a[0], c, c, h) for c in range(3)
+    )
+    np.testing.assert_allclose(sim[current], want, rtol=1e-11, atol=1e-9)
+
+
 @pytest.mark.parametrize("order", [2, 4, 6, 8])
 def test_a_laplacian_reads_sides_only(order: int) -> None:
     grid = hc.Grid((16, 16, 16), periodic=True)

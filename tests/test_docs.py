@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +20,9 @@ import halocline as hc
 ROOT = Path(__file__).parents[1]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 LANGUAGE = ROOT / "docs" / "reference" / "language.md"
+COMMAND = ROOT / "docs" / "reference" / "command.md"
+SOURCE = ROOT / "src" / "halocline"
+EXAMPLES = sorted(path for path in SOURCE.rglob("*.py") if ">>> " in path.read_text())
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 MARK = "-- end of block --"
 
@@ -27,19 +35,25 @@ def blocks() -> list[tuple[str, str | None]]:
     return found
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_tutorial_prints_what_it_says(blocks, ranks, tmp_path):
-    script = tmp_path / "tutorial.py"
-    script.write_text("".join(f'{code}\nhc.print("{MARK}")\n' for code, _ in blocks))
+def run(text: str, ranks: int, folder: Path) -> str:
+    """What a script prints, on so many ranks."""
+    script = folder / "script.py"
+    script.write_text(text)
     command = [sys.executable, str(script)]
     if ranks > 1:
         from halocline.run.launch import mpiexec
 
         command = [str(mpiexec()), "-n", str(ranks), *command]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=600)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
-    printed = done.stdout.split(f"{MARK}\n")[:-1]
+    return done.stdout
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_tutorial_prints_what_it_says(blocks, ranks, tmp_path):
+    text = "".join(f'{code}\nhc.print("{MARK}")\n' for code, _ in blocks)
+    printed = run(text, ranks, tmp_path).split(f"{MARK}\n")[:-1]
     assert len(printed) == len(blocks)
     for (code, expected), found in zip(blocks, printed, strict=True):
         if expected is not None:
@@ -52,9 +66,70 @@ def test_every_printing_block_shows_its_output(blocks):
         assert ("hc.print(" in code) == (expected is not None), code
 
 
+def test_the_programs_of_the_readme_print_the_same_on_one_rank_and_two(tmp_path):
+    programs = "\n".join(code for code, _ in BLOCK.findall((ROOT / "README.md").read_text()))
+    alone = run(programs, 1, tmp_path)
+    assert re.fullmatch(r"[0-9a-f]{32} 0\.\d+\n\d+ \d\.\d+e-09\n", alone)
+    assert run(programs, 2, tmp_path) == alone
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_examples_in_docstrings_are_true(path):
+    name = ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+    module = importlib.import_module(name)
+    found = [example for test in doctest.DocTestFinder().find(module) for example in test.examples]
+    assert len(found) == path.read_text().count(">>> ")
+    assert doctest.testmod(module).failed == 0
+
+
+# -- the reference -------------------------------------------------------------------------------------------
+
+
 def test_the_reference_names_every_public_name():
     text = LANGUAGE.read_text()
     named = set(re.findall(r"`(?:@|with )?hc\.(\w+)", text))
     public = set(hc.__all__) - {"__version__"}
     assert public - named == set(), "missing from docs/reference/language.md"
     assert named - public == set(), "named in docs/reference/language.md, but there is no such name"
+
+
+def commands(group: Any, *path: str) -> Iterator[tuple[str, Any]]:
+    """Every command with its words."""
+    for name, command in sorted(group.commands.items()):
+        if hasattr(command, "commands"):
+            yield from commands(command, *path, name)
+        else:
+            yield " ".join((*path, name)), command
+
+
+def test_the_reference_names_every_option_of_every_command():
+    import typer
+
+    from halocline.cli.app import app
+
+    title, *sections = re.split(r"^## ", COMMAND.read_text(), flags=re.MULTILINE)
+    told = {section.partition("\n")[0]: section for section in sections}
+    for words, command in commands(typer.main.get_command(app)):
+        name = f"halocline {words}"
+        assert f"`{name}`" in title
+        options = {option for p in command.params for option in p.opts if option.startswith("--")}
+        assert set(re.findall(r"`(--[a-z-]+)", told[name])) | {"--help"} == options | {"--help"}, name
+
+
+def test_the_reference_names_every_result_of_a_solve():
+    from halocline.physics.poisson import Record
+
+    text = COMMAND.read_text()
+    for field in fields(Record):
+        assert f"`{field.name}`" in text, field.name
+
+
+def test_the_reference_names_what_the_environment_says():
+    read = re.compile(r"""(?:getenv\(|environ\.get\(|environ\[)["'](\w+)["']""")
+    used = {"HALOCLINE_MARCH"}  # CMake's
+    for folder, kinds in ((SOURCE, "*.py"), (ROOT / "native", "*.[ch]pp"), (ROOT / "native", "*.py")):
+        for path in folder.rglob(kinds):
+            used |= set(read.findall(path.read_text()))
+    used -= {"HALOCLINE_LAUNCH"}  # between the command and its ranks
+    _, _, section = COMMAND.read_text().partition("## Environment\n")
+    assert used - set(re.findall(r"`(\w+)`", section)) == set()

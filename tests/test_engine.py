@@ -188,6 +188,14 @@ def blocks(shape: tuple[int, ...], size: tuple[int, ...]) -> np.ndarray:
     return np.array(rows, np.int64)
 
 
+def owners(patches: np.ndarray, threads: int) -> np.ndarray:
+    """The thread of each patch: consecutive ranges of equal length."""
+    return (np.arange(len(patches)) * threads // len(patches)).astype(np.int32)
+
+
+SPINS = 100  # of a thread that waits, before it sleeps
+
+
 def make(
     kernels: str,
     *,
@@ -203,7 +211,9 @@ def make(
     storages = [native.Storage(shape, lower, lower, 8, index) for index in range(fields)]
     numbers = np.zeros(scalars)
     patches = blocks(shape, patch)
-    engine = native.Engine(kernels, storages, numbers, (0, 0, 0), shape, threads, None, patches)
+    engine = native.Engine(
+        kernels, storages, numbers, (0, 0, 0), shape, threads, SPINS, None, patches, owners(patches, threads)
+    )
     return engine, storages, numbers
 
 
@@ -343,6 +353,21 @@ def test_first_nonfinite(itemsize: int, bad: float) -> None:
     assert storage.first_nonfinite((2, 0, 0), (3, 4, 69)) is None
 
 
+@pytest.mark.parametrize("itemsize", [4, 8])
+def test_any_number_of_threads_sees_the_same(itemsize: int) -> None:
+    """In a field that is large enough for several."""
+    shape = (5, 97, 101)
+    storage = native.Storage(shape, (1, 1, 1), (1, 1, 1), itemsize, 0)
+    storage.whole()[...] = math.nan
+    storage.view()[...] = np.random.default_rng(5).normal(size=shape)
+    sums = {storage.checksum((0, 0, 0), shape, (0, 0, 0), shape, threads=n) for n in (1, 2, 3, 4)}
+    assert len(sums) == 1
+    for cell in ((4, 96, 100), (4, 3, 2), (2, 50, 7), (2, 50, 6), (0, 0, 1)):
+        storage.view()[cell] = math.inf
+        for threads in (1, 2, 3, 4):
+            assert storage.first_nonfinite((0, 0, 0), shape, threads=threads) == cell
+
+
 # ----------------------------------------------------------------------- sweeps, scalars and loops
 # Scalar 0 counts passes and scalar 9 limits them, unless a test says otherwise.
 
@@ -454,7 +479,9 @@ def test_swaps_exchange_memory(kernels: str) -> None:
     assert (before == 2).all(), "a view stays with its memory"
     other = native.Storage((1, 8, 8), (0, 1, 1), (0, 1, 2), 8, 2)
     patches = blocks((1, 8, 8), (1, 8, 8))
-    wrong = native.Engine(kernels, [a, other], scalars, (0, 0, 0), (1, 8, 8), 1, None, patches)
+    wrong = native.Engine(
+        kernels, [a, other], scalars, (0, 0, 0), (1, 8, 8), 1, SPINS, None, patches, owners(patches, 1)
+    )
     with pytest.raises(ValueError, match="differ"):
         wrong.sweep("count_visits", [0], swaps=[(0, 1)])
 
@@ -480,8 +507,8 @@ def test_scratch_is_each_threads_own(kernels: str, threads: int) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_fills_of_different_axes_keep_their_order(kernels: str, threads: int) -> None:
     engine, (new, old), _ = make(kernels, shape=(1, 8, 8), fields=2, threads=threads)
-    side = native.Fill("ghost_low_2", [1], (0, 0, -1), (1, 8, 0), (0, 0, 0), 2)
-    corner = native.Fill("ghost_low_1", [1], (0, -1, -1), (1, 0, 8), (0, 0, 0), 1)
+    side = native.Fill("ghost_low_2", [1], (0, 0, -1), (1, 8, 0), 2)
+    corner = native.Fill("ghost_low_1", [1], (0, -1, -1), (1, 0, 8), 1)
     engine.sweep("corner_sum", [0, 1], fills=[side, corner])
     old.view()[...] = np.arange(64.0).reshape(1, 8, 8)
     engine.run()
@@ -495,8 +522,8 @@ def test_fills_of_different_axes_keep_their_order(kernels: str, threads: int) ->
 
 def test_rims_run_before_the_patches_that_need_them(kernels: str) -> None:
     engine, (new, old), _ = make(kernels, shape=(1, 8, 8), patch=(1, 8, 1), fields=2, threads=2)
-    sides = [native.Fill("ghost_low_2", [1], (0, 0, -1), (1, 8, 0), (0, 0, 0), 2)]
-    sides += [native.Fill("ghost_low_1", [1], (0, -1, -1), (1, 0, 8), (0, 0, 0), 1)]
+    sides = [native.Fill("ghost_low_2", [1], (0, 0, -1), (1, 8, 0), 2)]
+    sides += [native.Fill("ghost_low_1", [1], (0, -1, -1), (1, 0, 8), 1)]
     engine.sweep("corner_sum", [0, 1], rims=sides, needs_rims=np.ones(8, bool))
     engine.run()
     old.view()[...] = 1
@@ -653,9 +680,53 @@ def test_signals_stop_a_run(kernels: str) -> None:
     finally:
         signal.signal(signal.SIGUSR1, before or signal.SIG_DFL)
     native.request_stop()
-    native.forget_stop()
+    assert native.forget_stop()
+    assert not native.forget_stop()
     scalars[9] = 3
     assert engine.run()["reason"] == "completed"
+
+
+@pytest.mark.parametrize("loop", [False, True])
+def test_a_wish_to_stop_is_told_where_nothing_is_left_to_cut_short(kernels: str, loop: bool) -> None:
+    engine, _, _ = make(kernels)
+    if loop:
+        engine.loop(None, 9, 0)  # of no pass: it is over before the wish is looked at
+        engine.end()
+    engine.sweep("nothing", [0])
+    assert not engine.run()["stopped"]
+    for ask in (engine.request_stop, native.request_stop):
+        ask()
+        report = engine.run()
+        assert report["stopped"]
+        assert report["reason"] == "completed"
+        assert not engine.run()["stopped"], "the request is spent"
+        assert not native.forget_stop()
+
+
+def test_a_stop_within_a_loop_leaves_the_time_of_the_loop(kernels: str) -> None:
+    engine, _, scalars = make(kernels)
+    engine.loop(None, 9, 0)
+    engine.sweep("slow", [0])
+    engine.stop("third_pass", "enough")
+    engine.end()
+    scalars[9] = 100
+    report = engine.run()
+    assert report["reason"] == "enough"
+    # four sweeps of four patches, 2 ms each
+    assert 0.03 < report["loop_seconds"] <= report["seconds"]
+
+
+def test_owners_must_be_threads(kernels: str) -> None:
+    patches = blocks((1, 8, 8), (1, 4, 4))
+    storage = native.Storage((1, 8, 8), (0, 1, 1), (0, 1, 1), 8)
+    for wrong, words in (
+        (np.zeros(3, np.int32), "3 owners for 4 patches"),
+        (np.array([0, 1, 2, 0], np.int32), "a patch of thread 2, expected 0 to 1"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            native.Engine(
+                kernels, [storage], np.zeros(10), (0, 0, 0), (1, 8, 8), 2, SPINS, None, patches, wrong
+            )
 
 
 def test_one_run_at_a_time(kernels: str) -> None:
@@ -688,6 +759,23 @@ class Torus:
         ranges = [cuts(n, d)[p] for n, d, p in zip(shape, dims, self.place, strict=True)]
         self.lo, self.hi = (tuple(r[side] for r in ranges) for side in (0, 1))
         self.local = tuple(b - a for a, b in ranges)
+
+    def engine(
+        self, kernels: str, storages: list[Any], scalars: Any, threads: int, patches: np.ndarray, comm: Any
+    ) -> Any:
+        """The engine of this rank."""
+        return native.Engine(
+            kernels,
+            storages,
+            scalars,
+            self.lo,
+            self.shape,
+            threads,
+            SPINS,
+            comm.py2f(),
+            patches,
+            owners(patches, threads),
+        )
 
     def box(self, direction: tuple[int, ...], halo: int, *, inner: bool) -> tuple[list[int], list[int]]:
         """The cells at one side, edge or corner: those within, or the halo beyond."""
@@ -751,7 +839,7 @@ def test_halos_hold_the_neighbours_cells(kernels: str) -> None:
         storages = [native.Storage(torus.local, layers, layers, size, n) for n, size in enumerate((8, 4))]
         patches = blocks(torus.local, (3, 4, 5))
         scalars = np.zeros(10)
-        engine = native.Engine(kernels, storages, scalars, torus.lo, shape, threads, comm.py2f(), patches)
+        engine = torus.engine(kernels, storages, scalars, threads, patches, comm)
         engine.sweep("number_cells", [0, 1])
         engine.sweep("nothing", [0, 1], **torus.exchange([0, 1], halo, patches))
         for _ in range(2):
@@ -799,7 +887,7 @@ def many_steps(kernels: str, shape: tuple[int, int, int]) -> None:
         storages[1].view()[...] = values[mine]
         patches = blocks(torus.local, (2, 3, 8))
         scalars = np.zeros(10)
-        engine = native.Engine(kernels, storages, scalars, torus.lo, shape, threads, comm.py2f(), patches)
+        engine = torus.engine(kernels, storages, scalars, threads, patches, comm)
         engine.loop(None, 9, 0, record=[1])
         engine.sweep(
             "shift", [0, 1], reductions=[("sum", 1)], swaps=[(0, 1)], **torus.exchange([1], 1, patches)
@@ -824,13 +912,42 @@ def test_ranks_stop_at_the_same_pass(kernels: str) -> None:
         stop_each(kernels, with_reduction)
 
 
+@pytest.mark.ranks(1, 2, 3)
+def test_ranks_agree_that_one_was_asked_to_stop(kernels: str) -> None:
+    comm = world()
+    storage = native.Storage((1, 4, 4), (0, 0, 0), (0, 0, 0), 8, 0)
+    shape, patches = (1, 4 * comm.size, 4), blocks((1, 4, 4), (1, 2, 2))
+    engine = native.Engine(
+        kernels,
+        [storage],
+        np.zeros(10),
+        (0, 4 * comm.rank, 0),
+        shape,
+        1,
+        SPINS,
+        comm.py2f(),
+        patches,
+        owners(patches, 1),
+    )
+    engine.sweep("count_visits", [0])
+    for stopper in range(comm.size):
+        if comm.rank == stopper:
+            engine.request_stop()
+        assert engine.run()["stopped"]
+        assert not engine.run()["stopped"]
+    assert (storage.view() == 2 * comm.size).all()
+
+
 def stop_each(kernels: str, with_reduction: bool) -> None:
     comm = world()
     storage = native.Storage((1, 4, 4), (0, 0, 0), (0, 0, 0), 8, 0)
     scalars = np.zeros(10)
     shape = (1, 4 * comm.size, 4)
     patches = blocks((1, 4, 4), (1, 2, 2))
-    engine = native.Engine(kernels, [storage], scalars, (0, 4 * comm.rank, 0), shape, 1, comm.py2f(), patches)
+    mine = owners(patches, 1)
+    engine = native.Engine(
+        kernels, [storage], scalars, (0, 4 * comm.rank, 0), shape, 1, SPINS, comm.py2f(), patches, mine
+    )
     engine.loop(None, 9, 0)
     engine.sweep("count_visits", [0])
     if with_reduction:
@@ -899,7 +1016,10 @@ storages = [native.Storage(torus.local, (0, 1, 1), (0, 1, 1), 8, n) for n in ran
 patches = blocks(torus.local, (1, 2, 8))
 scalars = np.zeros(10)
 scalars[9] = math.inf
-engine = native.Engine(library(), storages, scalars, torus.lo, shape, {threads}, comm.py2f(), patches)
+mine = owners(patches, {threads})
+engine = native.Engine(
+    library(), storages, scalars, torus.lo, shape, {threads}, SPINS, comm.py2f(), patches, mine
+)
 exchange = torus.exchange([1], 1, patches)
 """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -264,9 +265,11 @@ def test_an_error_in_the_users_function_keeps_its_traceback() -> None:
     def broken(u: Any) -> Any:
         return {u: undefined_name * u}  # type: ignore[name-defined]  # noqa: F821
 
-    with pytest.raises(NameError, match="undefined_name") as caught:
+    with pytest.raises(InputError, match=r"function 'broken' raised NameError\(.*undefined_name") as caught:
         hc.Simulation(grid, broken, scheme=hc.Euler(), dt=0.1)
-    assert caught.traceback[-1].name == "broken"
+    cause = caught.value.__cause__
+    assert isinstance(cause, NameError)
+    assert traceback.extract_tb(cause.__traceback__)[-1].name == "broken"
 
 
 @pytest.mark.ranks(3)
@@ -536,8 +539,9 @@ def test_mathematics_of_the_standard_library_runs_row_by_row_too(caplog: pytest.
     """`math.sin` takes no arrays either: the error is the user's, with a traceback to the line."""
     grid, u, _ = square()
     sim = hc.Simulation(grid, hc.program(keep))
-    with pytest.raises(TypeError, match="only"):
+    with pytest.raises(InputError, match=r"function '<lambda>' raised TypeError.*only") as caught:
         sim[u] = lambda x, y: math.sin(x) * y
+    assert "math.sin(x) * y" in str(traceback.extract_tb(caught.value.__cause__.__traceback__)[-1].line)
     assert "cannot be traced" in caplog.text
 
 
@@ -875,3 +879,77 @@ def test_vectors_have_their_arithmetic() -> None:
         v * w
     with pytest.raises(InputError, match=r"vector 'v' has 2 components; got"):
         hc.program(lambda: v.set([1.0])).trace()
+
+
+def test_a_run_and_a_solve_tell_their_share_of_the_speed_of_memory() -> None:
+    grid, u, _ = square()
+    sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-6)
+    assert sim.share_of_bound() is None
+    sim[u] = 1.0
+    sim.run(steps=100)
+    share = sim.share_of_bound()
+    assert share is not None
+    assert 0 < share < 2
+    solution = hc.solve(lambda u: u - 1e-3 * hc.laplacian(u), u, 1.0)
+    assert solution.bandwidth_share is not None
+    assert 0 < solution.bandwidth_share < 2
+
+
+def test_equations_that_reduce_and_set_in_any_order() -> None:
+    """A statement that must wait for a sum does not lose what others overwrite meanwhile."""
+    grid, u, v = square()
+    w = grid.field("w")
+
+    def equations(u: Any, w: Any, v: Any) -> Any:
+        return {u: hc.laplacian(u), w: hc.sum(u) * w, v: hc.laplacian(u)}
+
+    sim = hc.Simulation(grid, equations, scheme=hc.Euler(), dt=1e-5)
+    sim[u], sim[v], sim[w] = (lambda x, y: x * x * y), 0.0, 1.0
+    total = sim.evaluate(hc.sum(u))
+    sim.run(steps=1)
+    np.testing.assert_allclose(sim[w], 1 + 1e-5 * total, rtol=1e-14)
+    assert abs(sim[v]).max() > 0
+
+
+def test_reductions_of_coordinates_alone() -> None:
+    grid = hc.Grid((8, 4), extent=(1.0, 2.0))
+    grid.field("u")
+    sim = hc.Simulation(grid, lambda u: {u: -u}, scheme=hc.Euler(), dt=1.0)
+    x = grid.x
+    assert sim.evaluate(hc.count(x < 0.5), hc.sum(x), hc.first(x > 0.5)) == (16.0, 16.0, 16.0)
+
+
+def test_the_first_point_where_a_condition_holds() -> None:
+    grid = hc.Grid((4, 6))
+    cells, faces = grid.field("cells"), grid.field("faces", location="face-y")
+
+    @hc.program
+    def step(cells: Any, faces: Any) -> None:
+        cells.set(cells * 1.0)
+        faces.set(faces * 1.0)
+
+    sim = hc.Simulation(grid, step)
+    for name, points in (("cells", (4, 6)), ("faces", (4, 7))):
+        values = np.zeros(points)
+        values[2, 5] = values[3, 0] = -1.0
+        sim[name] = values
+    first = sim.evaluate(hc.first(cells < 0), hc.first(faces < 0), hc.first(cells > 0))
+    assert np.unravel_index(int(first[0]), (4, 6)) == (2, 5)
+    assert np.unravel_index(int(first[1]), (4, 7)) == (2, 5)
+    assert first[2] == np.inf
+
+
+def test_a_stop_after_a_step_leaves_the_clock_with_the_fields() -> None:
+    grid, u, _ = square()
+    seen: list[float] = []
+    sim = hc.Simulation(
+        grid,
+        lambda u: {u: 1.0 + 0.0 * u},
+        scheme=hc.RK3(),
+        dt=0.5,
+        after_step=lambda u, t: hc.stop((hc.min(u) > 1.4) & (t > 1.4), "risen"),
+    )
+    sim[u] = 0.0
+    outcome = sim.run(until=10.0, every=2.0, callback=lambda s: seen.append(s.time))
+    assert (outcome.reason, sim.time, sim.steps, seen) == ("risen", 1.5, 3, [])
+    assert sim.evaluate(hc.max(u)) == pytest.approx(1.5)

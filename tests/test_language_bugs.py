@@ -338,3 +338,157 @@ def test_differences_along_two_axes_have_the_same_bits():
     sim[u[0]], sim[u[1]], sim[v] = start, start.T, even + even.T
     sim.run()
     assert np.array_equal(sim[v], sim[v].T)
+
+
+# -- precision, and simplifications, where a value is computed in several places -----------------------------
+
+
+@pytest.mark.ranks(1, 2, 3)
+@pytest.mark.parametrize("storage", ["patch", "inline"])
+def test_the_precision_of_coordinates_does_not_depend_on_where_they_are_computed(storage):
+    def make(**options):
+        grid = hc.Grid((12, 11), periodic=True)
+        a = grid.field("a", dtype="float32")
+        for name in ("f", "g"):
+            grid.field(name, dtype="float32")
+
+        @hc.program
+        def step(a, f, g):
+            st = hc.stage(hc.exp(grid.x + grid.y), "st", storage=storage)
+            f.set(a * st + a / st)  # in the halo too
+            g.set(f[1, 0] - f[-1, 0] + f[0, 1] + a[1, 0] + a[-1, 0] + a[0, 1])
+            g.set(g + st[1, 0])
+
+        sim = hc.Simulation(grid, step, **options)
+        sim[a] = np.random.default_rng(5).uniform(1.0, 2.0, grid.shape)
+        sim.run()
+        return sim
+
+    wanted = serial(make, "f", "g")
+    for options in ({}, {"decomposition": "1d-x"}, {"patch": 3}):
+        sim = make(**options)
+        assert {name: sim.checksum(name) for name in wanted} == wanted
+
+
+@pytest.mark.parametrize("kept", ["float64", "float32"])
+def test_a_value_has_the_precision_of_the_field_that_it_was_set_to(kept):
+    """Fused or not: a field holds float64 or float32, whatever it was computed from."""
+    made = []
+    for apart in (False, True):
+        grid = hc.Grid(41, periodic=True)
+        u, f = grid.field("u", dtype="float32"), grid.field("f", dtype=kept)
+        g, h = grid.field("g", dtype="float32"), grid.field("h")
+
+        @hc.program
+        def step(u, f, g, h, apart=apart):
+            f.set(hc.sin(3.0 * f.grid.x))
+            if apart:
+                hc.scalar("end").set(hc.max(f))
+                hc.stop(hc.parameter("end") > 2.0, "never")
+            g.set(u * f + u)
+            h.set(f * f + hc.cos(f))
+
+        sim = hc.Simulation(grid, step, parameters={})
+        sim[u] = np.random.default_rng(5).uniform(1.0, 2.0, grid.shape)
+        sim.run()
+        made.append([sim.checksum(g), sim.checksum(h)])
+        assert len(list(sim.schedule.sweeps())) == 1 + apart
+    assert made[0] == made[1]
+    x = np.array(sim[f], dtype=np.float64)
+    np.testing.assert_allclose(sim[h], x * x + np.cos(x), rtol=1e-15 if kept == "float64" else 1e-6)
+
+
+@pytest.mark.ranks(1, 2)
+@pytest.mark.parametrize("storage", ["patch", "inline"])
+def test_zeros_have_the_same_sign_in_the_halo(storage):
+    def make(**options):
+        grid = hc.Grid((12, 9), periodic=True)
+        a, b = grid.field("a"), grid.field("b")
+        grid.field("f"), grid.field("g")
+
+        @hc.program
+        def step(a, b, f, g):
+            d = hc.stage(a - b, "d", storage=storage)
+            f.set(-d)
+            signs = hc.where(1.0 / f[1, 0] < 0.0, -1.0, 1.0) + hc.where(1.0 / f[-1, 0] < 0.0, -3.0, 3.0)
+            g.set(signs + a[1, 0] * b[-1, 0] + b[1, 0] * a[-1, 0])
+
+        sim = hc.Simulation(grid, step, **options)
+        start = np.random.default_rng(5).uniform(1.0, 2.0, grid.shape)
+        sim[a], sim[b] = start, np.where(np.arange(9) % 3, start, 1.0)
+        sim.run()
+        return sim
+
+    wanted = serial(make, "f", "g")
+    for options in ({}, {"decomposition": "1d-x"}):
+        sim = make(**options)
+        assert {name: sim.checksum(name) for name in wanted} == wanted
+
+
+def test_a_field_that_was_set_to_zero_is_added_as_it_is():
+    """As a 0 that is no literal of the formula: -0 + 0 is 0 and -1 * 0 is -0, fused or not."""
+    grid = hc.Grid(4)
+    u = grid.field("u")
+    for name in "zfg":
+        grid.field(name)
+
+    @hc.program
+    def step(u, z, f, g):
+        z.set(0.0)
+        f.set(u + z)
+        g.set(hc.where(1.0 / (u * z) < 0.0, 1.0, 2.0))
+
+    sim = hc.Simulation(grid, step)
+    sim[u] = -0.0
+    sim.run()
+    assert not np.signbit(sim["f"]).any()
+    np.testing.assert_array_equal(sim["g"], 1.0)
+
+
+@pytest.mark.parametrize("exponent", [np.inf, -np.inf, np.nan])
+def test_powers_that_are_not_finite(exponent):
+    def finite(x):
+        return np.where(x < 9.0, x, np.where(x > 9.0, 10.0, 11.0))
+
+    grid = hc.Grid(5)
+    u, v = grid.field("u"), grid.field("v")
+    sim = hc.Simulation(grid, hc.program(lambda u, v: v.set(finite(u**exponent))))
+    sim[u] = start = np.array([0.0, 0.5, 1.0, 2.0, 3.0])
+    sim.run()
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(sim[v], finite(start**exponent))
+
+
+# -- hyperbolic functions --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("name", "bound"), [("tanh", 3.0), ("sinh", 4.0), ("cosh", 4.0)])
+def test_hyperbolic_functions_are_accurate_everywhere(name, bound, dtype):
+    import mpmath
+
+    mpmath.mp.dps = 40
+    random = np.random.default_rng(6)
+    largest = 710.4 if dtype == "float64" else 89.4  # where sinh and cosh are still finite
+    tiny = 1e-300 if dtype == "float64" else 1e-36
+    sizes = [
+        *(10.0 ** random.uniform(np.log10(tiny), 0, 400)),
+        *random.uniform(0, 1.3, 1500),
+        *random.uniform(0.6, 0.65, 300),
+        *random.uniform(0, 25, 500),
+        *random.uniform(0, largest, 500),
+        *(0.0, 1e-17, 0.625, 1.0, largest),
+    ]
+    x = (random.choice([-1.0, 1.0], len(sizes)) * sizes).astype(dtype)
+    grid = hc.Grid(len(x))
+    u, v = grid.field("u", dtype=dtype), grid.field("v", dtype=dtype)
+    sim = hc.Simulation(grid, hc.program(lambda u, v: v.set(getattr(np, name)(u))))
+    sim[u] = x
+    sim.run()
+    worst = 0.0
+    for argument, found in zip(x.tolist(), np.array(sim[v]), strict=True):
+        exact = getattr(mpmath, name)(mpmath.mpf(argument))
+        ulp = np.spacing(np.abs(x.dtype.type(float(exact))))
+        worst = max(worst, float(abs(mpmath.mpf(float(found)) - exact) / mpmath.mpf(float(ulp))))
+    assert worst < bound
+    np.testing.assert_array_equal(np.signbit(sim[v]), np.signbit(x) & (name != "cosh"))

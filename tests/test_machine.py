@@ -10,7 +10,15 @@ import sys
 
 import pytest
 
-from halocline.run.machine import data_caches, parse_list, this_machine
+from halocline.compile.driver import described
+from halocline.run.machine import (
+    LARGEST_SHARE,
+    data_caches,
+    last_level_cache,
+    parse_list,
+    share_of_cores,
+    this_machine,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,6 +27,51 @@ from halocline.run.machine import data_caches, parse_list, this_machine
 )
 def test_lists_of_the_kernel(text, numbers):
     assert parse_list(text) == numbers
+
+
+@pytest.mark.parametrize(
+    ("mine", "others", "share"),
+    [
+        (0b1, [], 1),
+        (0xFF, [], 8),
+        (0xFF, [0xFF], 4),  # not bound: shared
+        (0x0F, [0xF0], 4),  # bound: each its own
+        (0x0F, [0x0F, 0xF0, 0xF0], 2),  # bound to sockets
+        (0xFF, [0xFF] * 15, 1),  # more ranks than cores
+    ],
+)
+def test_share_of_cores(mine, others, share):
+    assert share_of_cores(mine, [*others, mine]) == share
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "kept"),
+    [
+        (
+            "processor\t: 0\nmodel\t\t: 85\nmodel name\t: X\nflags\t\t: fpu avx\n\nmodel\t: 9",
+            "model\t\t: 85\nmodel name\t: X\nflags\t\t: fpu avx",
+        ),
+        (
+            "processor\t: 0\nFeatures\t: fp sve\nCPU implementer\t: 0x41\nCPU part\t: 0xd40\n",
+            "Features\t: fp sve\nCPU implementer\t: 0x41\nCPU part\t: 0xd40",
+        ),
+        ("", ""),
+    ],
+)
+def test_the_key_of_compiled_kernels_holds_the_cpu(cpuinfo, kept):
+    assert described(cpuinfo) == kept
+
+
+def test_any_name_compiles_in_any_locale(tmp_path):
+    code = (
+        "import locale; assert 'utf' not in locale.getpreferredencoding(False).lower()\n"
+        "from halocline.compile.driver import compile_library\n"
+        "print(compile_library('// \\u03ba\\n'))"
+    )
+    environment = os.environ | {"HALOCLINE_CACHE": str(tmp_path), "LC_ALL": "C", "PYTHONUTF8": "0"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert os.path.isfile(done.stdout.strip())
 
 
 def test_facts_agree_with_the_system():
@@ -77,3 +130,9 @@ def test_the_commit_is_that_of_the_source():
     assert commit is not None
     assert head.startswith(commit.rstrip("+"))
     assert len(commit.rstrip("+")) >= 12
+
+
+def test_the_last_level_cache_is_that_of_all_threads_and_no_larger_than_they_could_have():
+    last, threads = data_caches()[-1], os.cpu_count()
+    assert min(last.bytes, LARGEST_SHARE) <= last_level_cache() <= LARGEST_SHARE * threads
+    assert last_level_cache() <= last.bytes * threads

@@ -65,7 +65,6 @@ def make_schedule(periodic, fields, sweeps, reach=1):
         made.append(
             Sweep(
                 kernel="sweep",
-                streaming=None,
                 operands=tuple(range(len(fields))),
                 reads=reads,
                 exchange={n: p - valid[n] for n, p in reads.items() if p - valid[n]},
@@ -535,6 +534,51 @@ def test_patches_cover_a_subdomain_once(shape, threads, radius, periodic, data):
     assert ranges[0] == 0
     assert ranges[-1] == len(plan.patches)
     assert list(ranges) == sorted(ranges)
+
+
+@pytest.mark.parametrize("patch", [1, 2, 3, 5, 40, None])
+def test_one_patch_fills_each_end_of_a_row_that_wraps_around(patch):
+    """Another patch within reach of an end would write the same cells at the same time."""
+    radius = 3
+    schedule = one_field((True, True), star(2, radius)).schedule
+    (sweep,) = schedule.operations
+    schedule = replace(schedule, operations=(replace(sweep, wraps=(0,)),))
+    plan = plan_rank(schedule, decompose((6, 40), 1, periodic=True), 0, patch=patch)
+    for lo, hi in {(lo[1], hi[1]) for lo, hi, _ in plan.patches.table.tolist()}:
+        assert lo == 0 or lo >= radius
+        assert hi == 40 or hi <= 40 - radius
+    cut = plan_rank(schedule, decompose((6, 40), 2, strategy=(1, 2), periodic=True), 0, patch=patch)
+    if patch is not None:  # rows that do not wrap around themselves are cut as the user says
+        assert cut.patches.edges[1] == (*range(0, 20, patch), 20)
+
+
+def test_every_other_sweep_runs_backward():
+    schedule = one_field((True, True), star(2, 1)).schedule
+    (sweep,) = schedule.operations
+    body = Loop(None, 0, 1, (), (sweep, sweep, sweep))
+    schedule = replace(schedule, operations=(sweep, sweep, body, sweep))
+    plan = plan_rank(schedule, decompose((8, 8), 1, periodic=True), 0)
+    assert [s.backward for s in plan.sweeps] == [False, True, False, True, False, False]
+
+
+def test_scratch_memory_is_for_the_largest_patch():
+    schedule = one_field((True, True), star(2, 1)).schedule
+    (sweep,) = schedule.operations
+    sweep = replace(sweep, scratch=((8, 2, 2), (4, 0, 1)))
+    plan = plan_rank(
+        replace(schedule, operations=(sweep,)), decompose((9, 20), 1, periodic=True), 0, patch=(4, 12)
+    )
+    # 6 rows of 14 numbers of 8 bytes in two lines; 4 rows of 13 of 4 bytes in one
+    assert plan.sweeps[0].scratch_bytes == 6 * 128 + 4 * 64
+
+
+def test_owners_are_the_ranges():
+    schedule = one_field((True, True), star(2, 1)).schedule
+    plan = plan_rank(schedule, decompose((64, 64), 1, periodic=True), 0, patch=8, threads=3)
+    owners = plan.patches.owners.tolist()
+    assert len(owners) == len(plan.patches)
+    for thread, (first, end) in enumerate(pairwise(plan.patches.ranges)):
+        assert owners[first:end] == [thread] * (end - first)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])

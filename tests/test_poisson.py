@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import csv
+import json
 import resource
+import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +18,7 @@ from halocline.errors import InputError
 from halocline.physics import poisson
 from halocline.physics.poisson import predicted_bytes
 from halocline.run.mpi import Communicator, world
+from halocline.solvers.cg import METHODS
 
 KEYS = [
     *("n", "dof", "iterations", "converged", "error_max", "seconds", "seconds_per_iteration"),
@@ -227,3 +232,51 @@ def test_table_3_1_at_2048(method):
 def test_memory_at_8192():
     record = poisson.solve(8192, max_iterations=2).record
     assert record.memory_bytes <= 1.1 * predicted_bytes(8192, 2) + 60e6
+
+
+LAYOUTS: dict[int, list[dict[str, Any]]] = {
+    1: [{"patch": "16"}, {"patch": "7,128"}],
+    2: [{"decomposition": "1d-y"}, {"decomposition": "1x2", "patch": "64,5", "threads": 2}],
+    3: [{"decomposition": "1d-x"}, {"decomposition": "1x3", "patch": "33", "threads": 2}],
+    4: [
+        {"decomposition": "morton"},
+        {"decomposition": "2x2", "patch": "5,1024"},
+        {"decomposition": "4x1", "threads": 2},
+        {"decomposition": "bisection", "patch": "256,40", "threads": 2},
+    ],
+}
+SHORT = 60  # iterations
+
+
+def solved(n: int, folder: Path, **options: Any) -> poisson.Record:
+    """What the command finds, on ranks of its own."""
+    file = folder / "record.json"
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in {"json": file, **options}.items()]
+    command = [sys.executable, "-m", "halocline.cli", "solve", "poisson", f"--n={n}", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    return poisson.Record(**json.loads(file.read_text()))
+
+
+@pytest.fixture(scope="module")
+def seen() -> dict[tuple[str, int | None], set[tuple[int, str]]]:
+    """Iterations and checksums of all runs so far, by method and limit."""
+    return {(method, limit): set() for method in METHODS for limit in (None, SHORT)}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("ranks", LAYOUTS)
+def test_table_3_1_at_1024_has_the_same_bits_on_any_ranks_threads_and_layout(method, ranks, seen, tmp_path):
+    """To the end on any ranks and threads; in other layouts for sixty iterations: the sums of each carry what
+    is wrong in one cell to all others."""
+    for threads in (1, 2):
+        record = solved(1024, tmp_path, method=method, ranks=ranks, threads=threads)
+        agrees(record)
+        seen[method, None].add((record.iterations, record.checksum))
+        assert len(seen[method, None]) == 1, (ranks, threads)
+    for layout in ({}, *LAYOUTS[ranks]):
+        options = {"threads": 1, **layout}
+        record = solved(1024, tmp_path, method=method, ranks=ranks, max_iterations=SHORT, **options)
+        seen[method, SHORT].add((record.iterations, record.checksum))
+        assert seen[method, SHORT] == {(SHORT, record.checksum)}, (ranks, options)

@@ -14,10 +14,11 @@ from xml.etree import ElementTree
 
 import pytest
 
+import halocline as hc
 from halocline.errors import InputError, RunError
 from halocline.physics.poisson import Poisson
 from halocline.study import convergence, strong
-from halocline.study.explain import explain
+from halocline.study.explain import explain_program
 from halocline.study.measure import Case, as_csv, measure
 from halocline.study.page import Page
 from halocline.study.published import poisson_convergence
@@ -243,7 +244,7 @@ def test_measure_raises_what_the_command_said():
 
 def poisson(n: int, dim: int, method: str = "cg-fused", **options: object):
     equations = Poisson.on(n, dim)
-    return explain(equations.program(method), equations.grid, **options)
+    return explain_program(equations.program(method), equations.grid, **options)
 
 
 def test_messages_of_all_ranks_are_the_cuts_of_the_grid():
@@ -304,3 +305,19 @@ def test_bound_is_bytes_over_bandwidth():
 def test_wrong_plans_are_named(options, words):
     with pytest.raises(InputError, match=re.escape(words)):
         poisson(10, 2, **options)
+
+
+def test_a_simulation_is_explained_as_it_runs_and_as_it_would_on_more_ranks() -> None:
+    grid = hc.Grid((64, 32), periodic=True)
+    grid.field("u")
+    options = {"threads": 2, "decomposition": "1d-y", "patch": 8}
+    sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-5, **options)
+    told = hc.explain(sim)
+    assert (told.plan.decomposition.count, told.plan.threads) == (1, 2)
+    assert len(told.plan.patches.table) == 8 * 4
+    assert hc.explain(sim, ranks=4).plan.decomposition.parts == (1, 4)
+    text = str(hc.explain(sim, ranks=4, decomposition="optimal", threads=1))
+    assert "4 ranks of 1 thread: 4 x 1 subdomains, optimal" in text
+    assert "predicted:" in text
+    u = grid.named("u")
+    assert "sweep 2" in str(hc.explain(hc.LinearProblem(lambda u: u - hc.laplacian(u), u, 1.0)))

@@ -28,15 +28,21 @@ mkdir -p build
 build address address,undefined gcc g++
 ctest --test-dir build/address --output-on-failure
 
-archer=$(ls /usr/lib/llvm-*/lib/libarcher.so 2> /dev/null | tail -1 || true)
-if ! command -v clang++ > /dev/null || [ -z "$archer" ]; then
+# What the thread sanitizer needs: clang, its run-time library, and Archer, which comes with libomp.
+find_archer() { archer=$(ls /usr/lib/llvm-*/lib/libarcher.so 2> /dev/null | tail -1); }
+find_runtime() { ls /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.tsan-*.a > /dev/null 2>&1; }
+if ! command -v clang++ > /dev/null || ! find_archer || ! find_runtime; then
   if [ "$(id -u)" != 0 ]; then
-    echo "the thread sanitizer needs clang, libomp and Archer: apt-get install clang libomp-dev" >&2
+    echo "the thread sanitizer needs clang, libomp, Archer and compiler-rt:" \
+      "apt-get install --install-recommends clang libomp-dev" >&2
     exit 1
   fi
   apt-get update -qq
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends clang libomp-dev llvm > /dev/null
-  archer=$(ls /usr/lib/llvm-*/lib/libarcher.so | tail -1)
+  version=$(clang++ -dumpversion)
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    "libclang-rt-${version%%.*}-dev" > /dev/null
+  find_archer
 fi
 export OMP_TOOL_LIBRARIES=$archer
 export TSAN_OPTIONS=suppressions=$PWD/tools/races.txt:ignore_noninstrumented_modules=1

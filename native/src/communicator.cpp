@@ -67,7 +67,7 @@ Communicator::Communicator(MPI_Fint parent) {
 void Communicator::abort(const std::string& reason) const {
   std::fprintf(stderr, "halocline: rank %d: %s\n", rank_, reason.c_str());
   std::fflush(stderr);
-  MPI_Abort(handle_, 1);
+  MPI_Abort(MPI_COMM_WORLD, 1);  // of a duplicate, MPICH 4.0 does not return
   std::_Exit(1);
 }
 

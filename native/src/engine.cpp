@@ -29,30 +29,14 @@ double timeout_from_environment() {
   return seconds;
 }
 
-// Consecutive ranges of patches with about equally many cells.
-std::vector<int> share(const std::vector<hc_box>& patches, int threads) {
-  const auto volume = [](const hc_box& box) {
-    return static_cast<double>((box.hi[0] - box.lo[0]) * (box.hi[1] - box.lo[1]) * (box.hi[2] - box.lo[2]));
-  };
-  double whole = 0, before = 0;
-  for (const hc_box& patch : patches) whole += volume(patch);
-  std::vector<int> owners;
-  for (const hc_box& patch : patches) {
-    const double middle = before + volume(patch) / 2;
-    owners.push_back(std::clamp(static_cast<int>(middle / whole * threads), 0, threads - 1));
-    before += volume(patch);
-  }
-  return owners;
-}
-
 }  // namespace
 
 void request_stop() noexcept { stop_everything.store(true, std::memory_order_relaxed); }
-void forget_stop() noexcept { stop_everything.store(false, std::memory_order_relaxed); }
+bool forget_stop() noexcept { return stop_everything.exchange(false, std::memory_order_relaxed); }
 
 Engine::Engine(const std::string& library, const Storages& storages, double* scalars, size_t scalar_count,
-               const Index& origin, const Index& shape, int threads, std::optional<int> communicator,
-               std::vector<hc_box> patches)
+               const Index& origin, const Index& shape, int threads, uint32_t spins,
+               std::optional<int> communicator, std::vector<hc_box> patches, std::vector<int> owners)
     : subdomain_{Library(library),
                  storages,
                  scalars,
@@ -62,9 +46,9 @@ Engine::Engine(const std::string& library, const Storages& storages, double* sca
                  threads,
                  {},
                  std::move(patches),
-                 {},
+                 std::move(owners),
                  timeout_from_environment()},
-      team_(std::max(threads, 1)),
+      team_(std::max(threads, 1), spins),
       workers_(static_cast<size_t>(std::max(threads, 1))) {
   if (threads < 1) throw std::invalid_argument(std::to_string(threads) + " threads, expected at least 1");
   for (const hc_box& patch : subdomain_.patches) {
@@ -72,7 +56,16 @@ Engine::Engine(const std::string& library, const Storages& storages, double* sca
       if (patch.lo[axis] >= patch.hi[axis]) throw std::invalid_argument("a patch without cells");
     }
   }
-  subdomain_.owners = share(subdomain_.patches, threads);
+  if (subdomain_.owners.size() != subdomain_.patches.size()) {
+    throw std::invalid_argument(std::to_string(subdomain_.owners.size()) + " owners for " +
+                                std::to_string(subdomain_.patches.size()) + " patches");
+  }
+  for (const int owner : subdomain_.owners) {
+    if (owner < 0 || owner >= threads) {
+      throw std::invalid_argument("a patch of thread " + std::to_string(owner) + ", expected 0 to " +
+                                  std::to_string(threads - 1));
+    }
+  }
 
   size_t needed = 0;
   for (const auto& storage : subdomain_.storages) {
@@ -174,6 +167,7 @@ void Engine::prepare() {
   for (Loop& loop : loops_) loop.ended.clear();
   if (recorded_) result_.columns = loops_[*recorded_].record.size();
   progress_.store(0, std::memory_order_relaxed);
+  outermost_since_.reset();
   stop_known_ = false;
   accumulators_ = std::make_unique<Accumulators>(team_.size(), reductions);
   if (scratch != 0 && (scratch_.empty() || scratch_.front()->bytes() < scratch)) {
@@ -247,26 +241,12 @@ Result Engine::run() {
     }
   }
 
-  std::array<double, 2> seconds{now() - begun, result_.loop_seconds};
-  if (several) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    // NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): wait() tests the request until it is done
-    subdomain_.communicator->check(MPI_Iallreduce(MPI_IN_PLACE, seconds.data(), 2, MPI_DOUBLE, MPI_MAX,
-                                                  subdomain_.communicator->handle(), &request),
-                                   "MPI_Iallreduce");
-    wait(request, "the end of the run on all ranks");
-  }
-  result_.seconds = seconds[0];  // NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker)
-  result_.loop_seconds = seconds[1];
+  conclude(now() - begun);
   const Stopwatch& clock = workers_[0].clock;
   result_.compute = clock.seconds(Activity::kCompute);
   result_.exchange = clock.seconds(Activity::kExchange);
   result_.reduction = clock.seconds(Activity::kReduction);
   if (result_.reason.empty()) result_.reason = "completed";
-  if (result_.reason == "interrupted") {
-    stop_requested_.store(false, std::memory_order_relaxed);
-    forget_stop();
-  }
   for (const Loop& loop : loops_) result_.loops.push_back(loop.ended);
   for (const Operation& operation : operations_) {
     if (const auto* sweep = std::get_if<std::unique_ptr<Sweep>>(&operation)) {
@@ -275,6 +255,27 @@ Result Engine::run() {
     }
   }
   return std::exchange(result_, {});
+}
+
+void Engine::conclude(double seconds) {
+  // The wish to stop goes with the slowest rank's times: it reaches a run without a loop too, and one whose
+  // last pass is over.
+  std::array<double, 3> slowest{seconds, result_.loop_seconds, stop_known_ || stop_wanted() ? 1.0 : 0.0};
+  if (!subdomain_.alone()) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    // NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): wait() tests the request until it is done
+    subdomain_.communicator->check(MPI_Iallreduce(MPI_IN_PLACE, slowest.data(), 3, MPI_DOUBLE, MPI_MAX,
+                                                  subdomain_.communicator->handle(), &request),
+                                   "MPI_Iallreduce");
+    wait(request, "the end of the run on all ranks");
+  }
+  result_.seconds = slowest[0];  // NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker)
+  result_.loop_seconds = slowest[1];
+  result_.stopped = slowest[2] != 0;
+  if (result_.stopped) {  // the wish is spent
+    stop_requested_.store(false, std::memory_order_relaxed);
+    forget_stop();
+  }
 }
 
 void Engine::conduct(Worker& worker) {
@@ -334,7 +335,7 @@ constexpr double kOthersPatience = 2;
 
 void Engine::allreduce(const hc_accumulator* accumulators, size_t n) {
   allreduce_->start(accumulators, n, stop_wanted());
-  Backoff backoff;
+  Backoff backoff = team_.backoff();
   const double patience = kOthersPatience * subdomain_.timeout;
   Watchdog watchdog(patience);
   while (!allreduce_->test()) {
@@ -345,7 +346,7 @@ void Engine::allreduce(const hc_accumulator* accumulators, size_t n) {
 }
 
 void Engine::wait(MPI_Request& request, const char* name) const {
-  Backoff backoff;
+  Backoff backoff = team_.backoff();
   const double patience = kOthersPatience * subdomain_.timeout;
   Watchdog watchdog(patience);
   for (int done = 0;;) {
@@ -368,13 +369,14 @@ size_t Engine::step(hc_scalars function, size_t at, Worker&) {
 size_t Engine::step(const Stop& stop, size_t at, Worker&) {
   if (stop.condition(subdomain_.scalars) == 0) return at + 1;
   result_.reason = stop.reason;
+  leave_outermost();
   return operations_.size();
 }
 
 size_t Engine::step(const Begin& begin, size_t, Worker& worker) {
   Loop& loop = loops_[begin.loop];
   subdomain_.scalars[loop.count] = 0;
-  loop.since = now();
+  if (loop.outermost) outermost_since_ = now();
   return test(loop, worker);
 }
 
@@ -401,8 +403,14 @@ size_t Engine::test(Loop& loop, Worker& worker) {
     result_.reason = "interrupted";
     next = operations_.size();
   }
-  if (loop.outermost && next != loop.body) result_.loop_seconds += now() - loop.since;
+  if (loop.outermost && next != loop.body) leave_outermost();
   return next;
+}
+
+void Engine::leave_outermost() {
+  if (!outermost_since_) return;
+  result_.loop_seconds += now() - *outermost_since_;
+  outermost_since_.reset();
 }
 
 bool Engine::stop_agreed(const Loop& loop, Worker& worker) {

@@ -19,15 +19,16 @@ namespace halocline {
 
 // Asks every engine of this process to stop; may be called from a signal handler.
 void request_stop() noexcept;
-// Forgets the request.
-void forget_stop() noexcept;
+// Forgets the request; returns whether there was one that no run has followed.
+bool forget_stop() noexcept;
 
 struct Result {
   std::string reason;              // "completed", "interrupted" or the reason of a stop
   std::vector<std::string> loops;  // how each ended: "condition", "limit", or "" where it did not
   std::vector<double> history;     // one row of `columns` scalars a pass
   size_t columns = 0;
-  double seconds = 0;  // the whole run, and the outermost loops in it: the slowest rank's
+  bool stopped = false;  // a rank wished to stop, whether or not that cut the run short; all ranks agree
+  double seconds = 0;    // the whole run, and the outermost loops in it: the slowest rank's
   double loop_seconds = 0;
   double compute = 0, exchange = 0, reduction = 0;  // this rank's first thread
   std::vector<int64_t> sweep_counts;
@@ -38,8 +39,8 @@ class Engine {
  public:
   // Throws std::invalid_argument, std::runtime_error and OutOfMemory before any call of MPI.
   Engine(const std::string& library, const Storages& storages, double* scalars, size_t scalar_count,
-         const Index& origin, const Index& shape, int threads, std::optional<int> communicator,
-         std::vector<hc_box> patches);
+         const Index& origin, const Index& shape, int threads, uint32_t spins,
+         std::optional<int> communicator, std::vector<hc_box> patches, std::vector<int> owners);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -74,7 +75,6 @@ class Engine {
     bool outermost = false;
     bool agrees = false;  // a reduction of each pass carries the wish to stop
     std::string ended;
-    double since = 0;
   };
   struct Begin {
     size_t loop;
@@ -85,6 +85,8 @@ class Engine {
   using Operation = std::variant<std::unique_ptr<Sweep>, hc_scalars, Stop, Begin, End>;
 
   void prepare();
+  // All ranks, at the end: what they tell each other of the run, which took this one `seconds`.
+  void conclude(double seconds);
   // First thread: goes through the operations.
   void conduct(Worker& worker);
   // Others: do what the first thread publishes after piece of work `seen`, until the run is over.
@@ -97,6 +99,8 @@ class Engine {
   size_t step(const End& end, size_t at, Worker& worker);
   size_t test(Loop& loop, Worker& worker);
   bool stop_agreed(const Loop& loop, Worker& worker);
+  // Behind the outermost loop, if the run is in one: its time counts.
+  void leave_outermost();
   void reduce(const std::vector<Reduction>& reductions, Worker& worker);
   void allreduce(const hc_accumulator* accumulators, size_t n);
   void wait(MPI_Request& request, const char* name) const;
@@ -116,8 +120,9 @@ class Engine {
 
   // of the present run
   Result result_;
-  Sweep* current_ = nullptr;  // null: the run is over
-  bool stop_known_ = false;   // all ranks know that one of them wishes to stop
+  Sweep* current_ = nullptr;               // null: the run is over
+  std::optional<double> outermost_since_;  // when the outermost loop began that the run is in
+  bool stop_known_ = false;                // all ranks know that one of them wishes to stop
   std::atomic<int64_t> progress_{0};
   std::atomic<bool> stop_requested_{false};
   std::atomic<bool> running_{false};

@@ -32,6 +32,9 @@ struct Format<uint32_t> {
   static constexpr uint32_t magnitude = 0x7fffffffu, infinity = 0x7f800000u, nan = 0x7fc00000u;
 };
 
+// Fewer cells are looked through sooner than threads wake up.
+constexpr int64_t kWorthThreads = int64_t{1} << 15;
+
 template <typename Bits>
 const Bits* row(const Storage& storage, int64_t i, int64_t j) {
   return reinterpret_cast<const Bits*>(storage.at({i, j, 0}));
@@ -43,7 +46,8 @@ std::array<uint64_t, 2> sum_of_words(const Storage& storage, const Index& lo, co
   using F = Format<Bits>;
   const int64_t rows = hi[1] - lo[1];
   uint64_t first = 0, second = 0;
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(+ : first, second)
+#pragma omp parallel for num_threads(threads) schedule(static) \
+    reduction(+ : first, second) if (cells(extent(lo, hi)) >= kWorthThreads)
   for (int64_t n = 0; n < (hi[0] - lo[0]) * rows; ++n) {
     const int64_t i = lo[0] + n / rows, j = lo[1] + n % rows;
     const Bits* values = row<Bits>(storage, i, j);
@@ -83,7 +87,8 @@ template <typename Bits>
 std::optional<Index> search(const Storage& storage, const Index& lo, const Index& hi, int threads) {
   const int64_t rows = hi[1] - lo[1];
   int64_t found = std::numeric_limits<int64_t>::max();
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : found)
+#pragma omp parallel for num_threads(threads) schedule(static) \
+    reduction(min : found) if (cells(extent(lo, hi)) >= kWorthThreads)
   for (int64_t n = 0; n < (hi[0] - lo[0]) * rows; ++n) {
     if (n < found && !finite(row<Bits>(storage, lo[0] + n / rows, lo[1] + n % rows), lo[2], hi[2])) found = n;
   }

@@ -32,6 +32,7 @@ namespace {
 
 using Boxes = nb::ndarray<const int64_t, nb::shape<-1, 9>, nb::c_contig, nb::device::cpu>;
 using Masks = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Numbers = nb::ndarray<const int, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Flags = nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Scalars = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
@@ -100,9 +101,10 @@ std::tuple<int64_t, int64_t, int64_t> as_tuple(const Index& index) { return {ind
 class BoundEngine : public Engine {
  public:
   BoundEngine(const std::string& library, const Storages& storages, Scalars scalars, const Index& origin,
-              const Index& shape, int threads, std::optional<int> communicator, const Boxes& patches)
-      : Engine(library, storages, scalars.data(), scalars.shape(0), origin, shape, threads, communicator,
-               boxes(patches)),
+              const Index& shape, int threads, uint32_t spins, std::optional<int> communicator,
+              const Boxes& patches, const Numbers& owners)
+      : Engine(library, storages, scalars.data(), scalars.shape(0), origin, shape, threads, spins,
+               communicator, boxes(patches), {owners.data(), owners.data() + owners.shape(0)}),
         scalars_(std::move(scalars)) {}
 
  private:
@@ -174,6 +176,7 @@ nb::dict run(BoundEngine& engine) {
     }
   }
   report["loops"] = loops;
+  report["stopped"] = result.stopped;
   auto* history = new std::vector<double>(std::move(result.history));
   const nb::capsule owner(history,
                           [](void* rows) noexcept { delete static_cast<std::vector<double>*>(rows); });
@@ -273,9 +276,8 @@ NB_MODULE(_native, m) {
       .def(
           "__init__",
           [](Fill* self, const std::string& kernel, const std::vector<int64_t>& operands, const Index& lo,
-             const Index& hi, const Index& top,
-             int axis) { new (self) Fill{kernel, operands, lo, hi, top, axis}; },
-          "kernel"_a, "operands"_a, "lo"_a, "hi"_a, "top"_a, "axis"_a = -1);
+             const Index& hi, int axis) { new (self) Fill{kernel, operands, lo, hi, axis}; },
+          "kernel"_a, "operands"_a, "lo"_a, "hi"_a, "axis"_a = -1);
 
   nb::class_<BoundEngine>(
       m, "Engine",
@@ -285,14 +287,17 @@ NB_MODULE(_native, m) {
       "storages : list of Storage\n    By number. Engines may share them.\n"
       "scalars : float64 array\n    Shared: the engine reads and writes it.\n"
       "origin, shape : three int\n    Global index of cell (0, 0, 0), global shape of the grid.\n"
+      "spins : int\n    How often a thread that waits looks again at once, before it sleeps in between.\n"
       "communicator : int or None\n"
       "    Fortran handle. All its ranks must make their engines in the same order. None: one rank, and no\n"
       "    call of MPI, ever.\n"
-      "patches : int64 array (P, 9)\n    lo, hi, top of each patch (hc_box), in memory order.")
-      .def(nb::init<const std::string&, const Storages&, Scalars, const Index&, const Index&, int,
-                    std::optional<int>, const Boxes&>(),
-           "library"_a, "storages"_a, "scalars"_a.noconvert(), "origin"_a, "shape"_a, "threads"_a,
-           "communicator"_a.none(), "patches"_a)
+      "patches : int64 array (P, 9)\n    lo, hi, top of each patch (hc_box), in memory order.\n"
+      "owners : int32 array (P,)\n    The thread that touches each patch first, and takes it before others' "
+      "patches.")
+      .def(nb::init<const std::string&, const Storages&, Scalars, const Index&, const Index&, int, uint32_t,
+                    std::optional<int>, const Boxes&, const Numbers&>(),
+           "library"_a, "storages"_a, "scalars"_a.noconvert(), "origin"_a, "shape"_a, "threads"_a, "spins"_a,
+           "communicator"_a.none(), "patches"_a, "owners"_a)
       .def("sweep", &append_sweep, "kernel"_a, "operands"_a, "reductions"_a = nb::list(),
            "sends"_a = nb::list(), "receives"_a = nb::list(), "copies"_a = nb::list(), "fills"_a = nb::list(),
            "rims"_a = nb::list(), "needs"_a = nb::none(), "needs_rims"_a = nb::none(),
@@ -339,6 +344,9 @@ NB_MODULE(_native, m) {
            "Returns\n-------\ndict\n"
            "    reason : 'completed', 'interrupted' or the reason of a stop.\n"
            "    loops : per loop 'condition', 'limit' or None where it did not end.\n"
+           "    stopped : whether a rank was asked to stop, also where that came too late to cut the run "
+           "short;\n"
+           "        the same on all ranks. The request is spent.\n"
            "    history : float64 array (passes, len(record)) of the outermost loop that records.\n"
            "    seconds, loop_seconds : the run and its outermost loops, the slowest rank's.\n"
            "    compute, exchange, reduction : seconds of this rank's first thread; exchange is what is not "
@@ -356,7 +364,8 @@ NB_MODULE(_native, m) {
 
   m.def("request_stop", &request_stop,
         "Ask the engines of this process to stop, at the same pass on all ranks.");
-  m.def("forget_stop", &forget_stop, "Forget a request to stop that no run has followed yet.");
+  m.def("forget_stop", &forget_stop,
+        "Forget a request to stop that no run has followed yet; whether there was one.");
   m.def("stop_on_signals", &stop_on_signals, "signals"_a,
         "Let these signals request a stop while run() holds the main thread; a second one ends the process.\n"
         "`signal.signal` takes them back.");

@@ -78,7 +78,6 @@ void Sweep::add_fills(const std::vector<Fill>& fills, std::vector<BoundFill>& bo
     hc_box box{};
     std::copy(fill.lo.begin(), fill.lo.end(), box.lo);
     std::copy(fill.hi.begin(), fill.hi.end(), box.hi);
-    std::copy(fill.top.begin(), fill.top.end(), box.top);
     bound.push_back({Call(subdomain_, fill.kernel, fill.operands), box});
     chain.add(1, before == nullptr || before->axis != fill.axis || fill.axis < 0);
     before = &fill;
@@ -150,7 +149,7 @@ void Sweep::idle(Worker& worker, Team& team, Backoff& backoff, Watchdog& watchdo
 void Sweep::work(Worker& worker, Team& team) {
   work_->refill(worker.thread);
   Accumulators::reset(worker.reductions, reductions_);
-  Backoff backoff;
+  Backoff backoff = team.backoff();
   Watchdog watchdog(subdomain_.timeout);
   const auto wait = [&] { idle(worker, team, backoff, watchdog); };
 

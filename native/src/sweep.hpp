@@ -28,7 +28,7 @@ struct Copy {
 struct Fill {
   std::string kernel;
   std::vector<int64_t> operands;
-  Index lo, hi, top;
+  Index lo, hi;
   int axis;
 };
 

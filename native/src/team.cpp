@@ -1,13 +1,10 @@
 #include "team.hpp"
 
-#include <strings.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
 #include <cfenv>
-#include <cstdlib>
 #include <ctime>
-#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -35,17 +32,6 @@ bool flushes_to_zero() {
 
 }  // namespace
 
-uint32_t Backoff::spins() {
-  constexpr uint32_t kPassive = 20, kUsual = 1000;
-  static const uint32_t spins = [] {
-    const char* policy = std::getenv("OMP_WAIT_POLICY");  // NOLINT(concurrency-mt-unsafe): nobody writes it
-    if (policy == nullptr) return kUsual;
-    if (strcasecmp(policy, "passive") == 0) return kPassive;
-    return strcasecmp(policy, "active") == 0 ? std::numeric_limits<uint32_t>::max() : kUsual;
-  }();
-  return spins;
-}
-
 void Backoff::sleep(uint32_t times) {
   constexpr uint32_t kStep = 2000, kMost = 50000;  // nanoseconds
   const timespec moment{0, static_cast<long>(std::min(times * uint64_t{kStep}, uint64_t{kMost}))};
@@ -56,14 +42,15 @@ PunctualSleep::PunctualSleep() : slack_(prctl(PR_GET_TIMERSLACK)) { prctl(PR_SET
 
 PunctualSleep::~PunctualSleep() { prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(slack_)); }
 
-Team::Team(int threads) : size_(threads), arrivals_(new Arrival[static_cast<size_t>(threads)]) {}
+Team::Team(int threads, uint32_t spins)
+    : size_(threads), spins_(spins), arrivals_(new Arrival[static_cast<size_t>(threads)]) {}
 
 uint32_t Team::await(uint32_t seen) const {
-  Backoff backoff;
+  Backoff wait = backoff();
   for (;;) {
     const uint32_t now = published_.load(std::memory_order_acquire);
     if (now != seen) return now;
-    backoff();
+    wait();
   }
 }
 

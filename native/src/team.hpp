@@ -21,23 +21,24 @@ inline void relax() {
 // How to wait: spins as long as waits last between threads with a core each, then sleeps, for longer the
 // longer it has waited, since the one waited for may be without a core. (sched_yield does not help: Linux
 // lets the caller run on until its time slice is over. Nor do futexes: one who is woken by another core
-// waits for the next tick where a stranger runs on its own.) OMP_WAIT_POLICY=passive hardly spins, as
-// befits more threads than cores; active never sleeps.
+// waits for the next tick where a stranger runs on its own.) How many times to spin is the plan's to say.
 class Backoff {
  public:
+  explicit Backoff(uint32_t spins) : spins_(spins) {}
+
   void operator()() {
-    if (++calls_ <= spins()) {
+    if (++calls_ <= spins_) {
       relax();
     } else {
-      sleep(calls_ - spins());
+      sleep(calls_ - spins_);
     }
   }
   void reset() { calls_ = 0; }
 
  private:
-  static uint32_t spins();
   static void sleep(uint32_t times);
 
+  uint32_t spins_;
   uint32_t calls_ = 0;
 };
 
@@ -57,9 +58,11 @@ class PunctualSleep {
 // thread, which alone continues until it publishes again.
 class Team {
  public:
-  explicit Team(int threads);
+  // Who waits spins that many times before it sleeps.
+  Team(int threads, uint32_t spins);
 
   int size() const { return size_; }
+  Backoff backoff() const { return Backoff(spins_); }
 
   // First thread: lets the others go on to the next piece of work.
   void publish() { published_.fetch_add(1, std::memory_order_release); }
@@ -71,7 +74,7 @@ class Team {
   void join(int thread, uint32_t number, Merge&& merge) {
     for (int below = kArity * thread + 1; below <= kArity * thread + kArity && below < size_; ++below) {
       const std::atomic<uint32_t>& arrival = arrivals_[static_cast<size_t>(below)].number;
-      for (Backoff backoff; arrival.load(std::memory_order_acquire) != number; backoff()) {
+      for (Backoff wait = backoff(); arrival.load(std::memory_order_acquire) != number; wait()) {
       }
       merge(below);
     }
@@ -102,6 +105,7 @@ class Team {
   void record(std::exception_ptr failure) noexcept;
 
   int size_;
+  uint32_t spins_;
   alignas(64) std::atomic<uint32_t> published_{0};
   std::unique_ptr<Arrival[]> arrivals_;
   alignas(64) std::atomic<bool> failed_{false};

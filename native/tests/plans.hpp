@@ -26,6 +26,18 @@ inline double& cell(const halocline::Storage& storage, const Index& at) {
   return *reinterpret_cast<double*>(storage.at(at));
 }
 
+// Hardly any: there are more threads than cores, and sanitizers are slow.
+constexpr uint32_t kSpins = 20;
+
+// The thread of each patch: equal counts, in memory order.
+inline std::vector<int> owners(size_t patches, int threads) {
+  std::vector<int> owners;
+  for (size_t n = 0; n < patches; ++n) {
+    owners.push_back(static_cast<int>(n * static_cast<size_t>(threads) / patches));
+  }
+  return owners;
+}
+
 inline std::vector<hc_box> blocks(const Index& shape, const Index& size) {
   std::vector<hc_box> result;
   for (int64_t i = 0; i < shape[0]; i += size[0]) {
@@ -149,7 +161,8 @@ inline void compare_with_one_array(const Torus& torus, int threads, std::optiona
   scalars[9] = steps;
   const std::vector<hc_box> patches = blocks(torus.local, {2, 3, 4});
   halocline::Engine engine(HALOCLINE_TEST_KERNELS, storages, scalars.data(), scalars.size(), torus.lo,
-                           torus.shape, threads, communicator, patches);
+                           torus.shape, threads, kSpins, communicator, patches,
+                           owners(patches.size(), threads));
   halocline::SweepPlan plan;
   plan.kernel = "shift";
   plan.operands = {0, 1};

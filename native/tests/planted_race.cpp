@@ -8,7 +8,7 @@ int main() {
   std::vector<double> scalars(1);
   const std::vector<hc_box> patches = plans::blocks(shape, {1, 1, 1});
   halocline::Engine engine(HALOCLINE_TEST_KERNELS, storages, scalars.data(), scalars.size(), {0, 0, 0}, shape,
-                           2, {}, patches);
+                           2, plans::kSpins, {}, patches, plans::owners(patches.size(), 2));
   halocline::SweepPlan plan;
   plan.kernel = "race";
   plan.operands = {0};

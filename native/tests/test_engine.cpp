@@ -23,7 +23,7 @@ struct Small {
   explicit Small(int threads)
       : storages{std::make_shared<Storage>(Index{1, 24, 8}, Index{0, 1, 1}, Index{0, 1, 1}, 8, 0)},
         engine(HALOCLINE_TEST_KERNELS, storages, scalars.data(), scalars.size(), {0, 0, 0}, {1, 24, 8},
-               threads, {}, patches) {}
+               threads, plans::kSpins, {}, patches, plans::owners(patches.size(), threads)) {}
 
   halocline::SweepPlan plan(const std::string& kernel) const {
     halocline::SweepPlan plan;
@@ -46,9 +46,9 @@ void fills_rims_halo_boxes_and_scratch() {
     Small small(threads);
     halocline::SweepPlan plan = small.plan("through_scratch");
     plan.scratch_bytes = 4096;
-    plan.fills = {{"ghost_2", {0}, {0, 0, -1}, {1, 12, 0}, {0, 0, 0}, 2},
-                  {"ghost_2", {0}, {0, 12, -1}, {1, 24, 0}, {0, 0, 0}, 2},
-                  {"ghost_1", {0}, {0, -1, -1}, {1, 0, 8}, {0, 0, 0}, 1}};
+    plan.fills = {{"ghost_2", {0}, {0, 0, -1}, {1, 12, 0}, 2},
+                  {"ghost_2", {0}, {0, 12, -1}, {1, 24, 0}, 2},
+                  {"ghost_1", {0}, {0, -1, -1}, {1, 0, 8}, 1}};
     small.engine.sweep(plan);
     plan.rims = plan.fills;
     plan.fills.clear();

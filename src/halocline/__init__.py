@@ -13,6 +13,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from halocline.run import excepthook
+
 # Names are imported at their first use: `import halocline` stays quick.
 _HOMES = {
     "lang.grid": ("Field", "Grid", "Vector"),
@@ -28,17 +30,20 @@ _HOMES = {
         "cross", "curl", "derivative", "div", "grad", "laplacian", "mixed", "second", "shift",
         "traceless_strain",
     ),
-    "lang.reductions": ("count", "dot", "max", "min", "norm", "sum", "value"),
+    "lang.reductions": ("count", "dot", "first", "max", "min", "norm", "sum", "value"),
     "lang.program": ("Scalar", "loop", "parameter", "program", "scalar", "scalars", "stage", "stop"),
     "lang.trace": ("order",),
     "run.simulation": ("Simulation",),
     "run.domain": ("Outcome",),
     "run.printing": ("print",),
     "solvers.schemes": ("RK2", "RK3", "Euler"),
+    "study.explain": ("explain",),
     "solvers.linear": ("LinearProblem", "Solution", "solve"),
     "io.picture": ("picture", "plot_lines"),
     "errors": ("BreakdownError", "CompileError", "HaloclineError", "InputError", "RunError"),
 }  # fmt: skip
+excepthook.install()
+
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __version__ = "0.1.0"

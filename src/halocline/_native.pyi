@@ -35,12 +35,13 @@ class Message:
 
 class Fill:
     def __init__(
-        self, kernel: str, operands: Sequence[int], lo: Index, hi: Index, top: Index, axis: int = -1
+        self, kernel: str, operands: Sequence[int], lo: Index, hi: Index, axis: int = -1
     ) -> None: ...
 
 class Report(TypedDict):
     reason: str
     loops: list[Literal["condition", "limit"] | None]
+    stopped: bool
     history: NDArray[np.float64]
     seconds: float
     loop_seconds: float
@@ -59,8 +60,10 @@ class Engine:
         origin: Index,
         shape: Index,
         threads: int,
+        spins: int,
         communicator: int | None,
         patches: NDArray[np.int64],
+        owners: NDArray[np.int32],
     ) -> None: ...
     def sweep(
         self,
@@ -90,7 +93,7 @@ class Engine:
     def request_stop(self) -> None: ...
 
 def request_stop() -> None: ...
-def forget_stop() -> None: ...
+def forget_stop() -> bool: ...
 def stop_on_signals(signals: Sequence[int]) -> None: ...
 def mpi_library() -> str: ...
 def available_memory() -> int: ...

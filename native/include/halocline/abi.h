@@ -5,8 +5,6 @@
 
 #include <stdint.h>
 
-#define HC_ABI_VERSION 1
-
 struct hc_accumulator;  // reduce.hpp
 
 // A box of cells in a subdomain's own indices: cell (0, 0, 0) is its first interior cell, halo

@@ -15,7 +15,8 @@ static inline double hc_around(int64_t index, int64_t count) {
 
 // Fills the halo at the ends of a row that wraps around onto itself, `around` cells long: where the row is
 // read anyway, this costs next to nothing, while a pass of its own would touch every line of these ends
-// twice. Patches narrower than the halo each fill what they read, with the same values.
+// twice. The planner makes the patches at the ends of such rows at least as long as what is filled there, so
+// that no other patch writes the same cells at the same time.
 template <class T>
 static inline void hc_wrap_row(const T* interior, int64_t lower, int64_t upper, int64_t around,
                                const hc_box* box) {
@@ -33,13 +34,13 @@ static inline int64_t hc_padded_row(int64_t count, int64_t item) {
 }
 
 // A vector as wide as the machine stores at once. The intrinsics header would double the time to compile a
-// kernel.
+// kernel. It may alias: rows of float are copied through it too.
 #if defined(__AVX512F__)
-typedef double hc_line __attribute__((vector_size(64)));
+typedef double hc_line __attribute__((vector_size(64), may_alias));
 #elif defined(__AVX__)
-typedef double hc_line __attribute__((vector_size(32)));
+typedef double hc_line __attribute__((vector_size(32), may_alias));
 #else
-typedef double hc_line __attribute__((vector_size(16)));
+typedef double hc_line __attribute__((vector_size(16), may_alias));
 #endif
 
 static inline void hc_stream_store(hc_line* to, hc_line value) {

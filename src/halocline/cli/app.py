@@ -256,7 +256,8 @@ def explain_poisson(
     epilog=_examples(
         "halocline run heat.py",
         "halocline run heat.py --ranks 4 --threads 2",
-        "halocline run heat.py --ranks 4 --steps 100   (options other than these are for heat.py)",
+        "halocline run heat.py --ranks 4 --steps 100   (options other than those above are for heat.py)",
+        "halocline run heat.py --json run.json -- --json results.json   (what follows -- is all for heat.py)",
     ),
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )
@@ -265,10 +266,11 @@ def run_file(
     file: Annotated[Path, typer.Argument(metavar="FILE.py", help="What `python FILE.py` would run.")],
     ranks: Ranks = None,
     threads: Threads = None,
+    json: Json = None,
 ) -> None:
     from halocline.cli.script import script
 
-    script(file, ranks=ranks, threads=threads, arguments=context.args)
+    script(file, ranks=ranks, threads=threads, json=json, arguments=context.args)
 
 
 @app.command(

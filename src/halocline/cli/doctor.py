@@ -216,16 +216,24 @@ def _bandwidth(machine: Machine) -> Iterator[Finding]:
 
 def _gpus(machine: Machine) -> Iterator[Finding]:
     unused = "nothing to do: this version computes on CPUs"
-    program = shutil.which("nvidia-smi")
-    listed = ""
-    if program:
-        done = subprocess.run([program, "-L"], capture_output=True, text=True, timeout=30, check=False)
-        listed = "; ".join(line.partition(" (UUID")[0] for line in done.stdout.splitlines())
+    listed = _nvidia()
     yield Finding("NVIDIA GPUs", "found" if listed else "absent", listed or f"none ({unused})")
     drivers = sorted(p.stem for p in Path("/etc/OpenCL/vendors").glob("*.icd"))
     yield Finding(
         "OpenCL drivers", "found" if drivers else "absent", ", ".join(drivers) or f"none ({unused})"
     )
+
+
+def _nvidia() -> str:
+    """The GPUs that the driver lists; "" without a driver that answers."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return ""
+    try:
+        done = subprocess.run([program, "-L"], capture_output=True, text=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return "; ".join(line.partition(" (UUID")[0] for line in done.stdout.splitlines())
 
 
 CHECKS: tuple[Callable[[Machine], Iterator[Finding]], ...] = (

@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from halocline.cli.output import check_files, write_json, written
 from halocline.cli.ranks import spread
 from halocline.errors import InputError
-from halocline.run.mpi import report
+from halocline.run.machine import this_machine
+from halocline.run.mpi import report, world
 
 
-def script(file: Path, *, ranks: int | None, threads: int | None, arguments: Sequence[str]) -> None:
+def script(
+    file: Path, *, ranks: int | None, threads: int | None, json: str | None, arguments: Sequence[str]
+) -> None:
     """Run a Python file as `python FILE` does, on as many ranks as asked for."""
     if not file.is_file():
         raise InputError(f"there is no file {file}" if not file.exists() else f"{file} is no file")
@@ -22,10 +27,15 @@ def script(file: Path, *, ranks: int | None, threads: int | None, arguments: Seq
     spread(ranks)
     if threads is not None:
         os.environ["OMP_NUM_THREADS"] = str(threads)
+    check_files(json)
+    begun = time.monotonic()
     sys.argv = [str(file), *arguments]
     sys.path.insert(0, str(file.resolve().parent))
     try:
         runpy.run_path(str(file), run_name="__main__")
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise
     except Exception as error:
         # the story begins where the user's own text does
         step = error.__traceback__
@@ -33,3 +43,8 @@ def script(file: Path, *, ranks: int | None, threads: int | None, arguments: Seq
             step = step.tb_next
         error.__traceback__ = step
         raise SystemExit(report(error)) from None
+    if json is not None:
+        record = {"file": str(file), "arguments": list(arguments), "ranks": world().size, "threads": threads}
+        record |= {"seconds": time.monotonic() - begun, "machine": this_machine().as_dict()}
+        write_json(json, record)
+        written([json])

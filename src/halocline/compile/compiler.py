@@ -30,12 +30,10 @@ from halocline.compile.schedule import (
     Sweep,
 )
 from halocline.errors import InputError
-from halocline.lang.dtype import dtype_of
-from halocline.lang.expression import Expr, walk
+from halocline.lang.dtype import ITEMSIZE, kept_dtype
+from halocline.lang.expression import Expr, text, walk
 from halocline.lang.grid import AXES, Field, Grid
 from halocline.lang.program import Program
-
-_BYTES = {"float64": 8, "float32": 4}
 
 
 def compile_program(program: Program, grid: Grid) -> Schedule:
@@ -265,11 +263,13 @@ class _Compiler:
             self.source.append(writer.write(nest_list, accumulators))
 
         wraps = self._wraps(sweep)
-        write(kernel, nests.nests, None, frozenset(), "")
         # a field that the sweep does not read need not pass through the cache
         streamed = frozenset(f for f in sweep.sets if sinks[f] not in sources.values())
-        past = kernel + "_streaming"
-        write(past, nests.nests, None, streamed, " (fields exceed the cache)", streaming=True)
+        self.source.append(f"#ifndef {emit.STREAMING}")
+        write(kernel, nests.nests, None, frozenset(), "")
+        self.source.append("#else")
+        write(kernel, nests.nests, None, streamed, " (fields exceed the cache)", streaming=True)
+        self.source.append("#endif\n")
         halo_kernel, extent = None, Footprint()
         if halo.extended:
             halo_kernel = kernel + "_halo"
@@ -288,7 +288,7 @@ class _Compiler:
                 extent = extent | footprint
         scratch = tuple(
             (
-                _BYTES[dtype_of(t.expression, {}) or "float64"],
+                ITEMSIZE[kept_dtype(t.expression, {})],
                 *(lo + hi + top for (lo, hi), top in zip(n.extent, n.top, strict=True)),
             )
             for n in nests.nests
@@ -298,7 +298,6 @@ class _Compiler:
         moved = {(n, dtypes[n]) for n in operand_names}
         return Sweep(
             kernel=kernel,
-            streaming=past,
             operands=tuple(operands),
             reads={self.numbers[f]: p for f, p in halo.reads.items()},
             exchange={self.numbers[f]: p for f, p in halo.exchange.items()},
@@ -307,12 +306,12 @@ class _Compiler:
             halo_kernel=halo_kernel,
             halo_extent=extent,
             swaps=tuple((self.numbers[f], self.seconds[f]) for f in sweep.sets if f in doubled),
-            wraps=frozenset(self.numbers[f] for f in wraps),
+            wraps=tuple(sorted(self.numbers[f] for f in wraps)),
             scratch=scratch,
             flops=float(sum(count_flops([t.expression for t in n.targets]) for n in nests.nests)),
             bytes=float(
-                sum(_BYTES[d] for _, d in moved)
-                + sum(_BYTES[dtypes[sinks[f]]] for f in sweep.sets if sinks[f] in sources.values())
+                sum(ITEMSIZE[d] for _, d in moved)
+                + sum(ITEMSIZE[dtypes[sinks[f]]] for f in sweep.sets if sinks[f] in sources.values())
             ),
             names=tuple([f.name for f in sweep.sets] + [f"{r.attribute[0]}" for r in sweep.reductions]),
         )
@@ -393,7 +392,5 @@ class _Compiler:
 
 
 def _brief(root: Expr, limit: int = 100) -> str:
-    from halocline.lang.expression import text
-
     spelled = text(root, depth=4)
     return spelled if len(spelled) <= limit else spelled[: limit - 3] + "..."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from halocline.lang.expression import Expr, apply, fold, node, unary, walk
+from halocline.lang.expression import Expr, fold, node, unary, walk, with_arguments
 
 
 def depth(root: Expr, memo: dict[int, int]) -> int:
@@ -67,7 +67,7 @@ def contract(roots: list[Expr]) -> list[Expr]:
                         negative = not negative
                 made = node("fma", (unary("neg", a) if negative else a, b, other))
         if made is None:
-            made = apply(current, args) if current.args else current
+            made = with_arguments(current, args) if current.args else current
         memo[id(current)] = made
     return [memo[id(r)] for r in roots]
 

@@ -19,6 +19,7 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
+from halocline.compile.emit import STREAMING
 from halocline.errors import CompileError
 
 # The instruction set of the host, and nothing that changes results.
@@ -57,13 +58,14 @@ class Compiler:
 def cpu() -> str:
     """The model and instruction sets of this CPU."""
     with contextlib.suppress(OSError):
-        wanted = [
-            line
-            for line in Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
-            if line.startswith(("model", "flags"))
-        ]
-        return "\n".join(wanted)
+        return described(Path("/proc/cpuinfo").read_text()) or os.uname().machine
     return os.uname().machine
+
+
+def described(cpuinfo: str) -> str:
+    """What /proc/cpuinfo says about the model and instruction sets of the first CPU, on x86 and on ARM."""
+    wanted = ("model", "flags", "Features", "CPU ")
+    return "\n".join(line for line in cpuinfo.split("\n\n")[0].splitlines() if line.startswith(wanted))
 
 
 @lru_cache(maxsize=4)
@@ -128,12 +130,14 @@ def _headers(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def compile_library(source: str) -> Path:
+def compile_library(source: str, *, streaming: bool = False) -> Path:
     """The shared library of generated C++: from the cache, else compiled.
 
     Parameters
     ----------
     source : str
+    streaming : bool
+        For fields that exceed the cache: kernels fetch ahead, and their results go past the cache.
 
     Returns
     -------
@@ -145,7 +149,8 @@ def compile_library(source: str) -> Path:
         Without a compiler, for a cache that cannot be written, or for source the compiler rejects.
     """
     compiler, include = find_compiler(), include_folder()
-    parts = (source, _headers(include), " ".join(compiler.flags), compiler.path, compiler.version, cpu())
+    flags = [*compiler.flags, *([f"-D{STREAMING}"] if streaming else [])]
+    parts = (source, _headers(include), " ".join(flags), compiler.path, compiler.version, cpu())
     key = sha256("\0".join(parts).encode()).hexdigest()[:32]
     folder = cache_folder()
     library = folder / f"{key}.so"
@@ -153,9 +158,9 @@ def compile_library(source: str) -> Path:
         return library
     with _workplace(folder) as place:
         text = place / "kernels.cpp"
-        text.write_text(source)
+        text.write_text(source, encoding="utf-8")
         made = place / "kernels.so"
-        command = [compiler.path, *compiler.flags, f"-I{include}", str(text), "-o", str(made)]
+        command = [compiler.path, *flags, f"-I{include}", str(text), "-o", str(made)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             kept = folder / f"{key}.failed.cpp"

@@ -10,19 +10,21 @@ from halocline.compile.contract import contract, depth
 from halocline.compile.footprint import Offset
 from halocline.compile.nests import Nest, Target
 from halocline.compile.schedule import AROUND
-from halocline.lang.dtype import dtype_of
+from halocline.lang.dtype import ITEMSIZE, dtype_of, kept_dtype
 from halocline.lang.expression import COMPARISONS, Expr, walk
 from halocline.lang.grid import Field, Grid
 from halocline.lang.program import Stage
+from halocline.lang.trace import OWN
 
 # Summands of a reduction and values on their way to streaming stores pass through a piece of a row in L1.
-# Where
-# fields exceed the cache, pieces are shorter and what comes AHEAD elements later is fetched meanwhile: the
-# loop
-# then waits for nothing, so that it can compute (docs/performance.md).
-PIECE = 512
-STREAMING_PIECE = 128
-AHEAD = 256
+# Where fields exceed the cache, pieces are shorter and what comes AHEAD bytes later is fetched meanwhile, so
+# that loads, arithmetic and stores of several pieces are under way at once. Measured: docs/performance.md.
+PIECE = 512  # elements
+STREAMING_PIECE = 256  # bytes
+AHEAD = 4096  # bytes
+
+# The preprocessor's name for "fields exceed the cache": a library holds one of the two kernels of a sweep.
+STREAMING = "HC_STREAMING"
 
 # in the order of their dependence; each only where it is used, since most of the time to compile goes into
 # them
@@ -46,8 +48,7 @@ def translation_unit(functions: Sequence[str]) -> str:
 
 
 _C = {"float64": "double", "float32": "float"}
-_BYTES = {"float64": 8, "float32": 4}
-_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "sum2": "+", "and": "&&", "or": "||", **COMPARISONS}
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "sum2": "+"}
 _CALLS = {"exp", "log", "sin", "cos", "pow", "min", "max", "abs", "sign"}
 _ANGULAR = ("sin", "cos")
 _VARIABLES = ("i", "j", "k")
@@ -190,7 +191,7 @@ class KernelWriter:
             assert isinstance(stage, Stage)
             name = self._unique(identifier(stage.name))
             self.stage_names[stage] = name
-            ctype = _C[dtype_of(stage.definition, self.types) or "float64"]
+            ctype = _C[kept_dtype(stage.definition, self.types)]
             extent = padded_extent(nest.extent, ndim)
             size = [
                 f"box->hi[{a}] - box->lo[{a}] + {lo + hi + nest_top(nest, a, ndim)}"
@@ -227,7 +228,8 @@ class KernelWriter:
         self.used = set()
         values: dict[int, str] = {}
         self._emit_level(0, roots, values, depths)
-        length = STREAMING_PIECE if self.streaming else PIECE
+        item = min((ITEMSIZE[self.dtypes[name]] for name in self.operands), default=8)
+        length = STREAMING_PIECE // item if self.streaming else PIECE
         for n, target in buffered:
             ctype = "double" if target.kind == "reduction" else _C[self.dtypes[self.sinks[target.thing]]]  # type: ignore[index]
             out.add(f"alignas(64) {ctype} piece{n}[{length}];")
@@ -259,7 +261,7 @@ class KernelWriter:
             out.add(f"const int64_t k1 = hc_min_index(k0 + {length}, end);")
             lo, hi = "k0", "k1"
         if self.streaming:
-            self._fetch_ahead(nest, rows)
+            self._fetch_ahead(nest, rows, length)
         angles = [c.args[0] for c in walk(roots) if c.op in _ANGULAR and depth(c, depths) == 3]
         sums = {
             n: accumulators[t.thing]
@@ -330,7 +332,7 @@ class KernelWriter:
             where = f"&a->reductions[{inner.sums[n]}], split{n}"
             out.add(f"hc_sum_close({where}, {', '.join(parts)}, piece{n}, k1 - k0);")
 
-    def _fetch_ahead(self, nest: Nest, rows: dict[tuple[str, Offset], str]) -> None:
+    def _fetch_ahead(self, nest: Nest, rows: dict[tuple[str, Offset], str], length: int) -> None:
         """Fetch what the pieces after the next will read: of each operand the row that is new to the
         cache."""
         newest: dict[str, Offset] = {}
@@ -340,9 +342,9 @@ class KernelWriter:
                 newest[name] = max(newest.get(name, offset), offset)
         if not newest:
             return
-        items = min(_BYTES[self.dtypes[name]] for name in newest)
-        first, last = f"k0 + {AHEAD}", f"k0 + {AHEAD + STREAMING_PIECE}"
-        self.out.open(f"for (int64_t k = {first}; k < {last}; k += {64 // items})")
+        items = {ITEMSIZE[self.dtypes[name]] for name in newest}
+        ahead, line = AHEAD // min(items), 64 // max(items)
+        self.out.open(f"for (int64_t k = k0 + {ahead}; k < k0 + {ahead + length}; k += {line})")
         for name, offset in newest.items():
             written = any(t.kind == "field" and self.sinks[t.thing] == name for t in nest.targets)  # type: ignore[index]
             self.out.add(f"__builtin_prefetch({rows[name, offset]} + k{', 1' if written else ''});")
@@ -380,7 +382,7 @@ class KernelWriter:
             if key in rows:
                 continue
             rows[key] = f"{name}_at_{suffix(offset[:2])}"
-            ctype = _C[dtype_of(leaf, self.types) or "float64"]
+            ctype = _C[kept_dtype(leaf, self.types)]
             place = self._row_place(name, leaf.op == "stage", offset[:2])
             self.out.add(f"const {ctype} *const {rows[key]} = {place};")
         return rows
@@ -402,7 +404,7 @@ class KernelWriter:
             )
         elif isinstance(target.thing, Stage):
             name = self.stage_names[target.thing]
-            ctype = _C[dtype_of(target.thing.definition, self.types) or "float64"]
+            ctype = _C[kept_dtype(target.thing.definition, self.types)]
             self.out.add(f"{ctype} *const {name}_to = {self._row_place(name, True, (0, 0))};")
 
     def _store(self, n: int, target: Target, root: Expr, values: dict[int, str], buffered: bool) -> None:
@@ -415,7 +417,7 @@ class KernelWriter:
             assert isinstance(target.thing, Stage)
             name, dtype = (
                 self.stage_names[target.thing],
-                dtype_of(target.thing.definition, self.types) or "float64",
+                kept_dtype(target.thing.definition, self.types),
             )
         place = f"piece{n}[k - k0]" if buffered else f"{name}_to[k]"
         self.out.add(f"{place} = {self._cast(root, dtype, values)};")
@@ -446,7 +448,7 @@ class KernelWriter:
             elif current.condition:
                 values[id(current)] = self._condition(current, values)
             else:
-                dtype = dtype_of(current, self.types) or "float64"
+                dtype = kept_dtype(current, self.types)
                 name = f"t{len(self.used)}"
                 self.used.add(name)
                 self.out.add(f"const {_C[dtype]} {name} = {self._operation(current, dtype, values)};")
@@ -470,7 +472,7 @@ class KernelWriter:
             else self.stage_names[current.attribute[0]]
         )
         step = f"k {'+' if offset[2] > 0 else '-'} {abs(offset[2])}" if offset[2] else "k"
-        dtype = dtype_of(current, self.types) or "float64"
+        dtype = kept_dtype(current, self.types)
         variable = self._unique(f"{name}_{suffix(offset[3 - self.grid.ndim :])}")
         self.used.add(variable)
         self.out.add(f"const {_C[dtype]} {variable} = {rows[name, offset[:2]]}[{step}];")
@@ -478,7 +480,7 @@ class KernelWriter:
 
     def _cast(self, arg: Expr, dtype: str, values: dict[int, str]) -> str:
         """The value of an argument in the precision wanted."""
-        mine = dtype_of(arg, self.types) or "float64"
+        mine = kept_dtype(arg, self.types)
         spelled = values[id(arg)]
         return spelled if mine == dtype else f"({_C[dtype]}){spelled}"
 
@@ -489,7 +491,7 @@ class KernelWriter:
             # bitwise: both sides are evaluated, which is what vectorises
             sign = "&" if current.op == "and" else "|"
             return f"(({values[id(current.args[0])]}) {sign} ({values[id(current.args[1])]}))"
-        dtype = dtype_of(current, self.types) or "float64"
+        dtype = kept_dtype(current, self.types)
         left, right = (self._cast(a, dtype, values) for a in current.args)
         return f"({left} {COMPARISONS[current.op]} {right})"
 
@@ -500,6 +502,8 @@ class KernelWriter:
             then, otherwise = (self._cast(a, dtype, values) for a in current.args[1:])
             return f"{test} ? {then} : {otherwise}"
         args = [self._cast(a, dtype, values) for a in current.args]
+        if current.op == "cast":
+            return args[0]
         if current.op == "neg":
             return f"-{args[0]}"
         if current.op == "fma":
@@ -525,6 +529,7 @@ def padded_extent(extent: Sequence[tuple[int, int]], ndim: int) -> tuple[tuple[i
 
 def identifier(name: str, taken: Collection[str] = ()) -> str:
     """The C++ name of what the user calls `name`: another where C++ or the kernel needs that one itself."""
+    name = name.replace(OWN, "_")
     if _SYSTEM.match(name):
         name = "user_" + name
     while name in taken or name in _RESERVED or _OWN.fullmatch(name):
@@ -540,13 +545,13 @@ def identifiers(names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-# names that begin like those of C++ itself and of our headers
-_SYSTEM = re.compile(r"hc_|__|_[A-Z]|u?int\w*_t$")
+# names like those of C++ itself and of the headers: types, functions, macros
+_SYSTEM = re.compile(r"hc_|HC_|__|_[A-Z]|u?int\w*_t$|[A-Z]\w*_(MAX|MIN|WIDTH|C)$")
 
 # names that kernels make: temporaries, and those derived from the name of a field or stage
 _OWN = re.compile(
-    r"(t|piece)\d+|index\d+(_[mp]\d+)?|layer|free_scratch"
-    r"|.*_(next|s0|s1|to|base|origin|at(_(0|[mp]\d+)){2})"
+    r"(t|piece|split|high|middle|low|outside)\d+|index\d+(_[mp]\d+)?|layer|free_scratch|far|around"
+    r"|.*_(next|s0|s1|to|base|origin|at(_(0|[mp]\d+))*)"
 )
 
 _RESERVED = frozenset(

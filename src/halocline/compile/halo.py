@@ -298,11 +298,12 @@ class HaloAnalysis:
                     widths.append((direction, width))
         return Footprint.of(widths)
 
-    def _depends(self, fill: WallFill) -> set[Field]:
+    def _depends(self, fill: WallFill) -> list[Field]:
         """The other fields that a boundary condition reads; remembers what its ghosts depend on."""
         f = fill.field
         leaves = [leaf for leaf in walk(fill.ghosts) if not leaf.args]
-        others = {leaf.attribute[0] for leaf in leaves if leaf.op == "read"} - {f}
+        read = dict.fromkeys(leaf.attribute[0] for leaf in leaves if leaf.op == "read")
+        others = [other for other in read if other is not f]  # in an order that is the same in every process
         self.wall_fields.setdefault(f, set()).update(others)
         self.wall_scalars.setdefault(f, set()).update(
             leaf.attribute[0] for leaf in leaves if leaf.op == "scalar"

@@ -12,11 +12,12 @@ from functools import partial
 
 from halocline.errors import InputError
 from halocline.lang.dtype import dtype_of
-from halocline.lang.expression import Expr, constant, rebuild, walk
+from halocline.lang.expression import Expr, cast, reduction, replace_leaves, walk
 from halocline.lang.expression import read as read_node
 from halocline.lang.expression import stage_read as stage_node
 from halocline.lang.grid import Field
 from halocline.lang.program import Assign, AssignScalar, Line, Program, Repeat, Stage, Statement, StopWhen
+from halocline.lang.trace import OWN
 from halocline.lang.trace import scalar as scalar_node
 
 
@@ -65,9 +66,28 @@ class _Flush(Exception):
     """The statement cannot join the sweep under construction."""
 
 
+class _Gone(Exception):
+    """A statement uses a value of `key`, a field's id or a scalar's name, that was overwritten before it."""
+
+    def __init__(self, key: int | str, message: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+class _Cut(Exception):
+    """A sweep must end before `statement`, since a later one uses a value that it overwrites."""
+
+    def __init__(self, statement: Statement) -> None:
+        self.statement = statement
+
+
 @dataclass
 class _Lowering:
     program: Program
+    cuts: frozenset[int] = frozenset()  # statements, by id, that may not join the sweep before them
+    run: Statement | None = None  # the first of the assignments to fields that the sweep ends with so far
+    # where a sweep may be cut so that a field or scalar keeps the value it had
+    setters: dict[int | str, Statement] = field(default_factory=dict)
     operations: list[OperationGraph] = field(default_factory=list)
     sweep: SweepGraph = field(default_factory=SweepGraph)
     after: list[tuple[str, Expr]] = field(default_factory=list)  # scalar statements that follow the sweep
@@ -81,14 +101,14 @@ class _Lowering:
     def fresh(self, kind: str) -> str:
         number = self.names.get(kind, 0)
         self.names[kind] = number + 1
-        return f"_{kind}{number}"
+        return f"{OWN}{kind}{number}"
 
     def flush(self) -> None:
         if self.sweep.sets or self.sweep.reductions:
             self.operations.append(self.sweep)
         if self.after:
             self.operations.append(ScalarGraph(self.after))
-        self.sweep, self.after, self.before = SweepGraph(), [], {}
+        self.sweep, self.after, self.before, self.run = SweepGraph(), [], {}, None
         self._stages.clear()
 
     # --- expressions in terms of the values before the sweep ---
@@ -100,32 +120,33 @@ class _Lowering:
         for current in walk((root,)):
             if current.op == "reduce":
                 points = current.attribute[2]
-                inner = rebuild(current.args[0], partial(self.leaf, line=line, place=points))
+                inner = replace_leaves(current.args[0], partial(self.leaf, line=line, place=points))
                 memo[id(current)] = self.reduce(current, inner)
         if place is None:
-            return rebuild(root, partial(self.scalar, line=line, kernel=False), memo)
-        return rebuild(root, partial(self.leaf, line=line, place=place), memo)
+            return replace_leaves(root, partial(self.scalar, line=line, kernel=False), memo)
+        return replace_leaves(root, partial(self.leaf, line=line, place=place), memo)
 
     def leaf(self, leaf: Expr, line: Line, place: Place) -> Expr:
         """A leaf of an expression that is evaluated at the points of `place`."""
         if leaf.op == "read":
             target, version, offset = leaf.attribute
             if target in self.sweep.sets and self.present(id(target), version):
-                # a value that the field rounds when it is stored must be read back
-                rounds = (dtype_of(self.sweep.sets[target], {}) or "float64") != target.dtype
-                if any(offset) or rounds or self.lacks_points(target, place):
+                if any(offset) or self.lacks_points(target, place):
                     raise _Flush
-                return self.sweep.sets[target]
+                value = self.sweep.sets[target]
+                # as if it were read back: rounded, and of the field's precision
+                return value if dtype_of(value, {}) == target.dtype else cast(value, target.dtype)
             if not self.present(id(target), version) and version not in self.before.get(id(target), ()):
-                raise InputError(
+                raise _Gone(
+                    id(target),
                     f"{line}: an expression uses the value that field {target.name!r} had before it was set "
-                    "again; keep that value in another field, or form the expression after the set"
+                    "again; keep that value in another field, or form the expression after the set",
                 )
             return read_node(target, 0, offset)
         if leaf.op == "stage":
             stage, offset = leaf.attribute
             if stage not in self._stages:
-                definition = rebuild(stage.definition, partial(self.leaf, line=line, place=()))
+                definition = replace_leaves(stage.definition, partial(self.leaf, line=line, place=()))
                 self._stages[stage] = self.resolved(stage, definition), self.forwards(stage.definition)
             made, forwards = self._stages[stage]
             if forwards and (any(offset) or any(self.lacks_points(f, place) for f in forwards)):
@@ -145,9 +166,10 @@ class _Lowering:
             if version in self.before[name]:
                 return scalar_node(name)
         if not present:
-            raise InputError(
+            raise _Gone(
+                name,
                 f"{line}: an expression uses the value that scalar {name!r} had before it was set again; "
-                "keep that value in another scalar, or form the expression after the set"
+                "keep that value in another scalar, or form the expression after the set",
             )
         return scalar_node(name)
 
@@ -177,8 +199,6 @@ class _Lowering:
         return found
 
     def reduce(self, like: Expr, operand: Expr) -> Expr:
-        from halocline.lang.expression import reduction
-
         kind, cell, place = like.attribute
         made = reduction(kind, operand, cell, place)
         name = self.sweep.reductions.get(made)
@@ -189,13 +209,22 @@ class _Lowering:
     # --- statements ---
 
     def statement(self, statement: Statement) -> None:
+        if id(statement) in self.cuts:
+            self.flush()
         try:
             saved = dict(self.sweep.reductions)
-            self.try_statement(statement)
-        except _Flush:
-            self.sweep.reductions = saved
-            self.flush()
-            self.try_statement(statement)
+            try:
+                self.try_statement(statement)
+            except _Flush:
+                self.sweep.reductions = saved
+                self.flush()
+                self.try_statement(statement)
+        except _Gone as gone:
+            # what overwrote the value may have joined a sweep that this statement had to wait for
+            setter = self.setters.get(gone.key)
+            if setter is None or id(setter) in self.cuts:
+                raise InputError(str(gone)) from None
+            raise _Cut(setter) from None
 
     def try_statement(self, statement: Statement) -> None:
         if isinstance(statement, Assign):
@@ -203,18 +232,22 @@ class _Lowering:
                 statement.expression, statement.line, statement.field.staggered
             )
             self.sweep.lines.append(statement.line)
-            self.advance(id(statement.field))
+            self.run = self.run or statement
+            self.advance(id(statement.field), self.run)
         elif isinstance(statement, AssignScalar):
             value = self.resolve(statement.expression, statement.line, None)
             self.after.append((statement.scalar.name, value))
-            self.advance(statement.scalar.name)
+            self.run = None
+            self.advance(statement.scalar.name, statement)
         elif isinstance(statement, StopWhen):
             self.flush()
             self.operations.append(StopGraph(_current(statement.condition), statement.reason))
         else:
             self.repeat(statement)
 
-    def advance(self, key: int | str) -> None:
+    def advance(self, key: int | str, statement: Statement) -> None:
+        """Note that a field or scalar has another value now, and the statement to cut before to keep it."""
+        self.setters[key] = statement
         now = self.sets.get(key, 0) + self.loops
         self.before.setdefault(key, range(self.since.get(key, 0), now + 1))
         self.sets[key] = self.sets.get(key, 0) + 1
@@ -271,14 +304,21 @@ def _current(condition: Expr) -> Expr:
     for current in walk((condition,)):
         if current.op == "reduce":
             raise InputError(f"the condition {condition!r} holds a reduction; set a scalar to it first")
-    return rebuild(condition, leaf)
+    return replace_leaves(condition, leaf)
 
 
 def lower(program: Program) -> list[OperationGraph]:
     """The operations of a program, with fused sweeps."""
-    lowering = _Lowering(program)
-    for statement in program.statements:
-        lowering.statement(statement)
+    cuts: frozenset[int] = frozenset()
+    while True:
+        lowering = _Lowering(program, cuts)
+        try:
+            for statement in program.statements:
+                lowering.statement(statement)
+        except _Cut as cut:
+            cuts |= {id(cut.statement)}
+        else:
+            break
     lowering.flush()
     if not lowering.operations:
         raise InputError(f"program {program.name!r} has no statements: nothing is set")
@@ -294,6 +334,3 @@ def sweeps(operations: list[OperationGraph]) -> list[SweepGraph]:
         elif isinstance(operation, LoopGraph):
             found.extend(sweeps(operation.body))
     return found
-
-
-ZERO = constant(0.0)

@@ -9,7 +9,7 @@ from typing import Any
 from halocline.compile.contract import contract
 from halocline.compile.footprint import Offset
 from halocline.compile.lower import SweepGraph
-from halocline.lang.expression import Expr, rebuild, shift, stage_read, walk
+from halocline.lang.expression import Expr, replace_leaves, shift, stage_read, walk
 from halocline.lang.grid import Field, Grid
 from halocline.lang.program import Stage
 
@@ -18,7 +18,7 @@ from halocline.lang.program import Stage
 Points = frozenset[tuple[Offset, tuple[bool, ...]]]
 
 # operations that a multiply-add pipeline does in one go; the others cost more
-_EXPENSIVE = {"div": 4, "sqrt": 4, "exp": 20, "log": 20, "sin": 20, "cos": 20, "pow": 40}
+_EXPENSIVE = {"cast": 0, "div": 4, "sqrt": 4, "exp": 20, "log": 20, "sin": 20, "cos": 20, "pow": 40}
 # recomputing a stage at every read is free up to this many operations a cell: a load costs as much
 _INLINE_COST = 8
 
@@ -113,7 +113,7 @@ def _substitute(root: Expr, replaced: dict[Stage, Expr | Stage]) -> Expr:
                 return stage_read(by, offset)
         return node
 
-    return rebuild(root, leaf)
+    return replace_leaves(root, leaf)
 
 
 def inline(root: Expr, memo: dict[Stage, Expr] | None = None) -> Expr:
@@ -128,7 +128,7 @@ def inline(root: Expr, memo: dict[Stage, Expr] | None = None) -> Expr:
             known[stage] = inline(stage.definition, known)
         return shift(known[stage], offset)
 
-    return rebuild(root, leaf)
+    return replace_leaves(root, leaf)
 
 
 def _demand(

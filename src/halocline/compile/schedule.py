@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from halocline.compile.footprint import Footprint
+from halocline.lang.trace import OWN
 
-AROUND = "_around"  # see Sweep.wraps
+AROUND = OWN + "around"  # see Sweep.wraps
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,6 @@ class Sweep:
     ----------
     kernel : str
         The symbol in the generated library.
-    streaming : str
-        The same kernel for working sets that exceed the cache: with streaming stores, and fetching ahead.
     operands : tuple of int
         The field number of each kernel operand.
     reads : mapping from field number to Footprint
@@ -92,7 +91,7 @@ class Sweep:
         Over which segments `halo_kernel` runs (only where a neighbour exists).
     swaps : tuple of (int, int)
         Pairs of field numbers whose buffers change places after the sweep.
-    wraps : frozenset of int
+    wraps : tuple of int
         Fields whose rows the kernel wraps around itself where one subdomain spans the periodic last axis: the
         scalar `AROUND` says so, by the number of cells of that axis, or 0.
     scratch : tuple of (int, ...)
@@ -105,7 +104,6 @@ class Sweep:
     """
 
     kernel: str
-    streaming: str
     operands: tuple[int, ...]
     reads: Mapping[int, Footprint]
     exchange: Mapping[int, Footprint]
@@ -114,7 +112,7 @@ class Sweep:
     halo_kernel: str | None = None
     halo_extent: Footprint = field(default_factory=Footprint)
     swaps: tuple[tuple[int, int], ...] = ()
-    wraps: frozenset[int] = frozenset()
+    wraps: tuple[int, ...] = ()
     scratch: tuple[tuple[int, ...], ...] = ()
     flops: float = 0.0
     bytes: float = 0.0
@@ -165,7 +163,7 @@ class Schedule:
         Names by scalar number; parameters first.
     operations : tuple of Operation
     source : str
-        The generated C++.
+        The generated C++; see halocline.compile.driver.compile_library.
     """
 
     ndim: int

@@ -9,6 +9,7 @@ decides the formula: halfway between the first point and the first ghost, on the
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
 from halocline.lang import trace
-from halocline.lang.expression import Expr, Operators, as_expr, binary, read, rebuild
+from halocline.lang.expression import Expr, Operators, as_expr, binary, read, rebuild, walk
 
 if TYPE_CHECKING:
     from halocline.lang.grid import Field, Grid
@@ -69,7 +70,7 @@ class Ghost:
     def at_wall(self, value: Any) -> Expr:
         """`value` (a number, scalar or function of the coordinates) with the coordinate of the wall."""
         if callable(value) and not isinstance(value, Operators):
-            value = value(*self.field.coordinates)
+            value = trace.call(value, *self.field.coordinates)
         inward = float(-self.side * self.distance)
 
         def leaf(current: Expr) -> Expr:
@@ -82,7 +83,13 @@ class Ghost:
                 return binary("add", current, inward)
             return current
 
-        return rebuild(as_expr(value, "boundary value"), leaf)
+        wall = as_expr(value, "boundary value")
+        if wall.op == "const" and not math.isfinite(wall.attribute):
+            raise InputError(
+                f"the boundary value of field {self.field.name!r} is {wall.attribute}; expected a finite "
+                "number"
+            )
+        return rebuild(wall, leaf)
 
 
 class BoundaryCondition:
@@ -201,7 +208,37 @@ class BoundaryKernel(BoundaryCondition):
     def ghost(self, at: Ghost) -> Expr:
         arguments = (Inward(at), at.layer)
         count = len(inspect.signature(self.function).parameters)
-        return as_expr(self.function(*arguments[:count]), "boundary kernel's result")
+        return as_expr(trace.call(self.function, *arguments[:count]), "boundary kernel's result")
+
+    def homogeneous(self) -> BoundaryCondition:
+        return LinearPart(self)
+
+
+@dataclass(frozen=True)
+class LinearPart(BoundaryCondition):
+    """What a condition of the user's own does to a correction of the field: the part that is linear in it."""
+
+    whole: BoundaryCondition
+
+    def ghost(self, at: Ghost) -> Expr:
+        ghost = self.whole.ghost(at)
+        own = [leaf for leaf in walk((ghost,)) if leaf.op == "read" and leaf.attribute[0] is at.field]
+        rest = _with_reads(ghost, {id(leaf): 0.0 for leaf in own})
+        if rest.op == "const" and rest.attribute == 0:
+            return ghost
+        total = as_expr(0.0)
+        for leaf in own:
+            unit = {id(other): float(other is leaf) for other in own}
+            total = total + (_with_reads(ghost, unit) - rest) * leaf
+        return total
+
+    def homogeneous(self) -> LinearPart:
+        return self
+
+
+def _with_reads(root: Expr, values: Mapping[int, float]) -> Expr:
+    """An expression with numbers in place of some of its reads, known by their id."""
+    return rebuild(root, lambda leaf: as_expr(values[id(leaf)]) if id(leaf) in values else leaf)
 
 
 @dataclass(frozen=True)
@@ -273,12 +310,10 @@ def _polynomial(at: Ghost, order: int, wall: Expr, *, derivative: bool) -> Expr:
         inner = weights[1:]
     else:
         # p(s) = sum_m u_m l_m(s) + c w(s), w(s) = prod (s - s_m): c from p'(0) = slope
-        w0 = _product(points, Fraction(0))
         dw0 = sum(
             (_product([q for j, q in enumerate(points) if j != i], Fraction(0)) for i in range(order)),
             Fraction(0),
         )
-        del w0
         wg = _product(points, ghost)
         ratio = wg / dw0
         inner = []

@@ -155,7 +155,7 @@ class Expr(Operators):
     args : tuple of Expr
     attribute : object
         const: the float; scalar: (name, version); index: (axis, step); read: (field, version, offset);
-        stage: (stage, offset); reduce: (kind, cell or None, place).
+        stage: (stage, offset); reduce: (kind, cell or None, place); cast: the precision.
     grid : Grid or None
         The grid whose cells the value belongs to; None for numbers and scalars.
     condition : bool
@@ -200,10 +200,10 @@ def node(
 
     `key` tells attributes apart in this process, `label` stands for the attribute in the digest.
     """
+    if op in COMMUTATIVE and args[1].digest < args[0].digest:
+        args = args[::-1]  # one order, whichever of the two was written
     identities = tuple(map(id, args))
     found = _nodes.get((op, key, identities))
-    if found is None and op in COMMUTATIVE:
-        found = _nodes.get((op, key, identities[::-1]))
     if found is not None:
         return found
     for arg in args:
@@ -214,9 +214,7 @@ def node(
                     "make all fields of one problem with the same Grid object"
                 )
             grid = arg.grid
-    parts = [arg.digest for arg in args]
-    if op in COMMUTATIVE:
-        parts.sort()
+    parts = (arg.digest for arg in args)
     made = Expr.__new__(Expr)
     made.op, made.args, made.attribute = op, args, attribute
     made.digest = blake2b(b"\0".join((op.encode(), label, *parts)), digest_size=16).digest()
@@ -275,8 +273,8 @@ def _fold(op: str, a: float, b: float) -> float | None:
 def binary(op: str, left: Operand, right: Operand) -> Expr:
     """An operation on two operands, after simplifications that change no value.
 
-    A literal 0 as a factor or summand is structural (a derivative along an axis that the grid lacks)
-    and is removed.
+    A literal 0 as a factor, summand or dividend is structural (a derivative along an axis that the grid
+    lacks) and is removed, also where the other operand may be infinite, NaN or a zero of the other sign.
     """
     a, b = as_expr(left), as_expr(right)
     logical = op in ("and", "or")
@@ -349,8 +347,6 @@ def unary(op: str, operand: Operand) -> Expr:
             return constant(-a.attribute)
         if a.op == "neg":
             return a.args[0]
-        if a.op == "sub":
-            return binary("sub", a.args[1], a.args[0])
     if op == "abs" and a.op in ("abs", "neg"):
         return unary("abs", a.args[0]) if a.op == "neg" else a
     if op == "sqrt" and a.op == "const" and a.attribute >= 0:
@@ -365,7 +361,7 @@ def power(base: Operand, exponent: Operand) -> Expr:
     b, e = as_expr(base), as_expr(exponent)
     if e.op == "const":
         value = e.attribute
-        if value == int(value) and abs(value) <= 16:
+        if abs(value) <= 16 and value == int(value):
             whole = int(abs(value))
             result, square = constant(1.0), b
             while whole:
@@ -437,9 +433,19 @@ def fold(root: Expr, memo: dict[int, T], value: Callable[[Expr, list[T]], T]) ->
     return memo[id(root)]
 
 
-def rebuild(root: Expr, leaf: Callable[[Expr], Expr], memo: dict[int, Expr] | None = None) -> Expr:
-    """The expression with every leaf replaced by what `leaf` returns for it, simplified again."""
+Apply: TypeAlias = "Callable[[Expr, tuple[Expr, ...]], Expr]"
+
+
+def replace_leaves(
+    root: Expr,
+    leaf: Callable[[Expr], Expr],
+    memo: dict[int, Expr] | None = None,
+    *,
+    apply: Apply | None = None,
+) -> Expr:
+    """The expression with every leaf replaced by what `leaf` returns for it, and the same operations."""
     memo = {} if memo is None else memo
+    apply = with_arguments if apply is None else apply
     for current in walk((root,)):
         if id(current) in memo:
             continue
@@ -450,19 +456,38 @@ def rebuild(root: Expr, leaf: Callable[[Expr], Expr], memo: dict[int, Expr] | No
     return memo[id(root)]
 
 
-def apply(like: Expr, args: tuple[Expr, ...]) -> Expr:
-    """The operation of `like` on other arguments."""
+def rebuild(root: Expr, leaf: Callable[[Expr], Expr]) -> Expr:
+    """The expression with every leaf replaced by what `leaf` returns for it, simplified again.
+
+    Not for what is computed in several places with different leaves: the results might differ in bits.
+    """
+    return replace_leaves(root, leaf, apply=_simplified)
+
+
+def with_arguments(like: Expr, args: tuple[Expr, ...]) -> Expr:
+    """The operation of `like` on other arguments, as it is: without simplifications, which might change the
+    sign of a zero or drop what is not finite."""
+    if all(a is b for a, b in zip(args, like.args, strict=True)):
+        return like
+    label = b"" if like.attribute is None else repr(like.attribute).encode()
+    return node(like.op, args, like.attribute, key=like.attribute, label=label)
+
+
+def _simplified(like: Expr, args: tuple[Expr, ...]) -> Expr:
+    """The operation of `like` on other arguments, as if it had been written with them."""
     if all(a is b for a, b in zip(args, like.args, strict=True)):
         return like
     if like.op == "where":
         chosen: Expr = where(*args)
         return chosen
-    if like.op == "reduce":
-        kind, cell, place = like.attribute
-        return reduction(kind, args[0], cell, place)
-    if like.op in ("min", "max", "pow", "fma"):
-        return node(like.op, args)
+    if like.attribute is not None or like.op in ("min", "max", "pow", "fma", "sum2"):
+        return with_arguments(like, args)
     return binary(like.op, *args) if len(args) == 2 else unary(like.op, args[0])
+
+
+def cast(operand: Expr, dtype: str) -> Expr:
+    """The value as a field of this precision holds it."""
+    return node("cast", (operand,), dtype, key=dtype, label=repr(dtype).encode())
 
 
 def reduction(
@@ -523,7 +548,7 @@ def shift(root: Expr, offset: Offset) -> Expr:
             return index(current.grid, axis, step + offset[axis])
         return current
 
-    return rebuild(root, leaf)
+    return replace_leaves(root, leaf)
 
 
 def read(field: Any, version: int, offset: Offset) -> Expr:
@@ -559,7 +584,7 @@ def text(root: Expr, depth: int = 6) -> str:
     if root.op == "const":
         return f"{root.attribute:g}"
     if root.op == "scalar":
-        return str(root.attribute[0])
+        return str(root.attribute[0]).rstrip("'")  # see trace.OWN
     if root.op == "index":
         axis, step = root.attribute
         return f"index{axis}" + (f"[{step}]" if step else "")

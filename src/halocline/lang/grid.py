@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from hashlib import blake2b
 from typing import Any
@@ -14,6 +14,8 @@ from halocline.lang.boundary import SIDES, BoundaryCondition, Periodic, Value, r
 from halocline.lang.expression import Expr, Offset, Operators, as_offset, index, read
 
 AXES = "xyz"
+# Of an axis: generated code numbers cells in 32 bits, and counts on beyond the ends.
+MOST_CELLS = 2**31 - 2**16
 DTYPES = ("float64", "float32")
 # spacing and origin per axis, as every program knows them
 GRID_SCALARS = tuple(f"{kind}_{axis}" for kind in "ho" for axis in AXES)
@@ -78,11 +80,17 @@ class Grid:
                 )
             if int(n) < 1:
                 raise InputError(f"shape {shape!r}: axis {AXES[axis]} has {n} cells; at least 1 is needed")
+            if int(n) > MOST_CELLS:
+                raise InputError(
+                    f"shape {shape!r}: axis {AXES[axis]} has {n} cells; at most {MOST_CELLS} can be numbered"
+                )
         self.shape: tuple[int, ...] = tuple(int(n) for n in given)
         self.ndim = len(self.shape)
         self.extent: tuple[float, ...] = _per_axis(extent, self.ndim, "extent", float)
         self.origin: tuple[float, ...] = _per_axis(origin, self.ndim, "origin", float)
         self.periodic: tuple[bool, ...] = _per_axis(periodic, self.ndim, "periodic", bool)
+        if not all(map(math.isfinite, self.origin)):
+            raise InputError(f"origin {origin!r}: expected finite numbers")
         for axis, length in enumerate(self.extent):
             if not (math.isfinite(length) and length > 0):
                 raise InputError(
@@ -93,6 +101,7 @@ class Grid:
         self.walls = walls
         self.fields: dict[str, Field] = {}
         self.vectors: dict[str, Vector] = {}
+        self._helpers: dict[Any, Field] = {}  # see Program.helper
         # spacing and origin are run-time scalars, so that one kernel serves every resolution
         self.digest = blake2b(repr((self.ndim, self.periodic, walls)).encode(), digest_size=8).digest()
 
@@ -231,6 +240,20 @@ class Grid:
         known = ["cell", "node", *(f"{kind}-{a}" for kind in ("face", "edge") for a in AXES[: self.ndim])]
         return next(k for k in known if _staggering(k, self.ndim, "") == tuple(staggered))
 
+    def free_name(self, name: str) -> str:
+        """The name, with the first number behind it that makes it one which nothing has yet."""
+        free, count = name, 1
+        while self.named(free) is not None:
+            count += 1
+            free = f"{name}{count}"
+        return free
+
+    def helper(self, name: str, key: Any, make: Callable[[str], Field]) -> Field:
+        """The field made for `key`: now, by ``make(free name)``, or before."""
+        if key not in self._helpers:
+            self._helpers[key] = make(self.free_name(name))
+        return self._helpers[key]
+
     def named(self, name: str) -> Field | Vector | None:
         """The field or vector of that name, if there is one."""
         found = self.fields.get(name)
@@ -295,6 +318,9 @@ class Field(Operators):
     def like(self, names: str, *, homogeneous: bool = False) -> Any:
         """New fields on the same grid, of the same location, dtype and boundary conditions.
 
+        Within a program they are the program's helpers: the next trace of the same program gets the same
+        ones.
+
         Parameters
         ----------
         names : str
@@ -304,13 +330,16 @@ class Field(Operators):
         """
         boundary: Any = {side: (c.homogeneous() if homogeneous else c) for side, c in self.boundary.items()}
         boundary = {side: c for side, c in boundary.items() if not isinstance(c, Periodic)}
-        made = []
+
+        def make(free: str) -> Field:
+            return Field(self.grid, free, self.location, self.dtype, boundary or None)
+
+        program, made = trace.active(), []
         for name in names.split():
-            free, count = name, 1
-            while self.grid.named(free) is not None:
-                count += 1
-                free = f"{name}{count}"
-            made.append(Field(self.grid, free, self.location, self.dtype, boundary or None))
+            if program is None:
+                made.append(make(self.grid.free_name(name)))
+            else:
+                made.append(program.helper(self.grid, name, (self.name, homogeneous), make))
         return made[0] if len(made) == 1 else tuple(made)
 
     @property

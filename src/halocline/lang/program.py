@@ -16,7 +16,7 @@ from typing import Any
 from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.boundary import BoundaryCondition, Ghost
-from halocline.lang.dtype import dtype_of
+from halocline.lang.dtype import kept_dtype
 from halocline.lang.expression import (
     Expr,
     Operand,
@@ -24,11 +24,12 @@ from halocline.lang.expression import (
     as_expr,
     as_offset,
     place_of,
-    rebuild,
+    replace_leaves,
     stage_read,
     walk,
 )
 from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, unknown
+from halocline.lang.trace import OWN
 
 
 @dataclass(frozen=True)
@@ -50,14 +51,27 @@ def _line() -> Line:
     return Line(frame.f_code.co_filename, frame.f_lineno)
 
 
+def own_name(name: str) -> str:
+    """The name of the first scalar that `Program.own` makes for `name`."""
+    return name + OWN
+
+
 class Scalar(Operators):
     """A number of the program, the same everywhere; parameters are scalars whose value is given from
-    outside."""
+    outside.
 
-    def __init__(self, name: str) -> None:
+    Parameters
+    ----------
+    name : str
+        An identifier.
+    own : bool
+        Marks the name, so that no scalar or parameter of the user's is taken for this one.
+    """
+
+    def __init__(self, name: str, *, own: bool = False) -> None:
         if not name.isidentifier():
             raise InputError(f"scalar name {name!r} is not an identifier such as 'rho'")
-        self.name = name
+        self.name = own_name(name) if own else name
 
     def __repr__(self) -> str:
         return f"Scalar({self.name!r})"
@@ -129,12 +143,13 @@ def stage(value: Any, name: str | None = None, *, storage: str = "auto") -> Any:
     if not label.isidentifier():
         raise InputError(f"stage name {label!r} is not an identifier such as 'flux_x'")
     if storage == "array":
-        while grid.named(label) is not None:
-            label = program.fresh(label + "_")
-        place = place_of(expression)
-        location = grid.location_of(place)
-        dtype = dtype_of(expression, {}) or "float64"
-        array = grid.field(label, location=location, dtype=dtype, boundary=_NoGhosts(label))
+        location, dtype = grid.location_of(place_of(expression)), kept_dtype(expression, {})
+        array = program.helper(
+            grid,
+            label,
+            (location, dtype),
+            lambda free: grid.field(free, location=location, dtype=dtype, boundary=_NoGhosts(free)),
+        )
         array.set(expression)
         return array
     return Stage(label, expression, storage)
@@ -214,6 +229,7 @@ class Program:
         self._loops = 0
         self._names: dict[str, int] = {}
         self._scalars: dict[str, Scalar] = {}
+        self._requests: dict[tuple[Any, ...], int] = {}
 
     def version(self, thing: Any) -> int:
         """A number that grows with every assignment to a field or scalar and with every loop entered.
@@ -239,12 +255,35 @@ class Program:
             raise InputError(f"the program already has a scalar or parameter named {name!r}")
         return self._scalars.setdefault(name, Scalar(name))
 
+    def own(self, name: str) -> Scalar:
+        """A new scalar that no other one and no parameter can be taken for, whatever they are named."""
+        made = Scalar(name, own=True)
+        while made.name in self._scalars:
+            made.name += OWN
+        return self._scalars.setdefault(made.name, made)
+
+    def hidden(self, kind: str) -> Scalar:
+        """A new scalar for a value that has no name in the text of the program; see `own`."""
+        made = Scalar(kind, own=True)
+        made.name = self.fresh(OWN + kind)
+        return self._scalars.setdefault(made.name, made)
+
+    def helper(self, grid: Grid, name: str, kind: tuple[Any, ...], make: Callable[[str], Field]) -> Field:
+        """A field beside those of the user's, made by ``make(free name)`` where no program needed it before.
+
+        The n-th request for a name and kind gives the same field in every program on a grid: programs that
+        are the same have the same code, and leave no fields behind each time. Each run has values of its own.
+        """
+        key = (name, *kind)
+        number = self._requests[key] = self._requests.get(key, 0) + 1
+        return grid.helper(name, (*key, number), make)
+
     def scalars_set(self) -> set[str]:
-        """The names of all scalars that the program gives a value."""
+        """The names of all scalars of the user's that the program gives a value."""
 
         def names(statements: Sequence[Statement]) -> Iterator[str]:
             for statement in statements:
-                if isinstance(statement, AssignScalar):
+                if isinstance(statement, AssignScalar) and OWN not in statement.scalar.name:
                     yield statement.scalar.name
                 elif isinstance(statement, Repeat):
                     yield from names(statement.body)
@@ -256,14 +295,17 @@ class Program:
         memo: dict[int, Expr] = {}
         for current in walk(expressions):
             if current.op == "reduce":
-                value = self.scalar("_" + self.fresh("reduced"))
-                self.assign_scalar(value, rebuild(current, lambda leaf: leaf, memo))
+                value = self.hidden("reduced")
+                self.assign_scalar(value, replace_leaves(current, lambda leaf: leaf, memo))
                 memo[id(current)] = value.expr
-        return tuple(rebuild(e, lambda leaf: leaf, memo) for e in expressions) if memo else expressions
+        if not memo:
+            return expressions
+        return tuple(replace_leaves(e, lambda leaf: leaf, memo) for e in expressions)
 
     def parameter(self, name: str) -> Scalar:
-        """The parameter of that name; made at the first call."""
-        return self.parameters.setdefault(name, Scalar(name))
+        """The parameter of that name, made at the first call; or the program's scalar of that name."""
+        known = self._scalars.get(name)
+        return self.parameters.setdefault(name, Scalar(name)) if known is None else known
 
     def assign(self, target: Field, value: Any) -> None:
         """Record field.set(value)."""
@@ -292,7 +334,7 @@ class Program:
         # a reduction of what holds a reduction needs a pass of its own before
         inner = [n.args[0] for n in walk((expression,)) if n.op == "reduce"]
         memo = {id(e): self.reduced(e)[0] for e in inner}
-        expression = rebuild(expression, lambda leaf: leaf, memo)
+        expression = replace_leaves(expression, lambda leaf: leaf, memo)
         self._open[-1].append(AssignScalar(target, expression, _line()))
         self._advance(target)
 
@@ -359,9 +401,16 @@ def scalars(names: str) -> tuple[Scalar, ...]:
     return tuple(scalar(name) for name in names.split())
 
 
+def own_scalars(names: str) -> tuple[Scalar, ...]:
+    """Several new scalars that only the program itself knows; see Program.own."""
+    program = trace.current("own_scalars(...)")
+    return tuple(program.own(name) for name in names.split())
+
+
 def parameter(name: str) -> Expr:
     """A parameter by name, for boundary conditions and other places that are no function argument."""
-    return Scalar(name).expr
+    program = trace.active()
+    return (Scalar(name) if program is None else program.parameter(name)).expr
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ Sums are order-independent (docs/decisions/0001): their bits do not depend on ra
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from halocline.errors import InputError
-from halocline.lang.expression import Expr, Operand, as_expr, place_of, reduction, unary, where
+from halocline.lang.expression import Expr, Operand, as_expr, index, place_of, reduction, unary, where
 from halocline.lang.functions import maximum, minimum
 from halocline.lang.operators import inner
 
@@ -62,6 +63,32 @@ def count(condition: Operand) -> Expr:
     return reduction("count", where(c, 1.0, 0.0))
 
 
+def first(condition: Operand) -> Expr:
+    """The number of the first point where a condition holds, counted in C order over the whole grid; infinity
+    where it holds nowhere.
+
+    There is one point more than cells along a walled axis that the condition's fields are staggered along.
+    ``numpy.unravel_index(int(number), points)`` gives its index back.
+    """
+    c = _operand(condition, "first")
+    if not c.condition:
+        raise InputError(f"first needs a condition such as u < 0, got {c!r}")
+    grid = c.grid
+    assert grid is not None  # it varies
+    points = _points(c, grid)
+    number = index(grid, 0)
+    for axis in range(1, grid.ndim):
+        number = number * float(points[axis]) + index(grid, axis)
+    return reduction("min", where(c, number, math.inf))
+
+
+def _points(e: Expr, grid: Any) -> tuple[int, ...]:
+    """How many points an expression has along each axis of the whole grid."""
+    return tuple(
+        n + int(s and not wraps) for n, s, wraps in zip(grid.shape, place_of(e), grid.periodic, strict=True)
+    )
+
+
 def value(f: Operand, at: tuple[int, ...]) -> Expr:
     """The value at one cell.
 
@@ -74,10 +101,7 @@ def value(f: Operand, at: tuple[int, ...]) -> Expr:
     grid = e.grid
     if grid is None:
         raise InputError(f"value of {e!r}: no field of a grid is in it")
-    place = place_of(e)
-    points = tuple(
-        n + int(s and not wraps) for n, s, wraps in zip(grid.shape, place, grid.periodic, strict=True)
-    )
+    place, points = place_of(e), _points(e, grid)
     if len(at) != grid.ndim or not all(-n <= i < n for i, n in zip(at, points, strict=True)):
         raise InputError(f"value at {at!r}: no point of an expression of shape {points}")
     cell = tuple(i + n if i < 0 else i for i, n in zip(at, points, strict=True))

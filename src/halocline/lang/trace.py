@@ -10,13 +10,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from halocline.errors import InputError
+from halocline.errors import HaloclineError, InputError
 from halocline.lang.expression import Expr, node
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from halocline.lang.program import Program
+
+# In the names of scalars that are the compiler's or a program's own: no name of the user's can hold it.
+OWN = "'"
 
 _program: ContextVar[Program | None] = ContextVar("program", default=None)
 _order: ContextVar[int] = ContextVar("order", default=2)
@@ -26,6 +29,11 @@ def version(thing: Any) -> int:
     """The version of a field or scalar in the program that is being traced; see Program.version."""
     program = _program.get()
     return 0 if program is None else program.version(thing)
+
+
+def active() -> Program | None:
+    """The program that is being traced, if one is."""
+    return _program.get()
 
 
 def current(what: str) -> Program:
@@ -46,6 +54,24 @@ def tracing(program: Program) -> Iterator[Program]:
         yield program
     finally:
         _program.reset(token)
+
+
+def call(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """What a function of the user's returns.
+
+    Raises
+    ------
+    InputError
+        The function raised something that is not an error of ours; that is the error's cause, with the
+        user's line in its traceback.
+    """
+    try:
+        return function(*arguments, **named)
+    except HaloclineError:
+        raise
+    except Exception as error:
+        name = getattr(function, "__name__", type(function).__name__)
+        raise InputError(f"function {name!r} raised {error!r}") from error
 
 
 def scalar(name: str, at: int = 0) -> Expr:

@@ -81,7 +81,7 @@ class Poisson:
     def program(self, method: str) -> Program:
         """What is compiled for a method, without any memory or rank: for `halocline explain`."""
         check_method(method)
-        limits = Scalar("rtol"), Scalar("max_iterations")
+        limits = Scalar("rtol", own=True), Scalar("max_iterations", own=True)
         return METHODS[method].trace(self.operator, self.u, self.rhs, *limits)
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from halocline.compile.footprint import Direction, Footprint
 from halocline.compile.schedule import FieldInfo
+from halocline.lang.dtype import ITEMSIZE
 from halocline.plan.box import Box
 from halocline.plan.subdomain import Subdomain
-from halocline.plan.traffic import ITEMSIZE
 
 TAGS = 27  # per exchange, one for each direction in three dimensions
 
@@ -63,7 +63,7 @@ def exchange(
     fields: tuple[FieldInfo, ...],
     footprints: Mapping[int, Footprint],
     number: int,
-    wraps: frozenset[int] = frozenset(),
+    wraps: tuple[int, ...] = (),
 ) -> Exchange:
     """Plans one exchange of one rank.
 
@@ -73,7 +73,7 @@ def exchange(
         The halo segments that are to be filled, the same on every rank.
     number : int
         Tells this exchange from the others of the schedule.
-    wraps : frozenset of int
+    wraps : tuple of int
         Fields whose rows the kernel wraps around itself: their ends need no copy.
     """
     sends: dict[Direction, list[tuple[int, Box]]] = {}

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from halocline.compile.schedule import Schedule, Sweep
 from halocline.errors import InputError
+from halocline.lang.dtype import ITEMSIZE
 from halocline.plan.subdomain import Subdomain
-from halocline.plan.traffic import ITEMSIZE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,16 +25,16 @@ FEWEST_CELLS = 2**12  # of a patch that is made only to have more of them
 LONGEST_LAYER = 16  # of outer patches, in cells
 ROW_LAYER = 32  # the same along rows: whole cache lines
 SHORTEST_ROW = 128
+ROW_ALIGNMENT = 64  # bytes, of rows of scratch memory
 ROW_ASPECT = 32  # how much longer than the other edges of a patch a row is kept
 
 
 @dataclass(frozen=True)
 class Caches:
-    """Bytes of data cache: of a core, of a core, and shared."""
+    """Bytes of the data caches of a core."""
 
     l1: int = 32 * 2**10
     l2: int = 2**20
-    l3: int = 32 * 2**20
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,8 @@ class Patches:
         Of each patch the first cell, the end, and `top`: 1 where it ends at an upper wall, so that points
         staggered along the axis have one more index there.
     ranges : tuple of int
-        Thread t touches the patches ``ranges[t]:ranges[t + 1]`` first; about equally many cells each.
+        Thread t touches the patches ``ranges[t]:ranges[t + 1]`` first, and takes them before others' patches;
+        about equally many cells each.
     """
 
     edges: tuple[tuple[int, ...], ...]
@@ -138,12 +139,21 @@ class Patches:
     def __len__(self) -> int:
         return len(self.table)
 
+    @property
+    def owners(self) -> NDArray[np.int32]:
+        """The thread of each patch."""
+        import numpy as np
+
+        counts = np.diff(self.ranges)
+        return np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+
 
 def cut_patches(
     subdomain: Subdomain,
     working_sets: Sequence[WorkingSet],
     received: Sequence[tuple[int, int]],
     *,
+    ends: tuple[int, int] = (0, 0),
     patch: int | Sequence[int] | None = None,
     threads: int = 1,
     caches: Caches | None = None,
@@ -157,6 +167,10 @@ def cut_patches(
     received : sequence of (int, int)
         Per axis how deep patches read into halo that comes by message (0: nothing comes). Patches
         along such a side are thin, and the others, the inner ones, do not wait for its messages.
+    ends : (int, int)
+        The least length of the patches at the lower and upper end of rows: each patch within reach of an end
+        fills the halo there itself where rows wrap around (`Sweep.wraps`), and two must not write the same
+        cells.
     patch : int or sequence of int, optional
         Cells of a patch along every axis or along each, as the user wants them; patches at the upper
         ends are smaller where this does not divide the subdomain. Default: `patch_shape`, outer patches
@@ -176,6 +190,8 @@ def cut_patches(
         edges = _default_edges(shape, working_sets, received, threads, caches or Caches())
     else:
         edges = [[*range(0, n, size), n] for n, size in zip(shape, _explicit(patch, len(shape)), strict=True)]
+    lower, upper = ends[0], shape[-1] - ends[1]
+    edges[-1] = [0, *(cut for cut in edges[-1][1:-1] if lower <= cut <= upper), shape[-1]]
     return _table(edges, subdomain.walls, threads)
 
 
@@ -253,3 +269,13 @@ def _table(edges: Sequence[Sequence[int]], walls: tuple[tuple[bool, bool], ...],
     shares = (t * cells[-1] / threads for t in range(1, threads))
     ranges = (0, *(bisect_left(cells, share) for share in shares), len(table))
     return Patches(tuple(tuple(e) for e in edges), table, ranges)
+
+
+def scratch_bytes(sweep: Sweep, patches: Patches) -> int:
+    """Scratch memory that the kernel of a sweep needs for the largest patch."""
+    extents = (patches.table[:, 1] - patches.table[:, 0]).max(axis=0).tolist()
+    total = 0
+    for item, *extra in sweep.scratch:
+        *outer, row = (n + e for n, e in zip(extents, extra, strict=True))
+        total += prod(outer) * -(-item * row // ROW_ALIGNMENT) * ROW_ALIGNMENT
+    return total

@@ -8,16 +8,16 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from halocline.compile.footprint import Direction
-from halocline.compile.schedule import FieldInfo, Schedule, Sweep
+from halocline.compile.schedule import FieldInfo, Loop, Operation, Schedule, Sweep
 from halocline.errors import HaloclineError
+from halocline.lang.dtype import ITEMSIZE
 from halocline.plan.box import Box
 from halocline.plan.decompose import Decomposition
 from halocline.plan.exchange import Copy, Exchange, Message, exchange
 from halocline.plan.fills import FillBoxes, fill_boxes, needs
 from halocline.plan.fit import check_fit
-from halocline.plan.patches import Caches, Patches, WorkingSet, cut_patches
+from halocline.plan.patches import Caches, Patches, WorkingSet, cut_patches, scratch_bytes
 from halocline.plan.subdomain import Subdomain
-from halocline.plan.traffic import ITEMSIZE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,6 +77,11 @@ class SweepPlan:
         Bit i is set where the patch waits for the i-th received message.
     patch_rims : array (patches,) of bool
         Where the patch waits for the rims of the fills.
+    scratch_bytes : int
+        Scratch memory of each thread: what the kernel needs for the largest patch.
+    backward : bool
+        Threads run their patches in descending order, as in every other sweep: each begins with what the one
+        before has left in the cache.
     """
 
     sends: tuple[Message, ...]
@@ -86,6 +91,8 @@ class SweepPlan:
     halos: tuple[HaloBox, ...]
     patch_needs: NDArray[np.uint32]
     patch_rims: NDArray[np.bool_]
+    scratch_bytes: int
+    backward: bool
 
     @property
     def rim_needs(self) -> int:
@@ -176,6 +183,8 @@ class RankPlan:
                     "halos": [asdict(halo) for halo in sweep.halos],
                     "patch_needs": sweep.patch_needs.tolist(),
                     "patch_rims": sweep.patch_rims.tolist(),
+                    "scratch_bytes": sweep.scratch_bytes,
+                    "backward": sweep.backward,
                 }
                 for sweep in self.sweeps
             ],
@@ -213,6 +222,7 @@ def plan_rank(
         subdomain,
         [WorkingSet.of(schedule, sweep) for sweep in schedule.sweeps()],
         _received(schedule, exchanges),
+        ends=_wrapped(schedule, decomposition),
         patch=patch,
         threads=threads,
         caches=caches,
@@ -225,11 +235,35 @@ def plan_rank(
         tuple(_field(subdomain, field) for field in schedule.fields),
         patches,
         tuple(
-            _sweep(schedule, sweep, subdomain, moved, near)
-            for sweep, moved in zip(schedule.sweeps(), exchanges, strict=True)
+            _sweep(schedule, sweep, subdomain, moved, near, patches, backward)
+            for sweep, moved, backward in zip(
+                schedule.sweeps(), exchanges, _directions(schedule.operations), strict=True
+            )
         ),
         threads,
     )
+
+
+def _directions(operations: tuple[Operation, ...]) -> Iterator[bool]:
+    """`SweepPlan.backward` of every sweep, in the order of the program text; a loop's body begins forward."""
+    backward = True
+    for operation in operations:
+        if isinstance(operation, Sweep):
+            backward = not backward
+            yield backward
+        elif isinstance(operation, Loop):
+            yield from _directions(operation.body)
+
+
+def _wrapped(schedule: Schedule, decomposition: Decomposition) -> tuple[int, int]:
+    """How many cells kernels fill beyond the ends of rows that they wrap around themselves."""
+    widths = [
+        sweep.reads[field].layers(schedule.ndim)[-1]
+        for sweep in schedule.sweeps()
+        for field in sweep.wraps
+        if decomposition.parts[-1] == 1
+    ]
+    return max((lower for lower, _ in widths), default=0), max((upper for _, upper in widths), default=0)
 
 
 class _Nearness:
@@ -258,7 +292,13 @@ class _Nearness:
 
 
 def _sweep(
-    schedule: Schedule, sweep: Sweep, subdomain: Subdomain, moved: Exchange, near: _Nearness
+    schedule: Schedule,
+    sweep: Sweep,
+    subdomain: Subdomain,
+    moved: Exchange,
+    near: _Nearness,
+    patches: Patches,
+    backward: bool,
 ) -> SweepPlan:
     """The plan of one sweep."""
     import numpy as np  # the layer above reads plans without arrays too
@@ -295,6 +335,8 @@ def _sweep(
         tuple(_halos(schedule, sweep, subdomain, moved.receives, rims)),
         patch_needs,
         patch_rims,
+        scratch_bytes(sweep, patches),
+        backward,
     )
 
 

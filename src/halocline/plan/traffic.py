@@ -12,8 +12,7 @@ from operator import mul
 from halocline.compile.footprint import Direction, Footprint
 from halocline.compile.schedule import Loop, Operation, Schedule, Sweep
 from halocline.errors import InputError
-
-ITEMSIZE = {"float64": 8, "float32": 4}
+from halocline.lang.dtype import ITEMSIZE
 
 
 @dataclass(frozen=True)

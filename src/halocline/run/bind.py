@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-ROW_ALIGNMENT = 64
+# How often a thread that waits looks again at once, before it sleeps in between: see native/src/team.hpp.
+SPINS = {"passive": 20, "usual": 1000, "active": 2**32 - 1}
 
 
 def three(values: Sequence[int], fill: int = 0) -> list[int]:
@@ -41,22 +42,6 @@ def patch_table(plan: RankPlan) -> NDArray[np.int64]:
     return whole.reshape(len(table), 9)
 
 
-def scratch_bytes(sweep: Sweep, plan: RankPlan) -> int:
-    """Scratch memory that the kernel of a sweep needs for the largest patch."""
-    table = plan.patches.table
-    extents = (table[:, 1] - table[:, 0]).max(axis=0)
-    total = 0
-    for item, *extra in sweep.scratch:
-        points = [int(n) + e for n, e in zip(extents, extra, strict=True)]
-        line = ROW_ALIGNMENT // item
-        row = (points[-1] + line - 1) // line * line
-        area = item * row
-        for n in points[:-1]:
-            area *= n
-        total += area
-    return total
-
-
 def build_engine(
     native: ModuleType,
     library: Path,
@@ -65,8 +50,7 @@ def build_engine(
     storages: Mapping[str, Any],
     scalars: NDArray[np.float64],
     comm: Communicator,
-    *,
-    streaming: bool,
+    spins: int = SPINS["usual"],
 ) -> Any:
     """An engine that executes `schedule` as `plan` says.
 
@@ -75,8 +59,8 @@ def build_engine(
     storages : mapping of field name to native Storage
     scalars : array of float64
         One per scalar of the schedule; the engine reads and writes it.
-    streaming : bool
-        Whether results that a sweep does not read go past the cache.
+    spins : int
+        How often a thread that waits looks again at once, before it sleeps in between.
     """
     engine = native.Engine(
         str(library),
@@ -85,18 +69,17 @@ def build_engine(
         three(plan.box.lo),
         three(plan.decomposition.shape, 1),
         plan.threads,
+        spins,
         comm.handle,
         patch_table(plan),
+        plan.patches.owners,
     )
     plans = iter(plan.sweeps)
 
     def append(operations: tuple[Operation, ...]) -> None:
-        # every other sweep runs backward through the patches: it begins with what is left in the cache
-        backward = True
         for operation in operations:
             if isinstance(operation, Sweep):
-                backward = not backward
-                _sweep(native, engine, operation, next(plans), plan, streaming=streaming, backward=backward)
+                _sweep(native, engine, operation, next(plans))
             elif isinstance(operation, Scalars):
                 engine.scalars(operation.function)
             elif isinstance(operation, Stop):
@@ -114,34 +97,22 @@ def _messages(native: ModuleType, messages: tuple[Message, ...]) -> list[Any]:
     return [native.Message(m.peer, m.tag, [(field, *_box(box)) for field, box in m.parts]) for m in messages]
 
 
-def _sweep(
-    native: ModuleType,
-    engine: Any,
-    sweep: Sweep,
-    todo: SweepPlan,
-    plan: RankPlan,
-    *,
-    streaming: bool,
-    backward: bool,
-) -> None:
+def _sweep(native: ModuleType, engine: Any, sweep: Sweep, todo: SweepPlan) -> None:
     import numpy as np
 
     fills, rims = [], []
     for boxes in todo.fills:
         fill = sweep.fills[boxes.fill]
         if boxes.core:
-            fills.append(
-                native.Fill(fill.kernel, list(fill.operands), *_box(boxes.core), three(()), fill.axis)
-            )
+            fills.append(native.Fill(fill.kernel, list(fill.operands), *_box(boxes.core), fill.axis))
         rims += [
-            native.Fill(fill.kernel, list(fill.operands), *_box(rim.box), three(()), fill.axis)
-            for rim in boxes.rims
+            native.Fill(fill.kernel, list(fill.operands), *_box(rim.box), fill.axis) for rim in boxes.rims
         ]
     halos = [[*three(h.box.lo), *three(h.box.hi, 1), *three(h.top)] for h in todo.halos]
     # a halo box that reads rims must wait for every message that they wait for
     halo_needs = [h.needs | (todo.rim_needs if h.rims else 0) for h in todo.halos]
     engine.sweep(
-        kernel=sweep.streaming if streaming else sweep.kernel,
+        kernel=sweep.kernel,
         operands=list(sweep.operands),
         reductions=[(r.kind, r.scalar) for r in sweep.reductions],
         sends=_messages(native, todo.sends),
@@ -157,6 +128,6 @@ def _sweep(
         halo_boxes=np.asarray(halos, dtype=np.int64).reshape(-1, 9),
         halo_needs=np.asarray(halo_needs, dtype=np.uint32),
         swaps=list(sweep.swaps),
-        scratch_bytes=scratch_bytes(sweep, plan),
-        backward=backward,
+        scratch_bytes=todo.scratch_bytes,
+        backward=todo.backward,
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import logging
+import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +15,18 @@ from halocline.compile.compiler import compile_program
 from halocline.compile.driver import compile_library
 from halocline.compile.schedule import AROUND, FieldInfo, Loop, Schedule, Sweep
 from halocline.errors import InputError, RunError
+from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.grid import Field, Grid, unknown
 from halocline.lang.program import Program
+from halocline.lang.trace import OWN
 from halocline.plan.decompose import Decomposition, decompose
 from halocline.plan.fit import least_thickness
 from halocline.plan.patches import Caches
 from halocline.plan.rank import RankPlan, plan_rank
 from halocline.plan.traffic import Traffic
-from halocline.run.bind import build_engine, three
-from halocline.run.machine import data_caches
-from halocline.run.mpi import Communicator, native, world
+from halocline.run.bind import SPINS, build_engine, three
+from halocline.run.machine import data_caches, last_level_cache, share_of_cores
+from halocline.run.mpi import Communicator, affinity, native, world
 from halocline.run.watch import watching
 
 if TYPE_CHECKING:
@@ -39,7 +43,8 @@ class Outcome:
     Attributes
     ----------
     reason : str
-        "completed", the reason of the stop statement that ended it, or "interrupted".
+        "completed", the reason of the stop statement that ended it, or "interrupted": a signal came, also
+        where it came too late to cut the run short.
     loops : tuple of str
         How each loop ended: "condition" or "limit".
     history : array (passes, recorded scalars)
@@ -61,6 +66,19 @@ class Outcome:
     exchange: float
     reduction: float
     loop_seconds: float
+
+    def followed_by(self, later: Outcome) -> Outcome:
+        """Both runs as one."""
+        import numpy as np
+
+        return replace(
+            later,
+            history=np.concatenate((self.history, later.history)),
+            **{name: getattr(self, name) + getattr(later, name) for name in _CLOCKS},
+        )
+
+
+_CLOCKS = ("seconds", "compute", "exchange", "reduction", "loop_seconds")
 
 
 @dataclass
@@ -95,6 +113,7 @@ class Domain:
             self.threads = default_threads(self.comm)
         if isinstance(self.threads, bool) or not isinstance(self.threads, int) or self.threads < 1:
             raise InputError(f"threads {self.threads!r}: expected a whole number from 1")
+        self.spins = spins(self.threads, self.comm)
 
     def prepare(self, program: Program, given: Iterable[str]) -> Prepared:
         """Compile and plan a program; all ranks call this with the same program.
@@ -108,21 +127,20 @@ class Domain:
         schedule = compile_program(program, self.grid)
         known = {*given, *self.grid.scalar_values(), *program.scalars_set()}
         for name in schedule.scalars:
-            if name not in known and not name.startswith("_"):
+            if name not in known and OWN not in name:
                 raise unknown("parameter", name, sorted(given))
         return Prepared(self, schedule, program.name)
 
     def adopt(self, schedule: Schedule) -> None:
-        """Cut the grid for this schedule, unless it has been cut already."""
-        if self.decomposition is None:
-            self.decomposition = decompose(
-                self.grid.shape,
-                self.comm.size,
-                strategy=self.strategy,
-                traffic=Traffic.of_schedule(schedule),
-                thickness=least_thickness(schedule),
-                periodic=self.grid.periodic,
-            )
+        """Cut the grid for this schedule."""
+        self.decomposition = decompose(
+            self.grid.shape,
+            self.comm.size,
+            strategy=self.strategy,
+            traffic=Traffic.of_schedule(schedule),
+            thickness=least_thickness(schedule),
+            periodic=self.grid.periodic,
+        )
 
     @property
     def memory_bytes(self) -> int:
@@ -140,12 +158,24 @@ class Domain:
             self.halos[base] = tuple(
                 (max(a, c), max(b, d)) for (a, b), (c, d) in zip(have, info.halo, strict=True)
             )
+        self._check_memory(sum(p.bytes for p in plan.fields if p.name not in self.storages))
         for info, planned in zip(fields, plan.fields, strict=True):
             base = info.name.removesuffix("'")
             for name in dict.fromkeys((info.name, base, base + "'")):
                 old = self.storages.get(name)
                 if (name == info.name and old is None) or (old and self.widths[name] != self.halos[base]):
-                    self._make(name, planned.owned.shape, 8 if info.dtype == "float64" else 4)
+                    self._make(name, planned.owned.shape, ITEMSIZE[info.dtype])
+
+    def _check_memory(self, needed: int) -> None:
+        """RunError where the ranks of a node ask together for more than it has; each alone may get its share,
+        since pages cost nothing before they are touched, and be killed later."""
+        ranks, available = self.comm.ranks_of_node, native().available_memory()
+        if ranks * needed > available:
+            whose = f"of the {ranks} ranks on this node " if ranks > 1 else ""
+            raise RunError(
+                f"the fields {whose}need {ranks * needed / 1e9:,.1f} GB, but only {available / 1e9:,.1f} GB "
+                "are available: take a smaller grid, float32 or more nodes"
+            )
 
     def _make(self, name: str, shape: Sequence[int], itemsize: int) -> None:
         """A storage with the field's present halo; it takes over what the one before it holds."""
@@ -192,10 +222,10 @@ class Domain:
         storage = self.storages[field.name]
         whole = storage.view().shape
         words = storage.checksum(
-            [0, 0, 0], list(whole), three(self.offset()), three(self.global_points(field), 1)
+            [0, 0, 0], list(whole), three(self.offset()), three(self.global_points(field), 1), self.threads
         )
-        totals = [sum(rank[n] for rank in self.comm.allgather(tuple(words))) % 2**64 for n in (0, 1)]
-        return f"{totals[0]:016x}{totals[1]:016x}"
+        first, second = (sum(parts) % 2**64 for parts in zip(*self.comm.allgather(words), strict=True))
+        return f"{first:016x}{second:016x}"
 
     def global_points(self, field: Field) -> tuple[int, ...]:
         """How many points of a field there are along each axis of the whole grid."""
@@ -204,20 +234,25 @@ class Domain:
             n + int(s and not p) for n, s, p in zip(g.shape, field.staggered, g.periodic, strict=True)
         )
 
-    def check_finite(self, field: Field, when: str) -> None:
-        """Raise where a field holds a value that is not finite; all ranks call this."""
-        storage = self.storages[field.name]
-        found = storage.first_nonfinite([0, 0, 0], list(storage.view().shape))
-        mine = None
-        if found is not None:
-            local = list(found)[3 - self.grid.ndim :]
-            value = float(self.view(field)[tuple(local)])
-            mine = (tuple(o + i for o, i in zip(self.offset(), local, strict=True)), value)
-        worst = min((m for m in self.comm.allgather(mine) if m is not None), default=None)
+    def check_finite(self, fields: Sequence[Field], when: str) -> None:
+        """Raise for the first of these fields that holds a value which is not finite; all ranks call this."""
+        worst = min((m for m in self.comm.allgather(self._nonfinite(fields)) if m is not None), default=None)
         if worst is not None:
+            number, cell, value = worst
             raise InputError(
-                f"field {field.name!r} is {worst[1]} at cell {worst[0]} {when}; all values must be finite"
+                f"field {fields[number].name!r} is {value} at cell {cell} {when}; all values must be finite"
             )
+
+    def _nonfinite(self, fields: Sequence[Field]) -> tuple[int, tuple[int, ...], float] | None:
+        """This rank's first value that is not finite: number of the field, global cell, value."""
+        for number, searched in enumerate(fields):
+            storage = self.storages[searched.name]
+            found = storage.first_nonfinite([0, 0, 0], list(storage.view().shape), self.threads)
+            if found is not None:
+                local = found[3 - self.grid.ndim :]
+                cell = tuple(o + i for o, i in zip(self.offset(), local, strict=True))
+                return number, cell, float(self.view(searched)[local])
+        return None
 
 
 def default_threads(comm: Communicator) -> int:
@@ -225,15 +260,35 @@ def default_threads(comm: Communicator) -> int:
     given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
     if given.isdigit() and int(given) > 0:
         return int(given)
-    return max(1, len(os.sched_getaffinity(0)) // comm.ranks_of_node)
+    return share_of_cores(affinity(), _masks(comm))
+
+
+def spins(threads: int, comm: Communicator) -> int:
+    """How often a thread that waits may look again at once: as OMP_WAIT_POLICY says, else rarely where a node
+    has more threads than cores, since it must leave its core to the one it waits for."""
+    policy = os.environ.get("OMP_WAIT_POLICY", "").lower()
+    if policy in ("passive", "active"):
+        return SPINS[policy]
+    masks = _masks(comm)
+    together = functools.reduce(operator.or_, masks)
+    crowded = threads > affinity().bit_count() or threads * len(masks) > together.bit_count()
+    return SPINS["passive" if crowded else "usual"]
+
+
+def _masks(comm: Communicator) -> tuple[int, ...]:
+    """The affinity of each rank of this node; taken to be this one's where they are not known."""
+    return comm.masks or (affinity(),) * comm.ranks_of_node
 
 
 def caches() -> Caches:
     """The data caches of this machine, as the planner takes them; its own defaults where they are unknown."""
-    found = {f"l{c.level}": c.bytes for c in data_caches() if c.level <= 3}
-    if found and "l3" not in found:
-        found["l3"] = max(found.values())
-    return Caches(**found)
+    return Caches(**{f"l{c.level}": c.bytes for c in data_caches() if c.level <= 2})
+
+
+def exceeds_cache(plan: RankPlan, ranks_of_node: int) -> bool:
+    """Whether the fields of a node are too many for its last-level cache, so that results had better go past
+    it."""
+    return plan.memory * ranks_of_node > last_level_cache()
 
 
 class Prepared:
@@ -247,10 +302,17 @@ class Prepared:
         check_agreement(
             comm,
             f"program {name!r} is",
-            (schedule.fields, schedule.source, domain.grid.shape, domain.strategy, domain.decomposition),
+            (schedule, domain.grid.shape, domain.strategy, domain.decomposition),
             "all ranks must build the same equations on the same grid",
         )
-        domain.adopt(schedule)  # before anything is compiled: wrong cuts and patches are found here
+        if domain.decomposition is None:
+            domain.adopt(schedule)  # before anything is compiled: wrong cuts and patches are found here
+            check_agreement(
+                comm,
+                f"the decomposition for program {name!r} is",
+                domain.decomposition,
+                "all ranks must run the same version of Halocline on the same kind of machine",
+            )
         assert domain.decomposition is not None
         assert domain.threads is not None
         self.plan = plan_rank(
@@ -261,7 +323,9 @@ class Prepared:
             threads=domain.threads,
             caches=caches(),
         )
-        self.library = compile_once(schedule.source, comm)
+        # one library for all ranks, also where those of another node hold less
+        streaming = any(comm.allgather(exceeds_cache(self.plan, comm.ranks_of_node)))
+        self.library = compile_once(schedule.source, comm, streaming=streaming)
         self.values: NDArray[np.float64] = np.zeros(len(schedule.scalars))
         if AROUND in schedule.scalars and domain.decomposition.parts[-1] == 1:
             self.values[schedule.scalars.index(AROUND)] = domain.grid.shape[-1]
@@ -282,16 +346,10 @@ class Prepared:
                 self.domain.storages,
                 self.values,
                 self.domain.comm,
-                streaming=self.streams,
+                self.domain.spins,
             )
             self._generation = self.domain.generation
         return self._engine
-
-    @property
-    def streams(self) -> bool:
-        """Whether the fields of the node exceed its last-level cache, so that results had better go past
-        it."""
-        return self.plan.memory * self.domain.comm.ranks_of_node > caches().l3
 
     @property
     def bytes_per_pass(self) -> float:
@@ -312,6 +370,17 @@ class Prepared:
             Scalars to set before: parameters, and the initial values of others.
         on_progress : callable, optional
             Called a few times a second with the passes of the outermost loop so far, from another thread.
+
+        Returns
+        -------
+        Outcome
+            Its reason is "interrupted" where a signal asked to stop, also after the last pass: the caller
+            knows how far the loops went, and ends.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            The same for a program without a loop, which has been run as a whole.
         """
         import numpy as np
 
@@ -328,8 +397,13 @@ class Prepared:
         engine = self.engine
         with watching(engine, on_progress):
             report = engine.run()
+        # where ranks must agree, a signal that came after the run's last word is the next run's
+        late = self.domain.comm.size == 1 and native().forget_stop()
+        interrupted = report["stopped"] or late
+        if interrupted and not report["loops"]:
+            raise KeyboardInterrupt
         return Outcome(
-            reason=report["reason"],
+            reason="interrupted" if interrupted and report["reason"] == "completed" else report["reason"],
             loops=tuple(ended or "" for ended in report["loops"]),
             history=np.asarray(report["history"]),
             scalars=dict(zip(self.schedule.scalars, self.values.tolist(), strict=True)),
@@ -349,14 +423,14 @@ def check_agreement(comm: Communicator, what: str, mine: Any, advice: str) -> No
         raise InputError(f"{what} not the same on ranks 0 and {other}: {advice}")
 
 
-def compile_once(source: str, comm: Communicator) -> Any:
+def compile_once(source: str, comm: Communicator, *, streaming: bool) -> Any:
     """The kernel library: rank 0 compiles, the others find it in the cache or, without a shared one, compile
     too."""
     path = None
     with comm.agreement("compile kernels"):
         if comm.rank == 0:
-            path = compile_library(source)
+            path = compile_library(source, streaming=streaming)
     with comm.agreement("compile kernels"):
         if comm.rank != 0:
-            path = compile_library(source)
+            path = compile_library(source, streaming=streaming)
     return path

@@ -12,7 +12,8 @@ from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.expression import Expr, Operators, as_expr, reads_of, walk
 from halocline.lang.grid import GRID_SCALARS, Field, unknown
-from halocline.lang.program import Program
+from halocline.lang.program import Program, own_name
+from halocline.run.bandwidth import triad_bandwidth
 from halocline.run.domain import Domain, Prepared
 
 if TYPE_CHECKING:
@@ -83,8 +84,14 @@ class Fields:
         target = self._field(field)
         self._checked.discard(target)
         if callable(value) and not isinstance(value, Operators):
-            traced = self._traced(target, value)
-            if traced is None:
+            traced = self.traced(target, value)
+            if isinstance(traced, Exception):
+                if self.domain.comm.rank == 0:
+                    log.warning(
+                        "field %s: its function cannot be traced (%s); it runs in NumPy, row by row",
+                        target.name,
+                        traced,
+                    )
                 self._by_rows(self._made(target), value)
                 return
             value = traced
@@ -103,8 +110,8 @@ class Fields:
         self._settle()
         return target
 
-    def _traced(self, field: Field, function: Callable[..., Any]) -> Expr | None:
-        """The function's expression of the coordinates; None where it cannot be traced."""
+    def traced(self, field: Field, function: Callable[..., Any]) -> Expr | Exception:
+        """The function's expression of the field's coordinates, or why it cannot be traced."""
         arguments = inspect.signature(function).parameters.values()
         count = sum(argument.default is argument.empty for argument in arguments)
         if count != self.grid.ndim:
@@ -113,22 +120,18 @@ class Fields:
                 f"{self.grid.ndim} coordinates"
             )
         try:
-            result = as_expr(function(*field.coordinates), f"value of {field.name!r}")
+            result = as_expr(trace.call(function, *field.coordinates), f"value of {field.name!r}")
         except InputError as error:
-            reason: Exception = error
-        except TypeError as error:
-            if "Expr" not in str(error):
-                raise
-            reason = error
-        else:
-            foreign = [n for n in walk((result,)) if n.op in ("read", "stage") and n.grid is not self.grid]
-            if foreign:
-                raise InputError(f"the function given for field {field.name!r} reads a field of another grid")
-            return result
-        log.warning(
-            "field %s: its function cannot be traced (%s); it runs in NumPy, row by row", field.name, reason
-        )
-        return None
+            cause = error.__cause__
+            if cause is None:
+                return error
+            if isinstance(cause, TypeError) and "Expr" in str(cause):
+                return cause
+            raise
+        foreign = [n for n in walk((result,)) if n.op in ("read", "stage") and n.grid is not self.grid]
+        if foreign:
+            raise InputError(f"the function given for field {field.name!r} reads a field of another grid")
+        return result
 
     def _by_rows(self, field: Field, function: Callable[..., Any]) -> None:
         """Evaluate in NumPy over whole rows of the grid, so that the bits do not depend on the
@@ -145,7 +148,9 @@ class Fields:
         mine = slice(origin[-1], origin[-1] + view.shape[-1])
         for local in np.ndindex(view.shape[:-1]):
             at = [np.full(points[-1], lines[a][origin[a] + i]) for a, i in enumerate(local)]
-            row = np.broadcast_to(np.asarray(function(*at, lines[-1]), dtype=np.float64), (points[-1],))
+            row = np.broadcast_to(
+                np.asarray(trace.call(function, *at, lines[-1]), dtype=np.float64), (points[-1],)
+            )
             view[local] = row[mine]
 
     def _from_array(self, field: Field, value: Any) -> None:
@@ -210,10 +215,10 @@ class Fields:
             program = Program("evaluate")
             with trace.tracing(program):
                 for number, expression in enumerate(wanted):
-                    program.scalar(f"result{number}").set(expression)
+                    program.own(f"result{number}").set(expression)
             prepared = self._evaluations[wanted] = self.domain.prepare(program, self.values)
         scalars = prepared.run(self.values).scalars
-        values = tuple(scalars[f"result{number}"] for number in range(len(wanted)))
+        values = tuple(scalars[own_name(f"result{number}")] for number in range(len(wanted)))
         return values[0] if len(values) == 1 else values
 
     def gather(self, field: Field | str) -> NDArray[Any] | None:
@@ -224,14 +229,26 @@ class Fields:
         """A hash of a field's bits, the same for any ranks, threads, patches and decomposition."""
         return self.domain.checksum(self._stored(field))
 
+    def bandwidth_share(self, moved: float, seconds: float) -> float:
+        """The rate at which `moved` bytes of all ranks crossed memory in `seconds`, over that of a += s * b
+        on the same threads and as much memory, measured now; all ranks call this."""
+        domain = self.domain
+        assert domain.threads is not None
+        memory = sum(storage.bytes for storage in domain.storages.values())
+        return moved / seconds / triad_bandwidth(domain.comm, domain.threads, memory)
+
     def check_inputs(self, when: str) -> None:
         """Raise where a field that was set since the last check holds values that are not finite;
         collective."""
         self._settle()
-        for field in self.grid.fields.values():
-            if field.name in self.domain.storages and field not in self._checked:
-                self.domain.check_finite(field, when)
-                self._checked.add(field)
+        fields = [
+            field
+            for field in self.grid.fields.values()
+            if field.name in self.domain.storages and field not in self._checked
+        ]
+        if fields:
+            self.domain.check_finite(fields, when)
+            self._checked.update(fields)
 
 
 def finite_numbers(parameters: Mapping[str, Any]) -> dict[str, float]:

@@ -19,10 +19,11 @@ from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any, TypeVar
 
-from halocline.errors import RunError
+from halocline.errors import InputError, RunError
+from halocline.run import excepthook
 from halocline.run.failure import describe, exit_code, pack, unpack
 
 T = TypeVar("T")
@@ -71,6 +72,11 @@ def launcher(environment: Mapping[str, str] = os.environ) -> Launcher | None:
     return None
 
 
+def affinity() -> int:
+    """The hardware threads that this process may use, bit by bit."""
+    return sum(1 << thread for thread in os.sched_getaffinity(0))
+
+
 # -- communicators -----------------------------------------------------------------------------------
 
 
@@ -88,6 +94,8 @@ class Communicator:
         What MPI allows threads: "single", "funneled", "serialized" or "multiple".
     ranks_of_node : int
         How many of the ranks share this rank's node.
+    masks : tuple of int
+        The affinity of each of these, bit by bit; empty where it was not asked for.
     """
 
     rank: int = 0
@@ -95,6 +103,7 @@ class Communicator:
     mpi: Any = field(default=None, repr=False)
     thread_level: str = "multiple"
     ranks_of_node: int = 1
+    masks: tuple[int, ...] = field(default=(), repr=False)
 
     @property
     def handle(self) -> int | None:
@@ -158,7 +167,7 @@ def world() -> Communicator:
     """All ranks that the launcher started, or this process alone.
 
     The first call on a launched process initialises MPI, checks it, and sees to it that an exception
-    which nobody catches ends all ranks (`install_excepthook`).
+    which nobody catches ends all ranks (`halocline.run.excepthook`).
 
     Raises
     ------
@@ -177,18 +186,23 @@ def world() -> Communicator:
             f"it belongs to another MPI than the library in use, {_library_of_mpi4py(MPI)}; "
             "start the ranks with `halocline run FILE.py --ranks R`, or with that MPI's own mpiexec"
         )
-    install_excepthook()
+    excepthook.install()
     _tell(f"rank {comm.rank} {os.getpid()}")
     atexit.register(_tell, "end")
     return _wrap(MPI, comm)
 
 
 def from_user(comm: Any) -> Communicator:
-    """The ranks of a user's mpi4py communicator; all of them must call this."""
+    """The ranks of a user's mpi4py communicator; all of them must call this.
+
+    What is made of a communicator is kept with it and freed with it: it must live as long as it is used here.
+    """
     MPI = _initialised()
     if not isinstance(comm, MPI.Intracomm):
-        raise TypeError(f"comm is {comm!r}: expected an mpi4py.MPI.Intracomm, such as MPI.COMM_WORLD")
-    install_excepthook()
+        raise InputError(
+            f"communicator is {comm!r}: expected an mpi4py.MPI.Intracomm, such as MPI.COMM_WORLD"
+        )
+    excepthook.install()
     return _wrap(MPI, comm)
 
 
@@ -196,7 +210,27 @@ def from_user(comm: Any) -> Communicator:
 _meeting: Any = None
 
 
+@cache
+def _attribute(MPI: Any) -> int:
+    """The attribute of a communicator that holds its Communicator. MPI has few communicators to give (MPICH:
+    2048), so that one user's communicator gets one duplicate, however many simulations run on it."""
+
+    def free(comm: Any, key: int, made: Communicator) -> None:
+        made.mpi.Free()
+
+    key: int = MPI.Comm.Create_keyval(delete_fn=free)
+    return key
+
+
 def _wrap(MPI: Any, comm: Any) -> Communicator:
+    known: Communicator | None = comm.Get_attr(_attribute(MPI))
+    if known is None:
+        known = _duplicate(MPI, comm)
+        comm.Set_attr(_attribute(MPI), known)
+    return known
+
+
+def _duplicate(MPI: Any, comm: Any) -> Communicator:
     global _meeting
     own = comm.Dup()
     # An error of MPI after set-up cannot be mended: abort all ranks instead of leaving some waiting.
@@ -210,9 +244,14 @@ def _wrap(MPI: Any, comm: Any) -> Communicator:
         MPI.THREAD_MULTIPLE: "multiple",
     }
     node = own.Split_type(MPI.COMM_TYPE_SHARED)
-    ranks_of_node = node.size
+    masks = tuple(node.allgather(affinity()))
     node.Free()
-    return Communicator(own.rank, own.size, own, levels[MPI.Query_thread()], ranks_of_node)
+    return Communicator(own.rank, own.size, own, levels[MPI.Query_thread()], len(masks), masks)
+
+
+def has_ranks() -> bool:
+    """Whether this process is one of several, or has met others through a user's communicator."""
+    return launcher() is not None or _meeting is not None
 
 
 # -- the MPI library ---------------------------------------------------------------------------------
@@ -376,15 +415,6 @@ def _guard(text: bytes, code: int) -> int:
     _tell(f"status {code}")
     os.kill(parent, signal.SIGKILL)
     os._exit(0)
-
-
-def install_excepthook() -> None:
-    """Let an exception that nobody catches end the process through `report`."""
-
-    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        raise SystemExit(report(error))
-
-    sys.excepthook = hook
 
 
 # The connection to `halocline.run.launch`, where that started this rank. It is open as long as the rank

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from halocline.errors import InputError, RunError
@@ -11,12 +12,14 @@ from halocline.lang import trace
 from halocline.lang.expression import Expr, as_expr
 from halocline.lang.functions import where
 from halocline.lang.grid import Field, Grid, Vector
-from halocline.lang.program import Program, ProgramFunction, Scalar, bind, loop
+from halocline.lang.program import Program, ProgramFunction, Scalar, bind, loop, own_name, stop
 from halocline.run.domain import Domain, Outcome
 from halocline.run.fields import Fields, finite_numbers
 from halocline.run.mpi import Communicator, from_user, world
 
 OWN_SCALARS = ("dt", "t", "step")
+BAD_STEP = "the time step is not a positive number"
+FIRST_CHECK = 64  # steps before all fields are looked through the first time; then twice as many, and so on
 
 
 class Scheme(Protocol):
@@ -47,8 +50,11 @@ class Simulation(Fields):
         ``lambda u: 0.4 * hc.min(dx / abs(u))``. Needed for a plain function.
     order : int
         Order of accuracy of differences.
+    after_step : callable, optional
+        Statements at the end of each step, traced like a program: ``lambda p: p.set(p - hc.value(p, c))``.
+        ``hc.stop(condition, reason)`` there ends the run.
     communicator : mpi4py communicator, optional
-        All ranks that the launcher started, by default.
+        All ranks that the launcher started, by default. It must not be freed before the simulation.
     threads, decomposition, patch
         See Domain.
 
@@ -67,6 +73,7 @@ class Simulation(Fields):
         scheme: Scheme | None = None,
         dt: float | Callable[..., Any] | None = None,
         order: int = 2,
+        after_step: Callable[..., Any] | None = None,
         communicator: Any = None,
         threads: int | None = None,
         decomposition: str | Sequence[int] = "optimal",
@@ -82,13 +89,20 @@ class Simulation(Fields):
         self.parameters = finite_numbers(parameters or {})
         values = {**self.parameters, "t": 0.0, "step": 0.0}
         super().__init__(Domain(grid, comm, threads, decomposition, patch), values)
-        program = self._trace(function, scheme, dt, order)
+        self._last_run = 0.0, 0.0  # steps and seconds
+        program = self._trace(function, scheme, dt, order, after_step)
+        self.program = program
         self._prepared = self.domain.prepare(program, (*self.values, "until", "steps"))
 
     # --- tracing ---
 
     def _trace(
-        self, function: Callable[..., Any] | ProgramFunction, scheme: Scheme | None, dt: Any, order: int
+        self,
+        function: Callable[..., Any] | ProgramFunction,
+        scheme: Scheme | None,
+        dt: Any,
+        order: int,
+        after_step: Callable[..., Any] | None,
     ) -> Program:
         plain = function.function if isinstance(function, ProgramFunction) else function
         if not callable(plain):
@@ -111,7 +125,7 @@ class Simulation(Fields):
                     "or a function"
                 )
         if timed and not callable(dt):
-            self.values["dt_wanted"] = _time_step(dt)
+            self.values[own_name("dt_wanted")] = _time_step(dt)
         own = OWN_SCALARS if timed else OWN_SCALARS[1:]
         names = {n: program.parameter(n) for n in (*own, *self.parameters)}
         t, number = names["t"], names["step"]
@@ -127,29 +141,30 @@ class Simulation(Fields):
             if timed:
                 step = names["dt"]
                 wanted = (
-                    as_expr(dt(**bind(dt, self.grid, names)), "dt")
+                    as_expr(trace.call(dt, **bind(dt, self.grid, names)), "dt")
                     if callable(dt)
-                    else trace.scalar("dt_wanted")
+                    else trace.scalar(own_name("dt_wanted"))
                 )
                 if wanted.varies:
                     raise InputError("dt varies from cell to cell; reduce it with hc.min")
                 step.set(wanted)
                 # the last step ends at `until`, and no sliver of a step is left by rounding
                 step.set(where(until - t < step * (1.0 + 1e-9), until - t, step))
+                stop(~((step > 0.0) & (step < math.inf)), BAD_STEP)
             arguments = bind(plain, self.grid, names)
             if isinstance(function, ProgramFunction):
-                function(**arguments)
+                trace.call(plain, **arguments)
             else:
                 assert scheme is not None
                 starts: list[Scalar] = []  # the time at the start of the step, where it is needed later
 
                 def rhs(passed: float) -> dict[Field, Expr]:
                     if passed and not starts:
-                        starts.append(program.scalar("_start"))
+                        starts.append(program.hidden("start"))
                         starts[0].set(t)
                     if passed:
                         t.set(starts[0] + passed * step)
-                    slopes = _derivatives(plain, plain(**arguments))
+                    slopes = _derivatives(plain, trace.call(plain, **arguments))
                     # all reductions before any field changes
                     return dict(zip(slopes, program.reduced(*slopes.values()), strict=True))
 
@@ -159,7 +174,10 @@ class Simulation(Fields):
             if timed:
                 t.set(where(t + step >= until, until, t + step))
             number.set(number + 1.0)
+            if after_step is not None:
+                trace.call(after_step, **bind(after_step, self.grid, names))
         self._set_by_program = program.scalars_set()
+        self._timed = timed or "t" in self._set_by_program
         return program
 
     # --- running ---
@@ -168,6 +186,12 @@ class Simulation(Fields):
     def bytes_per_step(self) -> float:
         """Bytes that must cross memory in one step, all ranks together."""
         return self._prepared.bytes_per_pass * self.grid.size
+
+    def share_of_bound(self) -> float | None:
+        """What the last run reached of the speed of memory, measured now; all ranks call this. None where no
+        step was done."""
+        steps, seconds = self._last_run
+        return self.bandwidth_share(self.bytes_per_step * steps, seconds) if steps else None
 
     @property
     def time(self) -> float:
@@ -216,12 +240,17 @@ class Simulation(Fields):
         Returns
         -------
         Outcome
-            Of the last part of the run.
+            Its `reason` is "completed", or that of the ``hc.stop`` that ended the run.
 
         Raises
         ------
+        InputError
+            A time, a number of steps or a field that cannot be; `until` for a program that has no time.
         RunError
-            A field is not finite at the end.
+            A field is not finite, or the time step is not positive. Fields are looked through after 64 steps,
+            after twice as many, and so on, before each call of `callback`, and at the end.
+        KeyboardInterrupt
+            SIGINT or SIGTERM came, and all ranks have ended after the same step.
         """
         if until is not None and not math.isfinite(until):
             raise InputError(f"until is {until!r}; expected a finite time")
@@ -229,26 +258,59 @@ class Simulation(Fields):
             raise InputError(f"steps is {steps!r}; expected a whole number from 0")
         if every is not None and not every > 0:
             raise InputError(f"every is {every!r}; expected a positive time")
+        if not self._timed and (until is not None or every is not None):
+            raise InputError(
+                f"{'every' if until is None else 'until'} is given, but this program has no time: give dt=, "
+                "let it set t, or run a number of steps"
+            )
         if until is None and steps is None:
+            if every is not None:
+                raise InputError("every is given without an end: give until or steps too")
             steps = 1
         self.check_inputs("before the run")
-        most = math.inf if steps is None else float(steps)
         first = self.values["step"]
+        last = math.inf if steps is None else first + steps
+        whole: Outcome | None = None
         for target in self._targets(until, every):
+            outcome = self._advance(target, first, last, on_progress)
+            whole = outcome if whole is None else whole.followed_by(outcome)
+            self._last_run = self.values["step"] - first, whole.loop_seconds
+            if outcome.reason != "completed":
+                break
+            if callback is not None:
+                callback(self)
+            if self.values["step"] >= last:
+                break
+        assert whole is not None
+        return whole
+
+    def _advance(
+        self, target: float, first: float, last: float, on_progress: Callable[[int], None] | None
+    ) -> Outcome:
+        """Run until time `target` or step `last`, and look for values that are not finite now and then;
+        `first` is the step that the whole run started at."""
+        checked = self.values["step"]
+        whole: Outcome | None = None
+        while True:
+            steps = min(last - checked, max(FIRST_CHECK, checked - first))
             outcome = self._prepared.run(
-                {**self.values, "until": target, "steps": most - (self.values["step"] - first)}, on_progress
+                {**self.values, "until": target, "steps": steps},
+                None if on_progress is None else partial(_report, on_progress, int(checked - first)),
             )
             for name in (*OWN_SCALARS, *self._set_by_program):
                 if name in outcome.scalars:
                     self.values[name] = outcome.scalars[name]
+            whole = outcome if whole is None else whole.followed_by(outcome)
             if outcome.reason == "interrupted":
                 raise KeyboardInterrupt
-            self._check_after()
-            if callback is not None:
-                callback(self)
-            if self.values["step"] - first >= most:
-                break
-        return outcome
+            self._check_after(checked)
+            if outcome.reason == BAD_STEP:
+                raise RunError(
+                    f"{BAD_STEP} but {self.values['dt']:g} after step {self.steps} (time {self.time:g})"
+                )
+            checked = self.values["step"]
+            if outcome.reason != "completed" or checked >= last or outcome.loops[0] == "condition":
+                return whole
 
     def _targets(self, until: float | None, every: float | None) -> Iterator[float]:
         end = math.inf if until is None else until
@@ -263,12 +325,17 @@ class Simulation(Fields):
             if target >= end:
                 return
 
-    def _check_after(self) -> None:
+    def _check_after(self, before: float) -> None:
         self._checked.clear()
+        when = f"after step {self.steps} (time {self.time:g}), but was finite after step {int(before)}"
         try:
-            self.check_inputs(f"after step {self.steps} (time {self.time:g})")
+            self.check_inputs(when)
         except InputError as error:
             raise RunError(f"{error}; a smaller time step may help") from None
+
+
+def _report(on_progress: Callable[[int], None], before: int, done: int) -> None:
+    on_progress(before + done)
 
 
 def _time_step(dt: Any) -> float:

@@ -17,7 +17,11 @@ STOPPING = (signal.SIGINT, signal.SIGTERM)
 @contextmanager
 def watching(engine: Any, on_progress: Callable[[int], None] | None = None) -> Iterator[None]:
     """Around a native run: SIGINT and SIGTERM end it where all ranks agree; `on_progress` is called
-    meanwhile."""
+    meanwhile.
+
+    The engine says whether it was asked to stop. A request that came too late for that stays: the next run
+    follows it, or who called this asks for it (`forget_stop`).
+    """
     main = threading.current_thread() is threading.main_thread()
     before = [signal.getsignal(s) for s in STOPPING] if main else []
     if main:
@@ -38,8 +42,6 @@ def watching(engine: Any, on_progress: Callable[[int], None] | None = None) -> I
         done.set()
         for number, handler in zip(STOPPING, before, strict=False):
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        if main:
-            native().forget_stop()
         if reporter is not None:
             reporter.join()
         if on_progress is not None:

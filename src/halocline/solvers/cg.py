@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from halocline.lang.grid import Field
-from halocline.lang.program import Scalar, loop, program, scalars, stage, stop
+from halocline.lang.program import Scalar, loop, own_scalars, program, stage, stop
 from halocline.lang.reductions import dot
 
 Operator = Callable[[Any], Any]
 
 BREAKDOWN = "the operator is not positive definite: p.Ap is not positive"
 NOT_FINITE = "the residual is not finite"
-BAD_START = "the right-hand side or the initial guess is not finite"
+BAD_START = "the right-hand side or the initial guess is not finite, or too large to be squared"
 
 
 @program
@@ -25,7 +25,7 @@ def cg(A: Operator, x: Field, b: Any, rtol: Scalar, max_iterations: Scalar) -> N
     iteration.
     """
     r, p, q = x.like("r p q", homogeneous=True)
-    rho, next_rho, alpha, beta, curvature = scalars("rho next_rho alpha beta curvature")
+    rho, next_rho, alpha, beta, curvature = own_scalars("rho next_rho alpha beta curvature")
     r.set(b - A(x))
     p.set(r)
     rho.set(dot(r, r))
@@ -53,7 +53,7 @@ def cg_fused(A: Operator, x: Field, b: Any, rtol: Scalar, max_iterations: Scalar
     fifteen of separate operations.
     """
     r, p = x.like("r p", homogeneous=True)
-    rho, old, alpha, curvature = scalars("rho old alpha curvature")
+    rho, old, alpha, curvature = own_scalars("rho old alpha curvature")
     r.set(b - A(x))
     p.set(0.0)
     old.set(1.0)
@@ -74,7 +74,7 @@ def cg_fused(A: Operator, x: Field, b: Any, rtol: Scalar, max_iterations: Scalar
 def _goal(rho: Scalar, rtol: Scalar) -> Scalar:
     """The squared residual norm at which the iteration ends."""
     stop(~(rho < float("inf")), BAD_START)
-    first, goal = scalars("first goal")
+    first, goal = own_scalars("first goal")
     first.set(rho)
     goal.set(rtol * rtol * rho)
     return goal

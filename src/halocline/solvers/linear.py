@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import BreakdownError, InputError, RunError
+from halocline.lang import trace
 from halocline.lang.expression import Operators, as_expr
 from halocline.lang.grid import Field, unknown
-from halocline.lang.program import Scalar
+from halocline.lang.program import Scalar, own_name
 from halocline.run.domain import Domain
 from halocline.run.fields import Fields
 from halocline.run.mpi import Communicator, from_user, world
@@ -30,7 +32,7 @@ class Solution:
     converged : bool
     iterations : int
     reason : str
-        "converged", "iteration limit" or "interrupted".
+        "converged", "iteration limit" or "interrupted": a signal came, also where it came too late to matter.
     residuals : array (iterations + 1,)
         Norms of the residual, the initial one first.
     seconds, compute, exchange, reduction : float
@@ -56,6 +58,13 @@ class Solution:
     seconds_per_iteration: float | None
     fields: Fields = field(repr=False)
     bytes_per_iteration: float
+
+    @property
+    def bandwidth_share(self) -> float | None:
+        """What the iterations reached of the speed of memory, measured now; all ranks call this. None where
+        there was no iteration."""
+        each = self.seconds_per_iteration
+        return None if each is None else self.fields.bandwidth_share(self.bytes_per_iteration, each)
 
     @property
     def residual_relative(self) -> float:
@@ -113,18 +122,24 @@ class LinearProblem:
         grid = unknown_field.grid
         domain = Domain(grid, comm, threads, decomposition, patch)
         self.fields = Fields(domain, dict(parameters or {}))
-        b, array = self._right_hand_side(rhs)
-        names = Scalar("rtol"), Scalar("max_iterations")
-        program = METHODS[method].trace(operator, unknown_field, b, *names)
+        b, filling = self._right_hand_side(rhs)
+        names = Scalar("rtol", own=True), Scalar("max_iterations", own=True)
+        program = METHODS[method].trace(partial(trace.call, operator), unknown_field, b, *names)
+        self.program = program
         self._prepared = domain.prepare(program, (*self.fields.values, *(n.name for n in names)))
-        if array is not None:
-            self.fields[b] = array
+        if filling is not None:
+            self.fields[b] = filling
 
     def _right_hand_side(self, rhs: Any) -> tuple[Any, Any]:
-        """The right-hand side as an expression, and the array to fill its field with."""
+        """The right-hand side as an expression, and the array or function to fill its field with."""
         u = self.unknown
         if callable(rhs) and not isinstance(rhs, Operators):
-            rhs = rhs(*u.coordinates)
+            traced = self.fields.traced(u, rhs)
+            if isinstance(traced, Exception):
+                return self._rhs_field(), rhs
+            rhs = traced
+        if getattr(rhs, "shape", None) == ():
+            rhs = float(rhs)
         if isinstance(rhs, (Operators, int, float)):
             expression = as_expr(rhs)
             if expression.grid is not None and expression.grid is not u.grid:
@@ -133,17 +148,28 @@ class LinearProblem:
                     f"{u.grid!r}"
                 )
             return expression, None
-        shape = getattr(rhs, "shape", None)
+        shape, points = getattr(rhs, "shape", None), self.fields.domain.global_points(u)
         if shape is None:
             raise InputError(
                 f"the right-hand side is {rhs!r}; expected a field, an expression, a number, an array or a "
                 "function"
             )
-        if tuple(shape) != u.grid.shape:
+        if tuple(shape) != points:
             raise InputError(
-                f"the right-hand side has shape {tuple(shape)}, but the grid has shape {u.grid.shape}"
+                f"the right-hand side has shape {tuple(shape)}, but the unknown {u.name!r} has shape {points}"
             )
-        return u.like("rhs", homogeneous=True), rhs
+        return self._rhs_field(), rhs
+
+    def _rhs_field(self) -> Field:
+        """The field that holds a right-hand side: one for all problems of this unknown, each with its own
+        values."""
+        u = self.unknown
+        return u.grid.helper("rhs", ("rhs", u.name), lambda free: u.like(free, homogeneous=True))
+
+    @property
+    def domain(self) -> Domain:
+        """This rank's share of the grid."""
+        return self.fields.domain
 
     @property
     def schedule(self) -> Any:
@@ -191,24 +217,26 @@ class LinearProblem:
         import numpy as np
 
         self.fields.check_inputs("before the solve")
-        values = {**self.fields.values, "rtol": float(rtol), "max_iterations": float(max_iterations)}
+        values = {
+            **self.fields.values,
+            own_name("rtol"): float(rtol),
+            own_name("max_iterations"): float(max_iterations),
+        }
         outcome = self._prepared.run(values, on_progress)
         iterations = len(outcome.history)
         if outcome.reason == BAD_START:
             raise InputError(f"{self.method}: {BAD_START}")
         if outcome.reason not in ("completed", "interrupted"):
             kind = BreakdownError if outcome.reason == BREAKDOWN else RunError
-            value = outcome.scalars["curvature"]
+            value = outcome.scalars[own_name("curvature")]
             raise kind(
                 f"{self.method} broke down in iteration {iterations + 1}: {outcome.reason} ({value:g})"
             )
-        squares = np.concatenate(([outcome.scalars["first"]], outcome.history[:, 0]))
-        converged = outcome.reason == "completed" and outcome.loops[0] == "condition"
-        reason = (
-            "converged"
-            if converged
-            else ("interrupted" if outcome.reason == "interrupted" else "iteration limit")
-        )
+        squares = np.concatenate(([outcome.scalars[own_name("first")]], outcome.history[:, 0]))
+        converged = outcome.loops[0] == "condition"
+        reason = outcome.reason
+        if reason == "completed":
+            reason = "converged" if converged else "iteration limit"
         return Solution(
             converged=converged,
             iterations=iterations,
@@ -259,6 +287,10 @@ def solve(operator: Callable[[Any], Any], unknown_field: Field, rhs: Any, **opti
     >>> solution.reason
     'converged'
     """
+    known = [name for f in (LinearProblem.__init__, LinearProblem.solve) for name in f.__kwdefaults__ or ()]
+    for name in options:
+        if name not in known:
+            raise unknown("option", name, known)
     late = {k: options.pop(k) for k in ("rtol", "max_iterations", "on_progress") if k in options}
     check_limits(late.get("rtol", 1e-6), late.get("max_iterations"))
     return LinearProblem(operator, unknown_field, rhs, **options).solve(**late)

@@ -6,11 +6,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import linecache
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from halocline.compile.compiler import compile_program
 from halocline.compile.footprint import Direction, Footprint
@@ -18,16 +19,19 @@ from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, Stop
 from halocline.compile.schedule import Loop, Operation, Schedule, Stop, Sweep
 from halocline.errors import InputError
 from halocline.lang.expression import Expr, text, walk
-from halocline.lang.grid import AXES, Grid
+from halocline.lang.grid import Grid
 from halocline.lang.program import AssignScalar, Line, Program, Repeat, Statement
+from halocline.lang.trace import OWN
 from halocline.plan.decompose import Decomposition, decompose
 from halocline.plan.fit import least_thickness
 from halocline.plan.rank import RankPlan, plan_rank
 from halocline.plan.traffic import Traffic
 from halocline.run.bandwidth import triad_bandwidth
-from halocline.run.domain import caches
+from halocline.run.domain import Domain, caches, exceeds_cache
 from halocline.run.mpi import Communicator
+from halocline.study.explain_text import lines, side
 
+LATENCY = 2e-6  # seconds
 LONG = 32  # characters of a reduction, beyond which its terms are left out
 
 
@@ -97,7 +101,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Bound:
-    """The least time of a pass where memory is the limit; messages and reductions are not counted.
+    """The least time of a pass where memory is the limit, and the time that is to be expected.
 
     Attributes
     ----------
@@ -106,12 +110,22 @@ class Bound:
     threads_measured : int
         How many threads were at work at once.
     seconds_per_pass : float
-        Of the largest subdomain.
+        Of the largest subdomain, without messages and reductions.
+    latency : float
+        Seconds from rank to rank that are taken for granted: those of shared memory and of good networks.
+    predicted : float
+        With them, one after the other: the latency for each message and for each of the log2(ranks) hops of a
+        reduction, the bytes of messages at the bandwidth of memory, in and out of a buffer on both sides.
+    exceeds_cache : bool
+        Whether kernels for fields that exceed the last-level cache are taken.
     """
 
     bandwidth: float
     threads_measured: int
     seconds_per_pass: float
+    latency: float
+    predicted: float
+    exceeds_cache: bool
 
 
 @dataclass(frozen=True)
@@ -131,6 +145,9 @@ class Explanation:
     plan: RankPlan
     steps: tuple[Step, ...]
     alternative: Decomposition | None
+
+    def __str__(self) -> str:
+        return "\n".join(lines(self, self.bound()))
 
     @property
     def loop(self) -> tuple[Step, ...]:
@@ -159,8 +176,14 @@ class Explanation:
         active = min(threads * ranks, len(os.sched_getaffinity(0)))
         total = triad_bandwidth(Communicator(), active, self.plan.memory * -(-active // threads))
         rank = total / active * threads
-        largest = max_cells(self.plan.decomposition)
-        return Bound(rank, active, largest * self.bytes_per_cell / rank)
+        seconds = max_cells(self.plan.decomposition) * self.bytes_per_cell / rank
+        hops = math.ceil(math.log2(ranks)) * sum(bool(step.reductions) for step in self.loop)
+        messages = sum(step.messages for step in self.loop)
+        copied = 4 * sum(step.bytes_sent for step in self.loop)
+        predicted = seconds + LATENCY * (messages + hops) + copied / rank
+        return Bound(
+            rank, active, seconds, LATENCY, predicted, exceeds_cache(self.plan, -(-active // threads))
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """The explanation as plain data, ready for JSON."""
@@ -180,7 +203,7 @@ class Explanation:
         }
 
 
-def explain(
+def explain_program(
     program: Program,
     grid: Grid,
     *,
@@ -225,6 +248,50 @@ def explain(
     return Explanation(schedule, plan, steps, alternative)
 
 
+class Problem(Protocol):
+    """A Simulation or LinearProblem."""
+
+    program: Program
+
+    @property
+    def domain(self) -> Domain:
+        """Its share of the grid, and how that was asked for."""
+
+
+def explain(problem: Problem, **options: Any) -> Explanation:
+    """What is made of a simulation or a linear problem, also on ranks that there are not.
+
+    Parameters
+    ----------
+    problem : Simulation or LinearProblem
+    **options
+        `ranks`, `rank`, `threads`, `decomposition` and `patch` of explain_program; where not given, those
+        that the problem runs with.
+
+    Returns
+    -------
+    Explanation
+        ``print`` shows it: fields, halos, what travels and why, bytes and flops, the bound and the predicted
+        time.
+
+    Raises
+    ------
+    InputError
+
+    Examples
+    --------
+    >>> import halocline as hc
+    >>> grid = hc.Grid((64, 64), periodic=True)
+    >>> u = grid.field("u")
+    >>> sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-5)
+    >>> hc.explain(sim, ranks=4).plan.memory < 64 * 64 * 8
+    True
+    """
+    domain = problem.domain
+    own = {"ranks": domain.comm.size, "threads": domain.threads, "decomposition": domain.strategy}
+    return explain_program(problem.program, domain.grid, **{**own, "patch": domain.patch, **options})
+
+
 def max_cells(decomposition: Decomposition) -> int:
     """Cells of the largest subdomain."""
     cells = 1
@@ -240,11 +307,6 @@ def _place(direction: Direction) -> tuple[Any, ...]:
 
 def _sides(directions: Iterable[Direction]) -> tuple[str, ...]:
     return tuple(side(d) for d in sorted(directions, key=_place))
-
-
-def side(direction: Direction) -> str:
-    """A direction in words: "x-" is the lower side of axis x, "x-y+" an edge."""
-    return "".join(AXES[a] + ("-" if d < 0 else "+") for a, d in enumerate(direction) if d)
 
 
 def _cut(schedule: Schedule, grid: Grid, ranks: int, strategy: str | Sequence[int]) -> Decomposition:
@@ -283,14 +345,14 @@ class _Teller:
                 yield self._sweep(graph, operation, depth, after if isinstance(after, ScalarGraph) else None)
             elif isinstance(graph, ScalarGraph):
                 told = {name: self._named(plain(value)) for name, value in graph.statements}
-                self.names |= {name: value for name, value in told.items() if name.startswith("_")}
+                self.names |= {name: value for name, value in told.items() if name.startswith(OWN)}
                 sums = {n for n, value in graph.statements if value.op == "scalar" and self._is_sum(value)}
-                shown = [n for n in told if not n.startswith("_") and n not in sums]
-                said = [f"{name} = {told[name]}" for name in shown]
+                shown = [n for n in told if not n.startswith(OWN) and n not in sums]
+                said = [f"{name.rstrip(OWN)} = {told[name]}" for name in shown]
                 if said:
                     yield Step("scalars", depth, tuple(said))
             elif isinstance(graph, StopGraph) and isinstance(operation, Stop):
-                yield Step("stop", depth, (f"{plain(graph.condition)}: {graph.reason}",))
+                yield Step("stop", depth, (f"{self._named(plain(graph.condition))}: {graph.reason}",))
             elif isinstance(graph, LoopGraph) and isinstance(operation, Loop):
                 ends = [] if graph.until is None else [f"until {plain(graph.until)}"]
                 if graph.limit is not None:
@@ -300,11 +362,11 @@ class _Teller:
 
     def _is_sum(self, value: Expr) -> bool:
         """Whether a scalar is what a sweep has summed up; it is told with the sweep."""
-        return str(value.attribute[0]).startswith("_") and value.attribute[0] in self.names
+        return str(value.attribute[0]).startswith(OWN) and value.attribute[0] in self.names
 
     def _named(self, said: str) -> str:
         """A text in which names that the compiler made are replaced by what they stand for."""
-        return re.sub(r"\b_\w+", lambda match: self.names.get(match[0], match[0]), said)
+        return re.sub(OWN + r"\w+", lambda match: self.names.get(match[0], match[0]), said)
 
     def _sweep(self, graph: SweepGraph, sweep: Sweep, depth: int, after: ScalarGraph | None) -> Step:
         plan = next(self.plans)
