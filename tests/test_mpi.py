@@ -14,7 +14,7 @@ import pytest
 
 from halocline.errors import InputError, RunError
 from halocline.run import mpi
-from halocline.run.launch import launch
+from halocline.run.launch import environment, launch, mpiexec
 
 LAUNCH = (
     "import sys; from halocline.run.launch import launch; sys.exit(launch(int(sys.argv[1]), sys.argv[2:]))"
@@ -362,6 +362,19 @@ def test_one_failing_rank_ends_all(script, what):
     assert code == 2
     assert err.startswith("on rank 2 of 4:\nhalocline: error: only here")
     assert "BAD TERMINATION" not in err
+
+
+def test_plain_mpiexec_passes_the_last_words_on(script):
+    case = script("""
+        comm = mpi.world()
+        if comm.rank == 1:
+            raise InputError("only here")
+        comm.barrier()
+    """)
+    command = [str(mpiexec()), "-n", "2", sys.executable, str(case)]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2
+    assert done.stderr.count("on rank 1 of 2:\nhalocline: error: only here") == 1
 
 
 def test_an_agreed_failure_is_said_once_and_names_its_rank(script):

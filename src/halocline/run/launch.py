@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
 import re
 import secrets
@@ -113,8 +114,10 @@ def launch(ranks: int, command: Sequence[str]) -> int:
     status = child.returncode
     if status == 0:
         return 0
-    if listener.status is not None:
-        return listener.status
+    if listener.last_words is not None:
+        code, text = listener.last_words
+        print(text, file=sys.stderr, flush=True)
+        return code
     if text := _obituary(listener.dead, facts):
         print(text, file=sys.stderr, flush=True)
     return status if status > 0 else 128 - status
@@ -182,14 +185,14 @@ class Ranks:
     dead : (str, str) or None
         Number and process of the first rank whose connection ended out of order. mpiexec kills the others
         then, and does not say which was first. The kernel keeps the order of the events.
-    status : int or None
-        The exit status that a rank asked for when it aborted all.
+    last_words : (int, str) or None
+        The exit status with which a rank ended all, and why.
     """
 
     def __init__(self) -> None:
         self.name = f"halocline-{os.getpid()}-{secrets.token_hex(8)}"
         self.dead: tuple[str, str] | None = None
-        self.status: int | None = None
+        self.last_words: tuple[int, str] | None = None
         self._open: dict[int, tuple[socket.socket, bytearray]] = {}  # connections, and what came
 
     def __enter__(self) -> Ranks:
@@ -221,20 +224,27 @@ class Ranks:
             except ConnectionError:
                 new = b""
             came += new
+            self._heard(came)
             if not new:
-                self._ended(came.decode().splitlines())
+                self._ended(came)
                 self._events.unregister(connection)
                 connection.close()
                 del self._open[number]
         return bool(events)
 
-    def _ended(self, said: list[str]) -> None:
-        for line in said:
-            what, *values = line.split()
-            if what == "status" and self.status is None:
-                self.status = int(values[0])
-            elif what == "rank" and self.dead is None and "end" not in said:
-                self.dead = values[0], values[1]
+    def _heard(self, came: bytearray) -> None:
+        """Last words count as soon as they are said: mpiexec may end before the rank that aborts all."""
+        for line in came.splitlines(keepends=True):
+            if self.last_words is None and line.startswith(b"status ") and line.endswith(b"\n"):
+                _, code, text = line.decode().split(" ", 2)
+                self.last_words = int(code), json.loads(text)
+
+    def _ended(self, came: bytearray) -> None:
+        said = [line.split(" ") for line in came.decode().splitlines()]
+        if self.dead is None and ["end"] not in said:
+            for what, *values in said:
+                if what == "rank":
+                    self.dead = values[0], values[1]
 
 
 def _obituary(dead: tuple[str, str] | None, facts: dict[str, str]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import json
 import os
 import signal
 import sys
@@ -30,6 +31,7 @@ T = TypeVar("T")
 
 PATIENCE = 2.0  # seconds that a failing rank waits for the others to fail too
 START_PATIENCE = 10.0  # the same where MPI must be initialised first
+RELAY_PATIENCE = 0.2  # seconds that mpiexec gets to pass on what was printed
 
 # Where launchers say which rank a process is, and of how many.
 LAUNCHERS = (
@@ -376,13 +378,12 @@ def report(error: BaseException) -> int:
     deadline = time.monotonic() + PATIENCE
     while not request.Test():
         if time.monotonic() > deadline:
-            text = f"on rank {meeting.rank} of {meeting.size}:\n{describe(error)}"
-            print(text, file=sys.stderr, flush=True)
-            _tell(f"status {code}")
+            _say(f"on rank {meeting.rank} of {meeting.size}:\n{describe(error)}", code)
             MPI.COMM_WORLD.Abort(code)  # of a duplicate, MPICH 4.0 does not return
         time.sleep(0.001)
     if meeting.rank == 0:
-        print(describe(error), file=sys.stderr, flush=True)
+        _say(describe(error), common[0])
+    meeting.Barrier()  # the first rank to end with this status ends all
     return common[0]
 
 
@@ -390,7 +391,7 @@ def _join(error: BaseException, code: int) -> Any:
     """The communicator on which failing ranks meet. Where this rank failed before MPI was initialised,
     that must happen now, and may wait for ever for ranks that do not need MPI."""
     if _meeting is None:
-        guard = _guard(f"{describe(error)}\n".encode(), code)
+        guard = _guard(describe(error), code)
         try:
             world()
         finally:
@@ -399,8 +400,8 @@ def _join(error: BaseException, code: int) -> Any:
     return _meeting
 
 
-def _guard(text: bytes, code: int) -> int:
-    """Start a process that prints `text` and kills this one after START_PATIENCE; return its number.
+def _guard(text: str, code: int) -> int:
+    """Start a process that says `text` and kills this one after START_PATIENCE; return its number.
     No thread could: Python's lock is held while MPI is initialised."""
     parent = os.getpid()
     guard = os.fork()
@@ -411,10 +412,17 @@ def _guard(text: bytes, code: int) -> int:
         if os.getppid() != parent:
             os._exit(0)
         time.sleep(0.1)
-    os.write(2, text)
-    _tell(f"status {code}")
+    _say(text, code)
     os.kill(parent, signal.SIGKILL)
     os._exit(0)
+
+
+def _say(text: str, code: int) -> None:
+    """The last words of ranks that end with the status `code`. mpiexec does not always pass on what a rank
+    prints just before it aborts, so that they go to `halocline.run.launch` directly, where that listens."""
+    if not _tell(f"status {code} {json.dumps(text)}"):
+        print(text, file=sys.stderr, flush=True)
+        time.sleep(RELAY_PATIENCE)
 
 
 # The connection to `halocline.run.launch`, where that started this rank. It is open as long as the rank
@@ -422,16 +430,20 @@ def _guard(text: bytes, code: int) -> int:
 _line: Any = None
 
 
-def _tell(text: str) -> None:
-    """Tell what started this rank: "rank R PROCESS", "status S" before aborting all ranks, "end"."""
+def _tell(text: str) -> bool:
+    """Tell what started this rank: "rank R PROCESS", "status S TEXT" before all ranks end, "end". Return
+    whether it listens."""
     global _line
     name = os.environ.get("HALOCLINE_LAUNCH")
     if name is None:
-        return
+        return False
     import socket
 
-    with contextlib.suppress(OSError):  # on another node, or gone
+    try:
         if _line is None:
             _line = socket.socket(socket.AF_UNIX)
             _line.connect(f"\0{name}")
         _line.sendall(f"{text}\n".encode())
+    except OSError:  # on another node, or gone
+        return False
+    return True
