@@ -1,5 +1,5 @@
-"""One measurement for benchmarks/heat.py: explicit heat steps with Halocline. Prints million cells a
-second."""
+"""Explicit heat steps with Halocline for benchmarks/heat.py. Says "ready", and for each line that it is given
+prints million cells a second."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ def main(n: int, order: int, dtype: str, threads: int, steps: int) -> None:
     )
     sim[T] = lambda x, y, z: x * (1 - x) * y * (1 - y) * z * (1 - z)
     sim.run(steps=3)
-    outcome = sim.run(steps=steps)
-    print(n**3 * steps / outcome.seconds / 1e6)
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        print(n**3 * steps / sim.run(steps=steps).seconds / 1e6, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,17 @@
 """Tests on several ranks, and a compile cache of their own.
 
-`@pytest.mark.ranks(1, 2, 4)` runs a test under mpiexec, once for each count of ranks: every rank is a
-pytest of its own that runs just that test, and the outcome of all ranks is that of the test. On the
-ranks, `shared_tmp_path` is one folder for all of them. `@pytest.mark.long` marks what `make test`
-leaves out.
+`@pytest.mark.ranks(1, 2, 4)` runs a test under mpiexec, once for each count of ranks. The tests of a file
+that ask for the same count share one mpiexec, where every rank is a pytest that runs them in the same
+order; the outcome of all ranks is that of the test. After one that fails, those that follow get an mpiexec
+of their own, and one that changes its process asks for that by `alone=True`. On the ranks,
+`shared_tmp_path` is one folder for all of them. `@pytest.mark.long` marks what `make test` leaves out.
 """
 
 from __future__ import annotations
 
 import contextlib
 import faulthandler
+import hashlib
 import os
 import re
 import shutil
@@ -24,10 +26,10 @@ from typing import Any
 
 import pytest
 
-TIMEOUT = 120.0  # seconds for one run under mpiexec, unless the marker says otherwise
+TIMEOUT = 120.0  # seconds for one test under mpiexec, unless the marker says otherwise
 GRACE = 2.0  # seconds that other ranks have for an end of their own after one has failed
-OUTCOMES = "HALOCLINE_TEST_OUTCOMES"  # set on the ranks: the folder where each leaves its outcome
-LIMIT = "HALOCLINE_TEST_LIMIT"  # set on the ranks: seconds after which each says where it stands
+OUTCOMES = "HALOCLINE_TEST_OUTCOMES"  # set on the ranks: the folder where each leaves its outcomes
+LIMIT = "HALOCLINE_TEST_LIMIT"  # set on the ranks: seconds of one test after which each says where it stands
 
 RUNNER = re.compile(r"/_?pytest/|/pluggy/|<frozen runpy>")  # lines of a stack that say nothing
 
@@ -36,7 +38,7 @@ on_rank = OUTCOMES in os.environ
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "ranks(*counts, timeout=120): run under mpiexec, once for each count of ranks"
+        "markers", "ranks(*counts, timeout=120, alone=False): run under mpiexec, once for each count of ranks"
     )
     config.addinivalue_line("markers", "long: takes minutes; runs in `make test-full` only")
     if not on_rank:
@@ -61,13 +63,18 @@ def pytest_pycollect_makemodule(module_path: Path) -> None:
         settings.load_profile("ranks" if on_rank else "here")
 
 
+def place(folder: str | os.PathLike[str], test: str) -> Path:
+    """The folder where the ranks leave their outcomes of a test."""
+    return Path(folder) / hashlib.sha256(test.encode()).hexdigest()[:16]
+
+
 @pytest.fixture
-def shared_tmp_path(tmp_path: Path) -> Path:
+def shared_tmp_path(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """A new folder, the same on all ranks of a test."""
     if not on_rank:
         return tmp_path
-    folder = Path(os.environ[OUTCOMES]) / "shared"
-    folder.mkdir(exist_ok=True)
+    folder = place(os.environ[OUTCOMES], request.node.nodeid) / "shared"
+    folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
@@ -78,13 +85,18 @@ if on_rank:
 
     started = mpi.launcher()
     assert started is not None
-    outcome = Path(os.environ[OUTCOMES]) / str(started.rank)
-    stack = outcome.with_suffix(".stack").open("w")
-    faulthandler.dump_traceback_later(float(os.environ[LIMIT]), file=stack)
+    rank = started.rank
+
+    def pytest_runtest_logstart(nodeid: str, location: Any) -> None:
+        folder = place(os.environ[OUTCOMES], nodeid)
+        folder.mkdir(parents=True, exist_ok=True)
+        stack = (folder / f"{rank}.stack").open("w")
+        faulthandler.dump_traceback_later(float(os.environ[LIMIT]), file=stack)
 
     def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         if report.when != "call" and report.passed:
             return
+        outcome = place(os.environ[OUTCOMES], report.nodeid) / str(rank)
         text = report.longreprtext
         if report.skipped and isinstance(report.longrepr, tuple):
             text = report.longrepr[2]
@@ -115,28 +127,45 @@ def ranked(item: pytest.Item) -> Iterator[pytest.Item]:
     for count in marker.args:
         name = f"{item.name.removesuffix(']')}{'-' if item.name.endswith(']') else '['}ranks{count}]"
         new = RankedItem.from_parent(
-            item.parent, name=name, test=item, ranks=count, timeout=marker.kwargs.get("timeout", TIMEOUT)
+            item.parent,
+            name=name,
+            test=item,
+            ranks=count,
+            timeout=marker.kwargs.get("timeout", TIMEOUT),
+            alone=marker.kwargs.get("alone", False),
         )
         new.own_markers = item.own_markers
         new.keywords.update(dict.fromkeys(item.keywords, True))
         yield new
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Put the tests together that share an mpiexec."""
+    sessions: dict[tuple[Any, ...], SharedRanks] = {}
+    for item in session.items:
+        if isinstance(item, RankedItem):
+            alone = item.name if item.alone else ""
+            key = (item.path, item.ranks, item.timeout, alone)
+            item.shared = sessions.setdefault(key, SharedRanks(item.ranks, item.timeout))
+            item.shared.tests.append(item.test.nodeid)
+            session.config.add_cleanup(item.shared.remove)
+
+
 class RankedItem(pytest.Item):
     """One test under mpiexec."""
 
-    def __init__(self, *, test: pytest.Item, ranks: int, timeout: float, **rest: Any) -> None:
+    shared: SharedRanks
+
+    def __init__(self, *, test: pytest.Item, ranks: int, timeout: float, alone: bool, **rest: Any) -> None:
         super().__init__(**rest)
-        self.test, self.ranks, self.timeout = test, ranks, timeout
+        self.test, self.ranks, self.timeout, self.alone = test, ranks, timeout, alone
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         path, line, _ = self.test.reportinfo()
         return path, line, self.name
 
     def runtest(self) -> None:
-        with tempfile.TemporaryDirectory(prefix="halocline-ranks-") as folder:
-            output, late = run_ranks(self.test, self.ranks, self.timeout, Path(folder))
-            judge(Path(folder), self.ranks, self.timeout if late else None, output)
+        self.shared.judge(self.test.nodeid, self.config.rootpath)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         return excinfo.value.args[0] if excinfo.errisinstance(RankFailure) else super().repr_failure(excinfo)
@@ -146,7 +175,39 @@ class RankFailure(Exception):
     """Carries what a failing rank printed."""
 
 
-def run_ranks(test: pytest.Item, ranks: int, timeout: float, folder: Path) -> tuple[str, bool]:
+class SharedRanks:
+    """The tests of a file that share an mpiexec, and what came of them."""
+
+    def __init__(self, ranks: int, timeout: float) -> None:
+        self.ranks, self.timeout = ranks, timeout
+        self.tests: list[str] = []
+        self.seen: dict[str, tuple[str, bool]] = {}  # what the ranks printed, and whether time ran out
+        self.folder = Path(tempfile.mkdtemp(prefix="halocline-ranks-"))
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def judge(self, test: str, root: Path) -> None:
+        """Turn the outcomes of the ranks into that of the test; run it, and all that follow, if need be."""
+        if test not in self.seen:
+            self.run(self.tests[self.tests.index(test) :], root)
+        output, late = self.seen[test]
+        judge(place(self.folder, test), self.ranks, self.timeout if late else None, output)
+
+    def run(self, tests: list[str], root: Path) -> None:
+        """What comes after a test that fails, or that a rank did not live to end, does not count."""
+        output, late = run_ranks(tests, self.ranks, self.timeout, self.folder, root)
+        sound = True
+        for test in tests:
+            if sound:
+                outcomes = [result(place(self.folder, test), rank)[0] for rank in range(self.ranks)]
+                sound = all(outcome in ("passed", "skipped") for outcome in outcomes)
+                self.seen[test] = output, late and not sound
+            else:
+                shutil.rmtree(place(self.folder, test), ignore_errors=True)
+
+
+def run_ranks(tests: list[str], ranks: int, timeout: float, folder: Path, root: Path) -> tuple[str, bool]:
     """Start the ranks and wait for them; return what they printed and whether time ran out."""
     from halocline.run import launch
 
@@ -156,9 +217,9 @@ def run_ranks(test: pytest.Item, ranks: int, timeout: float, folder: Path) -> tu
     if ranks > len(os.sched_getaffinity(0)):
         environment.setdefault("OMP_WAIT_POLICY", "passive")
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # they take longer than most tests
-    root = test.config.rootpath
     command = [str(launch.mpiexec()), "-n", str(ranks), sys.executable]
-    command += ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={root}", test.nodeid]
+    command += ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"--rootdir={root}", *tests]
+    remaining = list(tests)
     with (folder / "output").open("w+", errors="replace") as output:
         process = subprocess.Popen(
             command,
@@ -176,8 +237,12 @@ def run_ranks(test: pytest.Item, ranks: int, timeout: float, folder: Path) -> tu
                 late = time.monotonic() > end
                 if late:
                     break
-                if not failed and any(result(folder, rank)[0] == "failed" for rank in range(ranks)):
+                outcomes = [result(place(folder, remaining[0]), rank)[0] for rank in range(ranks)]
+                if not failed and "failed" in outcomes:
                     failed, end = True, min(end, time.monotonic() + GRACE)
+                if not failed and all(outcomes) and len(remaining) > 1:
+                    del remaining[0]
+                    end = time.monotonic() + timeout
                 time.sleep(0.02)
         finally:
             stop(process)

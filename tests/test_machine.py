@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -96,7 +97,9 @@ def test_caches_agree_with_getconf():
         done = subprocess.run(["getconf", name], capture_output=True, text=True)
         size = int(done.stdout or 0)
         if size and level in found:
-            assert found[level] == size
+            # of AMD's third level, the C library takes what the whole processor has, in several caches
+            whole = level == 3 and "AuthenticAMD" in Path("/proc/cpuinfo").read_text()
+            assert size % found[level] == 0 if whole else size == found[level]
 
 
 def test_affinity_limits_the_cores():

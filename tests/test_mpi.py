@@ -141,7 +141,7 @@ def test_a_users_communicator_is_duplicated_once():
     assert first.allgather(first.rank) == [0, 1]
 
 
-@pytest.mark.ranks(2)
+@pytest.mark.ranks(2, alone=True)
 def test_threads_of_ranks_that_the_launcher_binds():
     """Rank 0 may use the first core, rank 1 the last: none has to share with the other."""
     from mpi4py import MPI
