@@ -1,10 +1,12 @@
 #include "communicator.hpp"
 
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 
 namespace halocline {
 
@@ -67,6 +69,8 @@ Communicator::Communicator(MPI_Fint parent) {
 void Communicator::abort(const std::string& reason) const {
   std::fprintf(stderr, "halocline: rank %d: %s\n", rank_, reason.c_str());
   std::fflush(stderr);
+  // mpiexec drops what it has not read from a rank when that aborts
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
   MPI_Abort(MPI_COMM_WORLD, 1);  // of a duplicate, MPICH 4.0 does not return
   std::_Exit(1);
 }

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 PATIENCE = 2.0  # seconds that a failing rank waits for the others to fail too
 START_PATIENCE = 10.0  # the same where MPI must be initialised first
-RELAY_PATIENCE = 0.2  # seconds that mpiexec gets to pass on what was printed
+RELAY_PATIENCE = 0.5  # seconds that mpiexec gets to pass on what was printed
 
 # Where launchers say which rank a process is, and of how many.
 LAUNCHERS = (
