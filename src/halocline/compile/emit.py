@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from halocline.compile.contract import contract, depth
 from halocline.compile.footprint import Offset
@@ -17,10 +17,12 @@ from halocline.lang.program import Stage
 from halocline.lang.trace import OWN
 
 # Summands of a reduction and values on their way to streaming stores pass through a piece of a row in L1.
-# Where fields exceed the cache, pieces are shorter and what comes AHEAD bytes later is fetched meanwhile, so
-# that loads, arithmetic and stores of several pieces are under way at once. Measured: docs/performance.md.
+# Where fields exceed the cache, pieces are shorter, down to a LINE, and what comes AHEAD bytes later is
+# fetched meanwhile, so that loads, arithmetic and stores of several pieces are under way at once. Measured:
+# docs/performance.md.
 PIECE = 512  # elements
 STREAMING_PIECE = 256  # bytes
+LINE = 64  # bytes
 AHEAD = 4096  # bytes
 
 # The preprocessor's name for "fields exceed the cache": a library holds one of the two kernels of a sweep.
@@ -229,7 +231,11 @@ class KernelWriter:
         values: dict[int, str] = {}
         self._emit_level(0, roots, values, depths)
         item = min((ITEMSIZE[self.dtypes[name]] for name in self.operands), default=8)
-        length = STREAMING_PIECE // item if self.streaming else PIECE
+        # results that pass the cache go line by line, unless something needs more than a line at a time
+        lines = bool(buffered) and not (
+            any(t.kind == "reduction" for _, t in buffered) or self._angles(roots, depths)
+        )
+        length = (LINE if lines else STREAMING_PIECE) // item if self.streaming else PIECE
         for n, target in buffered:
             ctype = "double" if target.kind == "reduction" else _C[self.dtypes[self.sinks[target.thing]]]  # type: ignore[index]
             out.add(f"alignas(64) {ctype} piece{n}[{length}];")
@@ -254,51 +260,79 @@ class KernelWriter:
         for target in nest.targets:
             self._target_row(target)
         self._wrap_rows(roots, rows)
-        lo, hi = bounds[2]
-        in_pieces = bool(buffered) or self.streaming
-        if in_pieces:
-            out.open(f"for (int64_t k0 = {lo}, end = {hi}; k0 < end; k0 += {length})")
-            out.add(f"const int64_t k1 = hc_min_index(k0 + {length}, end);")
-            lo, hi = "k0", "k1"
-        if self.streaming:
-            self._fetch_ahead(nest, rows, length)
-        angles = [c.args[0] for c in walk(roots) if c.op in _ANGULAR and depth(c, depths) == 3]
         sums = {
             n: accumulators[t.thing]
             for n, t in buffered
             if isinstance(t.thing, Expr) and t.thing.attribute[0] == "sum"
         }
         inner = _Row(
-            nest.targets, roots, frozenset(n for n, _ in buffered), values, depths, rows, (lo, hi), sums
+            nest.targets, roots, frozenset(n for n, _ in buffered), values, depths, rows, bounds[2], sums
         )
-        if angles:
-            # sine and cosine of far angles need a branch, without which the loop is a vector loop
-            self._look_far(angles, inner)
-            out.open("if (!far)")
-            self._row(inner, near=True)
-            out.close()
-            out.open("else")
-            self._row(inner, near=False)
-            out.close()
+        if lines:
+            self._lines(inner, length)
+        elif buffered or self.streaming:
+            self._pieces(inner, accumulators, length)
         else:
+            self._near_or_far(inner)
+        out.close()
+        out.close()
+        out.close()
+
+    def _lines(self, inner: _Row, length: int) -> None:
+        """A row whose results go past the cache, one line of it at a time: a vector, stored as it is."""
+        out, (lo, hi) = self.out, inner.bounds
+        out.open(f"for (int64_t k0 = {lo}, end = {hi}, k1; k0 < end; k0 = k1)")
+        out.add(f"k1 = (k0 & -{length}) + {length};")
+        out.open(f"if (k1 - k0 == {length} && k1 <= end)")
+        self._fetch_ahead(inner, length)
+        self._row(replace(inner, bounds=("k0", f"k0 + {length}")), near=False)
+        for n in sorted(inner.buffered):
+            target = inner.targets[n].thing
+            assert isinstance(target, Field)
+            out.add(
+                f"hc_stream_lines((char *)({self.sinks[target]}_to + k0), (char *)piece{n}, sizeof piece{n});"
+            )
+        out.close()
+        out.open("else")
+        out.add("k1 = hc_min_index(k1, end);")
+        self._row(replace(inner, buffered=frozenset(), bounds=("k0", "k1")), near=False)
+        out.close()
+        out.close()
+
+    def _pieces(self, inner: _Row, accumulators: dict[Expr, int], length: int) -> None:
+        """A row in pieces that stay in the first-level cache, on their way to sums or past the cache."""
+        out, (lo, hi) = self.out, inner.bounds
+        out.open(f"for (int64_t k0 = {lo}, end = {hi}; k0 < end; k0 += {length})")
+        out.add(f"const int64_t k1 = hc_min_index(k0 + {length}, end);")
+        if self.streaming:
+            self._fetch_ahead(inner, length)
+        self._near_or_far(replace(inner, bounds=("k0", "k1")))
+        for n in sorted(inner.buffered - inner.sums.keys()):
+            thing = inner.targets[n].thing
+            if isinstance(thing, Field):
+                out.add(f"hc_stream_row({self.sinks[thing]}_to + k0, piece{n}, k1 - k0);")
+            else:
+                assert isinstance(thing, Expr)
+                accumulator = f"&a->reductions[{accumulators[thing]}]"
+                out.add(f"hc_{thing.attribute[0]}_deposit({accumulator}, piece{n}, k1 - k0);")
+        out.close()
+
+    def _near_or_far(self, inner: _Row) -> None:
+        """Sine and cosine of far angles need a branch, without which the loop is a vector loop."""
+        angles = self._angles(inner.roots, inner.depths)
+        if not angles:
             self._row(inner, near=False)
-        if in_pieces:
-            for n, target in buffered:
-                if n in sums:
-                    continue
-                if target.kind == "reduction":
-                    assert isinstance(target.thing, Expr)
-                    kind = target.thing.attribute[0]
-                    out.add(
-                        f"hc_{kind}_deposit(&a->reductions[{accumulators[target.thing]}], piece{n}, k1 - k0);"
-                    )
-                else:
-                    assert isinstance(target.thing, Field)
-                    out.add(f"hc_stream_row({self.sinks[target.thing]}_to + k0, piece{n}, k1 - k0);")
-            out.close()
-        out.close()
-        out.close()
-        out.close()
+            return
+        self._look_far(angles, inner)
+        self.out.open("if (!far)")
+        self._row(inner, near=True)
+        self.out.close()
+        self.out.open("else")
+        self._row(inner, near=False)
+        self.out.close()
+
+    def _angles(self, roots: list[Expr], depths: dict[int, int]) -> list[Expr]:
+        return [c.args[0] for c in walk(roots) if c.op in _ANGULAR and depth(c, depths) == 3]
 
     def _wrap_rows(self, roots: list[Expr], rows: dict[tuple[str, Offset], str]) -> None:
         """Fill the ends of this row in the halo from its other end, for fields that are read there."""
@@ -332,12 +366,12 @@ class KernelWriter:
             where = f"&a->reductions[{inner.sums[n]}], split{n}"
             out.add(f"hc_sum_close({where}, {', '.join(parts)}, piece{n}, k1 - k0);")
 
-    def _fetch_ahead(self, nest: Nest, rows: dict[tuple[str, Offset], str], length: int) -> None:
+    def _fetch_ahead(self, inner: _Row, length: int) -> None:
         """Fetch what the pieces after the next will read: of each operand the row that is new to the
         cache."""
         newest: dict[str, Offset] = {}
         staged = set(self.stage_names.values())
-        for name, offset in rows:
+        for name, offset in inner.rows:
             if name not in staged:
                 newest[name] = max(newest.get(name, offset), offset)
         if not newest:
@@ -346,8 +380,8 @@ class KernelWriter:
         ahead, line = AHEAD // min(items), 64 // max(items)
         self.out.open(f"for (int64_t k = k0 + {ahead}; k < k0 + {ahead + length}; k += {line})")
         for name, offset in newest.items():
-            written = any(t.kind == "field" and self.sinks[t.thing] == name for t in nest.targets)  # type: ignore[index]
-            self.out.add(f"__builtin_prefetch({rows[name, offset]} + k{', 1' if written else ''});")
+            written = any(t.kind == "field" and self.sinks[t.thing] == name for t in inner.targets)  # type: ignore[index]
+            self.out.add(f"__builtin_prefetch({inner.rows[name, offset]} + k{', 1' if written else ''});")
         self.out.close()
 
     def _look_far(self, angles: list[Expr], inner: _Row) -> None:

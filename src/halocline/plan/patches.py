@@ -24,7 +24,7 @@ MOST_CELLS = 2**22  # of a patch; a few milliseconds of work
 FEWEST_CELLS = 2**12  # of a patch that is made only to have more of them
 LONGEST_LAYER = 16  # of outer patches, in cells
 ROW_LAYER = 32  # the same along rows: whole cache lines
-SHORTEST_ROW = 128
+SHORTEST_ROW = 512
 ROW_ALIGNMENT = 64  # bytes, of rows of scratch memory
 ROW_ASPECT = 32  # how much longer than the other edges of a patch a row is kept
 
@@ -89,9 +89,10 @@ def patch_shape(shape: Sequence[int], working_sets: Sequence[WorkingSet], caches
 
     A sweep runs through a patch along axis 0, so that a patch is as tall as the subdomain unless scratch
     arrays take its whole volume; a cell is loaded once for all planes that read it. In three dimensions
-    it becomes narrower along axis 1 before rows are cut, and rows are never cut below 128 cells: short
-    rows cost more than a miss in the level-2 cache. Where not even that fits, the result is the least
-    patch (the patches of WOMBAT do best above the level-2 cache too: Mendygral et al. 2017, Fig. 5).
+    it becomes narrower along axis 1 before rows are cut, and rows are never cut below 512 cells: short
+    rows cost more than a miss in the level-2 cache (docs/performance.md). Where not even that fits, the
+    result is the least patch (the patches of WOMBAT do best above the level-2 cache too: Mendygral et al.
+    2017, Fig. 5).
     """
     patch = list(shape)
     last = len(patch) - 1
