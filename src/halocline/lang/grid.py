@@ -254,6 +254,10 @@ class Grid:
             self._helpers[key] = make(self.free_name(name))
         return self._helpers[key]
 
+    def is_helper(self, field: Field) -> bool:
+        """Whether `field` was made by `helper`, not by the user."""
+        return any(made is field for made in self._helpers.values())
+
     def named(self, name: str) -> Field | Vector | None:
         """The field or vector of that name, if there is one."""
         found = self.fields.get(name)

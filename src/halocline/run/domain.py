@@ -128,7 +128,7 @@ class Domain:
         known = {*given, *self.grid.scalar_values(), *program.scalars_set()}
         for name in schedule.scalars:
             if name not in known and OWN not in name:
-                raise unknown("parameter", name, sorted(given))
+                raise unknown("parameter", name, sorted(n for n in given if OWN not in n))
         return Prepared(self, schedule, program.name)
 
     def adopt(self, schedule: Schedule) -> None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import BreakdownError, InputError, RunError
 from halocline.lang import trace
-from halocline.lang.expression import Operators, as_expr
+from halocline.lang.expression import Expr, Operators, as_expr
 from halocline.lang.grid import Field, unknown
 from halocline.lang.program import Scalar, own_name
 from halocline.run.domain import Domain
 from halocline.run.fields import Fields
 from halocline.run.mpi import Communicator, from_user, world
 from halocline.solvers.cg import BAD_START, BREAKDOWN, METHODS
+from halocline.solvers.linearity import check_linear
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,6 +94,7 @@ class LinearProblem:
     Raises
     ------
     InputError
+        Among others where the operator is not linear, as far as its formula tells.
     """
 
     def __init__(
@@ -124,7 +125,11 @@ class LinearProblem:
         self.fields = Fields(domain, dict(parameters or {}))
         b, filling = self._right_hand_side(rhs)
         names = Scalar("rtol", own=True), Scalar("max_iterations", own=True)
-        program = METHODS[method].trace(partial(trace.call, operator), unknown_field, b, *names)
+
+        def linear(v: Any) -> Expr:
+            return check_linear(trace.call(operator, v), v, unknown_field.name)
+
+        program = METHODS[method].trace(linear, unknown_field, b, *names)
         self.program = program
         self._prepared = domain.prepare(program, (*self.fields.values, *(n.name for n in names)))
         if filling is not None:
