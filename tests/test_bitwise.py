@@ -226,6 +226,24 @@ def test_kernels_that_write_past_the_cache_give_the_same_bits() -> None:
         assert made[False] == made[True]
 
 
+@pytest.mark.parametrize(("shape", "dtype"), [((5, 1203), "float64"), ((5, 7, 131), "float32")])
+def test_a_solve_past_the_cache_gives_the_same_bits(
+    shape: tuple[int, ...], dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With sums over rows of several pieces, and with patches that begin and end within a cache line."""
+    made = []
+    for exceeds in (False, True):
+        monkeypatch.setattr("halocline.run.domain.exceeds_cache", lambda *_, exceeds=exceeds: exceeds)
+        for patch in (None, (3,) * (len(shape) - 1) + (101,)):
+            grid = hc.Grid(shape, walls="node")
+            u = grid.field("u", dtype=dtype, boundary=hc.Value(0))
+            rhs = np.random.default_rng(5).uniform(-1e3, 1e3, shape)
+            problem = hc.LinearProblem(lambda v: 0.1 * v - 1e-3 * hc.laplacian(v), u, rhs, patch=patch)
+            solution = problem.solve(rtol=1e-4, max_iterations=30)
+            made.append((solution.iterations, solution.fields.checksum(u), solution.residuals.tolist()))
+    assert made.count(made[0]) == 4
+
+
 def test_stages_give_the_same_bits_wherever_they_are_kept() -> None:
     for dtype in DTYPES:
         made = []

@@ -232,6 +232,21 @@ static inline void hc_sum_close(hc_accumulator* a, const hc_splitter& s, uint64_
     hc_sum_add(a, s, high, middle, low, n);
 }
 
+// What hc_sum_split has added to an array with an element for each lane of a vector.
+template <int lanes>
+static inline uint64_t hc_sum_lanes(const uint64_t (&parts)[lanes]) {
+  uint64_t sum = 0;
+  for (int lane = 0; lane < lanes; ++lane) sum += parts[lane];
+  return sum;
+}
+
+template <int lanes>
+static inline uint64_t hc_any_lanes(const uint64_t (&parts)[lanes]) {
+  uint64_t any = 0;
+  for (int lane = 0; lane < lanes; ++lane) any |= parts[lane];
+  return any;
+}
+
 // n < 2^24: a bin's sum over the row has to fit 63 bits.
 static inline void hc_sum_deposit(hc_accumulator* a, const double* x, int64_t n) {
   const hc_splitter s = hc_sum_open(a);

@@ -54,6 +54,7 @@ _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "sum2": "+"}
 _CALLS = {"exp", "log", "sin", "cos", "pow", "min", "max", "abs", "sign"}
 _ANGULAR = ("sin", "cos")
 _VARIABLES = ("i", "j", "k")
+_PARTS = ("high", "middle", "low", "outside")  # of an order-independent sum: hc_sum_split
 
 
 @dataclass
@@ -231,14 +232,22 @@ class KernelWriter:
         values: dict[int, str] = {}
         self._emit_level(0, roots, values, depths)
         item = min((ITEMSIZE[self.dtypes[name]] for name in self.operands), default=8)
-        # results that pass the cache go line by line, unless something needs more than a line at a time
-        lines = bool(buffered) and not (
-            any(t.kind == "reduction" for _, t in buffered) or self._angles(roots, depths)
+        sums = {
+            n: accumulators[t.thing]
+            for n, t in buffered
+            if isinstance(t.thing, Expr) and t.thing.attribute[0] == "sum"
+        }
+        # where fields exceed the cache, a row goes line by line, unless something needs more at a time
+        lines = (
+            self.streaming
+            and bool(buffered)
+            and all(n in sums or t.kind == "field" for n, t in buffered)
+            and not self._angles(roots, depths)
         )
         length = (LINE if lines else STREAMING_PIECE) // item if self.streaming else PIECE
         for n, target in buffered:
             ctype = "double" if target.kind == "reduction" else _C[self.dtypes[self.sinks[target.thing]]]  # type: ignore[index]
-            out.add(f"alignas(64) {ctype} piece{n}[{length}];")
+            out.add(f"alignas(64) {ctype} piece{n}[{PIECE if lines and n in sums else length}];")
         bounds = []
         for axis, (lower, upper) in enumerate(extent):
             lo = f"box->lo[{axis}]" + (f" - {lower}" if lower else "")
@@ -260,11 +269,6 @@ class KernelWriter:
         for target in nest.targets:
             self._target_row(target)
         self._wrap_rows(roots, rows)
-        sums = {
-            n: accumulators[t.thing]
-            for n, t in buffered
-            if isinstance(t.thing, Expr) and t.thing.attribute[0] == "sum"
-        }
         inner = _Row(
             nest.targets, roots, frozenset(n for n, _ in buffered), values, depths, rows, bounds[2], sums
         )
@@ -279,25 +283,45 @@ class KernelWriter:
         out.close()
 
     def _lines(self, inner: _Row, length: int) -> None:
-        """A row whose results go past the cache, one line of it at a time: a vector, stored as it is."""
+        """A row one line at a time: a vector of results, which goes past the cache as it is. Sums keep a
+        vector for each of their parts, and are closed once for many lines."""
         out, (lo, hi) = self.out, inner.bounds
+        streamed = inner.buffered - inner.sums.keys()
+        if inner.sums:
+            out.open(f"for (int64_t c0 = {lo}, row_end = {hi}, c1; c0 < row_end; c0 = c1)")
+            out.add(f"c1 = hc_min_index((c0 & -{PIECE}) + {PIECE}, row_end);")
+            self._open_sums(inner)
+            for n in inner.sums:
+                lanes = ", ".join(f"{part}{n}_lanes[{length}] = {{}}" for part in _PARTS)
+                out.add(f"alignas(64) uint64_t {lanes};")
+            lo, hi = "c0", "c1"
         out.open(f"for (int64_t k0 = {lo}, end = {hi}, k1; k0 < end; k0 = k1)")
         out.add(f"k1 = (k0 & -{length}) + {length};")
         out.open(f"if (k1 - k0 == {length} && k1 <= end)")
         self._fetch_ahead(inner, length)
-        self._row(replace(inner, bounds=("k0", f"k0 + {length}")), near=False)
-        for n in sorted(inner.buffered):
+        lanes_of = {n: [f"{part}{n}_lanes[k - k0]" for part in _PARTS] for n in inner.sums}
+        self._loop(
+            replace(inner, bounds=("k0", f"k0 + {length}")), near=False, parts=lanes_of, summed_from="c0"
+        )
+        for n in sorted(streamed):
             target = inner.targets[n].thing
             assert isinstance(target, Field)
-            out.add(
-                f"hc_stream_lines((char *)({self.sinks[target]}_to + k0), (char *)piece{n}, sizeof piece{n});"
-            )
+            to = f"{self.sinks[target]}_to + k0"
+            out.add(f"hc_stream_lines((char *)({to}), (char *)piece{n}, sizeof piece{n});")
         out.close()
         out.open("else")
         out.add("k1 = hc_min_index(k1, end);")
-        self._row(replace(inner, buffered=frozenset(), bounds=("k0", "k1")), near=False)
+        ends = replace(inner, buffered=inner.buffered - streamed, bounds=("k0", "k1"))
+        self._loop(ends, near=False, summed_from="c0")
         out.close()
         out.close()
+        if inner.sums:
+            for n in inner.sums:
+                for part in _PARTS:
+                    sign, total = ("|", "any") if part == "outside" else ("+", "sum")
+                    out.add(f"{part}{n} {sign}= hc_{total}_lanes({part}{n}_lanes);")
+            self._close_sums(inner, "c0", "c1")
+            out.close()
 
     def _pieces(self, inner: _Row, accumulators: dict[Expr, int], length: int) -> None:
         """A row in pieces that stay in the first-level cache, on their way to sums or past the cache."""
@@ -346,25 +370,47 @@ class KernelWriter:
             self.out.add(f"if (around) hc_wrap_row({row}, {lower}, {upper}, around, box);")
 
     def _row(self, inner: _Row, *, near: bool) -> None:
-        """The loop along the contiguous axis."""
+        """The loop along a piece of the contiguous axis, and its sums."""
+        self._open_sums(inner)
+        self._loop(inner, near=near)
+        self._close_sums(inner, "k0", "k1")
+
+    def _open_sums(self, inner: _Row) -> None:
+        for n, accumulator in inner.sums.items():
+            self.out.add(f"const hc_splitter split{n} = hc_sum_open(&a->reductions[{accumulator}]);")
+            self.out.add(f"uint64_t {', '.join(f'{part}{n} = 0' for part in _PARTS)};")
+
+    def _close_sums(self, inner: _Row, lo: str, hi: str) -> None:
+        for n, accumulator in inner.sums.items():
+            parts = ", ".join(f"{part}{n}" for part in _PARTS)
+            where = f"&a->reductions[{accumulator}], split{n}"
+            self.out.add(f"hc_sum_close({where}, {parts}, piece{n}, {hi} - {lo});")
+
+    def _loop(
+        self,
+        inner: _Row,
+        *,
+        near: bool,
+        parts: dict[int, list[str]] | None = None,
+        summed_from: str = "k0",
+    ) -> None:
+        """The loop along the contiguous axis. `parts` are where sums add up, by target; else scalars do."""
         self.near = near
         out, values = self.out, dict(inner.values)
-        names = {n: [f"{part}{n}" for part in ("high", "middle", "low", "outside")] for n in inner.sums}
-        for n, parts in names.items():
-            out.add(f"const hc_splitter split{n} = hc_sum_open(&a->reductions[{inner.sums[n]}]);")
-            out.add(f"uint64_t {', '.join(f'{part} = 0' for part in parts)};")
-        added = ", ".join(part for parts in names.values() for part in parts[:3])
-        joined = ", ".join(parts[3] for parts in names.values())
-        self._loop(inner, f" reduction(+ : {added}) reduction(| : {joined})" if names else "")
+        clause = ""
+        if parts is None:
+            parts = {n: [f"{part}{n}" for part in _PARTS] for n in inner.sums}
+            added = ", ".join(part for found in parts.values() for part in found[:3])
+            joined = ", ".join(found[3] for found in parts.values())
+            clause = f" reduction(+ : {added}) reduction(| : {joined})" if parts else ""
+        self._open_loop(inner, clause)
         self._emit_level(3, inner.roots, values, inner.depths, inner.rows)
         for n, (target, root) in enumerate(zip(inner.targets, inner.roots, strict=True)):
-            self._store(n, target, root, values, n in inner.buffered)
-            if n in names:
-                out.add(f"hc_sum_split(split{n}, piece{n}[k - k0], {', '.join(names[n])});")
+            piece = f"piece{n}[k - {summed_from if n in inner.sums else 'k0'}]"
+            self._store(target, root, values, piece if n in inner.buffered else None)
+            if n in inner.sums:
+                out.add(f"hc_sum_split(split{n}, {piece}, {', '.join(parts[n])});")
         out.close()
-        for n, parts in names.items():
-            where = f"&a->reductions[{inner.sums[n]}], split{n}"
-            out.add(f"hc_sum_close({where}, {', '.join(parts)}, piece{n}, k1 - k0);")
 
     def _fetch_ahead(self, inner: _Row, length: int) -> None:
         """Fetch what the pieces after the next will read: of each operand the row that is new to the
@@ -389,14 +435,14 @@ class KernelWriter:
         self.near = False
         values = dict(inner.values)
         self.out.add("int far = 0;")
-        self._loop(inner, " reduction(| : far)")
+        self._open_loop(inner, " reduction(| : far)")
         self._emit_level(3, angles, values, inner.depths, inner.rows)
         for angle in angles:
             f = "f" if dtype_of(angle, self.types) == "float32" else ""
             self.out.add(f"far |= hc_far{f}({values[id(angle)]});")
         self.out.close()
 
-    def _loop(self, inner: _Row, clause: str = "") -> None:
+    def _open_loop(self, inner: _Row, clause: str) -> None:
         lo, hi = inner.bounds
         self.out.add(f"#pragma omp simd{clause}")
         self.out.open(f"for (int64_t k = {lo}; k < {hi}; ++k)")
@@ -441,20 +487,15 @@ class KernelWriter:
             ctype = _C[kept_dtype(target.thing.definition, self.types)]
             self.out.add(f"{ctype} *const {name}_to = {self._row_place(name, True, (0, 0))};")
 
-    def _store(self, n: int, target: Target, root: Expr, values: dict[int, str], buffered: bool) -> None:
-        if target.kind == "reduction":
-            self.out.add(f"piece{n}[k - k0] = {self._cast(root, 'float64', values)};")
-            return
+    def _store(self, target: Target, root: Expr, values: dict[int, str], piece: str | None) -> None:
+        """Store a result: in `piece` where it passes through one."""
         if isinstance(target.thing, Field):
             name, dtype = self.sinks[target.thing], self.dtypes[self.sinks[target.thing]]
+        elif isinstance(target.thing, Stage):
+            name, dtype = self.stage_names[target.thing], kept_dtype(target.thing.definition, self.types)
         else:
-            assert isinstance(target.thing, Stage)
-            name, dtype = (
-                self.stage_names[target.thing],
-                kept_dtype(target.thing.definition, self.types),
-            )
-        place = f"piece{n}[k - k0]" if buffered else f"{name}_to[k]"
-        self.out.add(f"{place} = {self._cast(root, dtype, values)};")
+            name, dtype = "", "float64"
+        self.out.add(f"{piece or f'{name}_to[k]'} = {self._cast(root, dtype, values)};")
 
     # --- values ---
 
@@ -584,13 +625,13 @@ _SYSTEM = re.compile(r"hc_|HC_|__|_[A-Z]|u?int\w*_t$|[A-Z]\w*_(MAX|MIN|WIDTH|C)$
 
 # names that kernels make: temporaries, and those derived from the name of a field or stage
 _OWN = re.compile(
-    r"(t|piece|split|high|middle|low|outside)\d+|index\d+(_[mp]\d+)?|layer|free_scratch|far|around"
+    r"(t|piece|split)\d+|(high|middle|low|outside)\d+(_lanes)?|index\d+(_[mp]\d+)?|layer|free_scratch|far|around"
     r"|.*_(next|s0|s1|to|base|origin|at(_(0|[mp]\d+))*)"
 )
 
 _RESERVED = frozenset(
     """
-    a box i j k k0 k1 end s memcpy NULL errno
+    a box i j k k0 k1 c0 c1 end row_end s memcpy NULL errno
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t
     class co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue
     decltype default delete do double dynamic_cast else enum explicit export extern false float for friend
