@@ -47,12 +47,14 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["HALOCLINE_CACHE"] = folder  # the ranks inherit it
 
 
-def pytest_pycollect_makemodule(module_path: Path) -> None:
-    """Give hypothesis its settings; it is slow to import, so only where the module uses it."""
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
+    """Give hypothesis its settings; it is slow to import, so only where the module uses it. `make test` gives
+    one source one verdict, while `make test-full` draws new examples each time."""
     if "hypothesis" in module_path.read_text():
         from hypothesis import Phase, settings
 
-        settings.register_profile("here", deadline=None)
+        settings.register_profile("every change", deadline=None, derandomize=True)
+        settings.register_profile("full", deadline=None)
         settings.register_profile(
             "ranks",  # must draw the same examples, and not search for smaller ones while others wait
             derandomize=True,
@@ -60,7 +62,8 @@ def pytest_pycollect_makemodule(module_path: Path) -> None:
             deadline=None,
             phases=(Phase.explicit, Phase.generate),
         )
-        settings.load_profile("ranks" if on_rank else "here")
+        every_change = parent.config.getoption("markexpr") == "not long"
+        settings.load_profile("ranks" if on_rank else "every change" if every_change else "full")
 
 
 def place(folder: str | os.PathLike[str], test: str) -> Path:

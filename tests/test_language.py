@@ -387,6 +387,7 @@ def keep(u: Any, v: Any) -> None:
         ),
         (np.full((8, 6), "x"), r"field 'u' is given an array of dtype <U1; expected real numbers"),
         (lambda x: x, r"the function given for field 'u' takes 1 arguments; expected the 2 coordinates"),
+        (lambda x, y, z, *more: x, r"takes 3 arguments; expected the 2 coordinates"),
     ],
 )
 def test_values_that_do_not_fit_a_field(value: Any, message: str) -> None:
@@ -394,6 +395,14 @@ def test_values_that_do_not_fit_a_field(value: Any, message: str) -> None:
     sim = hc.Simulation(grid, hc.program(keep))
     with pytest.raises(InputError, match=message):
         sim[u] = value
+
+
+def test_a_function_may_take_all_coordinates_at_once() -> None:
+    grid, u, v = square()
+    sim = hc.Simulation(grid, hc.program(keep))
+    sim[u] = lambda *points: points[0] + 2 * points[1]
+    sim[v] = lambda x, *more, scale=2, **options: x + scale * more[0]
+    assert sim.checksum(u) == sim.checksum(v)
 
 
 def test_fields_are_set_by_numbers_arrays_expressions_and_functions() -> None:

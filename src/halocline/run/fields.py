@@ -113,8 +113,10 @@ class Fields:
     def traced(self, field: Field, function: Callable[..., Any]) -> Expr | Exception:
         """The function's expression of the field's coordinates, or why it cannot be traced."""
         arguments = inspect.signature(function).parameters.values()
-        count = sum(argument.default is argument.empty for argument in arguments)
-        if count != self.grid.ndim:
+        starred = [a for a in arguments if a.kind in (a.VAR_POSITIONAL, a.VAR_KEYWORD)]
+        count = sum(argument.default is argument.empty for argument in arguments) - len(starred)
+        any_more = any(argument.kind is argument.VAR_POSITIONAL for argument in starred)
+        if count > self.grid.ndim or (count < self.grid.ndim and not any_more):
             raise InputError(
                 f"the function given for field {field.name!r} takes {count} arguments; expected the "
                 f"{self.grid.ndim} coordinates"
