@@ -59,8 +59,16 @@ class Number:
     def stored_as(self, dtype: str) -> Number:
         if dtype == "float64":
             return Number(self.value, self.error, dtype)
-        kept = self.value.astype(np.float32).astype(np.float64)
-        return Number(kept, self.error + np.abs(kept - self.value), dtype)
+
+        def kept(value: Array) -> Array:
+            return value.astype(np.float32).astype(np.float64)
+
+        # rounding keeps the order: what lies within the error is stored between what the ends are stored as
+        value = kept(self.value)
+        with np.errstate(over="ignore", invalid="ignore"):
+            above, below = kept(self.value + self.error), kept(self.value - self.error)
+            error = np.maximum(above - value, value - below)
+        return Number(value, np.where(np.isfinite(error), error, np.inf), dtype)
 
     def __getitem__(self, where: Any) -> Number:
         return Number(self.value[where], self.error[where], self.dtype)

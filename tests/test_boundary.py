@@ -389,6 +389,42 @@ def test_a_wall_value_that_changes_in_a_loop_is_used_anew() -> None:
     assert sim[v].tolist() == [2 * 0.0 + 2 * 1.0 + 2 * 2.0, 0, 0, 0]
 
 
+@pytest.mark.parametrize("staged", [False, True])
+def test_ghosts_follow_a_field_that_was_set_just_before(staged: bool) -> None:
+    """The statement that reads them must not join the sweep that sets the other field."""
+    grid = hc.Grid(4, 4.0)
+    v, u = grid.field("v"), grid.field("u")
+    w = grid.field("w", boundary=hc.BoundaryKernel(lambda w: 2.0 * w.of(v)[0]))
+
+    @hc.program
+    def step() -> None:
+        v.set(v + 1.0)
+        u.set(hc.stage(10.0 * w, "seen", storage="inline")[-1] if staged else 10.0 * w[-1])
+
+    sim = hc.Simulation(grid, step)
+    sim[v] = 3.0
+    sim[w] = 1.0
+    sim.run()
+    assert sim[u].tolist() == [80.0, 10.0, 10.0, 10.0]
+
+
+def test_ghosts_follow_a_scalar_that_was_set_just_before() -> None:
+    grid = hc.Grid(4, 4.0)
+    level = hc.parameter("level")
+    u = grid.field("u", boundary=hc.Value(level))
+    v, w = grid.field("v"), grid.field("w")
+
+    @hc.program
+    def step(level: Any) -> None:
+        w.set(v + 1.0)
+        level.set(level + 1.0)
+        v.set(u[-1])
+
+    sim = hc.Simulation(grid, step, parameters={"level": 4.0})
+    sim.run()
+    assert sim[v].tolist() == [10.0, 0.0, 0.0, 0.0]
+
+
 def test_homogeneous_conditions_have_zero_wall_values() -> None:
     grid = hc.Grid(4, 4.0)
     u = grid.field("u", boundary={"x-": hc.Value(5.0), "x+": hc.Derivative(2.0)})

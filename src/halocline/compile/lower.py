@@ -2,15 +2,18 @@
 
 A sweep assigns several fields at once: every expression in it is written in terms of the values from before
 the sweep. A statement joins the sweep before it unless it reads, at a neighbouring cell, a field which that
-sweep assigns, or a scalar that depends on its reductions.
+sweep assigns or whose ghosts follow one that it assigns, or a scalar that depends on its reductions.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
+from halocline.compile.footprint import Offset
 from halocline.errors import InputError
+from halocline.lang.boundary import SIDES, Ghost, Periodic
 from halocline.lang.dtype import dtype_of
 from halocline.lang.expression import Expr, cast, reduction, replace_leaves, walk
 from halocline.lang.expression import read as read_node
@@ -19,6 +22,8 @@ from halocline.lang.grid import Field
 from halocline.lang.program import Assign, AssignScalar, Line, Program, Repeat, Stage, Statement, StopWhen
 from halocline.lang.trace import OWN
 from halocline.lang.trace import scalar as scalar_node
+
+LAYERS = 4  # of ghosts that are looked at for what they depend on; conditions rarely tell two apart
 
 
 @dataclass
@@ -96,6 +101,7 @@ class _Lowering:
     before: dict[int | str, range] = field(default_factory=dict)  # those of the value before the sweep
     sets: dict[int | str, int] = field(default_factory=dict)  # how often each was set
     loops: int = 0  # entered so far
+    _wall_keys: dict[Field, set[int | str]] = field(default_factory=dict)
     names: dict[str, int] = field(default_factory=dict)
 
     def fresh(self, kind: str) -> str:
@@ -131,7 +137,7 @@ class _Lowering:
         if leaf.op == "read":
             target, version, offset = leaf.attribute
             if target in self.sweep.sets and self.present(id(target), version):
-                if any(offset) or self.lacks_points(target, place):
+                if self.beyond(target, offset, place):
                     raise _Flush
                 value = self.sweep.sets[target]
                 # as if it were read back: rounded, and of the field's precision
@@ -142,6 +148,8 @@ class _Lowering:
                     f"{line}: an expression uses the value that field {target.name!r} had before it was set "
                     "again; keep that value in another field, or form the expression after the set",
                 )
+            if self.beyond(target, offset, place) and self.walls_follow(target):
+                raise _Flush
             return read_node(target, 0, offset)
         if leaf.op == "stage":
             stage, offset = leaf.attribute
@@ -149,7 +157,7 @@ class _Lowering:
                 definition = replace_leaves(stage.definition, partial(self.leaf, line=line, place=()))
                 self._stages[stage] = self.resolved(stage, definition), self.forwards(stage.definition)
             made, forwards = self._stages[stage]
-            if forwards and (any(offset) or any(self.lacks_points(f, place) for f in forwards)):
+            if any(self.beyond(f, offset, place) for f in forwards):
                 raise _Flush
             return stage_node(made, offset)
         return self.scalar(leaf, line, kernel=True)
@@ -173,9 +181,30 @@ class _Lowering:
             )
         return scalar_node(name)
 
-    def lacks_points(self, field: Field, place: Place) -> bool:
-        """Whether a place has points at upper walls where a field has ghosts: not what it is set to."""
-        return any(p and not own for p, own in zip(place, field.staggered, strict=False))
+    def beyond(self, field: Field, offset: Offset, place: Place) -> bool:
+        """Whether a read at the points of `place` may meet a neighbour's value or a ghost: at another cell,
+        or at points at upper walls that the field lacks."""
+        return any(offset) or any(p and not own for p, own in zip(place, field.staggered, strict=False))
+
+    def walls_follow(self, field: Field) -> bool:
+        """Whether ghosts of a field depend on what the sweep sets, or on a scalar set after it."""
+        return bool(self.before) and not self.before.keys().isdisjoint(self.wall_keys(field))
+
+    def wall_keys(self, field: Field) -> set[int | str]:
+        """The fields, by id, and scalars, by name, that the ghosts of a field depend on, also through ghosts
+        of others."""
+        if field not in self._wall_keys:
+            found: set[int | str] = set()
+            waiting = [field]
+            while waiting:
+                for leaf in walk(ghosts(waiting.pop())):
+                    if leaf.op == "scalar":
+                        found.add(leaf.attribute[0])
+                    elif leaf.op == "read" and id(leaf.attribute[0]) not in found | {id(field)}:
+                        found.add(id(leaf.attribute[0]))
+                        waiting.append(leaf.attribute[0])
+            self._wall_keys[field] = found
+        return self._wall_keys[field]
 
     _resolved: dict[tuple[str, bytes, str], Stage] = field(default_factory=dict)
     # of this sweep: each with the fields that it reads as the sweep sets them
@@ -187,12 +216,13 @@ class _Lowering:
         return self._resolved.setdefault(key, Stage(stage.name, definition, stage.storage))
 
     def forwards(self, definition: Expr) -> frozenset[Field]:
-        """The fields that the sweep assigns and a stage reads, as they are after that."""
+        """The fields that a stage reads as the sweep leaves them, or whose ghosts follow what it sets."""
         found: frozenset[Field] = frozenset()
         for current in walk((definition,)):
             if current.op == "read":
                 target, version, _ = current.attribute
-                if target in self.sweep.sets and self.present(id(target), version):
+                set_here = target in self.sweep.sets and self.present(id(target), version)
+                if set_here or self.walls_follow(target):
                     found |= {target}
             elif current.op == "stage":
                 found |= self._stages[current.attribute[0]][1]
@@ -280,6 +310,18 @@ class _Lowering:
         until = None if statement.until is None else _current(statement.until)
         record = tuple(s.name for s in statement.record)
         self.operations.append(LoopGraph(until, limit, self.fresh("passes"), record, body))
+
+
+def ghosts(field: Field) -> list[Expr]:
+    """The ghost values of a field at every wall, as far out as a condition's dependences may differ."""
+    found = []
+    for n, side in enumerate(SIDES):
+        condition = field.boundary.get(side)
+        if condition is not None and not isinstance(condition, Periodic):
+            for layer in range(LAYERS):
+                with suppress(InputError):  # of a user's kernel that knows fewer layers
+                    found.append(condition.ghost(Ghost(field, n // 2, 2 * (n % 2) - 1, layer)))
+    return found
 
 
 def _assigned(statements: list[Statement]) -> set[int | str]:
