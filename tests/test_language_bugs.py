@@ -126,6 +126,29 @@ def test_cells_read_faces_without_a_boundary_condition():
     np.testing.assert_allclose(sim[u], np.diff((np.arange(9) / 8) ** 2), atol=1e-15)
 
 
+@pytest.mark.ranks(1, 2)
+def test_the_last_face_is_no_ghost():
+    """It lies where cells find the first layer beyond their wall: reading it there fills none."""
+    n = 8
+    grid = hc.Grid(n)
+    u = grid.field("u", location="face-x", boundary=hc.Symmetric())
+    v = grid.field("v", boundary=hc.Value(0.0))
+
+    @hc.program
+    def step(u, v):
+        v.set(u[1] - u)
+        u.set(u[1] + 0.5 * v)
+
+    sim = hc.Simulation(grid, step)
+    sim[u] = start = np.sin(1.0 + np.arange(n + 1))
+    sim.run()
+    slope = np.diff(start)
+    ghosts = [*slope, -slope[-1]]  # the value 0 is half way
+    found = sim.gather(u)
+    if found is not None:
+        np.testing.assert_allclose(found, [*start[1:], start[-2]] + 0.5 * np.array(ghosts), atol=1e-15)
+
+
 @pytest.mark.ranks(3)
 def test_reductions_over_faces():
     grid = hc.Grid((6, 5))

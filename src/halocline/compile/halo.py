@@ -20,6 +20,7 @@ from halocline.lang.grid import AXES, Field, Grid
 
 Offsets = frozenset[Offset]
 NONE: Offsets = frozenset()
+WALL = 2  # see HaloAnalysis._around
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class SweepHalo:
 @dataclass(frozen=True)
 class _State:
     valid: dict[Field, Footprint]  # beyond sides with a neighbour
-    filled: dict[Field, Footprint]  # beyond walls
+    filled: dict[Field, Footprint]  # beyond walls, as `HaloAnalysis._around` counts
 
     def meet(self, other: _State) -> _State:
         def common(a: dict[Field, Footprint], b: dict[Field, Footprint]) -> dict[Field, Footprint]:
@@ -153,7 +154,7 @@ class HaloAnalysis:
         points = self.points[id(sweep)]
         reads = {f: Footprint.from_offsets(o for o, _ in p) for f, p in points.items()}
         around = {f: self._around(f, p) for f, p in points.items()}
-        halo = SweepHalo(reads={f: p for f, p in around.items() if p})
+        halo = SweepHalo(reads={f: _either(p) for f, p in around.items() if p})
         halo.extended = self._extended(sweep, reads, around)
         valid, filled = dict(state.valid), dict(state.filled)
         for f, footprint in reads.items():
@@ -163,10 +164,10 @@ class HaloAnalysis:
                 # whole segments: what was valid of one and what is missing need not make up a box
                 valid[f] = have | footprint
                 halo.exchange[f] = Footprint(tuple((d, w) for d, w in valid[f] if d in missing))
-            ghosts = self._walls(around[f])
+            ghosts = _walls(around[f])
             # ghosts at corners were formed from what the halo held
             if ghosts and (missing or ghosts - filled.get(f, Footprint())):
-                halo.fills += self._fills(f, points[f])
+                halo.fills += self._fills(f, ghosts)
                 filled[f] = ghosts
         halo.fills.sort(key=lambda fill: fill.axis)
         for f in sweep.sets:
@@ -224,7 +225,7 @@ class HaloAnalysis:
         while True:
             found = dict(points)
             for f in points:
-                for fill in self._fills(f, points[f]):
+                for fill in self._fills(f, self._around(f, points[f])):
                     along = [*product(*(range(-lower, upper + 1) for lower, upper in fill.corners))]
                     for other in self._depends(fill):
                         _check_points(fill, other)
@@ -238,60 +239,47 @@ class HaloAnalysis:
                 return points
             points = found
 
-    def _walls(self, footprint: Footprint) -> Footprint:
-        """The segments of a footprint that may lie beyond a wall."""
-        return Footprint(
-            tuple(
-                (d, w)
-                for d, w in footprint
-                if any(d[a] and not self.grid.periodic[a] for a in range(self.grid.ndim))
-            )
-        )
-
-    def _fills(self, f: Field, points: Points) -> list[WallFill]:
+    def _fills(self, f: Field, around: Footprint) -> list[WallFill]:
         """The fills of a field: as deep as it is read beyond walls, and as wide along them."""
         fills = []
-        around = self._around(f, points)
-        for axis in range(self.grid.ndim):
-            if self.grid.periodic[axis]:
+        for axis, side in product(range(self.grid.ndim), (-1, 1)):
+            beyond = [(d, w) for d, w in around if d[axis] == WALL * side]
+            if not beyond:
                 continue
-            more = [s[axis] - f.staggered[axis] for _, s in points]
-            below = max((-o[axis] for o, _ in points), default=0)
-            above = max((o[axis] + m for (o, _), m in zip(points, more, strict=True)), default=0)
-            for side, depth in ((-1, below), (1, above)):
-                if depth <= 0:
-                    continue
-                name = SIDES[2 * axis + (side > 0)]
-                if name not in f.boundary:
-                    raise InputError(
-                        f"field {f.name!r} is read {depth} cell{'s' * (depth > 1)} beyond side {name!r}, "
-                        "which has no boundary condition: give one "
-                        f"(boundary={{'{name}': hc.Value(0)}} or so), or make axis {name[0]} periodic"
-                    )
-                corners = []
-                for other in range(self.grid.ndim):
-                    widths = [(d[other], w[other]) for d, w in around if d[axis] == side and other != axis]
-                    corners.append(
-                        (
-                            max((w for s, w in widths if s < 0), default=0),
-                            max((w for s, w in widths if s > 0), default=0),
-                        )
-                    )
-                fills.append(WallFill(f, axis, side, depth, tuple(corners)))
+            depth = max(w[axis] for _, w in beyond)
+            name = SIDES[2 * axis + (side > 0)]
+            if name not in f.boundary:
+                raise InputError(
+                    f"field {f.name!r} is read {depth} cell{'s' * (depth > 1)} beyond side {name!r}, "
+                    "which has no boundary condition: give one "
+                    f"(boundary={{'{name}': hc.Value(0)}} or so), or make axis {name[0]} periodic"
+                )
+            along = [(0, 0)] * self.grid.ndim
+            for other in range(self.grid.ndim):
+                if other != axis:
+                    lower = max((w[other] for d, w in beyond if d[other] < 0), default=0)
+                    upper = max((w[other] for d, w in beyond if d[other] > 0), default=0)
+                    along[other] = lower, upper
+            fills.append(WallFill(f, axis, side, depth, tuple(along)))
         return fills
 
     def _around(self, f: Field, points: Points) -> Footprint:
-        """The layers of a field that are read around a subdomain, beyond a neighbour or beyond a wall.
+        """The layers of a field that are read around a subdomain: beyond a neighbour in directions of -1 and
+        1, beyond a wall in those of -`WALL` and `WALL`.
 
-        Points staggered along an axis are one more at an upper wall: the last one reads a layer further into
-        a field that has none more.
+        At an upper wall layers are counted from the last point of the field. A field that is staggered along
+        the axis has one point more there, which is no ghost; points that are staggered where the field is not
+        read a layer further into its ghosts.
         """
         widths = []
         for offset, staggered in points:
             sides = []
             for o, s, own, wraps in zip(offset, staggered, f.staggered, self.grid.periodic, strict=True):
-                upper = o + max(0, s - own) * (not wraps)
-                sides.append([(0, 0)] + [(-1, -o)] * (o < 0) + [(1, upper)] * (upper > 0))
+                side = [(0, 0)] + [(-1, -o)] * (o < 0) + [(1, o)] * (o > 0)
+                if not wraps:
+                    upper = o + s - own
+                    side += [(-WALL, -o)] * (o < 0) + [(WALL, upper)] * (upper > 0)
+                sides.append(side)
             for choice in product(*sides):
                 direction, width = zip(*choice, strict=True)
                 if any(direction):
@@ -309,6 +297,16 @@ class HaloAnalysis:
             leaf.attribute[0] for leaf in leaves if leaf.op == "scalar"
         )
         return others
+
+
+def _walls(around: Footprint) -> Footprint:
+    """The segments that lie beyond a wall."""
+    return Footprint(tuple((d, w) for d, w in around if WALL in map(abs, d)))
+
+
+def _either(around: Footprint) -> Footprint:
+    """The segments, whether beyond a neighbour or a wall."""
+    return Footprint.of((tuple((n > 0) - (n < 0) for n in d), w) for d, w in around)
 
 
 def _check_points(fill: WallFill, other: Field) -> None:
