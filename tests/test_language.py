@@ -20,6 +20,12 @@ def square(**options: Any) -> tuple[hc.Grid, hc.Field, hc.Field]:
     return grid, grid.field("u"), grid.field("v")
 
 
+def solved() -> hc.Grid:
+    grid = hc.Grid(4)
+    hc.solve(lambda u: -hc.laplacian(u), grid.field("u", boundary=hc.Value(0.0)), 1.0)
+    return grid
+
+
 def run(
     grid: hc.Grid, program: Callable[..., Any], values: dict[hc.Field, Any], **options: Any
 ) -> hc.Simulation:
@@ -54,7 +60,11 @@ def run(
         (lambda: hc.Grid(4, walls="edge"), r"walls 'edge' is unknown; expected 'face' or 'node'"),
         (
             lambda: square()[0].field("u"),
-            r"the grid already has a field named 'u'; names are unique on a grid",
+            r"the grid already has a field named 'u'; names are unique on a grid$",
+        ),
+        (
+            lambda: solved().field("r"),
+            r"already has a field named 'r'; .* a solver or stage made for itself: make your fields before",
         ),
         (lambda: square()[0].field("a b"), r"field name 'a b' is not an identifier such as 'T' or 'rho_1'"),
         (

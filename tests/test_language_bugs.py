@@ -132,7 +132,7 @@ def test_the_last_face_is_no_ghost():
     n = 8
     grid = hc.Grid(n)
     u = grid.field("u", location="face-x", boundary=hc.Symmetric())
-    v = grid.field("v", boundary=hc.Value(0.0))
+    grid.field("v", boundary=hc.Value(0.0))
 
     @hc.program
     def step(u, v):

@@ -230,13 +230,11 @@ def _lines(
     label: str,
     unit: str,
 ) -> Figure:
-    import numpy as np
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 3.8), layout="constrained")
     ax = figure.subplots()
-    first = 0.5 if grid.walls == "face" or grid.periodic[0] else 1.0
-    points = grid.origin[0] + (np.arange(grid.shape[0]) + first) * grid.spacing[0]
+    (points,) = grid.positions()
     for name in named:
         found = drawn.get(name)
         if found is not None:

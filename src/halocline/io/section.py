@@ -76,13 +76,13 @@ def _section(
     fields: Fields, field: Field, name: str, axis: str | None, at: float | None, most: int
 ) -> Section | None:
     grid = fields.grid
-    points = fields.domain.global_points(field)
+    points, positions = field.points, field.positions
     cut: dict[int, int] = {}
     if grid.ndim == 3:
         if axis is not None and axis not in AXES:
             raise unknown("axis", str(axis), list(AXES))
         normal = AXES.index(axis or "z")
-        cut[normal] = _nearest(coordinates(field, points, normal), at, AXES[normal], grid.extent[normal])
+        cut[normal] = _nearest(positions[normal], at, AXES[normal], grid.extent[normal])
     elif axis is not None or at is not None:
         raise InputError(f"axis and at choose a plane of a grid of three axes; this one has {grid.ndim}")
     kept = [a for a in range(grid.ndim) if a not in cut]
@@ -94,9 +94,9 @@ def _section(
         name,
         values,
         tuple(AXES[a] for a in kept),
-        tuple(coordinates(field, points, a)[:: steps[a]] for a in kept),
+        tuple(positions[a][:: steps[a]] for a in kept),
         tuple((grid.origin[a], grid.origin[a] + grid.extent[a]) for a in kept),
-        tuple((AXES[a], float(coordinates(field, points, a)[i])) for a, i in cut.items()),
+        tuple((AXES[a], float(positions[a][i])) for a, i in cut.items()),
     )
 
 
@@ -106,17 +106,6 @@ def fields_of(source: Any) -> Fields:
     if not isinstance(fields, Fields):
         raise InputError(f"a picture of {source!r}: expected a Simulation, LinearProblem or Solution")
     return fields
-
-
-def coordinates(field: Field, points: tuple[int, ...], axis: int) -> NDArray[np.float64]:
-    """Where the points of a field lie along an axis."""
-    import numpy as np
-
-    grid = field.grid
-    first = 0.5 if grid.walls == "face" or grid.periodic[axis] else 1.0
-    first -= 0.5 if field.staggered[axis] else 0.0
-    line: NDArray[np.float64] = np.arange(points[axis], dtype=np.float64) + first
-    return grid.origin[axis] + line * grid.spacing[axis]
 
 
 def _name(what: Any) -> str:

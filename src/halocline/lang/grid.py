@@ -6,12 +6,16 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.boundary import SIDES, BoundaryCondition, Periodic, Value, resolve_sides
 from halocline.lang.expression import Expr, Offset, Operators, as_offset, index, read
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 AXES = "xyz"
 # Of an axis: generated code numbers cells in 32 bits, and counts on beyond the ends.
@@ -144,11 +148,31 @@ class Grid:
         """
         result = []
         for axis in range(self.ndim):
-            on_face = staggered is not None and staggered[axis]
-            first = 0.5 if self.walls == "face" or self.periodic[axis] else 1.0
-            position = index(self, axis) + (first - 0.5 if on_face else first)
+            position = index(self, axis) + self._first(axis, staggered)
             result.append(position * self.h(axis) + trace.scalar(f"o_{AXES[axis]}"))
         return tuple(result)
+
+    def positions(self, staggered: Sequence[bool] | None = None) -> tuple[NDArray[np.float64], ...]:
+        """The coordinates of the points along each axis, as arrays; see `coordinates`."""
+        import numpy as np
+
+        return tuple(
+            self.origin[axis]
+            + (np.arange(count, dtype=np.float64) + self._first(axis, staggered)) * self.spacing[axis]
+            for axis, count in enumerate(self.points(staggered))
+        )
+
+    def points(self, staggered: Sequence[bool] | None = None) -> tuple[int, ...]:
+        """How many points there are along each axis; see `coordinates`."""
+        return tuple(
+            n + bool(staggered and staggered[axis] and not self.periodic[axis])
+            for axis, n in enumerate(self.shape)
+        )
+
+    def _first(self, axis: int, staggered: Sequence[bool] | None) -> float:
+        """How many spacings the first point along an axis lies above the origin."""
+        first = 0.5 if self.walls == "face" or self.periodic[axis] else 1.0
+        return first - 0.5 if staggered and staggered[axis] else first
 
     @property
     def x(self) -> Expr:
@@ -254,7 +278,7 @@ class Grid:
             self._helpers[key] = make(self.free_name(name))
         return self._helpers[key]
 
-    def is_helper(self, field: Field) -> bool:
+    def is_helper(self, field: Any) -> bool:
         """Whether `field` was made by `helper`, not by the user."""
         return any(made is field for made in self._helpers.values())
 
@@ -291,8 +315,12 @@ class Field(Operators):
     def __init__(self, grid: Grid, name: str, location: str, dtype: str, boundary: Any) -> None:
         if not name.isidentifier():
             raise InputError(f"field name {name!r} is not an identifier such as 'T' or 'rho_1'")
-        if grid.named(name) is not None:
-            raise InputError(f"the grid already has a field named {name!r}; names are unique on a grid")
+        taken = grid.named(name)
+        if taken is not None:
+            why = "names are unique on a grid"
+            if grid.is_helper(taken):
+                why += "; it is one that a solver or stage made for itself: make your fields before those"
+            raise InputError(f"the grid already has a field named {name!r}; {why}")
         dtype = getattr(dtype, "__name__", None) or str(dtype)
         if dtype not in DTYPES:
             raise InputError(
@@ -350,6 +378,16 @@ class Field(Operators):
     def coordinates(self) -> tuple[Expr, ...]:
         """The coordinates of this field's points, as expressions."""
         return self.grid.coordinates(self.staggered)
+
+    @property
+    def positions(self) -> tuple[NDArray[np.float64], ...]:
+        """The coordinates of this field's points along each axis, as arrays."""
+        return self.grid.positions(self.staggered)
+
+    @property
+    def points(self) -> tuple[int, ...]:
+        """How many points there are along each axis of the whole grid."""
+        return self.grid.points(self.staggered)
 
 
 class Vector(tuple):  # type: ignore[type-arg]

@@ -222,17 +222,10 @@ class Domain:
         storage = self.storages[field.name]
         whole = storage.view().shape
         words = storage.checksum(
-            [0, 0, 0], list(whole), three(self.offset()), three(self.global_points(field), 1), self.threads
+            [0, 0, 0], list(whole), three(self.offset()), three(field.points, 1), self.threads
         )
         first, second = (sum(parts) % 2**64 for parts in zip(*self.comm.allgather(words), strict=True))
         return f"{first:016x}{second:016x}"
-
-    def global_points(self, field: Field) -> tuple[int, ...]:
-        """How many points of a field there are along each axis of the whole grid."""
-        g = self.grid
-        return tuple(
-            n + int(s and not p) for n, s, p in zip(g.shape, field.staggered, g.periodic, strict=True)
-        )
 
     def check_finite(self, fields: Sequence[Field], when: str) -> None:
         """Raise for the first of these fields that holds a value which is not finite; all ranks call this."""

@@ -141,12 +141,7 @@ class Fields:
         import numpy as np
 
         view, origin = self.domain.view(field), self.domain.offset()
-        points = self.domain.global_points(field)
-        lines = []
-        for axis, n in enumerate(points):
-            first = 0.5 if self.grid.walls == "face" or self.grid.periodic[axis] else 1.0
-            first -= 0.5 if field.staggered[axis] else 0.0
-            lines.append(self.grid.origin[axis] + (np.arange(n) + first) * self.grid.spacing[axis])
+        points, lines = field.points, field.positions
         mine = slice(origin[-1], origin[-1] + view.shape[-1])
         for local in np.ndindex(view.shape[:-1]):
             at = [np.full(points[-1], lines[a][origin[a] + i]) for a, i in enumerate(local)]
@@ -158,7 +153,7 @@ class Fields:
     def _from_array(self, field: Field, value: Any) -> None:
         import numpy as np
 
-        array, points = np.asarray(value), self.domain.global_points(field)
+        array, points = np.asarray(value), field.points
         if array.shape not in ((), points):
             raise InputError(
                 f"field {field.name!r} has shape {points}, but the array given for it has shape {array.shape}"

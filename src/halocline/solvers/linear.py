@@ -153,7 +153,7 @@ class LinearProblem:
                     f"{u.grid!r}"
                 )
             return expression, None
-        shape, points = getattr(rhs, "shape", None), self.fields.domain.global_points(u)
+        shape, points = getattr(rhs, "shape", None), u.points
         if shape is None:
             raise InputError(
                 f"the right-hand side is {rhs!r}; expected a field, an expression, a number, an array or a "
