@@ -364,8 +364,7 @@ class Reference:
         if e.op == "stage":
             stage, offset = e.attribute
             moved = tuple(a + b for a, b in zip(offset, shift, strict=True))
-            made = self._node(stage.definition, place, moved, memo)
-            return Number(made.value, made.error, made.dtype or "float64")
+            return self._node(stage.definition, place, moved, memo)
         if e.op == "reduce":
             return self._reduce(e)
         args = [self._node(a, place, shift, memo) for a in e.args]
