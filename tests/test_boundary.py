@@ -228,7 +228,7 @@ def test_wall_values_may_be_parameters_expressions_and_functions_of_the_coordina
     x, y = 0.5 + (np.arange(5) + 0.5) * 0.2, -1.0 + (np.arange(4) + 0.5) * 0.5
     rel = 1e-13 if dtype == "float64" else 1e-6
     for hot in (7.0, -3.0):  # a parameter changes from run to run
-        sim.values["hot"] = hot
+        sim.parameters["hot"] = hot
         sim[u] = values
         sim.run()
         a, b, c, d = (sim[f] for f in shown.values())

@@ -666,7 +666,7 @@ def test_parameters_shape_and_spacing_are_no_part_of_the_code() -> None:
         )
         sim[T] = 1.0
         sim.run(steps=2)
-        sim.values["kappa"] = 2 * kappa
+        sim.parameters["kappa"] = 2 * kappa
         sim.run(steps=2)
         libraries.add(sim._prepared.library)
     assert len(libraries) == 1

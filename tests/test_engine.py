@@ -669,6 +669,24 @@ def test_request_stop_from_another_thread(kernels: str, everywhere: bool) -> Non
     assert engine.run()["reason"] == "completed"
 
 
+def test_a_wish_to_stop_ends_a_loop_within_a_loop(kernels: str) -> None:
+    engine, _, scalars = make(kernels)
+    engine.loop(None, 9, 0)
+    engine.loop(None, 8, 1)
+    engine.sweep("slow", [0])
+    engine.end()
+    engine.end()
+    scalars[8], scalars[9] = math.inf, 3
+    timer = threading.Timer(0.1, engine.request_stop)
+    timer.start()
+    report = engine.run()
+    assert report["reason"] == "interrupted"
+    assert report["loops"] == [None, None]
+    assert scalars[1] > 0
+    assert scalars[0] == 0
+    assert 0 < report["loop_seconds"] <= report["seconds"]
+
+
 def test_signals_stop_a_run(kernels: str) -> None:
     engine, _, scalars = endless(kernels)
     before = signal.getsignal(signal.SIGUSR1)

@@ -20,6 +20,35 @@ def square(**options: Any) -> tuple[hc.Grid, hc.Field, hc.Field]:
     return grid, grid.field("u"), grid.field("v")
 
 
+def test_parameters_hold_from_the_next_run_on(caplog: pytest.LogCaptureFixture) -> None:
+    grid = hc.Grid(5, periodic=True)
+    u = grid.field("u")
+
+    @hc.program
+    def scale(u: Any, factor: Any) -> None:
+        u.set(factor * u)
+
+    sim = hc.Simulation(grid, scale, parameters={"factor": 2, "fcator": 7.0})
+    assert [r.getMessage() for r in caplog.records] == [
+        "parameter fcator is given, but these equations do not read it"
+    ]
+    assert dict(sim.parameters) == {"factor": 2.0, "fcator": 7.0}
+    sim[u] = hc.parameter("factor") + 1.0  # the factor of now
+    sim.parameters["factor"] = 5
+    sim.run()
+    np.testing.assert_array_equal(sim[u], np.full(5, 15.0))
+    with pytest.raises(InputError, match=r"parameter 'factor' cannot be removed"):
+        del sim.parameters["factor"]
+
+    problem = hc.LinearProblem(
+        lambda v: hc.parameter("shift") * v - hc.laplacian(v), u, 6.0, parameters={"shift": 2.0}
+    )
+    for shift in (2.0, 3.0):
+        problem.parameters["shift"] = shift
+        solution = problem.solve(rtol=1e-12)
+        np.testing.assert_allclose(solution.fields[u], np.full(5, 6.0 / shift), rtol=1e-10)
+
+
 def solved() -> hc.Grid:
     grid = hc.Grid(4)
     hc.solve(lambda u: -hc.laplacian(u), grid.field("u", boundary=hc.Value(0.0)), 1.0)

@@ -516,6 +516,36 @@ def test_a_signal_is_not_lost_between_short_runs(script, ranks, what, number):
         assert code == 130
 
 
+@pytest.mark.parametrize("ranks", [None, 2])
+def test_a_signal_ends_a_loop_within_a_step(script, ranks):
+    case = script("""
+        import halocline as hc
+        grid = hc.Grid((64, 64), periodic=True)
+        grid.field("u")
+
+        @hc.program
+        def relax(u):
+            change = hc.scalar("change")
+            change.set(1.0)
+            with hc.loop(until=change < 0.0):
+                u.set(u + 1.0)
+                change.set(hc.min(u))
+
+        sim = hc.Simulation(grid, relax, threads=1)
+        sim.run(steps=0)
+        if mpi.world().rank == 0:
+            print("ready", flush=True)
+        sim.run()
+    """)
+    process = start(case, ranks)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, _, err = end(process, within=15)
+    assert "KeyboardInterrupt" in err if ranks is None else "halocline: interrupted" in err
+
+
 def test_ranks_end_when_their_parent_is_killed(script, tmp_path):
     case = script(f"""
         comm = mpi.world()

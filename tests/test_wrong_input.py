@@ -61,6 +61,29 @@ def simulation(*shape: int, function: Callable[..., Any] | None = None, **option
     return hc.Simulation(grid, function or (lambda u: {u: hc.laplacian(u)}), **options)
 
 
+def with_parameter(name: str, value: float) -> None:
+    sim = simulation(function=lambda u, kappa: {u: kappa * hc.laplacian(u)}, parameters={"kappa": 0.1})
+    sim.parameters[name] = value
+
+
+def endless() -> None:
+    """A loop that waits for a number below 1e-6; it becomes NaN in the second pass."""
+    grid = hc.Grid((N, N), periodic=True)
+    grid.field("u")
+
+    @hc.program
+    def relax(u: Any) -> None:
+        change = hc.scalar("change")
+        change.set(1.0)
+        with hc.loop(until=change < 1e-6):
+            u.set(u - 1.0)
+            change.set(hc.max(hc.sqrt(u)))
+
+    sim = hc.Simulation(grid, relax)
+    sim["u"] = 1.5
+    sim.run()
+
+
 def other_field() -> hc.Field:
     return hc.Grid((N, N + 1), periodic=True).field("u")
 
@@ -112,7 +135,15 @@ WRONG: list[tuple[str, Callable[[], object], type[Exception], str]] = [
     ("infinity in rhs", lambda: solve(one_cell(np.inf)), hc.InputError,
      r"field 'rhs' is inf at cell \(5, 11\) before the solve"),
     ("rhs that becomes NaN", lambda: solve(lambda x, y: hc.log(x - 0.5)), hc.InputError,
-     "cg-fused: the right-hand side or the initial guess is not finite"),
+     r"cg-fused: the right-hand side is (-?inf|-?nan) at cell \(0, 0\)"),
+    ("rhs too large to be squared", lambda: solve(lambda x, y: 1e200 * x), hc.InputError,
+     "cg-fused: the residual of the initial guess is not finite, or too large to be squared"),
+    ("unknown option of a problem", lambda: simulation(desomposition="row"), hc.InputError,
+     r"option 'desomposition' is unknown \(did you mean 'decomposition'\?\); known: parameters, "),
+    ("parameter that is not there", lambda: with_parameter("kapa", 1.0), hc.InputError,
+     r"parameter 'kapa' is unknown \(did you mean 'kappa'\?\)"),
+    ("parameter that becomes NaN", lambda: with_parameter("kappa", np.nan), hc.InputError,
+     "parameter 'kappa' is nan; expected a finite number"),
     ("NaN in guess", lambda: with_guess(np.nan), hc.InputError,
      r"field 'u' is nan at cell \(5, 11\) before the solve"),
     ("rtol of zero", lambda: solve(rtol=0), hc.InputError, "rtol is 0; expected a positive number"),
@@ -152,6 +183,8 @@ WRONG: list[tuple[str, Callable[[], object], type[Exception], str]] = [
      r"time step is not a positive number but 0 after step 0 \(time 0\)"),
     ("step that becomes NaN", lambda: falling(1.0), hc.RunError,
      r"time step is not a positive number but nan after step 1 \(time 3\)"),
+    ("loop whose condition becomes NaN", endless, hc.RunError,
+     r"test_wrong_input.py:\d+: the loop would not end: a number in \(change < 1e-06\) is NaN"),
     ("no time", lambda: without_time().run(until=1.0), hc.InputError,
      "until is given, but this program has no time: give dt="),
     ("endless time", lambda: simulation().run(until=np.inf), hc.InputError, "until is inf; expected"),

@@ -399,8 +399,9 @@ size_t Engine::test(Loop& loop, Worker& worker) {
   } else if (loop.limit && scalars[loop.count] >= scalars[*loop.limit]) {
     loop.ended = "limit";
     next = loop.after;
-  } else if (loop.outermost && stop_agreed(loop, worker)) {
+  } else if (stop_agreed(loop, worker)) {
     result_.reason = "interrupted";
+    leave_outermost();
     next = operations_.size();
   }
   if (loop.outermost && next != loop.body) leave_outermost();

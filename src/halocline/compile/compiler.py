@@ -206,7 +206,7 @@ class _Compiler:
         if isinstance(operation, StopGraph):
             name = self._symbol("stop")
             self.source.append(emit.write_condition(name, operation.condition, self.scalars))
-            return Stop(name, operation.reason)
+            return Stop(name, operation.reason, operation.error)
         until = None
         if operation.until is not None:
             until = self._symbol("until")

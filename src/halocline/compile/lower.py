@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 
 from halocline.compile.footprint import Offset
 from halocline.errors import InputError
@@ -48,8 +49,11 @@ class ScalarGraph:
 
 @dataclass
 class StopGraph:
+    """As compile.schedule.Stop."""
+
     condition: Expr
     reason: str
+    error: bool = False
 
 
 @dataclass
@@ -308,6 +312,8 @@ class _Lowering:
         if not body:
             raise InputError(f"{statement.line}: the loop has no statements")
         until = None if statement.until is None else _current(statement.until)
+        if until is not None and limit is None:
+            body += _undecided(until, statement.line)
         record = tuple(s.name for s in statement.record)
         self.operations.append(LoopGraph(until, limit, self.fresh("passes"), record, body))
 
@@ -347,6 +353,15 @@ def _current(condition: Expr) -> Expr:
         if current.op == "reduce":
             raise InputError(f"the condition {condition!r} holds a reduction; set a scalar to it first")
     return replace_leaves(condition, leaf)
+
+
+def _undecided(until: Expr, line: Line) -> list[OperationGraph]:
+    """What ends a run at the end of a pass where nothing else would: no comparison with NaN ever holds."""
+    numbers = [scalar_node(leaf.attribute[0]) for leaf in walk((until,)) if leaf.op == "scalar"]
+    if not numbers:
+        return []
+    broken = reduce(or_, (number != number for number in dict.fromkeys(numbers)))
+    return [StopGraph(~until & broken, f"{line}: the loop would not end: a number in {until!r} is NaN", True)]
 
 
 def lower(program: Program) -> list[OperationGraph]:

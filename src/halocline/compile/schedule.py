@@ -128,10 +128,11 @@ class Scalars:
 
 @dataclass(frozen=True)
 class Stop:
-    """Ends the run with `reason` where the `hc_condition` named `condition` holds."""
+    """Ends the run with `reason` where the `hc_condition` named `condition` holds; `error`: that is one."""
 
     condition: str
     reason: str
+    error: bool = False
 
 
 @dataclass(frozen=True)
@@ -175,12 +176,19 @@ class Schedule:
 
     def sweeps(self) -> Iterator[Sweep]:
         """Every sweep, in the order of the program text."""
+        return (operation for operation in self.flat() if isinstance(operation, Sweep))
 
-        def walk(operations: tuple[Operation, ...]) -> Iterator[Sweep]:
+    def stops(self) -> Iterator[Stop]:
+        """Every stop, in the order of the program text."""
+        return (operation for operation in self.flat() if isinstance(operation, Stop))
+
+    def flat(self) -> Iterator[Operation]:
+        """Every operation, also those in loops, in the order of the program text."""
+
+        def walk(operations: tuple[Operation, ...]) -> Iterator[Operation]:
             for operation in operations:
-                if isinstance(operation, Sweep):
-                    yield operation
-                elif isinstance(operation, Loop):
+                yield operation
+                if isinstance(operation, Loop):
                     yield from walk(operation.body)
 
         return walk(self.operations)

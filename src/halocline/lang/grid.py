@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -465,4 +465,12 @@ def unknown(kind: str, name: str, known: Sequence[str]) -> InputError:
     return InputError(f"{kind} {name!r} is unknown{hint}; known: {', '.join(known) or 'none'}")
 
 
-__all__ = ["AXES", "SIDES", "Field", "Grid", "Value", "Vector", "pad", "unknown"]
+def check_options(given: Iterable[str], *functions: Callable[..., Any]) -> None:
+    """Raise InputError for the first option that none of these functions has."""
+    known = [name for function in functions for name in function.__kwdefaults__ or ()]
+    for name in given:
+        if name not in known:
+            raise unknown("option", name, known)
+
+
+__all__ = ["AXES", "SIDES", "Field", "Grid", "Value", "Vector", "check_options", "pad", "unknown"]

@@ -75,33 +75,28 @@ def first(condition: Operand) -> Expr:
         raise InputError(f"first needs a condition such as u < 0, got {c!r}")
     grid = c.grid
     assert grid is not None  # it varies
-    points = _points(c, grid)
+    points = grid.points(place_of(c))
     number = index(grid, 0)
     for axis in range(1, grid.ndim):
         number = number * float(points[axis]) + index(grid, axis)
     return reduction("min", where(c, number, math.inf))
 
 
-def _points(e: Expr, grid: Any) -> tuple[int, ...]:
-    """How many points an expression has along each axis of the whole grid."""
-    return tuple(
-        n + int(s and not wraps) for n, s, wraps in zip(grid.shape, place_of(e), grid.periodic, strict=True)
-    )
-
-
-def value(f: Operand, at: tuple[int, ...]) -> Expr:
+def value(f: Operand, at: int | tuple[int, ...]) -> Expr:
     """The value at one cell.
 
     Parameters
     ----------
-    at : tuple of int
+    at : tuple of int, or int on a grid of one axis
         The cell's global index; negative entries count from the upper end.
     """
     e = _operand(f, "value")
     grid = e.grid
     if grid is None:
         raise InputError(f"value of {e!r}: no field of a grid is in it")
-    place, points = place_of(e), _points(e, grid)
+    place = place_of(e)
+    points = grid.points(place)
+    at = (at,) if isinstance(at, int) else tuple(at)
     if len(at) != grid.ndim or not all(-n <= i < n for i, n in zip(at, points, strict=True)):
         raise InputError(f"value at {at!r}: no point of an expression of shape {points}")
     cell = tuple(i + n if i < 0 else i for i, n in zip(at, points, strict=True))

@@ -319,6 +319,7 @@ class Prepared:
         # one library for all ranks, also where those of another node hold less
         streaming = any(comm.allgather(exceeds_cache(self.plan, comm.ranks_of_node)))
         self.library = compile_once(schedule.source, comm, streaming=streaming)
+        self._errors = {stop.reason for stop in schedule.stops() if stop.error}
         self.values: NDArray[np.float64] = np.zeros(len(schedule.scalars))
         if AROUND in schedule.scalars and domain.decomposition.parts[-1] == 1:
             self.values[schedule.scalars.index(AROUND)] = domain.grid.shape[-1]
@@ -372,6 +373,8 @@ class Prepared:
 
         Raises
         ------
+        RunError
+            A loop cannot end, since its condition compares NaN.
         KeyboardInterrupt
             The same for a program without a loop, which has been run as a whole.
         """
@@ -392,6 +395,8 @@ class Prepared:
             report = engine.run()
         # where ranks must agree, a signal that came after the run's last word is the next run's
         late = self.domain.comm.size == 1 and native().forget_stop()
+        if report["reason"] in self._errors:
+            raise RunError(report["reason"])
         interrupted = report["stopped"] or late
         if interrupted and not report["loops"]:
             raise KeyboardInterrupt

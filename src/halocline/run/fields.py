@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import inspect
 import logging
-import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.expression import Expr, Operators, as_expr, reads_of, walk
-from halocline.lang.grid import GRID_SCALARS, Field, unknown
+from halocline.lang.grid import Field, unknown
 from halocline.lang.program import Program, own_name
 from halocline.run.bandwidth import triad_bandwidth
 from halocline.run.domain import Domain, Prepared
+from halocline.run.parameters import Parameters
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 log = logging.getLogger("halocline")
-
-RESERVED = ("t", "dt", "step", "until", "steps", *GRID_SCALARS)
 
 
 class Fields:
@@ -30,14 +28,23 @@ class Fields:
     Parameters
     ----------
     domain : Domain
+    parameters : mapping of str to float
+        Numbers that expressions may use by name.
+
+    Attributes
+    ----------
+    parameters : Parameters
+        ``parameters["kappa"] = 0.2`` changes one for the next run, without recompilation.
     values : dict of str to float
-        Scalars and parameters that expressions may use.
+        Of all scalars: the parameters, and what programs left.
     """
 
-    def __init__(self, domain: Domain, values: dict[str, float]) -> None:
+    def __init__(self, domain: Domain, parameters: Mapping[str, float]) -> None:
         self.domain = domain
         self.grid = domain.grid
-        self.values = values
+        self.values: dict[str, float] = {}
+        # what fields were set to before counts with the numbers of then
+        self.parameters = Parameters(parameters, self.values, self._settle)
         self._pending: dict[Field, Expr] = {}
         self._checked: set[Field] = set()
         self._evaluations: dict[tuple[Expr, ...], Prepared] = {}
@@ -246,22 +253,3 @@ class Fields:
         if fields:
             self.domain.check_finite(fields, when)
             self._checked.update(fields)
-
-
-def finite_numbers(parameters: Mapping[str, Any]) -> dict[str, float]:
-    """Parameters as floats; InputError names the one that is no finite number."""
-    values = {}
-    for name, value in parameters.items():
-        if not name.isidentifier() or name in RESERVED:
-            raise InputError(
-                f"parameter name {name!r} cannot be used; choose an identifier other than "
-                + ", ".join(RESERVED)
-            )
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            raise InputError(f"parameter {name!r} is {value!r}; expected a number") from None
-        if not math.isfinite(number):
-            raise InputError(f"parameter {name!r} is {number}; expected a finite number")
-        values[name] = number
-    return values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -11,11 +12,13 @@ from halocline.errors import InputError, RunError
 from halocline.lang import trace
 from halocline.lang.expression import Expr, as_expr
 from halocline.lang.functions import where
-from halocline.lang.grid import Field, Grid, Vector
+from halocline.lang.grid import Field, Grid, Vector, check_options
 from halocline.lang.program import Program, ProgramFunction, Scalar, bind, loop, own_name, stop
 from halocline.run.domain import Domain, Outcome
-from halocline.run.fields import Fields, finite_numbers
+from halocline.run.fields import Fields
 from halocline.run.mpi import Communicator, from_user, world
+
+log = logging.getLogger("halocline")
 
 OWN_SCALARS = ("dt", "t", "step")
 BAD_STEP = "the time step is not a positive number"
@@ -42,7 +45,8 @@ class Simulation(Fields):
         bind to fields, vectors, parameters, t and dt. A function decorated with ``@hc.program`` is the step
         itself.
     parameters : mapping of str to float
-        Run-time numbers by name; changing one needs no recompilation.
+        Run-time numbers by name. ``sim.parameters["kappa"] = 0.2`` changes one for the next run, without
+        recompilation.
     scheme : time integration scheme, optional
         Needed for a plain function: ``hc.RK3()``, ``hc.Euler()``, ...
     dt : float, or callable, optional
@@ -78,21 +82,26 @@ class Simulation(Fields):
         threads: int | None = None,
         decomposition: str | Sequence[int] = "optimal",
         patch: int | Sequence[int] | None = None,
+        **misspelt: Any,
     ) -> None:
         if not isinstance(grid, Grid):
             raise InputError(f"grid is {grid!r}; expected a halocline.Grid")
+        check_options(misspelt, Simulation.__init__)
         comm = (
             communicator
             if isinstance(communicator, Communicator)
             else (world() if communicator is None else from_user(communicator))
         )
-        self.parameters = finite_numbers(parameters or {})
-        values = {**self.parameters, "t": 0.0, "step": 0.0}
-        super().__init__(Domain(grid, comm, threads, decomposition, patch), values)
+        super().__init__(Domain(grid, comm, threads, decomposition, patch), parameters or {})
+        self.values |= {"t": 0.0, "step": 0.0}
         self._last_run = 0.0, 0.0  # steps and seconds
         program = self._trace(function, scheme, dt, order, after_step)
         self.program = program
         self._prepared = self.domain.prepare(program, (*self.values, "until", "steps"))
+        if comm.rank == 0:
+            for name in self.parameters:
+                if name not in self.schedule.scalars:
+                    log.warning("parameter %s is given, but these equations do not read it", name)
 
     # --- tracing ---
 
@@ -127,8 +136,14 @@ class Simulation(Fields):
         if timed and not callable(dt):
             self.values[own_name("dt_wanted")] = _time_step(dt)
         own = OWN_SCALARS if timed else OWN_SCALARS[1:]
-        names = {n: program.parameter(n) for n in (*own, *self.parameters)}
+        names = {n: program.parameter(n) for n in own} | {n: Scalar(n) for n in self.parameters}
         t, number = names["t"], names["step"]
+
+        def bound(function: Callable[..., Any]) -> dict[str, Any]:
+            arguments = bind(function, self.grid, names)
+            program.parameters |= {n: a for n, a in arguments.items() if isinstance(a, Scalar)}
+            return arguments
+
         registers: dict[tuple[Field, str], Field] = {}
 
         def register(field: Field, suffix: str) -> Field:
@@ -141,7 +156,7 @@ class Simulation(Fields):
             if timed:
                 step = names["dt"]
                 wanted = (
-                    as_expr(trace.call(dt, **bind(dt, self.grid, names)), "dt")
+                    as_expr(trace.call(dt, **bound(dt)), "dt")
                     if callable(dt)
                     else trace.scalar(own_name("dt_wanted"))
                 )
@@ -151,7 +166,7 @@ class Simulation(Fields):
                 # the last step ends at `until`, and no sliver of a step is left by rounding
                 step.set(where(until - t < step * (1.0 + 1e-9), until - t, step))
                 stop(~((step > 0.0) & (step < math.inf)), BAD_STEP)
-            arguments = bind(plain, self.grid, names)
+            arguments = bound(plain)
             if isinstance(function, ProgramFunction):
                 trace.call(plain, **arguments)
             else:
@@ -175,7 +190,7 @@ class Simulation(Fields):
                 t.set(where(t + step >= until, until, t + step))
             number.set(number + 1.0)
             if after_step is not None:
-                trace.call(after_step, **bind(after_step, self.grid, names))
+                trace.call(after_step, **bound(after_step))
         self._set_by_program = program.scalars_set()
         self._timed = timed or "t" in self._set_by_program
         return program
@@ -247,10 +262,12 @@ class Simulation(Fields):
         InputError
             A time, a number of steps or a field that cannot be; `until` for a program that has no time.
         RunError
-            A field is not finite, or the time step is not positive. Fields are looked through after 64 steps,
-            after twice as many, and so on, before each call of `callback`, and at the end.
+            A field is not finite, the time step is not positive, or a loop cannot end. Fields are looked
+            through after 64 steps, after twice as many, and so on, before each call of `callback`, and at the
+            end.
         KeyboardInterrupt
-            SIGINT or SIGTERM came, and all ranks have ended after the same step.
+            SIGINT or SIGTERM came, and all ranks have ended after the same step, or the same pass of a loop
+            within one.
         """
         if until is not None and not math.isfinite(until):
             raise InputError(f"until is {until!r}; expected a finite time")

@@ -14,7 +14,7 @@ Operator = Callable[[Any], Any]
 
 BREAKDOWN = "the operator is not positive definite: p.Ap is not positive"
 NOT_FINITE = "the residual is not finite"
-BAD_START = "the right-hand side or the initial guess is not finite, or too large to be squared"
+BAD_START = "the residual of the initial guess is not finite, or too large to be squared"
 
 
 @program

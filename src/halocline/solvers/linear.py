@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.errors import BreakdownError, InputError, RunError
 from halocline.lang import trace
-from halocline.lang.expression import Expr, Operators, as_expr
-from halocline.lang.grid import Field, unknown
+from halocline.lang.expression import Expr, Operators, as_expr, place_of
+from halocline.lang.grid import Field, check_options, unknown
 from halocline.lang.program import Scalar, own_name
+from halocline.lang.reductions import first
+from halocline.lang.reductions import value as value_at
 from halocline.run.domain import Domain
 from halocline.run.fields import Fields
 from halocline.run.mpi import Communicator, from_user, world
+from halocline.run.parameters import Parameters
 from halocline.solvers.cg import BAD_START, BREAKDOWN, METHODS
 from halocline.solvers.linearity import check_linear
 
@@ -87,7 +90,8 @@ class LinearProblem:
         An expression is evaluated straight into the residual: no array holds it.
     method : {"cg", "cg-fused"}
     parameters : mapping of str to float
-        Values of ``hc.parameter(...)`` in operator or right-hand side.
+        Values of ``hc.parameter(...)`` in operator or right-hand side; ``problem.parameters["shift"] = 2.0``
+        changes one for the next solve, without recompilation.
     communicator, threads, decomposition, patch
         See Simulation.
 
@@ -109,7 +113,9 @@ class LinearProblem:
         threads: int | None = None,
         decomposition: str | Sequence[int] = "optimal",
         patch: int | Sequence[int] | None = None,
+        **misspelt: Any,
     ) -> None:
+        check_options(misspelt, LinearProblem.__init__)
         if method not in METHODS:
             raise unknown("method", method, sorted(METHODS))
         if not isinstance(unknown_field, Field):
@@ -122,8 +128,9 @@ class LinearProblem:
         self.unknown, self.method = unknown_field, method
         grid = unknown_field.grid
         domain = Domain(grid, comm, threads, decomposition, patch)
-        self.fields = Fields(domain, dict(parameters or {}))
+        self.fields = Fields(domain, parameters or {})
         b, filling = self._right_hand_side(rhs)
+        self._rhs = as_expr(b)
         names = Scalar("rtol", own=True), Scalar("max_iterations", own=True)
 
         def linear(v: Any) -> Expr:
@@ -134,6 +141,19 @@ class LinearProblem:
         self._prepared = domain.prepare(program, (*self.fields.values, *(n.name for n in names)))
         if filling is not None:
             self.fields[b] = filling
+
+    def _bad_start(self) -> str:
+        """What is wrong with a right-hand side that gives no start; fields were looked through before."""
+        import numpy as np
+
+        b = self._rhs
+        if b.varies:
+            number = self.fields.evaluate(first(~(abs(b) < math.inf)))
+            if math.isfinite(number):
+                points = self.unknown.grid.points(place_of(b))
+                cell = tuple(int(i) for i in np.unravel_index(int(number), points))
+                return f"the right-hand side is {self.fields.evaluate(value_at(b, cell)):g} at cell {cell}"
+        return BAD_START
 
     def _right_hand_side(self, rhs: Any) -> tuple[Any, Any]:
         """The right-hand side as an expression, and the array or function to fill its field with."""
@@ -170,6 +190,11 @@ class LinearProblem:
         values."""
         u = self.unknown
         return u.grid.helper("rhs", ("rhs", u.name), lambda free: u.like(free, homogeneous=True))
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters, to be read and changed."""
+        return self.fields.parameters
 
     @property
     def domain(self) -> Domain:
@@ -230,7 +255,7 @@ class LinearProblem:
         outcome = self._prepared.run(values, on_progress)
         iterations = len(outcome.history)
         if outcome.reason == BAD_START:
-            raise InputError(f"{self.method}: {BAD_START}")
+            raise InputError(f"{self.method}: {self._bad_start()}")
         if outcome.reason not in ("completed", "interrupted"):
             kind = BreakdownError if outcome.reason == BREAKDOWN else RunError
             value = outcome.scalars[own_name("curvature")]
@@ -292,10 +317,7 @@ def solve(operator: Callable[[Any], Any], unknown_field: Field, rhs: Any, **opti
     >>> solution.reason
     'converged'
     """
-    known = [name for f in (LinearProblem.__init__, LinearProblem.solve) for name in f.__kwdefaults__ or ()]
-    for name in options:
-        if name not in known:
-            raise unknown("option", name, known)
+    check_options(options, LinearProblem.__init__, LinearProblem.solve)
     late = {k: options.pop(k) for k in ("rtol", "max_iterations", "on_progress") if k in options}
     check_limits(late.get("rtol", 1e-6), late.get("max_iterations"))
     return LinearProblem(operator, unknown_field, rhs, **options).solve(**late)

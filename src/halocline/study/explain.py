@@ -352,7 +352,8 @@ class _Teller:
                 if said:
                     yield Step("scalars", depth, tuple(said))
             elif isinstance(graph, StopGraph) and isinstance(operation, Stop):
-                yield Step("stop", depth, (f"{self._named(plain(graph.condition))}: {graph.reason}",))
+                if not operation.error:
+                    yield Step("stop", depth, (f"{self._named(plain(graph.condition))}: {graph.reason}",))
             elif isinstance(graph, LoopGraph) and isinstance(operation, Loop):
                 ends = [] if graph.until is None else [f"until {plain(graph.until)}"]
                 if graph.limit is not None:

@@ -1,0 +1,73 @@
+"""The numbers that a run is given by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from typing import Any
+
+from halocline.errors import InputError
+from halocline.lang.grid import GRID_SCALARS, unknown
+
+RESERVED = ("t", "dt", "step", "until", "steps", *GRID_SCALARS)
+
+
+class Parameters(MutableMapping[str, float]):
+    """The parameters of a simulation or linear problem, by name; a new value holds from the next run on.
+
+    Parameters
+    ----------
+    given : mapping of str to float
+        The names cannot be more or fewer later.
+    values : dict of str to float
+        Where the numbers are kept.
+    before_change : callable
+        Called before a number changes.
+    """
+
+    def __init__(
+        self, given: Mapping[str, Any], values: dict[str, float], before_change: Callable[[], None]
+    ) -> None:
+        self._names = tuple(given)
+        self._values, self._before_change = values, before_change
+        values.update((name, _finite(name, value)) for name, value in given.items())
+
+    def __repr__(self) -> str:
+        return f"Parameters({dict(self)})"
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __getitem__(self, name: str) -> float:
+        return self._values[self._known(name)]
+
+    def __setitem__(self, name: str, value: float) -> None:
+        number = _finite(self._known(name), value)
+        self._before_change()
+        self._values[name] = number
+
+    def __delitem__(self, name: str) -> None:
+        raise InputError(f"parameter {name!r} cannot be removed: the equations were compiled with it")
+
+    def _known(self, name: str) -> str:
+        if name not in self._names:
+            raise unknown("parameter", name, sorted(self._names))
+        return name
+
+
+def _finite(name: str, value: Any) -> float:
+    """A parameter as a float; InputError where its name or value cannot be."""
+    if not name.isidentifier() or name in RESERVED:
+        raise InputError(
+            f"parameter name {name!r} cannot be used; choose an identifier other than " + ", ".join(RESERVED)
+        )
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"parameter {name!r} is {value!r}; expected a number") from None
+    if not math.isfinite(number):
+        raise InputError(f"parameter {name!r} is {number}; expected a finite number")
+    return number
