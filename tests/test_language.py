@@ -129,6 +129,8 @@ def test_dtypes_may_be_given_as_numpy_has_them() -> None:
 @pytest.mark.parametrize(
     ("equation", "message"),
     [
+        (lambda u, v: u.set(v + np.ones(3)), r"operand is an array of shape \(3,\); expected a field"),
+        (lambda u, v: u.set(math.sin(v)), r"not Field: functions such as math.sin cannot be traced"),
         (lambda u, v: u.set(v[1]), r"offset 1 does not fit a grid of 2 axes: give 2 whole numbers, one per"),
         (lambda u, v: u.set(v[0, 0, 1]), r"offset \(0, 0, 1\) does not fit a grid of 2 axes"),
         (lambda u, v: u.set(v[0, 0.5]), r"offset \(0, 0.5\) does not fit"),

@@ -312,6 +312,26 @@ def test_a_boundary_kernel_reads_another_field_along_the_wall():
     np.testing.assert_allclose(found, expected, rtol=1e-14)
 
 
+def test_a_boundary_kernel_that_reads_another_field_far_out_only():
+    """The statement that reads that layer must see what the other field was set to before."""
+    n = 12
+    grid = hc.Grid(n)
+    w = grid.field("w")
+    outer = hc.BoundaryKernel(lambda u, layer: u.of(w)[0] if layer == 5 else u[0])
+    u = grid.field("u", boundary=outer)
+    v = grid.field("v")
+
+    @hc.program
+    def step(u, v, w):
+        w.set(w + 1.0)
+        v.set(u[6])
+
+    sim = hc.Simulation(grid, step)
+    sim[u], sim[w] = np.arange(n, dtype=float), 100.0
+    sim.run()
+    np.testing.assert_array_equal(sim[v], [*range(6, n), *[n - 1.0] * 5, 101.0])
+
+
 # -- fields as arrays ---------------------------------------------------------------------------------------
 
 

@@ -140,7 +140,7 @@ def test_a_repeated_simulation_leaves_no_fields_and_compiles_nothing() -> None:
     assert one.checksum("u") == alone != other.checksum("u")
 
 
-def test_a_helper_asked_for_twice_is_two_fields() -> None:
+def test_an_own_field_asked_for_twice_is_two_fields() -> None:
     grid = hc.Grid(5)
     names = []
 

@@ -24,8 +24,6 @@ from halocline.lang.program import Assign, AssignScalar, Line, Program, Repeat, 
 from halocline.lang.trace import OWN
 from halocline.lang.trace import scalar as scalar_node
 
-LAYERS = 4  # of ghosts that are looked at for what they depend on; conditions rarely tell two apart
-
 
 @dataclass
 class SweepGraph:
@@ -93,6 +91,7 @@ class _Cut(Exception):
 @dataclass
 class _Lowering:
     program: Program
+    layers: int  # of ghosts that may be read
     cuts: frozenset[int] = frozenset()  # statements, by id, that may not join the sweep before them
     run: Statement | None = None  # the first of the assignments to fields that the sweep ends with so far
     # where a sweep may be cut so that a field or scalar keeps the value it had
@@ -201,7 +200,7 @@ class _Lowering:
             found: set[int | str] = set()
             waiting = [field]
             while waiting:
-                for leaf in walk(ghosts(waiting.pop())):
+                for leaf in walk(ghosts(waiting.pop(), self.layers)):
                     if leaf.op == "scalar":
                         found.add(leaf.attribute[0])
                     elif leaf.op == "read" and id(leaf.attribute[0]) not in found | {id(field)}:
@@ -318,13 +317,29 @@ class _Lowering:
         self.operations.append(LoopGraph(until, limit, self.fresh("passes"), record, body))
 
 
-def ghosts(field: Field) -> list[Expr]:
-    """The ghost values of a field at every wall, as far out as a condition's dependences may differ."""
+def layers(program: Program) -> int:
+    """As many layers of ghosts as any statement may read, through stages of stages too, or more."""
+    longest: dict[Stage | None, int] = {None: 0}  # offset of a read, of any field (None) or of a stage
+    waiting = [s.expression for s in program.flat() if isinstance(s, (Assign, AssignScalar))]
+    while waiting:
+        for leaf in walk((waiting.pop(),)):
+            if leaf.op == "read":
+                longest[None] = max(longest[None], *map(abs, leaf.attribute[-1]))
+            elif leaf.op == "stage":
+                stage, offset = leaf.attribute
+                if stage not in longest:
+                    waiting.append(stage.definition)
+                longest[stage] = max(longest.get(stage, 0), *map(abs, offset))
+    return 1 + sum(longest.values())  # points on faces read a layer further than cells
+
+
+def ghosts(field: Field, layers: int) -> list[Expr]:
+    """The ghost values of a field at every wall, that many layers of them."""
     found = []
     for n, side in enumerate(SIDES):
         condition = field.boundary.get(side)
         if condition is not None and not isinstance(condition, Periodic):
-            for layer in range(LAYERS):
+            for layer in range(layers):
                 with suppress(InputError):  # of a user's kernel that knows fewer layers
                     found.append(condition.ghost(Ghost(field, n // 2, 2 * (n % 2) - 1, layer)))
     return found
@@ -367,8 +382,9 @@ def _undecided(until: Expr, line: Line) -> list[OperationGraph]:
 def lower(program: Program) -> list[OperationGraph]:
     """The operations of a program, with fused sweeps."""
     cuts: frozenset[int] = frozenset()
+    depth = layers(program)
     while True:
-        lowering = _Lowering(program, cuts)
+        lowering = _Lowering(program, depth, cuts)
         try:
             for statement in program.statements:
                 lowering.statement(statement)

@@ -120,6 +120,12 @@ class Operators:
             "use hc.where(condition, a, b), & and | instead of 'and' and 'or', or until= of hc.loop"
         )
 
+    def __float__(self) -> float:
+        raise TypeError(
+            f"must be real number, not {type(self).__name__}: functions such as math.sin cannot be traced; "
+            "take those of halocline or NumPy"
+        )
+
     def __iter__(self) -> Iterator[Any]:
         raise TypeError(
             f"a {type(self).__name__.lower()} cannot be iterated over; use [offset] to read a neighbour"
@@ -238,6 +244,12 @@ def as_expr(value: Any, what: str = "operand") -> Expr:
         return value.expr
     if isinstance(value, (bool, int, float)) or _is_numpy_scalar(value):
         return constant(float(value))
+    shape = getattr(value, "shape", None)
+    if shape:
+        raise InputError(
+            f"{what} is an array of shape {shape}; expected a field, a scalar, an expression or a number: "
+            "let a field hold it, sim[f] = array"
+        )
     raise InputError(
         f"{what} is {value!r} of type {type(value).__name__}; expected a field, a scalar, an expression or a "
         "number"
@@ -249,12 +261,12 @@ def as_offset(offset: Any, grid: Grid | None) -> Offset:
     given = offset if isinstance(offset, tuple) else (offset,)
     if grid is None:
         raise InputError(f"[{offset}] reads a neighbour, but the expression holds no field of a grid")
-    if len(given) != grid.ndim or not all(isinstance(o, int) for o in given):
+    if len(given) != grid.ndim or not all(hasattr(o, "__index__") for o in given):
         raise InputError(
             f"offset {offset!r} does not fit a grid of {grid.ndim} axes: give {grid.ndim} whole numbers, one "
             "per axis"
         )
-    return given
+    return tuple(int(o) for o in given)
 
 
 def _fold(op: str, a: float, b: float) -> float | None:

@@ -105,7 +105,7 @@ class Grid:
         self.walls = walls
         self.fields: dict[str, Field] = {}
         self.vectors: dict[str, Vector] = {}
-        self._helpers: dict[Any, Field] = {}  # see Program.helper
+        self._own: dict[Any, Field] = {}  # see Program.own_field
         # spacing and origin are run-time scalars, so that one kernel serves every resolution
         self.digest = blake2b(repr((self.ndim, self.periodic, walls)).encode(), digest_size=8).digest()
 
@@ -272,15 +272,15 @@ class Grid:
             free = f"{name}{count}"
         return free
 
-    def helper(self, name: str, key: Any, make: Callable[[str], Field]) -> Field:
+    def own_field(self, name: str, key: Any, make: Callable[[str], Field]) -> Field:
         """The field made for `key`: now, by ``make(free name)``, or before."""
-        if key not in self._helpers:
-            self._helpers[key] = make(self.free_name(name))
-        return self._helpers[key]
+        if key not in self._own:
+            self._own[key] = make(self.free_name(name))
+        return self._own[key]
 
-    def is_helper(self, field: Any) -> bool:
-        """Whether `field` was made by `helper`, not by the user."""
-        return any(made is field for made in self._helpers.values())
+    def is_own(self, field: Any) -> bool:
+        """Whether `field` was made by `own_field`, not by the user."""
+        return any(made is field for made in self._own.values())
 
     def named(self, name: str) -> Field | Vector | None:
         """The field or vector of that name, if there is one."""
@@ -318,7 +318,7 @@ class Field(Operators):
         taken = grid.named(name)
         if taken is not None:
             why = "names are unique on a grid"
-            if grid.is_helper(taken):
+            if grid.is_own(taken):
                 why += "; it is one that a solver or stage made for itself: make your fields before those"
             raise InputError(f"the grid already has a field named {name!r}; {why}")
         dtype = getattr(dtype, "__name__", None) or str(dtype)
@@ -345,12 +345,10 @@ class Field(Operators):
         """Assign an expression to the whole field, as a statement of the program that is being traced."""
         trace.current("field.set(...)").assign(self, value)
 
-    update = set
-
     def like(self, names: str, *, homogeneous: bool = False) -> Any:
         """New fields on the same grid, of the same location, dtype and boundary conditions.
 
-        Within a program they are the program's helpers: the next trace of the same program gets the same
+        Within a program they are the program's own: the next trace of the same program gets the same
         ones.
 
         Parameters
@@ -371,7 +369,7 @@ class Field(Operators):
             if program is None:
                 made.append(make(self.grid.free_name(name)))
             else:
-                made.append(program.helper(self.grid, name, (self.name, homogeneous), make))
+                made.append(program.own_field(self.grid, name, (self.name, homogeneous), make))
         return made[0] if len(made) == 1 else tuple(made)
 
     @property

@@ -144,7 +144,7 @@ def stage(value: Any, name: str | None = None, *, storage: str = "auto") -> Any:
         raise InputError(f"stage name {label!r} is not an identifier such as 'flux_x'")
     if storage == "array":
         location, dtype = grid.location_of(place_of(expression)), kept_dtype(expression, {})
-        array = program.helper(
+        array = program.own_field(
             grid,
             label,
             (location, dtype),
@@ -268,7 +268,7 @@ class Program:
         made.name = self.fresh(OWN + kind)
         return self._scalars.setdefault(made.name, made)
 
-    def helper(self, grid: Grid, name: str, kind: tuple[Any, ...], make: Callable[[str], Field]) -> Field:
+    def own_field(self, grid: Grid, name: str, kind: tuple[Any, ...], make: Callable[[str], Field]) -> Field:
         """A field beside those of the user's, made by ``make(free name)`` where no program needed it before.
 
         The n-th request for a name and kind gives the same field in every program on a grid: programs that
@@ -276,19 +276,24 @@ class Program:
         """
         key = (name, *kind)
         number = self._requests[key] = self._requests.get(key, 0) + 1
-        return grid.helper(name, (*key, number), make)
+        return grid.own_field(name, (*key, number), make)
+
+    def flat(self) -> Iterator[Statement]:
+        """Every statement, also those in loops, in the order of the text."""
+
+        def walk(statements: Sequence[Statement]) -> Iterator[Statement]:
+            for statement in statements:
+                yield statement
+                if isinstance(statement, Repeat):
+                    yield from walk(statement.body)
+
+        return walk(self.statements)
 
     def scalars_set(self) -> set[str]:
         """The names of all scalars of the user's that the program gives a value."""
 
-        def names(statements: Sequence[Statement]) -> Iterator[str]:
-            for statement in statements:
-                if isinstance(statement, AssignScalar) and OWN not in statement.scalar.name:
-                    yield statement.scalar.name
-                elif isinstance(statement, Repeat):
-                    yield from names(statement.body)
-
-        return set(names(self.statements))
+        names = {s.scalar.name for s in self.flat() if isinstance(s, AssignScalar)}
+        return {name for name in names if OWN not in name}
 
     def reduced(self, *expressions: Expr) -> tuple[Expr, ...]:
         """The expressions with a scalar in the place of every reduction, each set in a statement before."""

@@ -189,7 +189,7 @@ class LinearProblem:
         """The field that holds a right-hand side: one for all problems of this unknown, each with its own
         values."""
         u = self.unknown
-        return u.grid.helper("rhs", ("rhs", u.name), lambda free: u.like(free, homogeneous=True))
+        return u.grid.own_field("rhs", ("rhs", u.name), lambda free: u.like(free, homogeneous=True))
 
     @property
     def parameters(self) -> Parameters:

@@ -47,7 +47,7 @@ def _one(current: Expr, unknown: Any, name: str, kinds: dict[int, str]) -> str:
             return LINEAR
         if isinstance(thing, Stage):
             return _kind(thing.definition, unknown, name, kinds)
-        return EITHER if thing.grid.is_helper(thing) else CONSTANT  # perhaps a stage that is kept in an array
+        return EITHER if thing.grid.is_own(thing) else CONSTANT  # perhaps a stage that is kept in an array
     args = [kinds[id(arg)] for arg in current.args]
     if LINEAR not in args:
         return EITHER if EITHER in args else CONSTANT

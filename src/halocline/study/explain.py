@@ -20,7 +20,7 @@ from halocline.compile.schedule import Loop, Operation, Schedule, Stop, Sweep
 from halocline.errors import InputError
 from halocline.lang.expression import Expr, text, walk
 from halocline.lang.grid import Grid
-from halocline.lang.program import AssignScalar, Line, Program, Repeat, Statement
+from halocline.lang.program import AssignScalar, Line, Program
 from halocline.lang.trace import OWN
 from halocline.plan.decompose import Decomposition, decompose
 from halocline.plan.fit import least_thickness
@@ -330,7 +330,7 @@ class _Teller:
         self.sweeps = list(schedule.sweeps())
         self.bodies = _bodies(schedule.operations)
         self.lines: dict[str, list[Line]] = {}  # where each scalar is set, in the order of the text
-        for statement in _statements(program.statements):
+        for statement in program.flat():
             if isinstance(statement, AssignScalar):
                 self.lines.setdefault(statement.scalar.name, []).append(statement.line)
 
@@ -436,14 +436,6 @@ class _Teller:
         yield from (i for i in reversed(body) if i < here)
         yield from (i for i in reversed(body) if i >= here)
         yield from (i for i in reversed(range(here)) if i not in body)
-
-
-def _statements(found: Iterable[Statement]) -> Iterator[Statement]:
-    """All statements, those in loops too."""
-    for statement in found:
-        yield statement
-        if isinstance(statement, Repeat):
-            yield from _statements(statement.body)
 
 
 def _bodies(operations: Iterable[Operation]) -> list[list[int]]:
