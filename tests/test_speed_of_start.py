@@ -47,7 +47,7 @@ print(time.perf_counter() - start, seconds() - used)
 
 
 def measure(script: str, times: int, cache: Path | None = None) -> tuple[float, float]:
-    """The medians of wall-clock seconds, and of seconds that the process and its compiler computed."""
+    """The least wall-clock seconds, and the median of the seconds that the process and its compiler computed."""
     environment = dict(os.environ)
     if cache is not None:
         environment["HALOCLINE_CACHE"] = str(cache)
@@ -58,15 +58,16 @@ def measure(script: str, times: int, cache: Path | None = None) -> tuple[float, 
         )
         assert done.returncode == 0, done.stderr
         found.append([float(word) for word in done.stdout.split()])
-    wall, own = (statistics.median(column) for column in zip(*found, strict=True))
-    return wall, own
+    wall, own = zip(*found, strict=True)
+    return min(wall), statistics.median(own)
 
 
 def check(what: str, measured: tuple[float, float], bound: float) -> None:
     wall, own = measured
     print(f"{what}: {wall:.2f} s, {own:.2f} s of computing; promised < {bound} s")
-    # where other processes take the cores, the clock tells of them
+    # where other processes take the cores, the clock tells of them; who waits for long is found all the same
     assert min(wall, own) < bound, what
+    assert wall < 4 * bound, what
 
 
 def test_import_takes_less_than_three_tenths_of_a_second() -> None:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("halocline")
 
+CROWDED = 64  # threads of a node for each of its hardware threads that are hardly meant
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -113,6 +115,9 @@ class Domain:
             self.threads = default_threads(self.comm)
         if isinstance(self.threads, bool) or not isinstance(self.threads, int) or self.threads < 1:
             raise InputError(f"threads {self.threads!r}: expected a whole number from 1")
+        together, there = self.threads * self.comm.ranks_of_node, os.cpu_count() or 1
+        if self.comm.rank == 0 and together > CROWDED * there:
+            log.warning("%d threads for %d hardware threads: each mostly waits for its turn", together, there)
         self.spins = spins(self.threads, self.comm)
 
     def prepare(self, program: Program, given: Iterable[str]) -> Prepared:
