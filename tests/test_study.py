@@ -22,7 +22,7 @@ from halocline.study.explain import explain_program
 from halocline.study.measure import Case, as_csv, measure
 from halocline.study.page import Page
 from halocline.study.published import poisson_convergence
-from halocline.study.table import Table, amount, clock, duration, gigabytes
+from halocline.study.table import Table, amount, clock, duration, gigabytes, in_seconds
 
 
 def measurement(n: int, ranks: int = 1, threads: int = 1, seconds: float = 1.0, **other: object) -> dict:
@@ -54,6 +54,20 @@ def test_clock_is_that_of_the_paper():
         1195.35: "00:19:55", 9491.42: "02:38:11", 0.0: "00:00:00", 3599.6: "01:00:00",
     }  # fmt: skip
     assert {seconds: clock(seconds) for seconds in both} == both
+
+
+def test_short_times_have_three_digits_and_long_ones_those_of_the_paper():
+    texts = {
+        0.0: "0.00", 4.206e-5: "0.0000421", 0.004212: "0.00421", 0.3: "0.300", 0.9994: "0.999",
+        0.9996: "1.00", 1.0: "1.00", 6.65: "6.65", 764.39: "764.39", 52192.29: "52,192.29",
+    }  # fmt: skip
+    assert {seconds: in_seconds(seconds) for seconds in texts} == texts
+    ms = [measurement(64, 1, t, s) for t, s in ((1, 0.00421), (2, 0.0021))] + [measurement(64, 2, 1, 0.0025)]
+    wall, ups, _, _, hybrid = strong.tables(ms)
+    assert [row[1].split() for row in wall.rows] == [["00:00:00", "0.00421"], ["00:00:00", "0.00210"]]
+    assert [row[1] for row in ups.rows] == ["1.00", "2.00"]
+    assert [row[3] for row in hybrid.rows] == ["0.00210", "0.00250"]
+    assert convergence.table(ms[:1]).rows[0][7] == "0.00421"
 
 
 def test_amounts():
