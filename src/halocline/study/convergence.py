@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from halocline.physics.poisson import predicted_bytes
 from halocline.study.measure import Measurement
 from halocline.study.published import POISSON, Published, poisson_convergence
+from halocline.study.solve import predicted_bytes
 from halocline.study.table import Table, clock, counted, gigabytes, in_seconds
 
 if TYPE_CHECKING:
