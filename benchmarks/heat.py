@@ -18,7 +18,7 @@ from pathlib import Path
 
 from measure import arguments, in_turn, median, numbers, ratio, save
 
-from halocline.run.mpi import native
+from halocline.run.bandwidth import copy_bandwidth
 
 DEVITO = "devito==4.8.23"
 HERE = Path(__file__).parent
@@ -82,7 +82,7 @@ def main() -> None:
             times = in_turn({"halocline": halocline, "devito": devito}, options.repeats)
         speed = 1 / median(times["halocline"])
         bytes_per_cell = 16 if dtype == "float64" else 8
-        bound = native().copy_bandwidth(threads, n**3 * bytes_per_cell) * 1e3 / bytes_per_cell
+        bound = copy_bandwidth(threads, n**3 * bytes_per_cell) / 1e6 / bytes_per_cell
         row = {
             "n": n,
             "dtype": dtype,

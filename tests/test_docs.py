@@ -117,7 +117,7 @@ def test_the_reference_names_every_option_of_every_command():
 
 
 def test_the_reference_names_every_result_of_a_solve():
-    from halocline.physics.poisson import Record
+    from halocline.study.solve import Record
 
     text = COMMAND.read_text()
     for field in fields(Record):

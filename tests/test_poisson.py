@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from halocline.errors import InputError
-from halocline.physics import poisson
-from halocline.physics.poisson import predicted_bytes
 from halocline.run.mpi import Communicator, world
 from halocline.solvers.cg import METHODS
+from halocline.study import solve
+from halocline.study.solve import predicted_bytes
 
 KEYS = [
     *("n", "dof", "iterations", "converged", "error_max", "seconds", "seconds_per_iteration"),
@@ -103,7 +103,7 @@ def direct(b: np.ndarray) -> np.ndarray:
 def test_iterations_and_error_are_those_of_numpy(n, dim, method):
     x, count = conjugate_gradients(right_hand_side(n, dim), 1e-6)
     exact = np.prod([np.sin(np.pi * c) ** 2 for c in coordinates(n, dim)], axis=0)
-    result = poisson.solve(n, dim, method=method, threads=2)
+    result = solve.poisson(n, dim, method=method, threads=2)
     assert abs(result.record.iterations - count) <= 1
     assert result.record.converged
     assert result.record.residual_relative <= 1e-6
@@ -114,17 +114,17 @@ def test_iterations_and_error_are_those_of_numpy(n, dim, method):
 
 @pytest.mark.parametrize(("n", "dim"), [(1, 1), (100, 1), (1, 2), (40, 2), (2, 3), (12, 3)])
 def test_solution_is_that_of_the_linear_system(n, dim):
-    result = poisson.solve(n, dim, rtol=1e-13, threads=1)
+    result = solve.poisson(n, dim, rtol=1e-13, threads=1)
     assert np.abs(result.solution.fields.gather("u") - direct(right_hand_side(n, dim))).max() < 1e-11
 
 
 def test_record_has_the_promised_keys_and_tells_the_truth():
-    record = poisson.solve(200, method="cg-fused", threads=1).record
+    record = solve.poisson(200, method="cg-fused", threads=1).record
     assert list(asdict(record)) == KEYS
     assert (record.n, record.dof, record.ranks, record.threads) == (200, 40_000, 1, 1)
     assert 0.5 * record.seconds < record.seconds_per_iteration * record.iterations <= record.seconds
     assert record.bytes_per_iteration == 8 * 8 * record.dof  # eight streams
-    assert poisson.solve(50, method="cg", threads=1).record.bytes_per_iteration == 11 * 8 * 2500
+    assert solve.poisson(50, method="cg", threads=1).record.bytes_per_iteration == 11 * 8 * 2500
     assert predicted_bytes(200, 2) <= record.memory_bytes
     assert record.memory_bytes <= resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     assert record.bandwidth_share > 0
@@ -133,16 +133,16 @@ def test_record_has_the_promised_keys_and_tells_the_truth():
 
 
 def test_a_limit_of_iterations_is_a_result_that_is_not_converged():
-    record = poisson.solve(64, max_iterations=7).record
+    record = solve.poisson(64, max_iterations=7).record
     assert (record.iterations, record.converged) == (7, False)
     assert record.residual_relative > 1e-6
-    none = poisson.solve(63, max_iterations=0).record
+    none = solve.poisson(63, max_iterations=0).record
     assert (none.iterations, none.seconds_per_iteration, none.bandwidth_share) == (0, None, None)
     assert none.error_max == pytest.approx(1, abs=1e-12)  # the guess is zero, u is one in the middle
 
 
 def test_errors_fall_with_the_square_of_the_spacing():
-    errors = [poisson.solve(n, rtol=1e-10).record.error_max for n in (15, 31, 63, 127)]
+    errors = [solve.poisson(n, rtol=1e-10).record.error_max for n in (15, 31, 63, 127)]
     ratios = np.array(errors[:-1]) / np.array(errors[1:])
     assert np.all(abs(ratios - 4) < 0.15)
 
@@ -167,7 +167,7 @@ def test_errors_fall_with_the_square_of_the_spacing():
 )
 def test_wrong_options_are_named(options, words):
     with pytest.raises(InputError) as raised:
-        poisson.solve(**options)
+        solve.poisson(**options)
     assert words in str(raised.value)
 
 
@@ -181,7 +181,7 @@ HOW = {
 }
 
 
-def told(record: poisson.Record) -> tuple[object, ...]:
+def told(record: solve.Record) -> tuple[object, ...]:
     return record.iterations, record.converged, record.checksum, record.error_max, record.residual_relative
 
 
@@ -193,9 +193,9 @@ def test_the_same_bits_on_any_ranks_threads_decomposition_and_patch():
     for method in ("cg", "cg-fused"):
         for n, limit, cases in ((64, 30, some), (64, None, some[-1:]), (128, None, some[:1])):
             options = {"method": method, "max_iterations": limit, "threads": 1}
-            alone = poisson.solve(n, communicator=Communicator(), **options).record
+            alone = solve.poisson(n, communicator=Communicator(), **options).record
             for case in cases:
-                found = poisson.solve(n, **{**options, **case}).record
+                found = solve.poisson(n, **{**options, **case}).record
                 assert told(found) == told(alone), case
                 assert found.ranks == ranks
 
@@ -203,34 +203,34 @@ def test_the_same_bits_on_any_ranks_threads_decomposition_and_patch():
 @pytest.mark.ranks(2, 4)
 def test_the_same_bits_in_one_and_three_dimensions():
     for n, dim in ((101, 1), (20, 3)):
-        alone = poisson.solve(n, dim, threads=1, communicator=Communicator()).record
+        alone = solve.poisson(n, dim, threads=1, communicator=Communicator()).record
         for decomposition in ("optimal", "1d", *(["2d", "3d"] if dim == 3 else [])):
-            found = poisson.solve(n, dim, threads=2, decomposition=decomposition).record
+            found = solve.poisson(n, dim, threads=2, decomposition=decomposition).record
             assert (found.iterations, found.checksum) == (alone.iterations, alone.checksum)
 
 
 # -- the published numbers -----------------------------------------------------------------------------------
 
 
-def agrees(record: poisson.Record) -> None:
+def agrees(record: solve.Record) -> None:
     row = published()[record.n]
     assert abs(record.iterations - int(row["iterations"])) <= 1
     assert f"{record.error_max:.2e}" == f"{float(row['error_max']):.2e}"
 
 
 def test_table_3_1_at_1024():
-    agrees(poisson.solve(1024, threads=2).record)
+    agrees(solve.poisson(1024, threads=2).record)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("method", ["cg", "cg-fused"])
 def test_table_3_1_at_2048(method):
-    agrees(poisson.solve(2048, method=method).record)
+    agrees(solve.poisson(2048, method=method).record)
 
 
 @pytest.mark.long
 def test_memory_at_8192():
-    record = poisson.solve(8192, max_iterations=2).record
+    record = solve.poisson(8192, max_iterations=2).record
     assert record.memory_bytes <= 1.1 * predicted_bytes(8192, 2) + 60e6
 
 
@@ -248,14 +248,14 @@ LAYOUTS: dict[int, list[dict[str, Any]]] = {
 SHORT = 60  # iterations
 
 
-def solved(n: int, folder: Path, **options: Any) -> poisson.Record:
+def solved(n: int, folder: Path, **options: Any) -> solve.Record:
     """What the command finds, on ranks of its own."""
     file = folder / "record.json"
     words = [f"--{name.replace('_', '-')}={value}" for name, value in {"json": file, **options}.items()]
     command = [sys.executable, "-m", "halocline.cli", "solve", "poisson", f"--n={n}", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
-    return poisson.Record(**json.loads(file.read_text()))
+    return solve.Record(**json.loads(file.read_text()))
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "clock.hpp"
-#include "storage.hpp"
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -19,14 +16,18 @@ namespace halocline {
 namespace {
 
 constexpr int64_t kBlock = 64;  // doubles: what a thread's share is a multiple of
+// Bytes by which the second array starts elsewhere within a page than the first: a store holds up loads from
+// the same place in other pages.
+constexpr size_t kOffset = 2048;
 
-void triad(double* a, const double* b, double s, int64_t n) {
+// Not inlined: a compiler that saw several passes might make them one.
+[[gnu::noinline]] void triad(double* a, const double* b, double s, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) a[i] += s * b[i];
 }
 
 // n is a multiple of kBlock, both arrays start cache lines.
-void streaming_copy(double* a, const double* b, int64_t n) {
+[[gnu::noinline]] void streaming_copy(double* a, const double* b, int64_t n) {
 #if defined(__AVX512F__)
   for (int64_t i = 0; i < n; i += 8) _mm512_stream_pd(a + i, _mm512_load_pd(b + i));
   _mm_sfence();
@@ -41,47 +42,60 @@ void streaming_copy(double* a, const double* b, int64_t n) {
 #endif
 }
 
-template <typename Pass>
-double best_bandwidth(int threads, size_t bytes, double streams, Pass&& pass) {
-  constexpr int kRepetitions = 7;
+size_t numbers_each(int threads, size_t bytes) {
   if (threads < 1) throw std::invalid_argument(std::to_string(threads) + " threads, expected at least 1");
-  const auto block = static_cast<size_t>(kBlock);
-  const size_t unit = block * static_cast<size_t>(threads);
+  const size_t unit = static_cast<size_t>(kBlock) * static_cast<size_t>(threads);
   const size_t n = std::max<size_t>(1, bytes / 2 / sizeof(double) / unit) * unit;
   if (const size_t needed = 2 * n * sizeof(double), available = available_memory(); needed > available) {
     throw OutOfMemory("measuring bandwidth", needed, available);
   }
-  // The second array starts at another offset within a page.
-  const Memory first(n * sizeof(double)), second(n * sizeof(double) + 2048);
-  auto* const a = reinterpret_cast<double*>(first.data());
-  auto* const b = reinterpret_cast<double*>(second.data() + 2048);
-  double best = 0;
-  for (int repetition = -1; repetition < kRepetitions; ++repetition) {  // the first touches the pages
-    const double begun = now();
-#pragma omp parallel num_threads(threads)
-    {
-      const auto share = static_cast<int64_t>(n) / omp_get_num_threads() / kBlock * kBlock;
-      const int64_t begin = share * omp_get_thread_num();
-      const int64_t end =
-          omp_get_thread_num() + 1 == omp_get_num_threads() ? static_cast<int64_t>(n) : begin + share;
-      if (repetition < 0) std::fill(b + begin, b + end, 1.0);
-      pass(a + begin, b + begin, end - begin);
-    }
-    const double seconds = now() - begun;
-    if (repetition >= 0)
-      best = std::max(best, streams * static_cast<double>(n) * sizeof(double) / seconds * 1e-9);
-  }
-  return best;
+  return n;
 }
 
 }  // namespace
 
-double triad_bandwidth(int threads, size_t bytes) {
-  return best_bandwidth(threads, bytes, 3,
-                        [](double* a, const double* b, int64_t n) { triad(a, b, 1e-3, n); });
+Streams::Streams(int threads, size_t bytes)
+    : threads_(threads),
+      n_(numbers_each(threads, bytes)),
+      first_(n_ * sizeof(double)),
+      second_(n_ * sizeof(double) + kOffset) {
+  each_thread([](double* a, double* b, int64_t n) {
+    std::fill(a, a + n, 0.0);
+    std::fill(b, b + n, 1.0);
+  });
 }
 
-double copy_bandwidth(int threads, size_t bytes) { return best_bandwidth(threads, bytes, 2, streaming_copy); }
+template <typename Work>
+void Streams::each_thread(Work&& work) {
+  auto* const a = reinterpret_cast<double*>(first_.data());
+  auto* const b = reinterpret_cast<double*>(second_.data() + kOffset);
+#pragma omp parallel num_threads(threads_)
+  {
+    const auto n = static_cast<int64_t>(n_);
+    const auto share = n / omp_get_num_threads() / kBlock * kBlock;
+    const int64_t begin = share * omp_get_thread_num();
+    const int64_t end = omp_get_thread_num() + 1 == omp_get_num_threads() ? n : begin + share;
+    work(a + begin, b + begin, end - begin);
+  }
+}
+
+// Threads do not wait for each other between passes: two that have to share a core for a while would wait for
+// a time slice each time.
+size_t Streams::triad(size_t passes) {
+  each_thread([passes](double* a, const double* b, int64_t n) {
+    for (size_t pass = 0; pass < passes; ++pass) halocline::triad(a, b, 1e-3, n);
+  });
+  return moved(3, passes);
+}
+
+size_t Streams::copy(size_t passes) {
+  each_thread([passes](double* a, const double* b, int64_t n) {
+    for (size_t pass = 0; pass < passes; ++pass) streaming_copy(a, b, n);
+  });
+  return moved(2, passes);
+}
+
+size_t Streams::moved(size_t streams, size_t passes) const { return streams * n_ * sizeof(double) * passes; }
 
 int simd_width() {
 #if defined(__x86_64__)

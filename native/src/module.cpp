@@ -257,6 +257,21 @@ NB_MODULE(_native, m) {
            "finite.",
            nb::call_guard<nb::gil_scoped_release>());
 
+  nb::class_<Streams>(
+      m, "Streams",
+      "Two arrays that threads sweep over, to measure what memory can do. Their pages are touched, and the\n"
+      "threads started, before any pass.\n\n"
+      "Parameters\n----------\n"
+      "threads : int\n"
+      "bytes : int\n    Of both arrays together.\n\n"
+      "Raises\n------\nOutOfMemory\n    With the bytes needed and available.")
+      .def(nb::init<int, size_t>(), "threads"_a, "bytes"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def("triad", &Streams::triad, "passes"_a, nb::call_guard<nb::gil_scoped_release>(),
+           "Make passes of a += s * b; return the bytes that crossed memory, in three streams.")
+      .def("copy", &Streams::copy, "passes"_a, nb::call_guard<nb::gil_scoped_release>(),
+           "Make passes of a copy with streaming stores; return the bytes that crossed memory, in two "
+           "streams.");
+
   nb::class_<Message>(
       m, "Message",
       "What goes to, or comes from, one peer in one sweep: parts (storage number, lo, hi), one after\n"
@@ -372,10 +387,6 @@ NB_MODULE(_native, m) {
   m.def("mpi_library", &mpi_library, "Path of the MPI library that native code is bound to.");
   m.def("available_memory", &available_memory,
         "Bytes that this process can still take: of the system, or of its control group's limit.");
-  m.def("triad", &triad_bandwidth, "threads"_a, "bytes"_a, nb::call_guard<nb::gil_scoped_release>(),
-        "Measured GB/s of a += s * b (three streams) over two arrays of `bytes` together.");
-  m.def("copy_bandwidth", &copy_bandwidth, "threads"_a, "bytes"_a, nb::call_guard<nb::gil_scoped_release>(),
-        "Measured GB/s of a copy with streaming stores (two streams) over two arrays of `bytes` together.");
   m.def("simd_width", &simd_width, "Bits of the widest vector registers of this machine.");
   m.def(
       "openmp", [] { return std::pair<int, int>(_OPENMP, omp_get_max_threads()); },

@@ -10,12 +10,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from halocline.cli.output import check_files, first, say, write_json, written
 from halocline.errors import CompileError, HaloclineError, RunError
+from halocline.run.bandwidth import copy_bandwidth, triad_bandwidth
 from halocline.run.machine import Machine, this_machine
-from halocline.run.mpi import launcher, native, world
+from halocline.run.mpi import Communicator, launcher, native, world
 
 TRIAL = 'extern "C" int halocline_doctor() { return 42; }\n'
 RANKS = """
@@ -209,8 +211,9 @@ def _bandwidth(machine: Machine) -> Iterator[Finding]:
     largest = max((c.bytes for c in machine.caches), default=2**25)
     size = min(max(4 * largest, 2**28), 2**30, (machine.available_bytes or 2**32) // 4)
     counts = sorted({1, machine.hardware_threads})
-    for name, measure in (("triad a += s * b", native().triad), ("streaming copy", native().copy_bandwidth)):
-        rates = [f"{measure(t, size):.1f} GB/s on {t} thread{'' if t == 1 else 's'}" for t in counts]
+    triad = partial(triad_bandwidth, Communicator())
+    for name, measure in (("triad a += s * b", triad), ("streaming copy", copy_bandwidth)):
+        rates = [f"{measure(t, size) / 1e9:.1f} GB/s on {t} thread{'' if t == 1 else 's'}" for t in counts]
         yield Finding(name, "found", ", ".join(rates))
 
 

@@ -27,11 +27,11 @@ def poisson(
 ) -> None:
     """Solve the elliptic problem, and tell how it went."""
     spread(ranks)
-    from halocline.physics import poisson
+    from halocline.study import solve
 
     check_files(json, *_pictures(pictures))
     with progress(f"{method}, N = {n}", "iterations") as on_progress:
-        result = poisson.solve(
+        result = solve.poisson(
             n,
             dim,
             method=method,
@@ -56,7 +56,7 @@ def _pictures(folder: Path | None) -> list[Path]:
 
 def _draw(result: object, folder: Path) -> None:
     from halocline.io.picture import picture
-    from halocline.physics.poisson import Result
+    from halocline.study.solve import Result
 
     assert isinstance(result, Result)
     solution, error = _pictures(folder)
@@ -66,7 +66,7 @@ def _draw(result: object, folder: Path) -> None:
 
 
 def _summary(result: object, dim: int, method: str, rtol: float) -> str:
-    from halocline.physics.poisson import Result
+    from halocline.study.solve import Result
     from halocline.study.table import amount, counted, duration
 
     assert isinstance(result, Result)

@@ -125,6 +125,7 @@ def _measure(
     from halocline.run.domain import default_threads
     from halocline.run.mpi import Communicator
     from halocline.study.measure import measure
+    from halocline.study.table import duration
 
     if repeat < 1:
         raise InputError(f"--repeat is {repeat}; expected a whole number from 1")
@@ -140,7 +141,7 @@ def _measure(
         note(f"[{number}/{len(runs)}] N = {n}, ranks {ranks}, threads {threads}")
         found = measure(case, n, ranks=ranks, threads=threads, repeat=repeat, extra=extra)
         measured.append(found)
-        note(f"      {found['iterations']:,} iterations, {found['seconds']:.2f} s")
+        note(f"      {found['iterations']:,} iterations, {duration(found['seconds'])}")
     return measured
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
+from functools import partial
+from time import perf_counter
 
 from halocline.run.machine import data_caches
 from halocline.run.mpi import Communicator, native
 
 LEAST = 256 * 2**10  # bytes a thread: enough for a pass to be timed, little enough for a cache of its own
-ENOUGH = 128 * 2**20  # bytes a thread: beyond the caches of most cores, and some ten milliseconds a pass
-MOMENT = 0.05  # seconds at least: short passes may all meet a moment in which a core is taken away
+ENOUGH = 128 * 2**20  # bytes a thread: beyond the caches of most cores; a round of so many takes milliseconds
+MOMENT = 0.1  # seconds at least: rounds that follow each other may all meet one in which a core is taken away
+FEWEST = 3  # rounds, however long one takes
 
 
 def triad_bandwidth(comm: Communicator, threads: int, working_set: int) -> float:
@@ -29,12 +32,53 @@ def triad_bandwidth(comm: Communicator, threads: int, working_set: int) -> float
     Returns
     -------
     float
-        The sum over all ranks, each at its best of a few passes.
+        Of all ranks together, the same on each.
     """
     largest = max((cache.bytes for cache in data_caches()), default=0)
     size = min(max(working_set, threads * LEAST), max(threads * ENOUGH, 2 * largest))
-    comm.barrier()
-    best, end = 0.0, time.monotonic() + MOMENT
-    while not best or time.monotonic() < end:
-        best = max(best, float(native().triad(threads, size)))
-    return 1e9 * sum(comm.allgather(best))
+    with comm.agreement("measure bandwidth"):
+        streams = native().Streams(threads, size)
+    return best_rate(comm, partial(streams.triad, _passes(threads, size)))
+
+
+def copy_bandwidth(threads: int, size: int) -> float:
+    """Bytes a second of a copy past the cache, over two arrays of `size` bytes together, on one rank."""
+    streams = native().Streams(threads, size)
+    return best_rate(Communicator(), partial(streams.copy, _passes(threads, size)))
+
+
+def _passes(threads: int, size: int) -> int:
+    """Over `size` bytes, in a round: beside so much work barriers, and the start of threads, are short."""
+    return -(-threads * ENOUGH // size)
+
+
+def best_rate(comm: Communicator, make: Callable[[], int]) -> float:
+    """Bytes a second of all ranks at once, in the best of some rounds.
+
+    A round lasts from the moment in which its first rank begins to that in which its last one ends. Ranks
+    that were timed one by one would each tell of a moment in which the others left memory, or a core, to it.
+
+    Parameters
+    ----------
+    comm : Communicator
+        All its ranks call this together.
+    make : callable
+        This rank's share of a round; returns the bytes that it moved.
+
+    Returns
+    -------
+    float
+        The same on all ranks.
+    """
+    rates: list[float] = []
+    spent = 0.0
+    while spent < MOMENT or len(rates) < FEWEST:
+        comm.barrier()
+        begun = perf_counter()
+        moved = make()
+        comm.barrier()  # the rank that began first sees the last one end, without a clock in common
+        told = comm.allgather((moved, perf_counter() - begun))
+        seconds = max(took for _, took in told)
+        rates.append(sum(moved for moved, _ in told) / seconds)
+        spent += seconds
+    return max(rates)

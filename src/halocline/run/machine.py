@@ -188,6 +188,14 @@ def data_caches(thread: int | None = None) -> tuple[Cache, ...]:
     return tuple(sorted(caches, key=lambda found: found.level))
 
 
+def resident_bytes() -> int:
+    """Resident memory of this process, as the kernel counts it (VmRSS)."""
+    resident = _kibibytes(_pairs(_read("/proc/self/status")).get("VmRSS"))
+    if resident is None:
+        raise RunError("/proc/self/status names no VmRSS")
+    return resident
+
+
 # No machine has a larger last-level cache for each of its hardware threads.
 LARGEST_SHARE = 32 * 2**20
 

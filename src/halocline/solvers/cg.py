@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from halocline.lang.grid import Field
-from halocline.lang.program import Scalar, loop, own_scalars, program, stage, stop
+from halocline.lang.grid import Field, unknown
+from halocline.lang.program import ProgramFunction, Scalar, loop, own_scalars, program, stage, stop
 from halocline.lang.reductions import dot
 
 Operator = Callable[[Any], Any]
@@ -86,3 +86,10 @@ def _check(curvature: Scalar) -> None:
 
 
 METHODS = {"cg": cg, "cg-fused": cg_fused}
+
+
+def method_named(name: str) -> ProgramFunction:
+    """One of METHODS; raises InputError where there is none of this name."""
+    if name not in METHODS:
+        raise unknown("method", name, sorted(METHODS))
+    return METHODS[name]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from halocline.errors import BreakdownError, InputError, RunError
 from halocline.lang import trace
 from halocline.lang.expression import Expr, Operators, as_expr, place_of
-from halocline.lang.grid import Field, check_options, unknown
+from halocline.lang.grid import Field, check_options
 from halocline.lang.program import Scalar, own_name
 from halocline.lang.reductions import first
 from halocline.lang.reductions import value as value_at
@@ -18,7 +18,7 @@ from halocline.run.domain import Domain
 from halocline.run.fields import Fields
 from halocline.run.mpi import Communicator, from_user, world
 from halocline.run.parameters import Parameters
-from halocline.solvers.cg import BAD_START, BREAKDOWN, METHODS
+from halocline.solvers.cg import BAD_START, BREAKDOWN, method_named
 from halocline.solvers.linearity import check_linear
 
 if TYPE_CHECKING:
@@ -116,8 +116,7 @@ class LinearProblem:
         **misspelt: Any,
     ) -> None:
         check_options(misspelt, LinearProblem.__init__)
-        if method not in METHODS:
-            raise unknown("method", method, sorted(METHODS))
+        function = method_named(method)
         if not isinstance(unknown_field, Field):
             raise InputError(f"the unknown is {unknown_field!r}; expected a Field of a grid")
         comm = (
@@ -136,7 +135,7 @@ class LinearProblem:
         def linear(v: Any) -> Expr:
             return check_linear(trace.call(operator, v), v, unknown_field.name)
 
-        program = METHODS[method].trace(linear, unknown_field, b, *names)
+        program = function.trace(linear, unknown_field, b, *names)
         self.program = program
         self._prepared = domain.prepare(program, (*self.fields.values, *(n.name for n in names)))
         if filling is not None:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from halocline.physics.poisson import predicted_bytes
 from halocline.study.measure import Measurement
 from halocline.study.published import POISSON, Published, poisson_convergence
-from halocline.study.table import Table, clock, counted, gigabytes
+from halocline.study.solve import predicted_bytes
+from halocline.study.table import Table, clock, counted, gigabytes, in_seconds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +42,7 @@ def table(measurements: Sequence[Measurement]) -> Table:
                 ratio,
                 f"{m['iterations']:,}" + ("" if m["converged"] else " (not converged)"),
                 clock(m["seconds"]),
-                f"{m['seconds']:,.2f}",
+                in_seconds(m["seconds"]),
                 gigabytes(predicted_bytes(m["n"], m["dim"])),
                 gigabytes(m["memory_bytes"]),
             )
@@ -60,7 +60,7 @@ def table(measurements: Sequence[Measurement]) -> Table:
                     f"{other.ratio:.2f}" if other.ratio else "",
                     f"{other.iterations:,}",
                     clock(other.seconds),
-                    f"{other.seconds:,.2f}",
+                    in_seconds(other.seconds),
                     "",
                     f"{other.memory_observed:.2f}" if other.memory_observed else "< 1",
                 )

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from halocline.study.measure import Measurement
-from halocline.study.table import Table, clock, counted, duration
+from halocline.study.table import Table, clock, counted, duration, in_seconds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +31,7 @@ def tables(measurements: Sequence[Measurement]) -> list[Table]:
         one = found[0]
         base = baseline(found)
         ups = [speedup(m, base) for m in found]
-        times = [f"{clock(m['seconds'])}  {m['seconds']:8.2f}" for m in found]
+        times = [f"{clock(m['seconds'])}  {in_seconds(m['seconds']):>8}" for m in found]
         efficiencies = [f"{up / cores(m):.2f}" for up, m in zip(ups, found, strict=True)]
         shares = [f"{m['bandwidth_share']:.0%}" if m["bandwidth_share"] else "" for m in found]
         heading = f"N = {n}: {one['dof']:,} unknowns, {one['case']} in {one['dim']}D, {one['method']}"
@@ -142,7 +142,7 @@ def _hybrid(title: str, measurements: Sequence[Measurement]) -> Table | None:
         best = min(m["seconds"] for m in equal)
         for m in equal:
             slower = f"{m['seconds'] / best:.2f}"
-            rows.append((_layout(m), f"{count}", clock(m["seconds"]), f"{m['seconds']:.2f}", slower))
+            rows.append((_layout(m), f"{count}", clock(m["seconds"]), in_seconds(m["seconds"]), slower))
     if not rows:
         return None
     heads = ("", "cores", "wall clock\nHH:MM:SS", "\nseconds", "over the\nfastest")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from html import escape
 
 GAP = "  "
@@ -87,6 +88,11 @@ def clock(seconds: float) -> str:
     """Seconds as HH:MM:SS, rounded as the tables of UMBC HPCF-2018-10 are."""
     whole = int(seconds + 0.5)
     return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+
+
+def in_seconds(seconds: float) -> str:
+    """Seconds as a number: two decimals, as the tables of UMBC HPCF-2018-10 have; three digits below one."""
+    return f"{seconds:,.2f}" if seconds >= 1 else f"{Decimal(f'{seconds:.2e}'):f}"
 
 
 def gigabytes(size: float) -> str:

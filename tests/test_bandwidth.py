@@ -1,0 +1,78 @@
+"""The rate of several ranks at once: that of the slowest, in the best of some rounds."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from halocline.run import bandwidth
+from halocline.run.mpi import Communicator, native, world
+
+
+@dataclass(frozen=True)
+class Planted(Communicator):
+    """A communicator of two, whose other rank moves 100 bytes a round in `seconds` of its own."""
+
+    seconds: Any = None
+
+    def allgather(self, value: Any) -> list[Any]:
+        return [value, (100, next(self.seconds))]
+
+
+def rate(monkeypatch: pytest.MonkeyPatch, mine: list[float], others: list[float]) -> tuple[float, int]:
+    """What is found where rounds last so long on either rank, and how many there were."""
+    now, rounds, seconds = 0.0, 0, itertools.cycle(mine)
+
+    def make() -> int:
+        nonlocal now, rounds
+        now += next(seconds)
+        rounds += 1
+        return 300
+
+    monkeypatch.setattr(bandwidth, "perf_counter", lambda: now)
+    return bandwidth.best_rate(Planted(size=2, seconds=itertools.cycle(others)), make), rounds
+
+
+def test_a_round_is_as_fast_as_its_slowest_rank(monkeypatch):
+    # Each rank once takes 0.01 s, which would make 40 kB/s together; no round is that fast.
+    found, _ = rate(monkeypatch, [0.01, 0.04, 0.02, 0.04], [0.04, 0.01, 0.02, 0.04])
+    assert found == pytest.approx(400 / 0.02)
+
+
+def test_rounds_are_many_where_they_are_short_and_few_where_they_are_long(monkeypatch):
+    assert rate(monkeypatch, [0.0015], [0.002])[1] in (50, 51)
+    found, rounds = rate(monkeypatch, [2.0], [1.0])
+    assert found == pytest.approx(200)
+    assert rounds == bandwidth.FEWEST
+
+
+@pytest.mark.ranks(1, 2)
+def test_all_ranks_find_the_same_rate_and_none_above_that_of_the_slowest():
+    comm = world()
+    rounds = itertools.count()
+
+    def make() -> int:
+        time.sleep(0.03 if next(rounds) % comm.size == comm.rank else 0.001)
+        return 1000
+
+    found = bandwidth.best_rate(comm, make)
+    assert comm.allgather(found) == [found] * comm.size
+    assert 0 < found <= 1000 * comm.size / 0.03 * 1.001
+    triad = bandwidth.triad_bandwidth(comm, 1, 2**20)
+    assert comm.allgather(triad) == [triad] * comm.size
+    assert triad > 0
+
+
+def test_streams_tell_what_they_moved():
+    streams = native().Streams(2, 2**20)
+    assert streams.triad(1) == 3 * 2**19
+    assert streams.triad(5) == 5 * streams.triad(1)
+    assert streams.copy(4) == 4 * 2 * 2**19
+    with pytest.raises(ValueError, match="0 threads"):
+        native().Streams(0, 2**20)
+    with pytest.raises(MemoryError, match="measuring bandwidth"):
+        native().Streams(1, 2**60)
