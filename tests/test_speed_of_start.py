@@ -47,7 +47,7 @@ print(time.perf_counter() - start, seconds() - used)
 
 
 def measure(script: str, times: int, cache: Path | None = None) -> tuple[float, float]:
-    """The least wall-clock seconds, and the median of the seconds that the process and its compiler computed."""
+    """The least wall-clock seconds, and the median of what the process and its compiler computed."""
     environment = dict(os.environ)
     if cache is not None:
         environment["HALOCLINE_CACHE"] = str(cache)
