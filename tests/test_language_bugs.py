@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import halocline as hc
 from halocline.errors import InputError
+from halocline.run.machine import resident_bytes
 
 
 def centres(n: int) -> np.ndarray:
@@ -535,3 +537,34 @@ def test_hyperbolic_functions_are_accurate_everywhere(name, bound, dtype):
         worst = max(worst, float(abs(mpmath.mpf(float(found)) - exact) / mpmath.mpf(float(ulp))))
     assert worst < bound
     np.testing.assert_array_equal(np.signbit(sim[v]), np.signbit(x) & (name != "cosh"))
+
+
+# -- memory ----------------------------------------------------------------------------------------------
+
+
+def test_memory_is_free_as_soon_as_nobody_has_the_problem():
+    """Without Python's search for cycles, which counts objects and knows nothing of the size of fields."""
+
+    def simulate():
+        grid = hc.Grid((1024, 1024), periodic=True)
+        u = grid.field("u")
+        sim = hc.Simulation(grid, lambda u, k: {u: k * u}, scheme=hc.RK2(), dt=0.1, parameters={"k": 1.0})
+        sim[u] = 1.0
+        sim.parameters["k"] = 2.0
+        sim.run(steps=1)
+
+    def solve():
+        grid = hc.Grid((1024, 1024))
+        hc.solve(lambda u: u, grid.field("u"), 1.0)
+
+    gc.collect()
+    gc.disable()
+    try:
+        for work in (simulate, solve):
+            work()
+            before = resident_bytes()
+            for _ in range(4):
+                work()
+            assert resident_bytes() - before < 20e6  # the fields of one take more
+    finally:
+        gc.enable()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -74,23 +74,26 @@ def build_engine(
         patch_table(plan),
         plan.patches.owners,
     )
-    plans = iter(plan.sweeps)
-
-    def append(operations: tuple[Operation, ...]) -> None:
-        for operation in operations:
-            if isinstance(operation, Sweep):
-                _sweep(native, engine, operation, next(plans))
-            elif isinstance(operation, Scalars):
-                engine.scalars(operation.function)
-            elif isinstance(operation, Stop):
-                engine.stop(operation.condition, operation.reason)
-            elif isinstance(operation, Loop):
-                engine.loop(operation.until, operation.limit, operation.count, list(operation.record))
-                append(operation.body)
-                engine.end()
-
-    append(schedule.operations)
+    _append(native, engine, schedule.operations, iter(plan.sweeps))
     return engine
+
+
+def _append(
+    native: ModuleType, engine: Any, operations: tuple[Operation, ...], plans: Iterator[SweepPlan]
+) -> None:
+    """Append operations to an engine. No closure: one that calls itself would keep the engine, and the memory
+    of its fields, until Python looks for cycles."""
+    for operation in operations:
+        if isinstance(operation, Sweep):
+            _sweep(native, engine, operation, next(plans))
+        elif isinstance(operation, Scalars):
+            engine.scalars(operation.function)
+        elif isinstance(operation, Stop):
+            engine.stop(operation.condition, operation.reason)
+        elif isinstance(operation, Loop):
+            engine.loop(operation.until, operation.limit, operation.count, list(operation.record))
+            _append(native, engine, operation.body, plans)
+            engine.end()
 
 
 def _messages(native: ModuleType, messages: tuple[Message, ...]) -> list[Any]:

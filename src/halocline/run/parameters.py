@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
+from weakref import WeakMethod
 
 from halocline.errors import InputError
 from halocline.lang.grid import GRID_SCALARS, unknown
@@ -21,15 +22,16 @@ class Parameters(MutableMapping[str, float]):
         The names cannot be more or fewer later.
     values : dict of str to float
         Where the numbers are kept.
-    before_change : callable
-        Called before a number changes.
+    before_change : method
+        Called before a number changes. Its object is not kept alive: it holds these parameters, and memory
+        that is to be free as soon as nobody has it.
     """
 
     def __init__(
         self, given: Mapping[str, Any], values: dict[str, float], before_change: Callable[[], None]
     ) -> None:
         self._names = tuple(given)
-        self._values, self._before_change = values, before_change
+        self._values, self._before_change = values, WeakMethod(before_change)
         values.update((name, _finite(name, value)) for name, value in given.items())
 
     def __repr__(self) -> str:
@@ -46,7 +48,9 @@ class Parameters(MutableMapping[str, float]):
 
     def __setitem__(self, name: str, value: float) -> None:
         number = _finite(self._known(name), value)
-        self._before_change()
+        before_change = self._before_change()
+        if before_change is not None:
+            before_change()
         self._values[name] = number
 
     def __delitem__(self, name: str) -> None:
