@@ -5,7 +5,9 @@ from halocline.plan.decompose import STRATEGIES, Decomposition, decompose
 from halocline.plan.exchange import Copy, Message
 from halocline.plan.fills import FillBoxes, Rim
 from halocline.plan.fit import least_thickness
+from halocline.plan.levels import decompose_levels, flow
 from halocline.plan.patches import Caches, Patches
+from halocline.plan.placement import place, placement_cost
 from halocline.plan.rank import FieldPlan, HaloBox, RankPlan, SweepPlan, plan_rank
 from halocline.plan.traffic import Traffic
 
@@ -25,6 +27,10 @@ __all__ = [
     "SweepPlan",
     "Traffic",
     "decompose",
+    "decompose_levels",
+    "flow",
     "least_thickness",
+    "place",
+    "placement_cost",
     "plan_rank",
 ]

@@ -1,0 +1,276 @@
+"""Machines as data: the devices of a node, the links between them, and the network, from TOML files.
+
+A file names the parts of a node (devices, sockets, switches, network cards) and the links between pairs of
+them. What goes from one part to another takes the widest road: of all chains of links the one whose narrowest
+link carries most, and of equally wide ones the shortest.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from halocline.errors import InputError
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Device(_Part):
+    """The devices of a node, all of one kind.
+
+    Attributes
+    ----------
+    kind : {"gpu", "cpu"}
+        A CPU device is a socket.
+    model : str
+    count : int
+        In one node; they are called device0, device1, ... in links.
+    bandwidth : float
+        Bytes a second between the device and its own memory.
+    memory : float
+        Bytes.
+    flops : float
+        Double-precision operations a second, at most.
+    launch : float
+        Seconds from one kernel to the next on an idle device.
+    routes : bool
+        Whether what others send may pass through a device.
+    """
+
+    kind: Literal["gpu", "cpu"]
+    model: str
+    count: int = Field(ge=1)
+    bandwidth: float = Field(gt=0)
+    memory: float = Field(gt=0)
+    flops: float = Field(gt=0)
+    launch: float = Field(default=0.0, ge=0)
+    routes: bool = False
+
+
+class Link(_Part):
+    """Links of one kind.
+
+    Attributes
+    ----------
+    ends : list of (str, str)
+        The parts that each joins.
+    bandwidth : float
+        Bytes a second of one of them in one direction.
+    latency : float
+        Seconds that a message takes to cross it.
+    duplex : bool
+        Whether both directions have that bandwidth at once.
+    """
+
+    ends: tuple[tuple[str, str], ...] = Field(min_length=1)
+    bandwidth: float = Field(gt=0)
+    latency: float = Field(default=0.0, ge=0)
+    duplex: bool = True
+
+
+Road = tuple[tuple[str, str, Link], ...]
+
+
+class Network(_Part):
+    """What joins nodes: a network without bottlenecks of its own, reached through the node's cards.
+
+    Attributes
+    ----------
+    cards : list of str
+        Parts of the node; each has a link to the rest.
+    bandwidth : float
+        Bytes a second of one card in one direction.
+    latency : float
+        Seconds from card to card.
+    overhead : float
+        Seconds that sending or receiving a message takes on a rank.
+    """
+
+    cards: tuple[str, ...] = Field(min_length=1)
+    bandwidth: float = Field(gt=0)
+    latency: float = Field(ge=0)
+    overhead: float = Field(ge=0)
+
+
+class Machine(_Part):
+    """A cluster of equal nodes.
+
+    Attributes
+    ----------
+    name, title : str
+    source : str
+        Where the numbers are from.
+    nodes : int
+        How many there are, at most.
+    device : Device
+    links : tuple of Link
+    network : Network
+    """
+
+    name: str
+    title: str
+    source: str
+    nodes: int = Field(ge=1)
+    device: Device
+    links: tuple[Link, ...] = ()
+    network: Network
+
+    @model_validator(mode="after")
+    def _joined(self) -> Machine:
+        """Every device reaches every other and a network card."""
+        parts = {end for link in self.links for pair in link.ends for end in pair}
+        for name in (*self.devices, *self.network.cards):
+            if name not in parts and len(self.devices) + len(self.network.cards) > 1:
+                raise ValueError(f"no link joins {name!r} to the rest of the node")
+        for a in self.devices:
+            for b in self.devices:
+                if a != b and not self.road(a, b):
+                    raise ValueError(f"no links lead from {a!r} to {b!r}")
+            if not any(self.road(a, card) for card in self.network.cards):
+                raise ValueError(f"no links lead from {a!r} to a network card")
+        return self
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The names of a node's devices."""
+        return tuple(f"device{n}" for n in range(self.device.count))
+
+    @cached_property
+    def _neighbours(self) -> dict[str, list[tuple[str, Link]]]:
+        found: dict[str, list[tuple[str, Link]]] = {}
+        for link in self.links:
+            for a, b in link.ends:
+                found.setdefault(a, []).append((b, link))
+                found.setdefault(b, []).append((a, link))
+        return found
+
+    @cached_property
+    def _roads(self) -> dict[str, dict[str, Road]]:
+        return {}
+
+    def road(self, start: str, end: str) -> Road:
+        """The links from one part of a node to another, each with its two ends; empty where there is none."""
+        if start not in self._roads:
+            self._roads[start] = self._widest(start)
+        return self._roads[start].get(end, ())
+
+    def _widest(self, start: str) -> dict[str, Road]:
+        """The widest road from a part to every other: Dijkstra's algorithm with (width, -links) in the place
+        of length."""
+        best: dict[str, tuple[float, int]] = {start: (float("inf"), 0)}
+        roads: dict[str, Road] = {start: ()}
+        done: set[str] = set()
+        while len(done) < len(best):
+            here = max((part for part in best if part not in done), key=best.__getitem__)
+            done.add(here)
+            if here in self.devices and here != start and not self.device.routes:
+                continue
+            width, links = best[here]
+            for there, link in self._neighbours.get(here, ()):
+                through = min(width, link.bandwidth), links - 1
+                if there not in done and through > best.get(there, (0.0, 0)):
+                    best[there], roads[there] = through, (*roads[here], (here, there, link))
+        return roads
+
+    def bandwidth(self, a: int, b: int) -> float:
+        """Bytes a second from device a of a node to device b where all devices send at once.
+
+        A link between two parts that are no devices is shared by those whose roads lead over it. Of a device
+        to itself: its memory's.
+        """
+        if a == b:
+            return self.device.bandwidth
+        return min(
+            link.bandwidth / len(self._senders.get((start, end), (a,)))
+            for start, end, link in self.road(f"device{a}", f"device{b}")
+        )
+
+    @cached_property
+    def _senders(self) -> dict[tuple[str, str], set[str]]:
+        """The devices whose roads lead over each link between parts that are no devices, by its direction."""
+        found: dict[tuple[str, str], set[str]] = {}
+        for a in self.devices:
+            for b in self.devices:
+                for start, end, link in self.road(a, b):
+                    if start not in self.devices and end not in self.devices:
+                        found.setdefault((start, end), set()).add(a)
+                        if not link.duplex:
+                            found.setdefault((end, start), set()).add(a)
+        return found
+
+    def distance(self) -> list[list[float]]:
+        """Seconds per byte between the devices of a node, as `halocline.plan.place` takes them."""
+        count = range(self.device.count)
+        return [[1.0 / self.bandwidth(a, b) for b in count] for a in count]
+
+    def card(self, device: int) -> str:
+        """The network card that a device is nearest to; devices that are equally near take turns."""
+        name = f"device{device}"
+
+        reached = [card for card in self.network.cards if self.road(name, card)]
+        least = min(len(self.road(name, card)) for card in reached)
+        near = [card for card in reached if len(self.road(name, card)) == least]
+        return near[device % len(near)]
+
+    @property
+    def injection(self) -> float:
+        """Bytes a second that leave a node over all its cards."""
+        return self.network.bandwidth * len(self.network.cards)
+
+
+def known_machines() -> tuple[str, ...]:
+    """The names of the machines that come with Halocline."""
+    folder = files("halocline.plan") / "machines"
+    return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
+
+
+def load_machine(name: str | Path) -> Machine:
+    """A machine by the name of one that comes with Halocline, or the path of a TOML file.
+
+    Raises
+    ------
+    InputError
+        There is no such machine or file, or it says something that cannot be: names the entry.
+    """
+    text = str(name)
+    if text in known_machines():
+        content = (files("halocline.plan") / "machines" / f"{text}.toml").read_text()
+        return parse_machine(content, text)
+    path = Path(name)
+    if not path.suffix:
+        from difflib import get_close_matches
+
+        close = get_close_matches(text, known_machines(), 1)
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        raise InputError(
+            f"machine {text!r} is unknown{hint}; known: {', '.join(known_machines())}, or the path of a TOML "
+            "file"
+        )
+    try:
+        content = path.read_text()
+    except OSError as error:
+        raise InputError(f"machine file {text!r} cannot be read ({error.strerror})") from None
+    return parse_machine(content, text)
+
+
+def parse_machine(content: str, where: str) -> Machine:
+    """A machine from the text of a TOML file; `where` is named in errors."""
+    try:
+        return Machine.model_validate(tomllib.loads(content))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"machine file {where!r} is not TOML: {error}") from None
+    except ValidationError as error:
+        raise InputError(f"machine file {where!r}: {'; '.join(map(_said, error.errors()))}") from None
+
+
+def _said(problem: Any) -> str:
+    place = ".".join(map(str, problem["loc"]))
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{place}: {message}" if place else message
