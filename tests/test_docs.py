@@ -50,6 +50,20 @@ def run(text: str, ranks: int, folder: Path) -> str:
     return done.stdout
 
 
+def test_what_is_said_of_predictions(tmp_path):
+    """The program of the how-to runs, and its machine file is one."""
+    from halocline.plan.machine import load_machine
+
+    text = (ROOT / "docs" / "how-to" / "predict.md").read_text()
+    ((program, _),) = BLOCK.findall(text)
+    assert re.fullmatch(
+        r"( *\d+ nodes, +\d+ ranks: .* ms a pass, efficiency \d\.\d\d\n){3}", run(program, 1, tmp_path)
+    )
+    (machine,) = re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / "mine.toml").write_text(machine)
+    assert load_machine(tmp_path / "mine.toml").injection == 1.25e10
+
+
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_tutorial_prints_what_it_says(blocks, ranks, tmp_path):
     text = "".join(f'{code}\nhc.print("{MARK}")\n' for code, _ in blocks)
@@ -112,7 +126,8 @@ def test_the_reference_names_every_option_of_every_command():
     for words, command in commands(typer.main.get_command(app)):
         name = f"halocline {words}"
         assert f"`{name}`" in title
-        options = {option for p in command.params for option in p.opts if option.startswith("--")}
+        options = {option for p in command.params for option in (*p.opts, *p.secondary_opts)}
+        options = {option for option in options if option.startswith("--")}
         assert set(re.findall(r"`(--[a-z-]+)", told[name])) | {"--help"} == options | {"--help"}, name
 
 

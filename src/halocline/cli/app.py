@@ -51,7 +51,7 @@ def _group(help: str, *examples: str, cls: type[TyperGroup] = TyperGroup) -> typ
 class InOrder(TyperGroup):
     """Lists the commands in the order in which a newcomer meets them."""
 
-    order = ("solve", "study", "explain", "run", "doctor")
+    order = ("solve", "study", "explain", "model", "run", "doctor")
 
     def list_commands(self, ctx: Any) -> list[str]:
         return sorted(super().list_commands(ctx), key=self.order.index)
@@ -88,11 +88,16 @@ explain = _group(
     "Tell what a case would do on many ranks, without starting any.",
     "halocline explain poisson --n 1024 --ranks 64",
 )
+model = _group(
+    "Predict how a case scales on a machine that need not be there: every rank's plan, executed by a model.",
+    "halocline model poisson --n 8192 --machine summit --nodes 1,2,4,8,16",
+)
 app.add_typer(solve, name="solve")
 app.add_typer(study, name="study")
 study.add_typer(convergence, name="convergence")
 study.add_typer(strong, name="strong")
 app.add_typer(explain, name="explain")
+app.add_typer(model, name="model")
 
 POISSON = (
     "The elliptic problem -Δu = f with u = 0 on the boundary of the unit interval, square or cube, and "
@@ -248,6 +253,104 @@ def explain_poisson(
         n=n, dim=dim, method=method, ranks=ranks, rank=rank, threads=threads, decomposition=decomposition,
         patch=patch, code=code, json=json,
     )  # fmt: skip
+
+
+@model.command(
+    "poisson",
+    epilog=_examples(
+        "halocline model poisson --n 8192 --machine summit --nodes 1,2,4,8,16",
+        "halocline model poisson --n 4096 --machine stampede2-skx --ranks-per-node 48 --nodes 1,2,4,8",
+        "halocline model poisson --n 16384 --machine mine.toml --nodes 1,64 --scaling weak --json weak.json",
+    ),
+    help=f"{POISSON}\n\nThe seconds of an iteration, executed by a model of links and memory, beside the "
+    "closed formula max(work, traffic). No rank is started.",
+)
+def model_poisson(
+    n: N,
+    machine: Annotated[
+        str,
+        typer.Option(
+            "--machine",
+            metavar="NAME|FILE",
+            help="blue-waters-xe, dgx-h100, dgx-h200, lumi-g, puhti, stampede2-skx, summit, or a TOML file.",
+            rich_help_panel="Where it would run",
+        ),
+    ],
+    nodes: Annotated[
+        str,
+        typer.Option(
+            "--nodes",
+            metavar="K,K,...",
+            help="Nodes; one prediction for each.",
+            rich_help_panel="Where it would run",
+        ),
+    ],
+    dim: Dim = 2,
+    method: Method = "cg-fused",
+    ranks_per_node: Annotated[
+        int | None,
+        typer.Option(
+            "--ranks-per-node",
+            metavar="R",
+            help="By default one for each device of a node; more of them share these.",
+            rich_help_panel="Where it would run",
+        ),
+    ] = None,
+    scaling: Annotated[
+        str,
+        typer.Option(
+            "--scaling",
+            metavar="strong|weak",
+            help="[bold]strong[/]: the same grid on all. [bold]weak[/]: N belongs to the fewest nodes; the "
+            "axes double in turn with them.",
+            rich_help_panel="Where it would run",
+        ),
+    ] = "strong",
+    decomposition: Decomposition = "optimal",
+    overlap: Annotated[
+        bool,
+        typer.Option(
+            "--overlap/--no-overlap",
+            help="Whether patches that need no message run before messages have come.",
+            rich_help_panel="How it is solved",
+        ),
+    ] = True,
+    json: Json = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            "--picture",
+            metavar="FILE",
+            help="Draw seconds and efficiency over nodes (PNG, SVG or PDF).",
+            rich_help_panel="Results",
+        ),
+    ] = None,
+) -> None:
+    from halocline.cli.model import poisson
+
+    poisson(
+        n=n, dim=dim, method=method, machine=machine, nodes=nodes, ranks_per_node=ranks_per_node,
+        scaling=scaling, decomposition=decomposition, overlap=overlap, json=json, picture=picture,
+    )  # fmt: skip
+
+
+@model.command(
+    "figures",
+    epilog=_examples("halocline model figures --folder figures"),
+    help="Draw the figures of the papers that the model reproduces: halo sizes of cuts along one, two and "
+    "three axes and theoretical strong scaling (Astaroth), and the ranks of a node (the cavity code's "
+    "question, asked of Stampede2).",
+)
+def model_figures(
+    folder: Annotated[
+        Path,
+        typer.Option("--folder", metavar="FOLDER", help="Where the pictures go.", rich_help_panel="Results"),
+    ] = Path("figures"),
+    json: Json = None,
+) -> None:
+    from halocline.cli.model import figures
+
+    figures(folder, json)
 
 
 @app.command(

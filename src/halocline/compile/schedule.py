@@ -178,6 +178,19 @@ class Schedule:
         """Every sweep, in the order of the program text."""
         return (operation for operation in self.flat() if isinstance(operation, Sweep))
 
+    def pass_sweeps(self) -> Iterator[Sweep]:
+        """The sweeps of one pass of the first loop, those in loops within it once; all without a loop."""
+
+        def walk(operations: tuple[Operation, ...]) -> Iterator[Sweep]:
+            for operation in operations:
+                if isinstance(operation, Sweep):
+                    yield operation
+                elif isinstance(operation, Loop):
+                    yield from walk(operation.body)
+
+        loops = [operation for operation in self.operations if isinstance(operation, Loop)]
+        return walk(loops[0].body if loops else self.operations)
+
     def stops(self) -> Iterator[Stop]:
         """Every stop, in the order of the program text."""
         return (operation for operation in self.flat() if isinstance(operation, Stop))

@@ -1,0 +1,235 @@
+"""What a machine would make of a case: every rank's plan executed by the model, on more and more nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from halocline.compile.compiler import compile_program
+from halocline.compile.schedule import Schedule
+from halocline.errors import InputError
+from halocline.model import Rates, execute, step_time
+from halocline.physics.poisson import Poisson
+from halocline.plan.fit import least_thickness
+from halocline.plan.levels import decompose_levels
+from halocline.plan.machine import Machine
+from halocline.plan.traffic import Traffic
+from halocline.study.table import Table, counted, duration
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SCALINGS = ("strong", "weak")
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """The predicted time of a pass on some nodes.
+
+    Attributes
+    ----------
+    nodes, ranks : int
+    shape, parts : tuple of int
+        Of the grid, and subdomains along each axis.
+    seconds : float
+        Of one pass of the program's loop, by discrete-event execution.
+    formula : float
+        By the closed formula max(τ_W, τ_Q).
+    bound : str
+        What the formula says takes the time: "work", "between nodes" or "within the node".
+    efficiency : float
+        Relative to the first of the study: speed-up over the ratio of ranks, or for weak scaling the ratio of
+        times.
+    cells_per_second : float
+    """
+
+    nodes: int
+    ranks: int
+    shape: tuple[int, ...]
+    parts: tuple[int, ...]
+    seconds: float
+    formula: float
+    bound: str
+    efficiency: float
+    cells_per_second: float
+
+
+def poisson(n: int, dim: int = 2, *, method: str = "cg-fused") -> tuple[Schedule, tuple[int, ...]]:
+    """The schedule of a Poisson solve, and the shape of its grid."""
+    equations = Poisson.on(n, dim)
+    return compile_program(equations.program(method), equations.grid), equations.grid.shape
+
+
+def grown(shape: Sequence[int], factor: int) -> tuple[int, ...]:
+    """The grid for `factor` times as many ranks: axes doubled in turn, the slowest-stride axis first (growth
+    1 of the cavity code's weak scaling); what is odd of the factor lengthens the axis whose turn it is."""
+    made, axis = list(shape), 0
+    while factor > 1:
+        by = 2 if factor % 2 == 0 else factor
+        made[axis % len(made)] *= by
+        factor //= by
+        axis += 1
+    return tuple(made)
+
+
+def predict(
+    schedule: Schedule,
+    shape: Sequence[int],
+    machine: Machine,
+    nodes: Sequence[int],
+    *,
+    ranks_per_node: int | None = None,
+    scaling: str = "strong",
+    strategy: str = "optimal",
+    overlap: bool = True,
+    on_progress: Callable[[int], None] | None = None,
+) -> list[Predicted]:
+    """Predict a scaling study.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    shape : sequence of int
+        Of the grid; for weak scaling that of the first number of nodes.
+    machine : Machine
+    nodes : sequence of int
+        How many nodes, in ascending order.
+    ranks_per_node : int, optional
+        One for each device by default.
+    scaling : {"strong", "weak"}
+    strategy : str
+        Of the decomposition over nodes, and over the ranks of one.
+    overlap : bool
+    on_progress : callable, optional
+        Called with how many of `nodes` are done.
+
+    Raises
+    ------
+    InputError
+    """
+    if scaling not in SCALINGS:
+        raise InputError(f"scaling {scaling!r} is unknown; known are {', '.join(SCALINGS)}")
+    per_node = machine.device.count if ranks_per_node is None else ranks_per_node
+    if per_node < 1:
+        raise InputError(f"ranks per node is {per_node}; expected a whole number from 1")
+    counts = sorted(set(nodes))
+    if not counts or counts[0] < 1:
+        raise InputError(f"nodes is {list(nodes)}; expected whole numbers from 1")
+    traffic = Traffic.of_schedule(schedule)
+    rates = Rates.of(machine, per_node)
+    bytes_per_cell = sum(sweep.bytes for sweep in schedule.pass_sweeps())
+    made: list[Predicted] = []
+    for count in counts:
+        if scaling == "weak" and count % counts[0]:
+            raise InputError(f"{count} nodes are no multiple of {counts[0]}: weak scaling needs whole grids")
+        whole = tuple(shape) if scaling == "strong" else grown(shape, count // counts[0])
+        cut = decompose_levels(
+            whole,
+            count,
+            per_node,
+            strategy=strategy,
+            traffic=traffic,
+            thickness=least_thickness(schedule),
+            periodic=schedule.periodic,
+        )
+        found = execute(schedule, cut, machine, ranks_per_node=per_node, overlap=overlap)
+        formula = step_time(
+            whole,
+            count,
+            per_node,
+            per_cell=bytes_per_cell / rates.bandwidth,
+            per_halo_cell=1.0 / machine.injection,
+            per_halo_cell_within=1.0 / rates.packing,
+            strategy=strategy,
+            traffic=traffic,
+            periodic=schedule.periodic,
+        )
+        first = made[0] if made else None
+        gain = 1.0 if first is None else first.seconds / found.seconds
+        if first is not None and scaling == "strong":
+            gain *= first.ranks / cut.count
+        made.append(
+            Predicted(
+                count, cut.count, whole, cut.parts, found.seconds, formula.seconds, formula.bound, gain,
+                prod(whole) / found.seconds,
+            )
+        )  # fmt: skip
+        if on_progress is not None:
+            on_progress(len(made))
+    return made
+
+
+def table(found: Sequence[Predicted], machine: Machine, scaling: str) -> Table:
+    """The predictions in rows."""
+    heads = (
+        "nodes",
+        "ranks",
+        "grid",
+        "subdomains",
+        "a pass",
+        "closed\nformula",
+        "bound by",
+        "efficiency",
+        "cells/s",
+    )
+    rows = tuple(
+        (
+            f"{p.nodes:,}",
+            f"{p.ranks:,}",
+            "x".join(map(str, p.shape)),
+            "x".join(map(str, p.parts)),
+            duration(p.seconds),
+            duration(p.formula),
+            p.bound,
+            f"{p.efficiency:.2f}",
+            f"{p.cells_per_second:.3g}",
+        )
+        for p in found
+    )
+    note = (
+        f"{machine.title}.\nEvery rank's plan was executed by a model of links and memory; the closed "
+        "formula\nknows neither latency, nor shared links, nor reductions."
+    )
+    return Table(f"Predicted {scaling} scaling", heads, rows, left=0, note=note)
+
+
+def verdict(found: Sequence[Predicted]) -> str:
+    """What the study shows, in a sentence."""
+    last = found[-1]
+    good = [p for p in found if p.efficiency >= 0.8]
+    most = counted(good[-1].nodes, "node")
+    end = f"on {counted(last.nodes, 'node')} it is {last.efficiency:.0%}."
+    return f"Efficiency stays above 80% up to {most}; {end}"
+
+
+def plot(found: Sequence[Predicted], scaling: str) -> Figure:
+    """Time of a pass and efficiency over the number of nodes."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator
+
+    from halocline.io.style import MUTED, gridded
+
+    figure = Figure(figsize=(9.6, 4.3), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    nodes = [p.nodes for p in found]
+    left.plot(nodes, [p.seconds for p in found], "o-", label="executed by the model")
+    left.plot(nodes, [p.formula for p in found], "s--", label="closed formula")
+    ideal = [found[0].seconds * (found[0].ranks / p.ranks if scaling == "strong" else 1.0) for p in found]
+    left.plot(nodes, ideal, ":", color=MUTED, label="ideal")
+    left.set_yscale("log")
+    left.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    left.yaxis.set_major_formatter(lambda seconds, _: duration(seconds))
+    right.plot(nodes, [p.efficiency for p in found], "o-")
+    right.axhline(1.0, color=MUTED, linestyle=":", linewidth=0.9)
+    right.set_ylim(0, None)
+    for ax, title in ((left, "Time of a pass"), (right, "Efficiency")):
+        ax.set_title(title)
+        ax.set_xlabel("nodes")
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(nodes, [f"{n}" for n in nodes])
+        ax.minorticks_off()
+        gridded(ax)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return figure

@@ -1,0 +1,281 @@
+"""The closed performance formula, and plans executed on machine files."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import halocline as hc
+from halocline.cli.app import run
+from halocline.compile.compiler import compile_program
+from halocline.compile.schedule import Schedule
+from halocline.errors import InputError
+from halocline.model import Rates, execute, step_time
+from halocline.plan import Decomposition, decompose
+from halocline.plan.machine import Machine, parse_machine
+from halocline.plan.traffic import Traffic
+from halocline.study import figures, predict
+
+PUBLISHED = json.loads((Path(__file__).parent / "data" / "model_strong_scaling.json").read_text())
+OPTIONS = {
+    "radius": PUBLISHED["radius"],
+    "per_cell": PUBLISHED["inverse_pi_ns_per_cell"] * 1e-9,
+    "per_halo_cell": PUBLISHED["inverse_beta_ns_per_cell"] * 1e-9,
+}
+
+
+@pytest.mark.parametrize(("n", "efficiency"), PUBLISHED["ideal_parallel_efficiency"].items())
+def test_strong_scaling_of_the_paper(n: str, efficiency: float) -> None:
+    shape = (int(n),) * 3
+    devices = PUBLISHED["devices_per_node"]
+    nodes = PUBLISHED["devices"] // devices
+    one = step_time(shape, 1, **OPTIONS)
+    many = step_time(shape, nodes, devices, **OPTIONS)
+    assert one.seconds / (nodes * devices) / many.seconds == pytest.approx(efficiency, abs=6e-4)
+
+
+def test_each_time_is_what_the_formula_says() -> None:
+    """512³ on 16 nodes of 4 devices: nodes 4 x 2 x 2, devices 1 x 2 x 2 of a node (Eqs. 6 to 12)."""
+    made = step_time((512,) * 3, 16, 4, **OPTIONS, per_halo_cell_within=1e-9, overhead=1e-3)
+    assert made.parts == (4, 4, 4)
+    node, device, r = (128, 256, 256), (128, 128, 128), 3
+    assert made.work == pytest.approx(prod(device) * OPTIONS["per_cell"])
+    halo = 2 * (prod(n + 2 * r for n in node) - prod(node))
+    assert made.between == pytest.approx(halo * OPTIONS["per_halo_cell"])
+    local = prod(n + r * (p >= 2) for n, p in zip(device, (1, 2, 2), strict=True)) - prod(device)
+    assert made.within == pytest.approx(local * 1e-9)
+    assert made.seconds == max(made.work, made.between, made.within) + 1e-3
+    assert made.bound == "between nodes"
+
+
+def test_one_node_needs_no_network() -> None:
+    made = step_time((64, 64), 1, 4, per_cell=1e-9, per_halo_cell=1.0, per_halo_cell_within=2.0)
+    assert made.between == 0
+    assert made.bound == "within the node"
+
+
+def test_wrong_numbers() -> None:
+    with pytest.raises(InputError, match=r"per_cell is -1; expected seconds, not negative"):
+        step_time((8, 8), 1, per_cell=-1, per_halo_cell=1.0)
+    with pytest.raises(InputError, match="cannot be cut"):
+        step_time((8, 8), 100, per_cell=1.0, per_halo_cell=1.0)
+
+
+# -- discrete-event execution ------------------------------------------------------------------------------
+
+
+def machine(devices: int = 1, **network: float) -> Machine:
+    """Nodes of devices of 1 GB/s each, joined by links that cost nothing, with one network card."""
+    ends = ", ".join(f'["device{n}", "hub"]' for n in range(devices))
+    numbers = {"bandwidth": 1e30, "latency": 0.0, "overhead": 0.0} | network
+    return parse_machine(
+        f"""
+        name = "m"
+        title = "M"
+        source = "made up"
+        nodes = 1000000
+        device = {{kind = "gpu", model = "G", count = {devices}, bandwidth = 1e9, memory = 1e9, flops = 1e9}}
+        links = [{{ends = [{ends}, ["hub", "card"]], bandwidth = 1e30}}]
+        [network]
+        cards = ["card"]
+        bandwidth = {numbers["bandwidth"]}
+        latency = {numbers["latency"]}
+        overhead = {numbers["overhead"]}
+        """,
+        "m.toml",
+    )
+
+
+def heat(n: int, ranks: int, parts: tuple[int, int]) -> tuple[Schedule, Decomposition]:
+    """One sweep a pass, 16 bytes a cell, one message of 8 n / parts bytes from each side."""
+    grid = hc.Grid((n, n), periodic=True)
+    grid.field("u")
+
+    def step(u: hc.Field) -> None:
+        with hc.loop(limit=10):
+            u.set(u + 0.1 * hc.laplacian(u))
+
+    program = hc.program(step).trace(grid.fields["u"])
+    schedule = compile_program(program, grid)
+    return schedule, decompose(grid.shape, ranks, strategy=parts, traffic=Traffic.of_schedule(schedule))
+
+
+FREE = Rates(bandwidth=1e9, packing=1e30)
+
+
+def test_one_rank_takes_what_its_bytes_take() -> None:
+    schedule, cut = heat(64, 1, (1, 1))
+    found = execute(schedule, cut, machine(), rates=FREE)
+    assert found.seconds == pytest.approx(64 * 64 * 16 / 1e9)
+
+
+@pytest.mark.parametrize("ranks", [4, 16])
+def test_work_bounds_where_messages_are_free(ranks: int) -> None:
+    side = math.isqrt(ranks)
+    schedule, cut = heat(64, ranks, (side, side))
+    found = execute(schedule, cut, machine(), rates=FREE)
+    assert found.seconds == pytest.approx(64 * 64 / ranks * 16 / 1e9)
+
+
+@pytest.mark.parametrize(("latency", "overlap"), [(1e-9, True), (1e-4, True), (1e-9, False), (1e-4, False)])
+def test_what_is_hidden(latency: float, overlap: bool) -> None:
+    """Inner patches hide the latency, if it is shorter than they take; without overlap nothing does."""
+    schedule, cut = heat(64, 4, (2, 2))
+    found = execute(schedule, cut, machine(latency=latency), rates=FREE, overlap=overlap, patch=8)
+    work, inner = 32 * 32 * 16 / 1e9, 16 * 16 * 16 / 1e9
+    assert latency < inner or latency > work
+    hidden = min(latency, inner) if overlap else 0.0
+    assert found.seconds == pytest.approx(work + latency - hidden)
+
+
+def test_a_card_is_shared_by_the_devices_of_a_node() -> None:
+    """A node of four has one message up and one down of each device to carry; a node of one has two of these
+    and two sideways."""
+    schedule, cut = heat(64, 8, (2, 4))
+    slow = 1e6
+    together = execute(schedule, cut, machine(4, bandwidth=slow), ranks_per_node=4, rates=FREE)
+    assert together.seconds == pytest.approx(4 * 2 * 16 * 8 / slow, rel=0.02)
+    alone = execute(schedule, cut, machine(1, bandwidth=slow), ranks_per_node=1, rates=FREE)
+    assert alone.seconds == pytest.approx(2 * (16 + 32) * 8 / slow, rel=0.02)
+
+
+def test_ranks_wait_for_reductions() -> None:
+    grid = hc.Grid((12, 12), periodic=True)
+    grid.field("u")
+
+    def step(u: hc.Field) -> None:
+        total = hc.scalar("total")
+        with hc.loop(limit=10):
+            u.set(2.0 * u)
+            total.set(hc.sum(u))
+
+    schedule = compile_program(hc.program(step).trace(grid.fields["u"]), grid)
+    cut = decompose(grid.shape, 16, strategy=(4, 4))
+    found = execute(schedule, cut, machine(latency=1e-3), rates=FREE)
+    # the work of a rank, and four hops up and down the tree
+    assert found.seconds == pytest.approx(9 * 16 / 1e9 + 8e-3)
+    assert found.ends == pytest.approx([found.seconds * n for n in (1, 2, 3)])
+
+
+def test_spans_of_a_rank_do_not_overlap() -> None:
+    schedule, cut = heat(64, 16, (4, 4))
+    found = execute(schedule, cut, machine(4, latency=1e-6, overhead=1e-7), traced=(5,), patch=4)
+    assert {span.rank for span in found.spans} == {5}
+    own = sorted((s.begin, s.end) for s in found.spans if not s.name.startswith("message"))
+    assert all(end <= begin + 1e-15 for (_, end), (begin, _) in itertools.pairwise(own))
+    names = {span.name for span in found.spans}
+    assert names >= {"pack", "send", "unpack", "u"}
+    assert {f"message to {n}" for n in (1, 4, 6, 9)} <= names
+
+
+def test_many_ranks_take_the_same_time_as_few_of_the_same_size() -> None:
+    times = []
+    for side in (4, 32):
+        schedule, cut = heat(16 * side, side * side, (side, side))
+        times.append(execute(schedule, cut, machine(latency=1e-5), rates=FREE, passes=2).seconds)
+    assert times[0] == pytest.approx(times[1])
+
+
+def test_wrong_executions() -> None:
+    schedule, cut = heat(16, 4, (2, 2))
+    with pytest.raises(InputError, match="4 ranks on 1 a node need 4 nodes, but M has 3"):
+        execute(schedule, cut, machine().model_copy(update={"nodes": 3}))
+    with pytest.raises(InputError, match="passes is 1; two at least"):
+        execute(schedule, cut, machine(), passes=1)
+
+
+# -- predictions of a study --------------------------------------------------------------------------------
+
+
+def test_a_weak_study_without_a_network_is_perfect() -> None:
+    schedule, shape = predict.poisson(64)
+    found = predict.predict(schedule, shape, machine(4), [1, 2, 8, 12], scaling="weak")
+    assert [p.shape for p in found] == [(64, 64), (128, 64), (256, 128), (384, 128)]
+    assert [p.ranks for p in found] == [4, 8, 32, 48]
+    assert [p.efficiency for p in found] == pytest.approx(
+        [1.0] * 4, rel=0.03
+    )  # packing differs with the cuts
+    assert found[0].seconds == pytest.approx(64 * 64 / 4 * 64 / 1e9, rel=0.1)  # 8 streams of 8 bytes
+
+
+def test_a_strong_study_loses_where_latency_grows() -> None:
+    schedule, shape = predict.poisson(256)
+    found = predict.predict(schedule, shape, machine(1, latency=1e-4), [1, 4, 16])
+    assert found[0].efficiency == 1
+    assert found[0].efficiency > found[1].efficiency > found[2].efficiency
+    # the formula knows no latency
+    assert [found[0].formula / p.formula for p in found] == pytest.approx([1, 4, 16], rel=0.01)
+    assert all(p.seconds > 0.999999 * p.formula for p in found)
+    assert {p.bound for p in found} == {"work"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"nodes": [1, 0]}, r"nodes is \[1, 0\]; expected whole numbers from 1"),
+        ({"nodes": [2, 3], "scaling": "weak"}, "3 nodes are no multiple of 2"),
+        ({"nodes": [1], "scaling": "big"}, "scaling 'big' is unknown; known are strong, weak"),
+        ({"nodes": [1], "ranks_per_node": 0}, "ranks per node is 0; expected a whole number from 1"),
+    ],
+)
+def test_wrong_studies(options: dict[str, Any], words: str) -> None:
+    schedule, shape = predict.poisson(64)
+    with pytest.raises(InputError, match=words):
+        predict.predict(schedule, shape, machine(), **options)
+
+
+def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    picture, record = tmp_path / "summit.png", tmp_path / "summit.json"
+    line = f"model poisson --n 512 --machine summit --nodes 1,4 --picture {picture} --json {record}"
+    assert run(line.split()) == 0
+    out = capfd.readouterr().out
+    assert "Summit, Oak Ridge" in out
+    assert "Efficiency stays above 80% up to 1 node; on 4 nodes" in out
+    told = json.loads(record.read_text())
+    assert [p["nodes"] for p in told["runs"]] == [1, 4]
+    assert told["runs"][0]["ranks"] == 6
+    assert picture.stat().st_size > 10_000
+
+
+# -- figures of the papers ----------------------------------------------------------------------------------
+
+
+def test_halo_sizes() -> None:
+    """Pekkilä et al. (2022), Fig. 5: more axes that are cut, less to exchange, from eight subdomains on."""
+    found = figures.halo_sizes()
+    for count in (8, 16, 32, 64, 128):
+        assert found["1d"][count] > found["2d"][count] > found["3d"][count] >= found["optimal"][count]
+    assert found["1d"][2] == found["2d"][2] == found["3d"][2]
+    assert found["3d"][8] == 2 * ((256 + 6) ** 3 - 256**3)
+    assert max(found["1d"]) == 128, "slabs of less than three cells cannot be"
+    assert found["1d"][128] == 2 * ((4 + 6) * 518**2 - 4 * 512**2)
+    assert found["3d"][512] == 2 * ((64 + 6) ** 3 - 64**3)
+
+
+def test_theoretical_scaling() -> None:
+    found = figures.theoretical_scaling()
+    for n, efficiency in PUBLISHED["ideal_parallel_efficiency"].items():
+        line = found[int(n)]
+        assert line[1] / 64 / line[64] == pytest.approx(efficiency, abs=6e-4)
+
+
+def test_ranks_of_a_node() -> None:
+    """Fewer ranks on a node: each has a larger share of its memory."""
+    schedule, shape = predict.poisson(512)
+    found = figures.ranks_of_a_node(schedule, shape, machine(2, latency=1e-7), 8, (2, 4, 8))
+    assert found[2] < found[4] < found[8]
+    with pytest.raises(InputError, match="8 ranks cannot be put 3 on a node"):
+        figures.ranks_of_a_node(schedule, shape, machine(2), 8, (3,))
+
+
+def test_the_command_draws_figures(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["model", "figures", "--folder", str(tmp_path)]) == 0
+    assert "256³ on 64 devices: 35.5% of ideal scaling" in capfd.readouterr().out
+    for name in ("halo-sizes", "theoretical-scaling", "ranks-of-a-node"):
+        assert (tmp_path / f"{name}.png").stat().st_size > 10_000
