@@ -51,7 +51,7 @@ def _group(help: str, *examples: str, cls: type[TyperGroup] = TyperGroup) -> typ
 class InOrder(TyperGroup):
     """Lists the commands in the order in which a newcomer meets them."""
 
-    order = ("solve", "study", "explain", "model", "run", "doctor")
+    order = ("solve", "study", "explain", "model", "bench", "run", "doctor")
 
     def list_commands(self, ctx: Any) -> list[str]:
         return sorted(super().list_commands(ctx), key=self.order.index)
@@ -92,12 +92,17 @@ model = _group(
     "Predict how a case scales on a machine that need not be there: every rank's plan, executed by a model.",
     "halocline model poisson --n 8192 --machine summit --nodes 1,2,4,8,16",
 )
+bench = _group(
+    "Time one part of a run alone.",
+    "halocline bench exchange --n 256 --ranks 2",
+)
 app.add_typer(solve, name="solve")
 app.add_typer(study, name="study")
 study.add_typer(convergence, name="convergence")
 study.add_typer(strong, name="strong")
 app.add_typer(explain, name="explain")
 app.add_typer(model, name="model")
+app.add_typer(bench, name="bench")
 
 POISSON = (
     "The elliptic problem -Δu = f with u = 0 on the boundary of the unit interval, square or cube, and "
@@ -351,6 +356,69 @@ def model_figures(
     from halocline.cli.model import figures
 
     figures(folder, json)
+
+
+@bench.command(
+    "exchange",
+    epilog=_examples(
+        "halocline bench exchange --n 256 --ranks 2",
+        "halocline bench exchange --n 512 --scaling strong --ranks 4 --decomposition 1d-z --no-corners",
+    ),
+    help="Time the exchange of halos alone, without a stencil: some fields with halos of one radius on a "
+    "periodic grid, 30 exchanges a run, as in the study of node-aware communication of Pearson et al.",
+)
+def bench_exchange(
+    n: Annotated[
+        int,
+        typer.Option(
+            "--n", metavar="N", help="Cells along each axis of a rank's share.", rich_help_panel="The problem"
+        ),
+    ] = 256,
+    dim: Annotated[
+        int, typer.Option("--dim", metavar="1|2|3", help="Axes of the grid.", rich_help_panel="The problem")
+    ] = 3,
+    scaling: Annotated[
+        str,
+        typer.Option(
+            "--scaling",
+            metavar="weak|strong",
+            help="[bold]weak[/]: the grid has round(N ranks^(1/3))³ cells. [bold]strong[/]: N³ in all.",
+            rich_help_panel="The problem",
+        ),
+    ] = "weak",
+    radius: Annotated[
+        int,
+        typer.Option("--radius", metavar="R", help="Layers of halo.", rich_help_panel="The problem"),
+    ] = 3,
+    fields: Annotated[
+        int, typer.Option("--fields", metavar="F", help="Fields.", rich_help_panel="The problem")
+    ] = 4,
+    dtype: Annotated[
+        str,
+        typer.Option(
+            "--dtype", metavar="float32|float64", help="Their precision.", rich_help_panel="The problem"
+        ),
+    ] = "float32",
+    corners: Annotated[
+        bool,
+        typer.Option(
+            "--corners/--no-corners",
+            help="Whether edges and corners travel too.",
+            rich_help_panel="The problem",
+        ),
+    ] = True,
+    repeat: Repeat = 7,
+    ranks: Ranks = None,
+    threads: Threads = None,
+    decomposition: Decomposition = "optimal",
+    json: Json = None,
+) -> None:
+    from halocline.cli.bench import exchange
+
+    exchange(
+        n=n, dim=dim, scaling=scaling, radius=radius, fields=fields, dtype=dtype, corners=corners,
+        repeat=repeat, ranks=ranks, threads=threads, decomposition=decomposition, json=json,
+    )  # fmt: skip
 
 
 @app.command(

@@ -1,0 +1,67 @@
+"""`halocline bench`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from halocline.cli.output import check_files, say, write_json, written
+from halocline.cli.progress import progress
+from halocline.cli.ranks import spread
+from halocline.errors import InputError
+
+
+def exchange(
+    *,
+    n: int,
+    dim: int,
+    scaling: str,
+    radius: int,
+    fields: int,
+    dtype: str,
+    corners: bool,
+    repeat: int,
+    ranks: int | None,
+    threads: int | None,
+    decomposition: str,
+    json: str | None,
+) -> None:
+    """Time the exchange, and tell."""
+    spread(ranks)
+    from halocline.run.mpi import world
+    from halocline.study import exchange as study
+    from halocline.study.table import amount, counted, duration
+
+    check_files(json)
+    if dim not in (1, 2, 3):
+        raise InputError(f"dim is {dim}; expected 1, 2 or 3")
+    if scaling not in ("strong", "weak"):
+        raise InputError(f"scaling {scaling!r} is unknown; known are strong, weak")
+    shape = study.weak_shape(n, world().size if scaling == "weak" else 1, dim)
+    with progress(f"{counted(fields, 'field')}, radius {radius}", f"of {repeat} runs") as on_progress:
+        found = study.measure(
+            shape,
+            radius=radius,
+            fields=fields,
+            dtype=dtype,
+            corners=corners,
+            repeats=repeat,
+            threads=threads,
+            decomposition=decomposition,
+            on_progress=on_progress,
+        )
+    write_json(json, {**asdict(found), "scaling": scaling, "rate": found.rate})
+    if json == "-":
+        return
+    kind = "sides, edges and corners" if corners else "sides"
+    what = f"{counted(fields, dtype + ' field')} of {'x'.join(map(str, shape))} cells"
+    where = f"{counted(found.ranks, 'rank')} of {counted(found.threads, 'thread')}"
+    lines = [
+        f"Exchange of {what}, radius {radius}, {kind}",
+        "",
+        f"{'ranks':12} {where}, subdomains {'x'.join(map(str, found.parts))}",
+        f"{'messages':12} {found.messages} from the busiest rank, {amount(found.bytes_sent)}; "
+        f"{amount(found.bytes_copied)} copied around periodic axes",
+        f"{'time':12} {duration(found.seconds)} an exchange, {found.rate / 1e9:.2f} GB/s of the busiest rank",
+    ]
+    say("\n".join(lines))
+    written([json])
