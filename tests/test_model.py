@@ -17,8 +17,8 @@ from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
 from halocline.model import Rates, execute, step_time
-from halocline.plan import Decomposition, decompose
-from halocline.plan.machine import Machine, parse_machine
+from halocline.plan.layout import Layout, lay_out
+from halocline.plan.machine import Machine, load_machine, parse_machine
 from halocline.plan.traffic import Traffic
 from halocline.study import figures, predict
 
@@ -92,7 +92,7 @@ def machine(devices: int = 1, **network: float) -> Machine:
     )
 
 
-def heat(n: int, ranks: int, parts: tuple[int, int]) -> tuple[Schedule, Decomposition]:
+def heat(n: int, ranks: int, parts: tuple[int, int], per_node: int = 1) -> tuple[Schedule, Layout]:
     """One sweep a pass, 16 bytes a cell, one message of 8 n / parts bytes from each side."""
     grid = hc.Grid((n, n), periodic=True)
     grid.field("u")
@@ -103,7 +103,8 @@ def heat(n: int, ranks: int, parts: tuple[int, int]) -> tuple[Schedule, Decompos
 
     program = hc.program(step).trace(grid.fields["u"])
     schedule = compile_program(program, grid)
-    return schedule, decompose(grid.shape, ranks, strategy=parts, traffic=Traffic.of_schedule(schedule))
+    traffic = Traffic.of_schedule(schedule)
+    return schedule, lay_out(grid.shape, ranks, ranks_per_node=per_node, strategy=parts, traffic=traffic)
 
 
 FREE = Rates(bandwidth=1e9, packing=1e30)
@@ -137,11 +138,12 @@ def test_what_is_hidden(latency: float, overlap: bool) -> None:
 def test_a_card_is_shared_by_the_devices_of_a_node() -> None:
     """A node of four has one message up and one down of each device to carry; a node of one has two of these
     and two sideways."""
-    schedule, cut = heat(64, 8, (2, 4))
+    schedule, cut = heat(64, 8, (2, 4), per_node=4)
     slow = 1e6
-    together = execute(schedule, cut, machine(4, bandwidth=slow), ranks_per_node=4, rates=FREE)
+    together = execute(schedule, cut, machine(4, bandwidth=slow), rates=FREE)
     assert together.seconds == pytest.approx(4 * 2 * 16 * 8 / slow, rel=0.02)
-    alone = execute(schedule, cut, machine(1, bandwidth=slow), ranks_per_node=1, rates=FREE)
+    schedule, cut = heat(64, 8, (2, 4))
+    alone = execute(schedule, cut, machine(1, bandwidth=slow), rates=FREE)
     assert alone.seconds == pytest.approx(2 * (16 + 32) * 8 / slow, rel=0.02)
 
 
@@ -156,7 +158,8 @@ def test_ranks_wait_for_reductions() -> None:
             total.set(hc.sum(u))
 
     schedule = compile_program(hc.program(step).trace(grid.fields["u"]), grid)
-    cut = decompose(grid.shape, 16, strategy=(4, 4))
+    traffic = Traffic.of_schedule(schedule)
+    cut = lay_out(grid.shape, 16, ranks_per_node=1, strategy=(4, 4), traffic=traffic)
     found = execute(schedule, cut, machine(latency=1e-3), rates=FREE)
     # the work of a rank, and four hops up and down the tree
     assert found.seconds == pytest.approx(9 * 16 / 1e9 + 8e-3)
@@ -164,7 +167,7 @@ def test_ranks_wait_for_reductions() -> None:
 
 
 def test_spans_of_a_rank_do_not_overlap() -> None:
-    schedule, cut = heat(64, 16, (4, 4))
+    schedule, cut = heat(64, 16, (4, 4), per_node=4)
     found = execute(schedule, cut, machine(4, latency=1e-6, overhead=1e-7), traced=(5,), patch=4)
     assert {span.rank for span in found.spans} == {5}
     own = sorted((s.begin, s.end) for s in found.spans if not s.name.startswith("message"))
@@ -182,9 +185,22 @@ def test_many_ranks_take_the_same_time_as_few_of_the_same_size() -> None:
     assert times[0] == pytest.approx(times[1])
 
 
+def test_placement_on_the_links_of_a_node() -> None:
+    """Pearson et al. (2020), Section IV.B: its worst case on a node of Summit, where links alone matter."""
+    schedule, _ = heat(64, 1, (1, 1))
+    summit = load_machine("summit")
+    seconds = {}
+    for placement in ("aware", "trivial", "random"):
+        options = {"strategy": "bisection", "traffic": Traffic.of_schedule(schedule), "placement": placement}
+        layout = lay_out((14400, 4840), 6, **options, distance=summit.distance())
+        seconds[placement] = execute(schedule, layout, summit, rates=Rates(1e30, 1e30)).seconds
+    assert seconds["aware"] <= seconds["trivial"] <= seconds["random"]
+    assert seconds["aware"] < seconds["random"]
+
+
 def test_wrong_executions() -> None:
     schedule, cut = heat(16, 4, (2, 2))
-    with pytest.raises(InputError, match="4 ranks on 1 a node need 4 nodes, but M has 3"):
+    with pytest.raises(InputError, match="4 ranks, 1 on a node, need 4 nodes, but M has 3"):
         execute(schedule, cut, machine().model_copy(update={"nodes": 3}))
     with pytest.raises(InputError, match="passes is 1; two at least"):
         execute(schedule, cut, machine(), passes=1)

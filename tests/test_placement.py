@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from halocline.errors import InputError
 from halocline.plan import decompose, decompose_levels, flow, place, placement_cost
+from halocline.plan.layout import lay_out
 from halocline.plan.machine import known_machines, load_machine, parse_machine
 from halocline.plan.placement import STRATEGIES
 from halocline.plan.traffic import Traffic
@@ -258,3 +259,75 @@ def test_flow_counts_cells(
                 if outside and there:
                     wanted[owner[i % shape[0], j % shape[1]], n] += 1
     np.testing.assert_array_equal(flow(made, Traffic.of_radius(radius, 2), range(made.count)), wanted)
+
+
+# -- layouts ------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=80)
+@given(
+    st.integers(1, 7),
+    st.integers(1, 7),
+    st.integers(1, 3),
+    st.sampled_from(["optimal", "bisection", "row", "1d"]),
+    st.sampled_from([None, *STRATEGIES]),
+)
+def test_every_subdomain_has_one_home(
+    ranks: int, per_node: int, per_rank: int, strategy: str, placement: str | None
+) -> None:
+    slots = min(per_node, ranks) * per_rank
+    distance = None
+    if placement is not None:
+        distance = np.random.default_rng(slots).uniform(1, 2, (slots, slots))
+    try:
+        made = lay_out(
+            (40, 36, 30),
+            ranks,
+            ranks_per_node=per_node,
+            subdomains_per_rank=per_rank,
+            strategy=strategy,
+            traffic=Traffic.of_radius(1, 3),
+            distance=distance,
+            placement=placement or "aware",
+        )
+    except InputError as error:
+        if "cut" not in str(error):
+            raise
+        return
+    assert (made.ranks, made.nodes) == (ranks, -(-ranks // min(per_node, ranks)))
+    owned = [made.owned(rank) for rank in range(ranks)]
+    assert sorted(s for own in owned for s in own) == list(range(ranks * per_rank))
+    for rank, own in enumerate(owned):
+        assert len(own) == per_rank
+        for local, subdomain in enumerate(own):
+            assert made.home(subdomain) == (rank, local)
+        # placement moves subdomains within their node alone
+        assert {made.node(rank)} == {subdomain // slots for subdomain in own}
+
+
+def test_an_aware_layout_is_the_best_within_a_node() -> None:
+    machine, traffic = load_machine("summit"), Traffic.of_radius(3, 3)
+    options = {"ranks_per_node": 6, "strategy": "bisection", "traffic": traffic}
+    distance = np.array(machine.distance())
+    cost = {}
+    for placement in STRATEGIES:
+        made = lay_out((1440, 1452, 1400), 12, **options, distance=distance.tolist(), placement=placement)
+        slots = tuple(made.home(subdomain)[0] % 6 for subdomain in range(6))
+        cost[placement] = placement_cost(flow(made.decomposition, traffic, range(6)), distance, slots)
+    sent = flow(made.decomposition, traffic, range(6, 12))
+    least = min(placement_cost(sent, distance, f) for f in itertools.permutations(range(6)))
+    assert cost["aware"] == pytest.approx(least)
+    assert cost["aware"] < cost["random"]
+
+
+def test_wrong_layouts() -> None:
+    for options, words in (
+        ({"subdomains_per_rank": 0}, "subdomains per rank is 0; expected a whole number from 1"),
+        ({"ranks_per_node": 0}, "ranks per node is 0; expected a whole number from 1"),
+        ({"placement": "best"}, "placement 'best' is unknown; known are aware, trivial, random"),
+    ):
+        with pytest.raises(InputError, match=words):
+            lay_out((8, 8), 2, traffic=Traffic.of_radius(1, 2), **options)
+    made = lay_out((8, 8), 2, traffic=Traffic.of_radius(1, 2))
+    with pytest.raises(IndexError):
+        made.owned(2)

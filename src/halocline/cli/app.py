@@ -312,6 +312,16 @@ def model_poisson(
         ),
     ] = "strong",
     decomposition: Decomposition = "optimal",
+    placement: Annotated[
+        str,
+        typer.Option(
+            "--placement",
+            metavar="aware|trivial|random",
+            help="Which device of a node takes which part of the grid: [bold]aware[/] of the links between "
+            "them, in order, or as drawn.",
+            rich_help_panel="Where it would run",
+        ),
+    ] = "aware",
     overlap: Annotated[
         bool,
         typer.Option(
@@ -335,7 +345,8 @@ def model_poisson(
 
     poisson(
         n=n, dim=dim, method=method, machine=machine, nodes=nodes, ranks_per_node=ranks_per_node,
-        scaling=scaling, decomposition=decomposition, overlap=overlap, json=json, picture=picture,
+        scaling=scaling, decomposition=decomposition, placement=placement, overlap=overlap, json=json,
+        picture=picture,
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ def poisson(
     ranks_per_node: int | None,
     scaling: str,
     decomposition: str,
+    placement: str,
     overlap: bool,
     json: str | None,
     picture: Path | None,
@@ -41,11 +42,21 @@ def poisson(
             ranks_per_node=ranks_per_node,
             scaling=scaling,
             strategy=decomposition,
+            placement=placement,
             overlap=overlap,
             on_progress=on_progress,
         )
     heading = {"case": "poisson", "n": n, "dim": dim, "method": method, "machine": there.name}
-    write_json(json, {**heading, "scaling": scaling, "overlap": overlap, "runs": [asdict(p) for p in found]})
+    write_json(
+        json,
+        {
+            **heading,
+            "scaling": scaling,
+            "placement": placement,
+            "overlap": overlap,
+            "runs": [asdict(p) for p in found],
+        },
+    )
     if picture is not None:
         from halocline.io.style import styled
 

@@ -21,6 +21,7 @@ from halocline.compile.schedule import Schedule, Sweep
 from halocline.errors import InputError
 from halocline.lang.dtype import ITEMSIZE
 from halocline.plan.decompose import Decomposition
+from halocline.plan.layout import Layout
 from halocline.plan.machine import Machine, Road
 from halocline.plan.rank import RankPlan, SweepPlan, plan_rank
 
@@ -95,10 +96,9 @@ class _Share:
 
 def execute(
     schedule: Schedule,
-    decomposition: Decomposition,
+    layout: Layout,
     machine: Machine,
     *,
-    ranks_per_node: int | None = None,
     rates: Rates | None = None,
     passes: int = 3,
     overlap: bool = True,
@@ -111,11 +111,9 @@ def execute(
     Parameters
     ----------
     schedule : Schedule
-    decomposition : Decomposition
-        Ranks are numbered node by node.
+    layout : Layout
+        Each subdomain counts as a rank of its own; more of them than a node has devices share these.
     machine : Machine
-    ranks_per_node : int, optional
-        As many as a node has devices by default; more of them share these.
     rates : Rates, optional
         What a rank does in a second; from the machine by default.
     passes : int
@@ -132,20 +130,19 @@ def execute(
     InputError
         More ranks than the machine has room for.
     """
-    per_node = machine.device.count if ranks_per_node is None else ranks_per_node
-    nodes = -(-decomposition.count // per_node)
-    if nodes > machine.nodes:
+    decomposition, slots = layout.decomposition, len(layout.slots)
+    if layout.nodes > machine.nodes:
         raise InputError(
-            f"{decomposition.count} ranks on {per_node} a node need {nodes} nodes, but {machine.title} has "
-            f"{machine.nodes}"
+            f"{layout.ranks} ranks, {layout.ranks_per_node} on a node, need {layout.nodes} nodes, but "
+            f"{machine.title} has {machine.nodes}"
         )
     if passes < 2:
         raise InputError(f"passes is {passes}; two at least are needed, the first one is not counted")
     run = _Run(
         schedule,
         decomposition,
-        _Roads(machine, per_node),
-        rates or Rates.of(machine, per_node),
+        _Roads(machine, layout),
+        rates or Rates.of(machine, slots),
         overlap,
         frozenset(traced),
         lambda rank: plan_rank(schedule, decomposition, rank, patch=patch, threads=threads),
@@ -180,15 +177,18 @@ class _Travel:
 class _Roads:
     """The links of all nodes, and when each is free."""
 
-    def __init__(self, machine: Machine, per_node: int) -> None:
-        self.machine, self.per_node = machine, per_node
+    def __init__(self, machine: Machine, layout: Layout) -> None:
+        self.machine, self.slots = machine, len(layout.slots)
+        places = [layout.slot(subdomain) for subdomain in range(layout.decomposition.count)]
+        self.node = [node for node, _ in places]
+        self.device = [machine.device_of(slot, self.slots) for _, slot in places]
         self.free: dict[tuple[int, tuple[str, str]], float] = {}
         self._known: dict[tuple[int, int, bool], list[_Hop]] = {}
 
     def tree(self, ranks: int) -> float:
         """The seconds that a number takes through a tree over all ranks and back."""
-        inside = min(ranks, self.per_node)
-        nodes = -(-ranks // self.per_node)
+        inside = min(ranks, self.slots)
+        nodes = -(-ranks // self.slots)
         network = self.machine.network
         near = max((link.latency for link in self.machine.links), default=0.0)
         return 2 * (
@@ -199,7 +199,7 @@ class _Roads:
     def cross(self, message: _Travel, now: float) -> float:
         """Let a message that is at its next hop cross it; when it is at the one after."""
         hop = message.hops[message.reached]
-        key = (message.sender if hop.at_home else message.receiver) // self.per_node, hop.ends
+        key = self.node[message.sender if hop.at_home else message.receiver], hop.ends
         begin = max(now, self.free.get(key, 0.0))
         self.free[key] = through = begin + message.size / hop.bandwidth
         message.last = max(message.last, through) + hop.latency
@@ -208,15 +208,11 @@ class _Roads:
 
     def hops(self, sender: int, receiver: int) -> list[_Hop]:
         """The way from one rank to another."""
-        same = sender // self.per_node == receiver // self.per_node
-        key = self._device(sender), self._device(receiver), same
+        same = self.node[sender] == self.node[receiver]
+        key = self.device[sender], self.device[receiver], same
         if key not in self._known:
             self._known[key] = list(self._way(*key))
         return self._known[key]
-
-    def _device(self, rank: int) -> int:
-        devices = self.machine.device.count
-        return rank % self.per_node * devices // max(self.per_node, devices)
 
     def _way(self, a: int, b: int, same_node: bool) -> Iterator[_Hop]:
         machine, network = self.machine, self.machine.network

@@ -5,6 +5,7 @@ from halocline.plan.decompose import STRATEGIES, Decomposition, decompose
 from halocline.plan.exchange import Copy, Message
 from halocline.plan.fills import FillBoxes, Rim
 from halocline.plan.fit import least_thickness
+from halocline.plan.layout import Layout, lay_out
 from halocline.plan.levels import decompose_levels, flow
 from halocline.plan.patches import Caches, Patches
 from halocline.plan.placement import place, placement_cost
@@ -20,6 +21,7 @@ __all__ = [
     "FieldPlan",
     "FillBoxes",
     "HaloBox",
+    "Layout",
     "Message",
     "Patches",
     "RankPlan",
@@ -29,6 +31,7 @@ __all__ = [
     "decompose",
     "decompose_levels",
     "flow",
+    "lay_out",
     "least_thickness",
     "place",
     "placement_cost",

@@ -205,10 +205,16 @@ class Machine(_Part):
                             found.setdefault((end, start), set()).add(a)
         return found
 
-    def distance(self) -> list[list[float]]:
-        """Seconds per byte between the devices of a node, as `halocline.plan.place` takes them."""
-        count = range(self.device.count)
-        return [[1.0 / self.bandwidth(a, b) for b in count] for a in count]
+    def device_of(self, slot: int, slots: int) -> int:
+        """The device of one of so many subdomains of a node: neighbours share one where there are more."""
+        return slot * self.device.count // max(slots, self.device.count)
+
+    def distance(self, slots: int | None = None) -> list[list[float]]:
+        """Seconds per byte between the devices of a node, or between so many subdomains on them, as
+        `halocline.plan.place` takes them."""
+        count = self.device.count if slots is None else slots
+        device = [self.device_of(slot, count) for slot in range(count)]
+        return [[1.0 / self.bandwidth(a, b) for b in device] for a in device]
 
     def card(self, device: int) -> str:
         """The network card that a device is nearest to; devices that are equally near take turns."""

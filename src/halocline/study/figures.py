@@ -14,7 +14,7 @@ from halocline.errors import InputError
 from halocline.model import execute, step_time
 from halocline.plan.decompose import decompose
 from halocline.plan.fit import least_thickness
-from halocline.plan.levels import decompose_levels
+from halocline.plan.layout import lay_out
 from halocline.plan.machine import Machine
 from halocline.plan.traffic import Traffic
 from halocline.study.table import counted, duration
@@ -77,15 +77,15 @@ def ranks_of_a_node(
     for many in per_node:
         if ranks % many:
             raise InputError(f"{ranks} ranks cannot be put {many} on a node: they leave a node half empty")
-        cut = decompose_levels(
+        layout = lay_out(
             shape,
-            ranks // many,
-            many,
+            ranks,
+            ranks_per_node=many,
             traffic=Traffic.of_schedule(schedule),
             thickness=least_thickness(schedule),
             periodic=schedule.periodic,
         )
-        found[many] = execute(schedule, cut, machine, ranks_per_node=many).seconds
+        found[many] = execute(schedule, layout, machine).seconds
     return found
 
 

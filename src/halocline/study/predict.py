@@ -13,7 +13,7 @@ from halocline.errors import InputError
 from halocline.model import Rates, execute, step_time
 from halocline.physics.poisson import Poisson
 from halocline.plan.fit import least_thickness
-from halocline.plan.levels import decompose_levels
+from halocline.plan.layout import lay_out
 from halocline.plan.machine import Machine
 from halocline.plan.traffic import Traffic
 from halocline.study.table import Table, counted, duration
@@ -83,6 +83,7 @@ def predict(
     ranks_per_node: int | None = None,
     scaling: str = "strong",
     strategy: str = "optimal",
+    placement: str = "aware",
     overlap: bool = True,
     on_progress: Callable[[int], None] | None = None,
 ) -> list[Predicted]:
@@ -101,6 +102,8 @@ def predict(
     scaling : {"strong", "weak"}
     strategy : str
         Of the decomposition over nodes, and over the ranks of one.
+    placement : {"aware", "trivial", "random"}
+        Which rank of a node takes which of its subdomains; see `halocline.plan.place`.
     overlap : bool
     on_progress : callable, optional
         Called with how many of `nodes` are done.
@@ -125,16 +128,19 @@ def predict(
         if scaling == "weak" and count % counts[0]:
             raise InputError(f"{count} nodes are no multiple of {counts[0]}: weak scaling needs whole grids")
         whole = tuple(shape) if scaling == "strong" else grown(shape, count // counts[0])
-        cut = decompose_levels(
+        layout = lay_out(
             whole,
-            count,
-            per_node,
+            count * per_node,
+            ranks_per_node=per_node,
             strategy=strategy,
             traffic=traffic,
             thickness=least_thickness(schedule),
             periodic=schedule.periodic,
+            placement=placement,
+            distance=machine.distance(per_node),
         )
-        found = execute(schedule, cut, machine, ranks_per_node=per_node, overlap=overlap)
+        cut = layout.decomposition
+        found = execute(schedule, layout, machine, overlap=overlap)
         formula = step_time(
             whole,
             count,
@@ -197,11 +203,11 @@ def table(found: Sequence[Predicted], machine: Machine, scaling: str) -> Table:
 
 def verdict(found: Sequence[Predicted]) -> str:
     """What the study shows, in a sentence."""
-    last = found[-1]
-    good = [p for p in found if p.efficiency >= 0.8]
-    most = counted(good[-1].nodes, "node")
-    end = f"on {counted(last.nodes, 'node')} it is {last.efficiency:.0%}."
-    return f"Efficiency stays above 80% up to {most}; {end}"
+    last, most = found[-1], [p for p in found if p.efficiency >= 0.8][-1]
+    stays = f"Efficiency stays above 80% up to {counted(most.nodes, 'node')}"
+    if most is last:
+        return f"{stays}: {last.efficiency:.0%} there."
+    return f"{stays}; on {counted(last.nodes, 'node')} it is {last.efficiency:.0%}."
 
 
 def plot(found: Sequence[Predicted], scaling: str) -> Figure:

@@ -1,0 +1,150 @@
+"""Which rank has which subdomains: a decomposition, and its placement on nodes, ranks and their devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from halocline.errors import InputError
+from halocline.plan.decompose import Decomposition, decompose
+from halocline.plan.levels import decompose_levels, flow
+from halocline.plan.placement import STRATEGIES, place
+from halocline.plan.traffic import Traffic
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The subdomains of a decomposition on ranks.
+
+    A node has a slot for each of its subdomains: those of its ranks one after the other. The subdomains of a
+    node follow each other in the decomposition, and every node places its own alike, so that nothing here
+    grows with the number of ranks.
+
+    Parameters
+    ----------
+    decomposition : Decomposition
+    ranks_per_node : int
+        The last node may have fewer.
+    subdomains_per_rank : int
+    slots : tuple of int
+        The slot of each subdomain of a node.
+    placement : str
+        How the slots were chosen.
+    """
+
+    decomposition: Decomposition
+    ranks_per_node: int
+    subdomains_per_rank: int
+    slots: tuple[int, ...]
+    placement: str = "trivial"
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks."""
+        return self.decomposition.count // self.subdomains_per_rank
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return -(-self.ranks // self.ranks_per_node)
+
+    def home(self, subdomain: int) -> tuple[int, int]:
+        """The rank that has a subdomain, and which of that rank's it is."""
+        node, slot = self.slot(subdomain)
+        return divmod(node * len(self.slots) + slot, self.subdomains_per_rank)
+
+    def owned(self, rank: int) -> tuple[int, ...]:
+        """The subdomains of a rank, in its order."""
+        if not 0 <= rank < self.ranks:
+            raise IndexError(f"rank {rank} of {self.ranks}")
+        node, first = divmod(rank * self.subdomains_per_rank, len(self.slots))
+        found = {
+            self._slot(node, within): node * len(self.slots) + within for within in range(self._on_node(node))
+        }
+        return tuple(found[first + local] for local in range(self.subdomains_per_rank))
+
+    def node(self, rank: int) -> int:
+        """The node of a rank."""
+        return rank // self.ranks_per_node
+
+    def slot(self, subdomain: int) -> tuple[int, int]:
+        """The node of a subdomain, and its slot there."""
+        node, within = divmod(subdomain, len(self.slots))
+        return node, self._slot(node, within)
+
+    def _on_node(self, node: int) -> int:
+        """How many subdomains a node has."""
+        return min(len(self.slots), self.decomposition.count - node * len(self.slots))
+
+    def _slot(self, node: int, within: int) -> int:
+        """Where a node that is not full leaves its subdomains in order."""
+        return self.slots[within] if self._on_node(node) == len(self.slots) else within
+
+
+def lay_out(
+    shape: Sequence[int],
+    ranks: int,
+    *,
+    ranks_per_node: int | None = None,
+    subdomains_per_rank: int = 1,
+    strategy: str | Sequence[int] = "optimal",
+    traffic: Traffic,
+    thickness: int | Sequence[int] | None = None,
+    periodic: bool | Sequence[bool] = True,
+    placement: str = "aware",
+    distance: Sequence[Sequence[float]] | None = None,
+) -> Layout:
+    """Cut a grid over nodes, ranks and the subdomains of a rank, and place them.
+
+    Parameters
+    ----------
+    shape : sequence of int
+    ranks : int
+    ranks_per_node : int, optional
+        All on one node by default. Where the ranks do not fill the last node, or the parts of each axis are
+        given, the grid is cut in one level.
+    subdomains_per_rank : int
+    strategy, traffic, thickness, periodic
+        As for `halocline.plan.decompose`.
+    placement : {"aware", "trivial", "random"}
+        See `halocline.plan.place`.
+    distance : matrix, optional
+        Seconds per byte between the slots of a node. Without it all are equally far, and the placement is
+        trivial.
+
+    Raises
+    ------
+    InputError
+    """
+    per_node = ranks if ranks_per_node is None else min(ranks_per_node, ranks)
+    for name, number in (("ranks per node", per_node), ("subdomains per rank", subdomains_per_rank)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise InputError(f"{name} is {number!r}; expected a whole number from 1")
+    if placement not in STRATEGIES:
+        raise InputError(f"placement {placement!r} is unknown; known are {', '.join(STRATEGIES)}")
+    slots = per_node * subdomains_per_rank
+    if isinstance(strategy, str) and not strategy[0].isdigit() and ranks % per_node == 0:
+        cut = decompose_levels(
+            shape,
+            ranks // per_node,
+            slots,
+            strategy=strategy,
+            traffic=traffic,
+            thickness=thickness,
+            periodic=periodic,
+        )
+    else:
+        cut = decompose(
+            shape,
+            ranks * subdomains_per_rank,
+            strategy=strategy,
+            traffic=traffic,
+            thickness=thickness,
+            periodic=periodic,
+        )
+    if distance is None:
+        return Layout(cut, per_node, subdomains_per_rank, tuple(range(slots)))
+    # a node in the middle exchanges most; nodes are cut alike
+    first = ranks // per_node // 2 * slots
+    sent = flow(cut, traffic, range(first, first + slots))
+    return Layout(cut, per_node, subdomains_per_rank, place(sent, distance, strategy=placement), placement)
