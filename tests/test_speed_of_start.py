@@ -46,8 +46,9 @@ print(time.perf_counter() - start, seconds() - used)
 """
 
 
-def measure(script: str, times: int, cache: Path | None = None) -> tuple[float, float]:
-    """The least wall-clock seconds, and the median of what the process and its compiler computed."""
+def measure(script: str, times: int, cache: Path | None = None) -> tuple[float, float, float]:
+    """The medians of wall-clock seconds and of what the process and its compiler computed, and the least of
+    the former."""
     environment = dict(os.environ)
     if cache is not None:
         environment["HALOCLINE_CACHE"] = str(cache)
@@ -59,15 +60,15 @@ def measure(script: str, times: int, cache: Path | None = None) -> tuple[float, 
         assert done.returncode == 0, done.stderr
         found.append([float(word) for word in done.stdout.split()])
     wall, own = zip(*found, strict=True)
-    return min(wall), statistics.median(own)
+    return statistics.median(wall), statistics.median(own), min(wall)
 
 
-def check(what: str, measured: tuple[float, float], bound: float) -> None:
-    wall, own = measured
+def check(what: str, measured: tuple[float, float, float], bound: float) -> None:
+    wall, own, least = measured
     print(f"{what}: {wall:.2f} s, {own:.2f} s of computing; promised < {bound} s")
     # where other processes take the cores, the clock tells of them; who waits for long is found all the same
     assert min(wall, own) < bound, what
-    assert wall < 4 * bound, what
+    assert least < 4 * bound, what
 
 
 def test_import_takes_less_than_three_tenths_of_a_second() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -65,3 +65,20 @@ def gridded(ax: Axes) -> None:
     """Faint lines behind the data."""
     ax.grid(True, which="major")
     ax.set_axisbelow(True)
+
+
+def doubling(ax: Axes, ticks: Sequence[int]) -> None:
+    """An x axis for numbers that double: those and no others are marked."""
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(list(ticks), [f"{tick}" for tick in ticks])
+    ax.minorticks_off()
+    gridded(ax)
+
+
+def logarithmic(ax: Axes, text: Callable[[float], str]) -> None:
+    """A logarithmic y axis, marked at 1, 2, 5, 10 ...; `text` says a value."""
+    from matplotlib.ticker import LogLocator
+
+    ax.set_yscale("log")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.yaxis.set_major_formatter(lambda value, _: text(value))

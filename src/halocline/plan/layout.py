@@ -123,7 +123,7 @@ def lay_out(
     if placement not in STRATEGIES:
         raise InputError(f"placement {placement!r} is unknown; known are {', '.join(STRATEGIES)}")
     slots = per_node * subdomains_per_rank
-    if isinstance(strategy, str) and not strategy[0].isdigit() and ranks % per_node == 0:
+    if isinstance(strategy, str) and not strategy[:1].isdigit() and ranks % per_node == 0:
         cut = decompose_levels(
             shape,
             ranks // per_node,

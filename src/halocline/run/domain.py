@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.compile.compiler import compile_program
 from halocline.compile.driver import compile_library
-from halocline.compile.schedule import AROUND, FieldInfo, Loop, Schedule, Sweep
+from halocline.compile.schedule import AROUND, FieldInfo, Schedule
 from halocline.errors import InputError, RunError
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.grid import Field, Grid, unknown
@@ -353,10 +353,8 @@ class Prepared:
     @property
     def bytes_per_pass(self) -> float:
         """Bytes per cell that must cross memory in one pass of the outermost loop, or in one run without a
-        loop."""
-        loops = [o for o in self.schedule.operations if isinstance(o, Loop)]
-        sweeps = [o for o in (loops[0].body if loops else self.schedule.operations) if isinstance(o, Sweep)]
-        return sum(s.bytes for s in sweeps)
+        loop; loops within count once."""
+        return sum(sweep.bytes for sweep in self.schedule.pass_sweeps())
 
     def run(
         self, values: Mapping[str, float] | None = None, on_progress: Callable[[int], None] | None = None

@@ -6,7 +6,7 @@ ranks per node of its Section 4.4, Fig. 5, on a machine file in the place of its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from halocline.compile.schedule import Schedule
@@ -91,24 +91,26 @@ def ranks_of_a_node(
 
 def draw_halo_sizes(found: dict[str, dict[int, int]]) -> Figure:
     """Fig. 5 of Astaroth."""
+    from halocline.io.style import logarithmic
+
     figure, ax = _figure("Cells that a subdomain exchanges", "subdomains")
     for cut, line in found.items():
         ax.plot(list(line), list(line.values()), "s--" if cut == "optimal" else "o-", label=cut)
-    _logarithmic(ax, lambda cells: f"{cells / 1e6:g} million")
+    logarithmic(ax, lambda cells: f"{cells / 1e6:g} million")
     _end(ax, sorted({count for line in found.values() for count in line}))
     return figure
 
 
 def draw_theoretical_scaling(found: dict[int, dict[int, float]]) -> Figure:
     """Fig. 11 of Astaroth."""
-    from halocline.io.style import MUTED
+    from halocline.io.style import MUTED, logarithmic
 
     figure, ax = _figure("Time of a step and cell", "devices")
     for n, line in found.items():
         ax.plot(list(line), [t / n**3 for t in line.values()], "o-", label=f"{n}³")
     counts = sorted({count for line in found.values() for count in line})
     ax.plot(counts, [PER_CELL / count for count in counts], ":", color=MUTED, label="ideal")
-    _logarithmic(ax, lambda seconds: f"{1e9 * seconds:g} ns")
+    logarithmic(ax, lambda seconds: f"{1e9 * seconds:g} ns")
     _end(ax, counts)
     return figure
 
@@ -130,23 +132,12 @@ def _figure(title: str, along: str) -> tuple[Figure, Axes]:
     ax = figure.subplots()
     ax.set_title(title)
     ax.set_xlabel(along)
-    ax.set_xscale("log", base=2)
     return figure, ax
 
 
-def _logarithmic(ax: Axes, text: Callable[[float], str]) -> None:
-    from matplotlib.ticker import LogLocator
-
-    ax.set_yscale("log")
-    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    ax.yaxis.set_major_formatter(lambda value, _: text(value))
-
-
 def _end(ax: Axes, ticks: Sequence[int], *, legend: bool = True) -> None:
-    from halocline.io.style import gridded
+    from halocline.io.style import doubling
 
-    ax.set_xticks(ticks, [f"{tick}" for tick in ticks])
-    ax.minorticks_off()
-    gridded(ax)
+    doubling(ax, ticks)
     if legend:
         ax.legend()

@@ -120,6 +120,11 @@ def predict(
     counts = sorted(set(nodes))
     if not counts or counts[0] < 1:
         raise InputError(f"nodes is {list(nodes)}; expected whole numbers from 1")
+    if strategy[:1].isdigit():
+        raise InputError(
+            f"decomposition {strategy} names parts, but a study cuts the grid over each number of nodes: "
+            "name a strategy such as optimal"
+        )
     traffic = Traffic.of_schedule(schedule)
     rates = Rates.of(machine, per_node)
     bytes_per_cell = sum(sweep.bytes for sweep in schedule.pass_sweeps())
@@ -213,9 +218,8 @@ def verdict(found: Sequence[Predicted]) -> str:
 def plot(found: Sequence[Predicted], scaling: str) -> Figure:
     """Time of a pass and efficiency over the number of nodes."""
     from matplotlib.figure import Figure
-    from matplotlib.ticker import LogLocator
 
-    from halocline.io.style import MUTED, gridded
+    from halocline.io.style import MUTED, doubling, logarithmic
 
     figure = Figure(figsize=(9.6, 4.3), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -224,18 +228,13 @@ def plot(found: Sequence[Predicted], scaling: str) -> Figure:
     left.plot(nodes, [p.formula for p in found], "s--", label="closed formula")
     ideal = [found[0].seconds * (found[0].ranks / p.ranks if scaling == "strong" else 1.0) for p in found]
     left.plot(nodes, ideal, ":", color=MUTED, label="ideal")
-    left.set_yscale("log")
-    left.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    left.yaxis.set_major_formatter(lambda seconds, _: duration(seconds))
+    logarithmic(left, duration)
     right.plot(nodes, [p.efficiency for p in found], "o-")
     right.axhline(1.0, color=MUTED, linestyle=":", linewidth=0.9)
     right.set_ylim(0, None)
     for ax, title in ((left, "Time of a pass"), (right, "Efficiency")):
         ax.set_title(title)
         ax.set_xlabel("nodes")
-        ax.set_xscale("log", base=2)
-        ax.set_xticks(nodes, [f"{n}" for n in nodes])
-        ax.minorticks_off()
-        gridded(ax)
+        doubling(ax, nodes)
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure

@@ -80,7 +80,7 @@ def plot(measurements: Sequence[Measurement]) -> Figure:
     """Speed-up and efficiency over the number of cores."""
     from matplotlib.figure import Figure
 
-    from halocline.io.style import MARKERS, MUTED, gridded
+    from halocline.io.style import MARKERS, MUTED, doubling
 
     figure = Figure(figsize=(9.6, 4.3), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -104,10 +104,7 @@ def plot(measurements: Sequence[Measurement]) -> Figure:
     for ax, title in ((left, "Speed-up"), (right, "Efficiency")):
         ax.set_title(title)
         ax.set_xlabel("cores (ranks times threads)")
-        ax.set_xscale("log", base=2)
-        ax.set_xticks(ticks, [f"{t}" for t in ticks])
-        ax.minorticks_off()
-        gridded(ax)
+        doubling(ax, ticks)
     left.set_yscale("log", base=2)
     left.set_yticks(ticks, [f"{t}" for t in ticks])
     right.set_ylim(0, None)
