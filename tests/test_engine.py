@@ -211,10 +211,16 @@ def make(
     storages = [native.Storage(shape, lower, lower, 8, index) for index in range(fields)]
     numbers = np.zeros(scalars)
     patches = blocks(shape, patch)
-    engine = native.Engine(
-        kernels, storages, numbers, (0, 0, 0), shape, threads, SPINS, None, patches, owners(patches, threads)
-    )
+    whole = native.Subdomain(storages, (0, 0, 0), patches, owners(patches, threads))
+    engine = native.Engine(kernels, [whole], numbers, shape, threads, SPINS, None)
     return engine, storages, numbers
+
+
+def sweep(engine: Any, kernel: str, operands: list[int], **options: Any) -> None:
+    """Append a sweep to an engine with one subdomain."""
+    names = ("reductions", "swaps", "scratch_bytes", "backward", "halo_kernel", "in_place")
+    whole = {name: options.pop(name) for name in names if name in options}
+    engine.sweep(kernel, operands, [native.Share(**options)], **whole)
 
 
 # ---------------------------------------------------------------------------------------- storage
@@ -377,7 +383,7 @@ def test_any_number_of_threads_sees_the_same(itemsize: int) -> None:
 def test_every_cell_is_visited_once(kernels: str, threads: int, backward: bool) -> None:
     engine, (storage,), scalars = make(kernels, shape=(5, 19, 33), patch=(2, 3, 7), threads=threads)
     engine.loop(None, 9, 0)
-    engine.sweep("count_visits", [0], backward=backward)
+    sweep(engine, "count_visits", [0], backward=backward)
     engine.end()
     scalars[9] = 17
     for run in (1, 2):
@@ -392,7 +398,7 @@ def test_loop_ends_by_condition_or_limit(kernels: str) -> None:
     engine.scalars("start")
     engine.loop("small", 9, 0, record=[0, 1])
     engine.scalars("halve")
-    engine.sweep("count_visits", [0])
+    sweep(engine, "count_visits", [0])
     engine.end()
     scalars[9] = 100
     report = engine.run()
@@ -434,11 +440,11 @@ def test_loops_in_loops(kernels: str) -> None:
 def test_stop_ends_the_run_with_its_reason(kernels: str) -> None:
     engine, (storage,), scalars = make(kernels)
     engine.loop(None, 9, 0)
-    engine.sweep("count_visits", [0])
+    sweep(engine, "count_visits", [0])
     engine.stop("third_pass", "breakdown: third pass")
-    engine.sweep("negate", [0])
+    sweep(engine, "negate", [0])
     engine.end()
-    engine.sweep("negate", [0])
+    sweep(engine, "negate", [0])
     scalars[9] = 100
     report = engine.run()
     assert report["reason"] == "breakdown: third pass"
@@ -450,7 +456,7 @@ def test_stop_ends_the_run_with_its_reason(kernels: str) -> None:
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_reductions(kernels: str, threads: int) -> None:
     engine, (storage,), scalars = make(kernels, shape=(3, 20, 30), patch=(1, 3, 5), threads=threads)
-    engine.sweep("reduce", [0], reductions=[(kind, n) for n, kind in enumerate(KINDS)])
+    sweep(engine, "reduce", [0], reductions=[(kind, n) for n, kind in enumerate(KINDS)])
     rng = np.random.default_rng(3)
     for _ in range(3):
         values = rng.normal(size=(3, 20, 30)) * 10.0 ** rng.integers(-8, 8, size=(3, 20, 30))
@@ -469,7 +475,7 @@ def test_reductions(kernels: str, threads: int) -> None:
 def test_swaps_exchange_memory(kernels: str) -> None:
     engine, (a, b), scalars = make(kernels, fields=2, threads=2)
     engine.loop(None, 9, 0)
-    engine.sweep("count_visits", [0], swaps=[(0, 1)])
+    sweep(engine, "count_visits", [0], swaps=[(0, 1)])
     engine.end()
     before = a.view()
     scalars[9] = 3
@@ -479,16 +485,15 @@ def test_swaps_exchange_memory(kernels: str) -> None:
     assert (before == 2).all(), "a view stays with its memory"
     other = native.Storage((1, 8, 8), (0, 1, 1), (0, 1, 2), 8, 2)
     patches = blocks((1, 8, 8), (1, 8, 8))
-    wrong = native.Engine(
-        kernels, [a, other], scalars, (0, 0, 0), (1, 8, 8), 1, SPINS, None, patches, owners(patches, 1)
-    )
+    whole = native.Subdomain([a, other], (0, 0, 0), patches, owners(patches, 1))
+    wrong = native.Engine(kernels, [whole], scalars, (1, 8, 8), 1, SPINS, None)
     with pytest.raises(ValueError, match="differ"):
-        wrong.sweep("count_visits", [0], swaps=[(0, 1)])
+        sweep(wrong, "count_visits", [0], swaps=[(0, 1)])
 
 
 def test_idle_threads_take_others_patches(kernels: str) -> None:
     engine, (storage,), _ = make(kernels, shape=(1, 32, 4), patch=(1, 1, 4), threads=2)
-    engine.sweep("uneven", [0])
+    sweep(engine, "uneven", [0])
     engine.run()
     threads, patches = np.unique(storage.view()[0, :, 0], return_counts=True)
     assert len(threads) == 2
@@ -499,7 +504,7 @@ def test_idle_threads_take_others_patches(kernels: str) -> None:
 @pytest.mark.parametrize("threads", [1, 3])
 def test_scratch_is_each_threads_own(kernels: str, threads: int) -> None:
     engine, (storage,), _ = make(kernels, shape=(1, 64, 4), patch=(1, 1, 4), threads=threads)
-    engine.sweep("use_scratch", [0], scratch_bytes=8192)
+    sweep(engine, "use_scratch", [0], scratch_bytes=8192)
     engine.run()
     assert (storage.view() == 1).all()
 
@@ -509,7 +514,7 @@ def test_fills_of_different_axes_keep_their_order(kernels: str, threads: int) ->
     engine, (new, old), _ = make(kernels, shape=(1, 8, 8), fields=2, threads=threads)
     side = native.Fill("ghost_low_2", [1], (0, 0, -1), (1, 8, 0), 2)
     corner = native.Fill("ghost_low_1", [1], (0, -1, -1), (1, 0, 8), 1)
-    engine.sweep("corner_sum", [0, 1], fills=[side, corner])
+    sweep(engine, "corner_sum", [0, 1], fills=[side, corner])
     old.view()[...] = np.arange(64.0).reshape(1, 8, 8)
     engine.run()
     padded = np.zeros((9, 9))
@@ -524,7 +529,7 @@ def test_rims_run_before_the_patches_that_need_them(kernels: str) -> None:
     engine, (new, old), _ = make(kernels, shape=(1, 8, 8), patch=(1, 8, 1), fields=2, threads=2)
     sides = [native.Fill("ghost_low_2", [1], (0, 0, -1), (1, 8, 0), 2)]
     sides += [native.Fill("ghost_low_1", [1], (0, -1, -1), (1, 0, 8), 1)]
-    engine.sweep("corner_sum", [0, 1], rims=sides, needs_rims=np.ones(8, bool))
+    sweep(engine, "corner_sum", [0, 1], rims=sides, needs_rims=np.ones(8, bool))
     engine.run()
     old.view()[...] = 1
     engine.run()
@@ -537,8 +542,8 @@ def test_rims_run_before_the_patches_that_need_them(kernels: str) -> None:
 def test_halo_boxes_run_their_own_kernel(kernels: str) -> None:
     engine, (storage,), _ = make(kernels, shape=(1, 4, 4), threads=2)
     halo = np.array([[0, -1, -1, 1, 0, 5, 0, 0, 0], [0, 4, -1, 1, 5, 5, 0, 0, 0]])
-    engine.sweep("count_visits", [0], halo_kernel="nothing", halo_boxes=halo)
-    engine.sweep("nothing", [0], halo_kernel="count_visits", halo_boxes=halo)
+    sweep(engine, "count_visits", [0], halo_kernel="nothing", halo_boxes=halo)
+    sweep(engine, "nothing", [0], halo_kernel="count_visits", halo_boxes=halo)
     engine.run()
     expected = np.zeros((1, 6, 6))
     expected[:, 1:5, 1:5] = 1
@@ -549,7 +554,7 @@ def test_halo_boxes_run_their_own_kernel(kernels: str) -> None:
 def test_an_empty_sweep_costs_nothing_to_speak_of(kernels: str) -> None:
     engine, _, scalars = make(kernels)
     engine.loop(None, 9, 0)
-    engine.sweep("nothing", [0], reductions=[("sum", 1), ("max", 2)])
+    sweep(engine, "nothing", [0], reductions=[("sum", 1), ("max", 2)])
     engine.end()
     scalars[9] = 200
     seconds = min(engine.run()["loop_seconds"] for _ in range(50)) / scalars[9]
@@ -564,7 +569,7 @@ def test_missing_library_and_function(kernels: str, tmp_path: Path) -> None:
         make(str(tmp_path / "none.so"))
     engine, _, _ = make(kernels)
     for append in (
-        lambda: engine.sweep("misspelt", [0]),
+        lambda: sweep(engine, "misspelt", [0]),
         lambda: engine.scalars("misspelt"),
         lambda: engine.stop("misspelt", "reason"),
         lambda: engine.loop("misspelt", None, 0),
@@ -575,14 +580,18 @@ def test_missing_library_and_function(kernels: str, tmp_path: Path) -> None:
 
 def test_wrong_operations(kernels: str) -> None:
     engine, _, scalars = make(kernels)
+    beyond = (0, (0, 0, 0), (0, 0, 2), (1, 8, 8), 0)
     wrong: list[tuple[str, Any]] = [
-        ("storage 1", lambda: engine.sweep("nothing", [1])),
-        ("scalar 10", lambda: engine.sweep("nothing", [0], reductions=[("sum", 10)])),
-        ("kind 'mean'", lambda: engine.sweep("nothing", [0], reductions=[("mean", 0)])),
-        ("one entry", lambda: engine.sweep("nothing", [0], needs=np.zeros(3, np.uint32))),
-        ("not received", lambda: engine.sweep("nothing", [0], needs=np.ones(4, np.uint32))),
-        ("one rank", lambda: engine.sweep("nothing", [0], sends=[native.Message(1, 0, [])])),
-        ("not within", lambda: engine.sweep("nothing", [0], copies=[(0, (0, 0, 0), (0, 0, 2), (1, 8, 8))])),
+        ("storage 1", lambda: sweep(engine, "nothing", [1])),
+        ("scalar 10", lambda: sweep(engine, "nothing", [0], reductions=[("sum", 10)])),
+        ("kind 'mean'", lambda: sweep(engine, "nothing", [0], reductions=[("mean", 0)])),
+        ("one entry", lambda: sweep(engine, "nothing", [0], needs=np.zeros(3, np.uint32))),
+        ("not received", lambda: sweep(engine, "nothing", [0], needs=np.ones(4, np.uint32))),
+        ("one rank", lambda: sweep(engine, "nothing", [0], sends=[native.Message(1, 0, [])])),
+        (
+            "not within",
+            lambda: sweep(engine, "nothing", [0], copies=[beyond]),
+        ),
         ("never ends", lambda: engine.loop(None, None, 0)),
         ("without a loop", engine.end),
         ("0 threads", lambda: make(kernels, threads=0)),
@@ -602,8 +611,8 @@ def test_wrong_operations(kernels: str) -> None:
 def test_a_kernel_that_throws_ends_the_run(kernels: str, threads: int) -> None:
     engine, (storage,), scalars = make(kernels, threads=threads)
     engine.loop(None, 9, 0)
-    engine.sweep("count_visits", [0])
-    engine.sweep("throws", [0])
+    sweep(engine, "count_visits", [0])
+    sweep(engine, "throws", [0])
     engine.end()
     scalars[9] = 10
     for run in (1, 2):
@@ -614,7 +623,7 @@ def test_a_kernel_that_throws_ends_the_run(kernels: str, threads: int) -> None:
 
 def test_flushing_to_zero_is_an_error(kernels: str) -> None:
     engine, _, _ = make(kernels)
-    engine.sweep("nothing", [0])
+    sweep(engine, "nothing", [0])
     library = ctypes.CDLL(kernels)
     library.flush_to_zero(1)
     try:
@@ -639,8 +648,8 @@ def test_wrong_timeout(kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def endless(kernels: str, threads: int = 1) -> tuple[Any, Any, np.ndarray]:
     engine, (storage,), scalars = make(kernels, threads=threads)
     engine.loop(None, 9, 0)
-    engine.sweep("count_visits", [0])
-    engine.sweep("slow", [0])
+    sweep(engine, "count_visits", [0])
+    sweep(engine, "slow", [0])
     engine.end()
     scalars[9] = math.inf
     return engine, storage, scalars
@@ -673,7 +682,7 @@ def test_a_wish_to_stop_ends_a_loop_within_a_loop(kernels: str) -> None:
     engine, _, scalars = make(kernels)
     engine.loop(None, 9, 0)
     engine.loop(None, 8, 1)
-    engine.sweep("slow", [0])
+    sweep(engine, "slow", [0])
     engine.end()
     engine.end()
     scalars[8], scalars[9] = math.inf, 3
@@ -710,7 +719,7 @@ def test_a_wish_to_stop_is_told_where_nothing_is_left_to_cut_short(kernels: str,
     if loop:
         engine.loop(None, 9, 0)  # of no pass: it is over before the wish is looked at
         engine.end()
-    engine.sweep("nothing", [0])
+    sweep(engine, "nothing", [0])
     assert not engine.run()["stopped"]
     for ask in (engine.request_stop, native.request_stop):
         ask()
@@ -724,7 +733,7 @@ def test_a_wish_to_stop_is_told_where_nothing_is_left_to_cut_short(kernels: str,
 def test_a_stop_within_a_loop_leaves_the_time_of_the_loop(kernels: str) -> None:
     engine, _, scalars = make(kernels)
     engine.loop(None, 9, 0)
-    engine.sweep("slow", [0])
+    sweep(engine, "slow", [0])
     engine.stop("third_pass", "enough")
     engine.end()
     scalars[9] = 100
@@ -741,10 +750,9 @@ def test_owners_must_be_threads(kernels: str) -> None:
         (np.zeros(3, np.int32), "3 owners for 4 patches"),
         (np.array([0, 1, 2, 0], np.int32), "a patch of thread 2, expected 0 to 1"),
     ):
+        whole = native.Subdomain([storage], (0, 0, 0), patches, wrong)
         with pytest.raises(ValueError, match=words):
-            native.Engine(
-                kernels, [storage], np.zeros(10), (0, 0, 0), (1, 8, 8), 2, SPINS, None, patches, wrong
-            )
+            native.Engine(kernels, [whole], np.zeros(10), (1, 8, 8), 2, SPINS, None)
 
 
 def test_one_run_at_a_time(kernels: str) -> None:
@@ -782,18 +790,8 @@ class Torus:
         self, kernels: str, storages: list[Any], scalars: Any, threads: int, patches: np.ndarray, comm: Any
     ) -> Any:
         """The engine of this rank."""
-        return native.Engine(
-            kernels,
-            storages,
-            scalars,
-            self.lo,
-            self.shape,
-            threads,
-            SPINS,
-            comm.py2f(),
-            patches,
-            owners(patches, threads),
-        )
+        mine = native.Subdomain(storages, self.lo, patches, owners(patches, threads))
+        return native.Engine(kernels, [mine], scalars, self.shape, threads, SPINS, comm.py2f())
 
     def box(self, direction: tuple[int, ...], halo: int, *, inner: bool) -> tuple[list[int], list[int]]:
         """The cells at one side, edge or corner: those within, or the halo beyond."""
@@ -823,7 +821,7 @@ class Torus:
             if self.peer(d) != self.rank:
                 sends.append(native.Message(self.peer(d), tag, [(f, *within) for f in fields]))
             else:
-                copies += [(f, within[0], beyond[0], size) for f in fields]
+                copies += [(f, within[0], beyond[0], size, 0) for f in fields]
             if self.peer(back) != self.rank:
                 near = np.ones(len(patches), bool)
                 for axis, x in enumerate(d):
@@ -858,8 +856,8 @@ def test_halos_hold_the_neighbours_cells(kernels: str) -> None:
         patches = blocks(torus.local, (3, 4, 5))
         scalars = np.zeros(10)
         engine = torus.engine(kernels, storages, scalars, threads, patches, comm)
-        engine.sweep("number_cells", [0, 1])
-        engine.sweep("nothing", [0, 1], **torus.exchange([0, 1], halo, patches))
+        sweep(engine, "number_cells", [0, 1])
+        sweep(engine, "nothing", [0, 1], **torus.exchange([0, 1], halo, patches))
         for _ in range(2):
             for storage in storages:
                 storage.whole()[...] = -1
@@ -907,8 +905,13 @@ def many_steps(kernels: str, shape: tuple[int, int, int]) -> None:
         scalars = np.zeros(10)
         engine = torus.engine(kernels, storages, scalars, threads, patches, comm)
         engine.loop(None, 9, 0, record=[1])
-        engine.sweep(
-            "shift", [0, 1], reductions=[("sum", 1)], swaps=[(0, 1)], **torus.exchange([1], 1, patches)
+        sweep(
+            engine,
+            "shift",
+            [0, 1],
+            reductions=[("sum", 1)],
+            swaps=[(0, 1)],
+            **torus.exchange([1], 1, patches),
         )
         engine.end()
         scalars[9] = steps
@@ -935,19 +938,9 @@ def test_ranks_agree_that_one_was_asked_to_stop(kernels: str) -> None:
     comm = world()
     storage = native.Storage((1, 4, 4), (0, 0, 0), (0, 0, 0), 8, 0)
     shape, patches = (1, 4 * comm.size, 4), blocks((1, 4, 4), (1, 2, 2))
-    engine = native.Engine(
-        kernels,
-        [storage],
-        np.zeros(10),
-        (0, 4 * comm.rank, 0),
-        shape,
-        1,
-        SPINS,
-        comm.py2f(),
-        patches,
-        owners(patches, 1),
-    )
-    engine.sweep("count_visits", [0])
+    mine = native.Subdomain([storage], (0, 4 * comm.rank, 0), patches, owners(patches, 1))
+    engine = native.Engine(kernels, [mine], np.zeros(10), shape, 1, SPINS, comm.py2f())
+    sweep(engine, "count_visits", [0])
     for stopper in range(comm.size):
         if comm.rank == stopper:
             engine.request_stop()
@@ -962,14 +955,12 @@ def stop_each(kernels: str, with_reduction: bool) -> None:
     scalars = np.zeros(10)
     shape = (1, 4 * comm.size, 4)
     patches = blocks((1, 4, 4), (1, 2, 2))
-    mine = owners(patches, 1)
-    engine = native.Engine(
-        kernels, [storage], scalars, (0, 4 * comm.rank, 0), shape, 1, SPINS, comm.py2f(), patches, mine
-    )
+    mine = native.Subdomain([storage], (0, 4 * comm.rank, 0), patches, owners(patches, 1))
+    engine = native.Engine(kernels, [mine], scalars, shape, 1, SPINS, comm.py2f())
     engine.loop(None, 9, 0)
-    engine.sweep("count_visits", [0])
+    sweep(engine, "count_visits", [0])
     if with_reduction:
-        engine.sweep("reduce", [0], reductions=[(kind, n + 1) for n, kind in enumerate(KINDS)])
+        sweep(engine, "reduce", [0], reductions=[(kind, n + 1) for n, kind in enumerate(KINDS)])
     engine.end()
     for stopper in range(comm.size):
         scalars[9] = math.inf
@@ -994,7 +985,7 @@ def test_no_mpi_call_on_one_rank(kernels: str) -> None:
     """A serial run never initialises MPI, nor needs it."""
     engine, _, scalars = make(kernels, threads=2)
     engine.loop(None, 9, 0)
-    engine.sweep("reduce", [0], reductions=[(kind, n + 1) for n, kind in enumerate(KINDS)])
+    sweep(engine, "reduce", [0], reductions=[(kind, n + 1) for n, kind in enumerate(KINDS)])
     engine.end()
     scalars[9] = 5
     engine.run()
@@ -1034,10 +1025,7 @@ storages = [native.Storage(torus.local, (0, 1, 1), (0, 1, 1), 8, n) for n in ran
 patches = blocks(torus.local, (1, 2, 8))
 scalars = np.zeros(10)
 scalars[9] = math.inf
-mine = owners(patches, {threads})
-engine = native.Engine(
-    library(), storages, scalars, torus.lo, shape, {threads}, SPINS, comm.py2f(), patches, mine
-)
+engine = torus.engine(library(), storages, scalars, {threads}, patches, comm)
 exchange = torus.exchange([1], 1, patches)
 """
 
@@ -1047,8 +1035,8 @@ def test_a_crashing_kernel_ends_all(kernels: str) -> None:
         RING.format(threads=1)
         + """
 engine.loop(None, 9, 0)
-engine.sweep("shift", [0, 1], reductions=[("sum", 1)], swaps=[(0, 1)], **exchange)
-engine.sweep("kill_rank", [0])
+sweep(engine, "shift", [0, 1], reductions=[("sum", 1)], swaps=[(0, 1)], **exchange)
+sweep(engine, "kill_rank", [0])
 engine.end()
 engine.run()
 print("went on")
@@ -1065,7 +1053,7 @@ def test_a_killed_rank_ends_all(kernels: str) -> None:
         RING.format(threads=2)
         + """
 engine.loop(None, 9, 0)
-engine.sweep("shift", [0, 1], reductions=[("sum", 1)], swaps=[(0, 1)], **exchange)
+sweep(engine, "shift", [0, 1], reductions=[("sum", 1)], swaps=[(0, 1)], **exchange)
 engine.end()
 def kill():
     while engine.progress() < 20:
@@ -1088,8 +1076,8 @@ def test_a_failing_kernel_names_its_rank(kernels: str) -> None:
         RING.format(threads=2)
         + """
 engine.loop(None, 9, 0)
-engine.sweep("shift", [0, 1], reductions=[("sum", 1)], swaps=[(0, 1)], **exchange)
-engine.sweep("throws" if comm.rank == 1 else "nothing", [0])
+sweep(engine, "shift", [0, 1], reductions=[("sum", 1)], swaps=[(0, 1)], **exchange)
+sweep(engine, "throws" if comm.rank == 1 else "nothing", [0])
 engine.end()
 engine.run()
 """,
@@ -1105,7 +1093,7 @@ def test_a_missing_message_is_named(kernels: str) -> None:
         + """
 if comm.rank == 1:
     exchange["sends"] = [m for n, m in enumerate(exchange["sends"]) if n != 2]
-engine.sweep("shift", [0, 1], reductions=[("sum", 1)], **exchange)
+sweep(engine, "shift", [0, 1], reductions=[("sum", 1)], **exchange)
 engine.run()
 """,
         2,
@@ -1120,12 +1108,12 @@ def test_a_missing_reduction_is_named(kernels: str) -> None:
     status, output, _ = launch(
         RING.format(threads=1)
         + """
-engine.sweep("reduce", [0], reductions=[(kind, n + 1) for n, kind in enumerate(KINDS)])
+sweep(engine, "reduce", [0], reductions=[(kind, n + 1) for n, kind in enumerate(KINDS)])
 if comm.rank == 1:
     engine.scalars("sleep_long")
-    engine.sweep("reduce", [0], reductions=[(kind, n + 1) for n, kind in enumerate(KINDS)])
+    sweep(engine, "reduce", [0], reductions=[(kind, n + 1) for n, kind in enumerate(KINDS)])
 else:
-    engine.sweep("reduce", [0], reductions=[(kind, n + 1) for n, kind in enumerate(KINDS)])
+    sweep(engine, "reduce", [0], reductions=[(kind, n + 1) for n, kind in enumerate(KINDS)])
 engine.run()
 """,
         2,
@@ -1141,7 +1129,7 @@ def test_plans_that_differ_are_noticed(kernels: str) -> None:
         + """
 message = native.Message(1 - comm.rank, 5, [(1, (0, 0, 0), (1, 1, 5 + comm.rank))])
 back = native.Message(1 - comm.rank, 5, [(1, (0, 0, 0), (1, 1, 5 + comm.rank))])
-engine.sweep("nothing", [0], sends=[message], receives=[back])
+sweep(engine, "nothing", [0], sends=[message], receives=[back])
 engine.run()
 """,
         2,
@@ -1166,7 +1154,7 @@ values = np.random.default_rng(5).integers(0, MODULUS, size=shape).astype(float)
 mine = tuple(slice(a, b) for a, b in zip(torus.lo, torus.hi, strict=True))
 storages[1].view()[...] = values[mine]
 engine.loop(None, 9, 0)
-engine.sweep("shift", [0, 1], reductions=[("sum", 1)], swaps=[(0, 1)], **exchange)
+sweep(engine, "shift", [0, 1], reductions=[("sum", 1)], swaps=[(0, 1)], **exchange)
 engine.end()
 scalars[9] = 50
 engine.run()
@@ -1185,9 +1173,9 @@ def test_wrong_messages(kernels: str) -> None:
     status, output, _ = launch(
         RING.format(threads=1)
         + """
-def wrong(words, **sweep):
+def wrong(words, **messages):
     with pytest.raises(ValueError, match=words):
-        engine.sweep("nothing", [0], **sweep)
+        sweep(engine, "nothing", [0], **messages)
 part = (0, (0, 0, 0), (1, 1, 1))
 wrong("expected a peer below 2", sends=[native.Message(2, 0, [part])])
 wrong("expected a tag of at most", sends=[native.Message(1, 2**31 - 1, [part])])

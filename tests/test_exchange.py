@@ -14,8 +14,41 @@ import halocline as hc
 from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.run.domain import Domain, Prepared
+from halocline.run.execution import Execution
 from halocline.run.mpi import world
 from halocline.study.exchange import exchange_schedule, measure, weak_shape
+
+
+def check_exchange(
+    shape: tuple[int, ...], fields: int, dtype: str, radius: int, corners: bool, **execution: Any
+) -> Domain:
+    """Give every cell of every field a number of its own, and look for it in the halos of neighbours."""
+    grid = hc.Grid(shape, periodic=True)
+    domain = Domain(grid, world(), Execution(**execution))
+    prepared = Prepared(domain, exchange_schedule(grid, fields, dtype, radius, corners=corners), "exchange")
+    ids = np.arange(prod(shape)).reshape(shape)
+    boxes = [domain.decomposition.box(number) for number in domain.subdomains]
+    for passes in (1.0, 2.0):
+        for n in range(fields):
+            for box, storage in zip(boxes, domain.storages[f"q{n}"], strict=True):
+                storage.whole()[...] = -passes
+                storage.view()[...] = (
+                    ids[tuple(map(slice, box.lo, box.hi))] + n * prod(shape) + passes
+                ).reshape(storage.view().shape)
+        prepared.run({"passes": passes})
+        for n in range(fields):
+            for box, storage in zip(boxes, domain.storages[f"q{n}"], strict=True):
+                around = [
+                    np.arange(l - radius, h + radius) % s
+                    for l, h, s in zip(box.lo, box.hi, shape, strict=True)
+                ]
+                beyond = [np.pad(np.zeros(n, dtype=int), radius, constant_values=1) for n in box.shape]
+                found = storage.whole().reshape([len(a) for a in around])
+                wanted = ids[np.ix_(*around)] + n * prod(shape) + passes
+                if not corners:
+                    wanted = np.where(sum(np.ix_(*beyond)) <= 1, wanted, -passes)
+                np.testing.assert_array_equal(found, wanted.astype(dtype))
+    return domain
 
 
 @pytest.mark.ranks(1, 2, 3, 4)
@@ -31,45 +64,61 @@ from halocline.study.exchange import exchange_schedule, measure, weak_shape
 def test_halos_hold_what_neighbours_own(
     shape: tuple[int, ...], fields: int, dtype: str, radius: int, corners: bool
 ) -> None:
-    """Every cell of every field has a number of its own."""
-    grid = hc.Grid(shape, periodic=True)
-    domain = Domain(grid, world(), 1, "optimal", None)
-    prepared = Prepared(domain, exchange_schedule(grid, fields, dtype, radius, corners=corners), "exchange")
-    ids = np.arange(prod(shape)).reshape(shape)
-    box = domain.decomposition.box(domain.comm.rank)
-    for n in range(fields):
-        storage = domain.storages[f"q{n}"]
-        storage.whole()[...] = -1.0
-        storage.view()[...] = (ids[tuple(map(slice, box.lo, box.hi))] + n * prod(shape)).reshape(
-            storage.view().shape
+    check_exchange(shape, fields, dtype, radius, corners, threads=1)
+
+
+METHODS_IN_TURN = ("mpi", "self,mpi", "peer,mpi", "colocated,mpi", "rma,mpi", "self,peer,colocated,rma,mpi")
+
+
+@pytest.mark.ranks(1, 2, 3, 4)
+@pytest.mark.parametrize("methods", METHODS_IN_TURN)
+@pytest.mark.parametrize("subdomains_per_rank", [1, 2, 3])
+def test_every_method_fills_the_halos(methods: str, subdomains_per_rank: int) -> None:
+    """On one node and on pretended ones, with one thread and with two."""
+    for mailboxes, (threads, ranks_per_node, corners) in enumerate(
+        ((1, None, True), (2, 2, False), (2, 1, True)), 1
+    ):
+        domain = check_exchange(
+            (24, 13, 14) if threads == 1 else (25, 26),
+            2,
+            "float64" if corners else "float32",
+            2,
+            corners,
+            threads=threads,
+            methods=methods,
+            subdomains_per_rank=subdomains_per_rank,
+            ranks_per_node=ranks_per_node,
+            mailboxes=mailboxes,
         )
-    prepared.run({"passes": 1.0})
-    around = [np.arange(l - radius, h + radius) % s for l, h, s in zip(box.lo, box.hi, shape, strict=True)]
-    beyond = [np.pad(np.zeros(n, dtype=int), radius, constant_values=1) for n in box.shape]
-    axes_beyond = sum(np.ix_(*beyond))
-    for n in range(fields):
-        found = domain.storages[f"q{n}"].whole().reshape([len(a) for a in around])
-        wanted = ids[np.ix_(*around)] + n * prod(shape)
-        if not corners:
-            wanted = np.where(axes_beyond <= 1, wanted, -1)
-        np.testing.assert_array_equal(found, wanted.astype(dtype))
+        assert domain.transfers.methods == tuple(methods.split(","))
+        assert domain.transfers.layout.nodes == -(-world().size // (ranks_per_node or world().size))
 
 
 @pytest.mark.ranks(1, 2)
 def test_what_is_told() -> None:
-    found = measure((16, 16, 16), radius=2, fields=3, dtype="float64", repeats=2, threads=1)
     whole, own = 20**3, 16**3
-    assert found.seconds > 0
-    assert found.ranks == world().size
-    if found.ranks == 1:
-        assert (found.messages, found.bytes_sent) == (0, 0)
-        assert found.bytes_copied == (whole - own) * 3 * 8
-    else:
-        assert found.parts == (2, 1, 1)
-        assert found.messages == 2
-        assert found.bytes_sent == 2 * 2 * 20 * 20 * 3 * 8
-        assert found.bytes_copied == (12 * 20 * 20 - 8 * 16 * 16 - 2 * 2 * 20 * 20) * 3 * 8
-    assert found.rate == (found.bytes_sent + found.bytes_copied) / found.seconds
+    for methods in METHODS_IN_TURN:
+        found = measure(
+            (16, 16, 16), radius=2, fields=3, dtype="float64", repeats=2, threads=1, methods=methods
+        )
+        assert found.seconds > 0
+        assert found.ranks == world().size
+        if found.ranks == 1:
+            around = next(m for m in ("self", "peer", "rma", "mpi") if m in methods)
+            assert found.messages == (around in ("rma", "mpi"))
+            assert found.bytes_by_method == {around: (whole - own) * 3 * 8}
+        else:
+            assert found.parts == (2, 1, 1)
+            across = 2 * 2 * 20 * 20
+            around = 12 * 20 * 20 - 8 * 16 * 16 - across
+            wanted: dict[str, int] = {}
+            for method, cells in (
+                (next(m for m in ("colocated", "rma", "mpi") if m in methods), across),
+                (next(m for m in ("self", "peer", "rma", "mpi") if m in methods), around),
+            ):
+                wanted[method] = wanted.get(method, 0) + cells * 3 * 8
+            assert found.bytes_by_method == wanted
+        assert found.rate == sum(found.bytes_by_method.values()) / found.seconds
 
 
 def test_weak_shapes() -> None:
@@ -99,6 +148,6 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(line.split()) == 0
     assert "Exchange of 2 float32 fields of 24x24x24 cells, radius 3, sides" in capfd.readouterr().out
     told = json.loads(record.read_text())
-    assert told["bytes_copied"] == 6 * 24 * 24 * 3 * 2 * 4
+    assert told["bytes_by_method"] == {"self": 6 * 24 * 24 * 3 * 2 * 4}
     with pytest.raises(InputError, match="scaling 'big' is unknown"):
         run([*line.split(), "--scaling", "big"])

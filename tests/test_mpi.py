@@ -186,11 +186,11 @@ def test_the_first_field_with_a_wrong_value_is_named_whichever_rank_has_it():
 @pytest.mark.ranks(2)
 def test_ranks_that_cut_the_grid_differently_are_told(monkeypatch):
     import halocline as hc
-    from halocline.run import domain
+    from halocline.plan import layout
 
-    rank, cut = mpi.world().rank, domain.decompose
+    rank, cut = mpi.world().rank, layout.decompose
     monkeypatch.setattr(
-        domain,
+        layout,
         "decompose",
         lambda shape, count, **options: cut(shape, count, **options | {"strategy": (2 - rank, 1 + rank)}),
     )

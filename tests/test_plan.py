@@ -15,13 +15,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from halocline import plan as planning
 from halocline.compile.footprint import Footprint
 from halocline.compile.schedule import FieldInfo, Fill, Loop, Schedule, Sweep
 from halocline.errors import HaloclineError, InputError
-from halocline.plan import Box, Caches, Traffic, decompose, least_thickness, plan_rank
+from halocline.plan import Box, Caches, Traffic, Transfers, decompose, least_thickness
 
 ITEMSIZE = {"float64": 8, "float32": 4}
 UNSET = -1
+
+
+def plan_subdomain(schedule, decomposition, number, **options):
+    """The plan of a subdomain where each rank has one."""
+    return planning.plan_subdomain(schedule, Transfers.one_each(decomposition), number, **options)
 
 
 # --- schedules as the compiler makes them ---
@@ -182,8 +188,8 @@ def post(plans, locals_, number):
     wire = {}
     for plan, local in zip(plans, locals_, strict=True):
         for message in plan.sweeps[number].sends:
-            assert message.peer != plan.rank
-            key = (plan.rank, message.peer, message.tag)
+            assert message.peer != plan.number
+            key = (plan.number, message.peer, message.tag)
             assert key not in wire
             packed = [local.view(field, box).copy() for field, box in message.parts]
             assert not any((values == UNSET).any() for values in packed)
@@ -203,14 +209,16 @@ def check(program, decomposition, patch=None):
         whole_grid(shape, periodic, field.staggered, n, program.reach)
         for n, field in enumerate(schedule.fields)
     ]
-    plans = [plan_rank(schedule, decomposition, rank, patch=patch) for rank in range(decomposition.count)]
+    plans = [
+        plan_subdomain(schedule, decomposition, rank, patch=patch) for rank in range(decomposition.count)
+    ]
     tags = {}
     for number, sweep in enumerate(schedule.sweeps()):
         locals_ = [Local(plan, references) for plan in plans]
         for local in locals_:  # what the schedule takes to be valid already
             for field, footprint in sweep.reads.items():
                 for direction, width in footprint - sweep.exchange.get(field, Footprint()):
-                    if decomposition.neighbour(local.plan.rank, direction) is not None:
+                    if decomposition.neighbour(local.plan.number, direction) is not None:
                         box = segment(local.plan, field, direction, width)
                         local.view(field, box)[...] = local.expected(field, box)
         wire = post(plans, locals_, number)
@@ -219,7 +227,7 @@ def check(program, decomposition, patch=None):
         received = set()
         for plan, local in zip(plans, locals_, strict=True):
             for message in plan.sweeps[number].receives:
-                key = (message.peer, plan.rank, message.tag)
+                key = (message.peer, plan.number, message.tag)
                 assert key not in received
                 received.add(key)
                 packed = wire[key]
@@ -245,7 +253,7 @@ def segment(plan, field, direction, width):
 
 def check_rank(sweep, plan, local, wire, reads, reads_in_halo):
     """Every halo segment once all is there; every patch and halo box with only what it waits for."""
-    rank, patches = local.plan.rank, local.plan.patches.table
+    rank, patches = local.plan.number, local.plan.patches.table
     local.begin(sweep, plan)
     before = [a.copy() for a in local.arrays]
 
@@ -393,7 +401,7 @@ def test_halo_kernels_run_where_their_reads_are_valid(periodic, parts, reads, ex
     d = decompose(shape, prod(parts), strategy=parts, periodic=periodic, thickness=least)
     check(program, d, patch=3)
     for rank in range(d.count):
-        plan = plan_rank(schedule, d, rank)
+        plan = plan_subdomain(schedule, d, rank)
         computed = [
             (
                 halo.box.lo,
@@ -416,7 +424,7 @@ def test_two_ranks_along_a_periodic_axis_are_neighbours_twice():
     program = one_field((True,), [(-1,), (2,)])
     schedule = program.schedule
     d = decompose((8,), 2, thickness=2)
-    first, second = (plan_rank(schedule, d, rank).sweeps[0] for rank in (0, 1))
+    first, second = (plan_subdomain(schedule, d, rank).sweeps[0] for rank in (0, 1))
     assert [m.peer for m in first.sends] == [1, 1]
     assert len({m.tag for m in first.sends}) == 2
     assert {m.tag for m in first.sends} == {m.tag for m in second.receives}
@@ -427,7 +435,7 @@ def test_two_ranks_along_a_periodic_axis_are_neighbours_twice():
 def test_poisson_on_four_ranks():
     schedule = one_field((False, False), star(2, 1)).schedule
     d = decompose((1024, 1024), 4, strategy="1d", periodic=False)
-    plan = plan_rank(schedule, d, 1)
+    plan = plan_subdomain(schedule, d, 1)
     assert plan.box == Box((256, 0), (512, 1024))
     assert plan.neighbours == {(-1, 0): 0, (1, 0): 2}
     (sweep,) = plan.sweeps
@@ -437,7 +445,7 @@ def test_poisson_on_four_ranks():
     assert [schedule.operations[0].fills[f.fill].axis for f in sweep.fills] == [1, 1]
     assert not any(f.rims for f in sweep.fills)  # no corner is read
     assert plan.memory == 258 * 1026 * 8
-    assert plan_rank(schedule, d, 0).neighbours == {(1, 0): 1}
+    assert plan_subdomain(schedule, d, 0).neighbours == {(1, 0): 1}
 
 
 def test_only_what_is_read_travels():
@@ -454,7 +462,7 @@ def test_only_what_is_read_travels():
         ],
     )
     d = decompose((30, 40), 9, strategy=(3, 3), thickness=2)
-    sweep = plan_rank(schedule, d, 4).sweeps[0]
+    sweep = plan_subdomain(schedule, d, 4).sweeps[0]
     sizes = {m.direction: m.bytes for m in sweep.receives}
     n, m = d.box(4).shape
     assert sizes == {
@@ -470,7 +478,7 @@ def test_one_message_a_neighbour_and_direction():
     """Slabs of a periodic box with 26 segments: two messages, not eighteen; the other eight are copies."""
     schedule = one_field((True, True, True), cube(3, 1)).schedule
     d = decompose((12, 6, 6), 3, strategy=(3, 1, 1))
-    sweep = plan_rank(schedule, d, 1).sweeps[0]
+    sweep = plan_subdomain(schedule, d, 1).sweeps[0]
     assert [m.direction for m in sweep.receives] == [(-1, 0, 0), (1, 0, 0)]
     assert [len(m.parts) for m in sweep.receives] == [9, 9]
     assert sum(m.bytes for m in sweep.receives) == 2 * 8 * 8 * 8
@@ -482,7 +490,7 @@ def test_exchanges_of_one_schedule_have_their_own_tags():
     schedule = make_schedule(
         (True, True), [("float64", (False, False))], [(footprint, [Footprint()], ())] * 3
     )
-    sweeps = plan_rank(schedule, decompose((9, 9), 9), 4).sweeps
+    sweeps = plan_subdomain(schedule, decompose((9, 9), 9), 4).sweeps
     tags = [m.tag for s in sweeps for m in s.sends]
     assert len(tags) == len(set(tags)) == 24
     assert max(tags) <= 32767  # the least upper bound that MPI promises
@@ -519,7 +527,7 @@ def test_patches_cover_a_subdomain_once(shape, threads, radius, periodic, data):
     patch = data.draw(st.none() | st.tuples(*[st.integers(1, n + 5) for n in shape]))
     if patch is not None and prod(n // b + 1 for n, b in zip(shape, patch, strict=True)) > 5000:
         patch = None
-    plan = plan_rank(schedule, d, rank, patch=patch, threads=threads)
+    plan = plan_subdomain(schedule, d, rank, patch=patch, threads=threads)
     seen = np.zeros(plan.box.shape, dtype=int)
     walls = [hi == n and not periodic for hi, n in zip(plan.box.hi, shape, strict=True)]
     for lo, hi, top in plan.patches.table.tolist():
@@ -543,11 +551,11 @@ def test_one_patch_fills_each_end_of_a_row_that_wraps_around(patch):
     schedule = one_field((True, True), star(2, radius)).schedule
     (sweep,) = schedule.operations
     schedule = replace(schedule, operations=(replace(sweep, wraps=(0,)),))
-    plan = plan_rank(schedule, decompose((6, 40), 1, periodic=True), 0, patch=patch)
+    plan = plan_subdomain(schedule, decompose((6, 40), 1, periodic=True), 0, patch=patch)
     for lo, hi in {(lo[1], hi[1]) for lo, hi, _ in plan.patches.table.tolist()}:
         assert lo == 0 or lo >= radius
         assert hi == 40 or hi <= 40 - radius
-    cut = plan_rank(schedule, decompose((6, 40), 2, strategy=(1, 2), periodic=True), 0, patch=patch)
+    cut = plan_subdomain(schedule, decompose((6, 40), 2, strategy=(1, 2), periodic=True), 0, patch=patch)
     if patch is not None:  # rows that do not wrap around themselves are cut as the user says
         assert cut.patches.edges[1] == (*range(0, 20, patch), 20)
 
@@ -557,7 +565,7 @@ def test_every_other_sweep_runs_backward():
     (sweep,) = schedule.operations
     body = Loop(None, 0, 1, (), (sweep, sweep, sweep))
     schedule = replace(schedule, operations=(sweep, sweep, body, sweep))
-    plan = plan_rank(schedule, decompose((8, 8), 1, periodic=True), 0)
+    plan = plan_subdomain(schedule, decompose((8, 8), 1, periodic=True), 0)
     assert [s.backward for s in plan.sweeps] == [False, True, False, True, False, False]
 
 
@@ -565,7 +573,7 @@ def test_scratch_memory_is_for_the_largest_patch():
     schedule = one_field((True, True), star(2, 1)).schedule
     (sweep,) = schedule.operations
     sweep = replace(sweep, scratch=((8, 2, 2), (4, 0, 1)))
-    plan = plan_rank(
+    plan = plan_subdomain(
         replace(schedule, operations=(sweep,)), decompose((9, 20), 1, periodic=True), 0, patch=(4, 12)
     )
     # 6 rows of 14 numbers of 8 bytes in two lines; 4 rows of 13 of 4 bytes in one
@@ -574,7 +582,7 @@ def test_scratch_memory_is_for_the_largest_patch():
 
 def test_owners_are_the_ranges():
     schedule = one_field((True, True), star(2, 1)).schedule
-    plan = plan_rank(schedule, decompose((64, 64), 1, periodic=True), 0, patch=8, threads=3)
+    plan = plan_subdomain(schedule, decompose((64, 64), 1, periodic=True), 0, patch=8, threads=3)
     owners = plan.patches.owners.tolist()
     assert len(owners) == len(plan.patches)
     for thread, (first, end) in enumerate(pairwise(plan.patches.ranges)):
@@ -585,7 +593,7 @@ def test_owners_are_the_ranges():
 @pytest.mark.parametrize("shape", [(1024, 1024), (512, 4096), (8192, 8192), (128, 128, 128), (512, 512, 512)])
 def test_threads_have_enough_patches_and_equal_shares(shape, threads):
     schedule = one_field((False,) * len(shape), star(len(shape), 1)).schedule
-    plan = plan_rank(schedule, decompose(shape, 1, periodic=False), 0, threads=threads)
+    plan = plan_subdomain(schedule, decompose(shape, 1, periodic=False), 0, threads=threads)
     cells = cells_of(plan)
     assert len(cells) >= 4 * threads
     shares = [cells[a:b].sum() for a, b in pairwise(plan.patches.ranges)]
@@ -611,7 +619,7 @@ def test_planes_of_a_patch_fit_in_half_of_the_cache_unless_it_is_the_least_patch
     schedule = make_schedule(
         (True,) * 3, [("float64", (False,) * 3)] * 2, [(footprint, [Footprint()] * 2, ())]
     )
-    plan = plan_rank(schedule, decompose((512,) * 3, 1, thickness=radius), 0, caches=Caches(l2=l2))
+    plan = plan_subdomain(schedule, decompose((512,) * 3, 1, thickness=radius), 0, caches=Caches(l2=l2))
     table = plan.patches.table
     shape = (table[:, 1] - table[:, 0]).max(axis=0).tolist()
     least = [max(8, 4 * radius), 512]
@@ -627,7 +635,7 @@ def test_scratch_arrays_of_a_patch_fit_in_half_of_the_cache():
     schedule = one_field((False, False), star(2, 1)).schedule
     (sweep,) = schedule.sweeps()
     schedule = replace(schedule, operations=(replace(sweep, scratch=((8, 2, 2),)),))
-    plan = plan_rank(schedule, decompose((4096, 4096), 1, periodic=False), 0, caches=Caches(l2=2**21))
+    plan = plan_subdomain(schedule, decompose((4096, 4096), 1, periodic=False), 0, caches=Caches(l2=2**21))
     table = plan.patches.table
     rows, columns = (table[:, 1] - table[:, 0]).max(axis=0).tolist()
     assert 2**17 <= (rows + 2) * (columns + 2) * 8 <= 2**20
@@ -650,7 +658,7 @@ def test_scratch_arrays_of_a_patch_fit_in_half_of_the_cache():
 def test_inner_patches_wait_for_no_message(shape, parts, share):
     ndim = len(shape)
     schedule = one_field((True,) * ndim, cube(ndim, 1)).schedule
-    plan = plan_rank(schedule, decompose(shape, prod(parts), strategy=parts), prod(parts) - 1, threads=2)
+    plan = plan_subdomain(schedule, decompose(shape, prod(parts), strategy=parts), prod(parts) - 1, threads=2)
     cells, inner = cells_of(plan), plan.sweeps[0].patch_needs == 0
     assert cells[inner].sum() >= share * cells.sum()
     assert inner.sum() >= 8
@@ -660,7 +668,7 @@ def test_a_patch_waits_only_for_what_it_reads():
     """Nine patches of a subdomain in the middle: which of the eight messages each of them reads."""
     schedule = one_field((True, True), cube(2, 1)).schedule
     d = decompose((27, 27), 9)
-    plan = plan_rank(schedule, d, 4, patch=3)
+    plan = plan_subdomain(schedule, d, 4, patch=3)
     bit = {m.direction: 1 << i for i, m in enumerate(plan.sweeps[0].receives)}
     assert len(bit) == 8
     needs = plan.sweeps[0].patch_needs.reshape(3, 3)
@@ -672,7 +680,7 @@ def test_a_patch_waits_only_for_what_it_reads():
         ]
         assert needs[a, b] == sum(bit[t] for t in touched)
     # with a star, corners neither travel nor hold anything up
-    plan = plan_rank(one_field((True, True), star(2, 1)).schedule, d, 4, patch=3)
+    plan = plan_subdomain(one_field((True, True), star(2, 1)).schedule, d, 4, patch=3)
     assert len(plan.sweeps[0].receives) == 4
     assert [int(n).bit_count() for n in plan.sweeps[0].patch_needs] == [2, 1, 2, 1, 0, 1, 2, 1, 2]
 
@@ -680,7 +688,7 @@ def test_a_patch_waits_only_for_what_it_reads():
 def test_rims_hold_up_only_patches_in_the_corners():
     schedule = one_field((False, True), cube(2, 1)).schedule
     d = decompose((30, 30), 3, strategy=(1, 3), periodic=(False, True))
-    sweep = plan_rank(schedule, d, 1, patch=(6, 2)).sweeps[0]
+    sweep = plan_subdomain(schedule, d, 1, patch=(6, 2)).sweeps[0]
     assert [len(f.rims) for f in sweep.fills] == [2, 2]
     rims = sweep.patch_rims.reshape(5, 5)
     assert rims.tolist() == [[i in (0, 4) and j in (0, 4) for j in range(5)] for i in range(5)]
@@ -693,7 +701,7 @@ def test_ghosts_of_a_lower_axis_belong_to_the_core():
     """Where walls meet nothing is waited for: the fill of the higher axis covers the corner at once."""
     schedule = one_field((False, False), cube(2, 1)).schedule
     d = decompose((8, 8), 2, strategy=(2, 1), periodic=False)
-    sweep = plan_rank(schedule, d, 0).sweeps[0]
+    sweep = plan_subdomain(schedule, d, 0).sweeps[0]
     fills = schedule.operations[0].fills
     placed = {(fills[b.fill].axis, fills[b.fill].side): b for b in sweep.fills}
     assert set(placed) == {(0, -1), (1, -1), (1, 1)}
@@ -710,19 +718,19 @@ def test_ghosts_of_a_lower_axis_belong_to_the_core():
 def test_wrong_patches(patch, words):
     schedule = one_field((True, True), star(2, 1)).schedule
     with pytest.raises(InputError) as error:
-        plan_rank(schedule, decompose((8, 8), 1), 0, patch=patch)
+        plan_subdomain(schedule, decompose((8, 8), 1), 0, patch=patch)
     assert not [word for word in words if word not in str(error.value)], str(error.value)
 
 
 def test_one_number_is_the_patch_along_every_axis():
     schedule = one_field((True, True), star(2, 1)).schedule
-    plans = [plan_rank(schedule, decompose((8, 8), 1), 0, patch=p) for p in (4, (4,), (4, 4))]
+    plans = [plan_subdomain(schedule, decompose((8, 8), 1), 0, patch=p) for p in (4, (4,), (4, 4))]
     assert {len(p.patches) for p in plans} == {4}
 
 
 def test_no_threads():
     with pytest.raises(InputError, match="0 threads"):
-        plan_rank(one_field((True,), star(1, 1)).schedule, decompose((8,), 1), 0, threads=0)
+        plan_subdomain(one_field((True,), star(1, 1)).schedule, decompose((8,), 1), 0, threads=0)
 
 
 # --- what does not fit ---
@@ -758,7 +766,7 @@ def test_subdomains_that_are_too_thin(shape, parts, periodic, radius, reach, wor
     messages = set()
     for rank in range(d.count):
         with pytest.raises(InputError) as error:
-            plan_rank(schedule, d, rank)
+            plan_subdomain(schedule, d, rank)
         messages.add(str(error.value))
     (message,) = messages  # the same on every rank
     assert not [word for word in words if word not in message], message
@@ -772,7 +780,7 @@ def test_a_wall_axis_of_one_cell_needs_no_halo_to_send():
 def test_a_decomposition_of_another_grid():
     schedule = one_field((True, True), star(2, 1)).schedule
     with pytest.raises(InputError, match="periodic"):
-        plan_rank(schedule, decompose((8, 8), 1, periodic=False), 0)
+        plan_subdomain(schedule, decompose((8, 8), 1, periodic=False), 0)
 
 
 def test_memory_is_never_overrun():
@@ -780,7 +788,7 @@ def test_memory_is_never_overrun():
     schedule = one_field((True,), star(1, 2)).schedule
     narrow = FieldInfo("u", "float64", (False,), ((1, 2),))
     with pytest.raises(HaloclineError, match=r"'u'.*too narrow a halo"):
-        plan_rank(replace(schedule, fields=(narrow,)), decompose((8,), 2), 0)
+        plan_subdomain(replace(schedule, fields=(narrow,)), decompose((8,), 2), 0)
 
 
 # --- plain data, quickly ---
@@ -798,12 +806,12 @@ def test_traffic_counts_what_loops_repeat():
 
 def test_plans_are_plain_data():
     schedule = one_field((True, False), cube(2, 1), star(2, 1)).schedule
-    plan = plan_rank(schedule, decompose((32, 32), 4, periodic=(True, False)), 3, threads=2)
+    plan = plan_subdomain(schedule, decompose((32, 32), 4, periodic=(True, False)), 3, threads=2)
     text = json.dumps(plan.to_dict())
     again = pickle.loads(pickle.dumps(plan))
     assert json.dumps(again.to_dict()) == text
     data = json.loads(text)
-    assert data["rank"] == 3
+    assert data["subdomain"] == 3
     assert data["memory_bytes"] == plan.memory
     assert len(data["sweeps"][0]["receives"]) == len(plan.sweeps[0].receives) > 0
     with pytest.raises(ValueError, match="read-only"):
@@ -828,8 +836,8 @@ def test_planning_is_quick():
     reads = dict.fromkeys(range(8), footprint)
     schedule = make_schedule((True,) * 3, fields, [(reads, [Footprint()] * 16, ())])
     d = decompose((1024,) * 3, 8, thickness=3)
-    assert 100 < len(plan_rank(schedule, d, 5).patches) < 2000
-    assert fastest(lambda: plan_rank(schedule, d, 5)) < 0.05
+    assert 100 < len(plan_subdomain(schedule, d, 5).patches) < 2000
+    assert fastest(lambda: plan_subdomain(schedule, d, 5)) < 0.05
 
 
 def test_one_rank_of_very_many():
@@ -841,7 +849,7 @@ def test_one_rank_of_very_many():
         def work(parts=parts):
             shape, count = [64 * p for p in parts], prod(parts)
             d = decompose(shape, count, traffic=Traffic.of_schedule(schedule), thickness=2)
-            return plan_rank(schedule, d, count // 3)
+            return plan_subdomain(schedule, d, count // 3)
 
         assert fastest(work, 3) < 0.2
         tracemalloc.start()

@@ -275,7 +275,7 @@ def test_messages_of_all_ranks_are_the_cuts_of_the_grid():
     cuts = [2 * 4, 3 * 3]  # inner sides along x, along y
     assert sum(s.messages for s in sweep) == 2 * sum(cuts)
     assert sum(s.bytes_sent for s in sweep) == 2 * 8 * (2 * 96 + 3 * 96)
-    assert sum(t.plan.box.size for t in told) == 96 * 96
+    assert sum(t.plan.subdomains[0].box.size for t in told) == 96 * 96
 
 
 def test_what_travels_and_what_does_not():
@@ -336,7 +336,7 @@ def test_a_simulation_is_explained_as_it_runs_and_as_it_would_on_more_ranks() ->
     sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-5, **options)
     told = hc.explain(sim)
     assert (told.plan.decomposition.count, told.plan.threads) == (1, 2)
-    assert len(told.plan.patches.table) == 8 * 4
+    assert len(told.plan.subdomains[0].patches.table) == 8 * 4
     assert hc.explain(sim, ranks=4).plan.decomposition.parts == (1, 4)
     text = str(hc.explain(sim, ranks=4, decomposition="optimal", threads=1))
     assert "4 ranks of 1 thread: 4 x 1 subdomains, optimal" in text

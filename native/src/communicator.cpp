@@ -58,12 +58,26 @@ Communicator::Communicator(MPI_Fint parent) {
   handle_ = duplicate_of(user);
   MPI_Comm_rank(handle_, &rank_);
   MPI_Comm_size(handle_, &size_);
-  int level = MPI_THREAD_SINGLE, found = 0;
-  MPI_Query_thread(&level);
-  any_thread_ = level >= MPI_THREAD_SERIALIZED;
+  int found = 0;
+  level_ = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&level_);
   int* bound = nullptr;
   MPI_Comm_get_attr(handle_, MPI_TAG_UB, static_cast<void*>(&bound), &found);
   largest_tag_ = found != 0 ? *bound : 32767;  // what the standard guarantees
+}
+
+Communicator::Turn Communicator::turn(int thread) const {
+  static std::mutex one_at_a_time;  // of all communicators
+  Turn turn(false);
+  if (level_ >= MPI_THREAD_MULTIPLE) {
+    turn.given_ = true;
+  } else if (level_ == MPI_THREAD_SERIALIZED) {
+    turn.lock_ = std::unique_lock(one_at_a_time, std::try_to_lock);
+    turn.given_ = turn.lock_.owns_lock();
+  } else {
+    turn.given_ = thread == 0;
+  }
+  return turn;
 }
 
 void Communicator::abort(const std::string& reason) const {

@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <mutex>
 #include <string>
 
 namespace halocline {
@@ -18,8 +19,22 @@ class Communicator {
   int rank() const { return rank_; }
   int size() const { return size_; }
   int largest_tag() const { return largest_tag_; }
-  // Whether threads other than the first may call MPI, one at a time.
-  bool any_thread() const { return any_thread_; }
+  // The right of a thread to call MPI now, where MPI lets it: any thread at any time, one at a time, or the
+  // first alone.
+  class Turn {
+   public:
+    // Where MPI is not called.
+    static Turn any() { return Turn(true); }
+    explicit operator bool() const { return given_; }
+
+   private:
+    friend class Communicator;
+    explicit Turn(bool given) : given_(given) {}
+
+    bool given_;
+    std::unique_lock<std::mutex> lock_;
+  };
+  Turn turn(int thread) const;
 
   // Ends the run on all ranks, with "rank R: reason" on standard error.
   [[noreturn]] void abort(const std::string& reason) const;
@@ -35,7 +50,7 @@ class Communicator {
 
   MPI_Comm handle_;
   int rank_, size_, largest_tag_;
-  bool any_thread_;
+  int level_;  // what MPI allows threads
 };
 
 // Whether MPI objects can still be freed.

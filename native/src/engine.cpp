@@ -34,62 +34,89 @@ double timeout_from_environment() {
 void request_stop() noexcept { stop_everything.store(true, std::memory_order_relaxed); }
 bool forget_stop() noexcept { return stop_everything.exchange(false, std::memory_order_relaxed); }
 
-Engine::Engine(const std::string& library, const Storages& storages, double* scalars, size_t scalar_count,
-               const Index& origin, const Index& shape, int threads, uint32_t spins,
-               std::optional<int> communicator, std::vector<hc_box> patches, std::vector<int> owners)
-    : subdomain_{Library(library),
-                 storages,
-                 scalars,
-                 scalar_count,
-                 origin,
-                 shape,
-                 threads,
-                 {},
-                 std::move(patches),
-                 std::move(owners),
-                 timeout_from_environment()},
+Engine::Engine(const std::string& library, std::vector<Subdomain> subdomains,
+               std::vector<Neighbour> neighbours, double* scalars, size_t scalar_count, const Index& shape,
+               int threads, uint32_t spins, std::optional<int> communicator, size_t mailboxes)
+    : rank_{Library(library),
+            scalars,
+            scalar_count,
+            shape,
+            threads,
+            timeout_from_environment(),
+            std::move(subdomains),
+            std::move(neighbours),
+            {},
+            {},
+            nullptr},
       team_(std::max(threads, 1), spins),
       workers_(static_cast<size_t>(std::max(threads, 1))) {
-  if (threads < 1) throw std::invalid_argument(std::to_string(threads) + " threads, expected at least 1");
-  for (const hc_box& patch : subdomain_.patches) {
-    for (int axis = 0; axis < 3; ++axis) {
-      if (patch.lo[axis] >= patch.hi[axis]) throw std::invalid_argument("a patch without cells");
-    }
+  check();
+  place();
+  if (communicator) {
+    rank_.communicator = std::make_unique<Communicator>(*communicator);
+    if (!rank_.alone()) allreduce_ = std::make_unique<Allreduce>(*rank_.communicator);
+    rank_.mailbox_plan.boxes = mailboxes;
+    rank_.mailbox_plan.capacity.resize(Signals::kDirections * rank_.subdomains.size());
+    if (mailboxes != 0) rank_.mailboxes = &Mailboxes::of(*rank_.communicator);
   }
-  if (subdomain_.owners.size() != subdomain_.patches.size()) {
-    throw std::invalid_argument(std::to_string(subdomain_.owners.size()) + " owners for " +
-                                std::to_string(subdomain_.patches.size()) + " patches");
-  }
-  for (const int owner : subdomain_.owners) {
-    if (owner < 0 || owner >= threads) {
-      throw std::invalid_argument("a patch of thread " + std::to_string(owner) + ", expected 0 to " +
-                                  std::to_string(threads - 1));
-    }
-  }
+}
 
+void Engine::check() const {
+  const auto expect = [](bool good, const std::string& words) {
+    if (!good) throw std::invalid_argument(words);
+  };
+  expect(rank_.threads >= 1, std::to_string(rank_.threads) + " threads, expected at least 1");
+  expect(!rank_.subdomains.empty(), "no subdomain, expected at least one");
+  const size_t fields = rank_.subdomains.front().storages.size();
+  for (const Neighbour& neighbour : rank_.neighbours) {
+    expect(neighbour.storages.size() == fields && neighbour.signals.counters,
+           "a neighbour with " + std::to_string(neighbour.storages.size()) + " storages, expected " +
+               std::to_string(fields) + ", and its counters");
+  }
+  for (const Subdomain& subdomain : rank_.subdomains) {
+    expect(subdomain.storages.size() == fields, "subdomains with different numbers of storages");
+    expect(subdomain.owners.size() == subdomain.patches.size(),
+           std::to_string(subdomain.owners.size()) + " owners for " +
+               std::to_string(subdomain.patches.size()) + " patches");
+    for (const hc_box& patch : subdomain.patches) {
+      for (int axis = 0; axis < 3; ++axis) expect(patch.lo[axis] < patch.hi[axis], "a patch without cells");
+    }
+    for (const int owner : subdomain.owners) {
+      expect(0 <= owner && owner < rank_.threads, "a patch of thread " + std::to_string(owner) +
+                                                      ", expected 0 to " + std::to_string(rank_.threads - 1));
+    }
+  }
+}
+
+void Engine::place() {
   size_t needed = 0;
-  for (const auto& storage : subdomain_.storages) {
-    if (!storage->memory()->placed) needed += storage->bytes();
+  std::vector<std::pair<const Subdomain*, const Storage*>> fresh;
+  for (const Subdomain& subdomain : rank_.subdomains) {
+    for (const auto& storage : subdomain.storages) {
+      if (storage->memory()->placed) continue;
+      fresh.emplace_back(&subdomain, storage.get());
+      needed += storage->bytes();
+    }
   }
   if (const size_t available = available_memory(); needed > available) {
     throw OutOfMemory("all fields of a rank together", needed, available);
   }
   omp_set_dynamic(0);
-#pragma omp parallel num_threads(threads)
+#pragma omp parallel num_threads(rank_.threads)
   {
     const int thread = omp_get_thread_num();
     team_.attempt([&] {
-      if (omp_get_num_threads() != threads) {
+      if (omp_get_num_threads() != rank_.threads) {
         throw std::runtime_error("OpenMP gives " + std::to_string(omp_get_num_threads()) +
-                                 " threads, expected " + std::to_string(threads) +
+                                 " threads, expected " + std::to_string(rank_.threads) +
                                  ": see OMP_THREAD_LIMIT and OMP_MAX_ACTIVE_LEVELS");
       }
       check_arithmetic(thread);
-      for (const auto& storage : subdomain_.storages) {
-        if (storage->memory()->placed) continue;
-        for (size_t n = 0; n < subdomain_.patches.size(); ++n) {
-          const hc_box& patch = subdomain_.patches[n];
-          if (subdomain_.owners[n] == thread) {
+      for (const auto& [subdomain, storage] : fresh) {
+        storage->memory()->settle(thread, rank_.threads);
+        for (size_t n = 0; n < subdomain->patches.size(); ++n) {
+          const hc_box& patch = subdomain->patches[n];
+          if (subdomain->owners[n] == thread) {
             storage->touch({patch.lo[0], patch.lo[1], patch.lo[2]}, {patch.hi[0], patch.hi[1], patch.hi[2]});
           }
         }
@@ -97,37 +124,42 @@ Engine::Engine(const std::string& library, const Storages& storages, double* sca
     });
   }
   if (team_.failed()) std::rethrow_exception(team_.take_failure());
-  for (const auto& storage : subdomain_.storages) storage->memory()->placed = true;
-
-  if (communicator) {
-    subdomain_.communicator = std::make_unique<Communicator>(*communicator);
-    if (!subdomain_.alone()) allreduce_ = std::make_unique<Allreduce>(*subdomain_.communicator);
-  }
+  for (const auto& [subdomain, storage] : fresh) storage->memory()->placed = true;
 }
 
 void Engine::sweep(const SweepPlan& plan) {
-  auto sweep = std::make_unique<Sweep>(subdomain_, plan);
+  auto sweep = std::make_unique<Sweep>(rank_, plan);
+  for (size_t n = 0; n < rank_.subdomains.size(); ++n) {
+    for (const auto& [entry, bytes] : sweep->mailboxes(n)) {
+      size_t& most = rank_.mailbox_plan.capacity[n * Signals::kDirections + entry];
+      most = std::max(most, bytes);
+    }
+    std::vector<Loan>& known = rank_.subdomains[n].loans;
+    for (const Loan& loan : sweep->loans(n)) {
+      if (std::find(known.begin(), known.end(), loan) == known.end()) known.push_back(loan);
+    }
+  }
   if (allreduce_) allreduce_->reserve(plan.reductions.size());
   if (!open_.empty() && !plan.reductions.empty()) loops_[open_.back()].agrees = true;
   operations_.emplace_back(std::move(sweep));
 }
 
 void Engine::scalars(const std::string& function) {
-  operations_.emplace_back(subdomain_.library.function<hc_scalars>(function));
+  operations_.emplace_back(rank_.library.function<hc_scalars>(function));
 }
 
 void Engine::stop(const std::string& condition, const std::string& reason) {
-  operations_.emplace_back(Stop{subdomain_.library.function<hc_condition>(condition), reason});
+  operations_.emplace_back(Stop{rank_.library.function<hc_condition>(condition), reason});
 }
 
 void Engine::loop(const std::optional<std::string>& until, std::optional<int64_t> limit, int64_t count,
                   const std::vector<int64_t>& record) {
   Loop loop;
-  loop.until = until ? subdomain_.library.function<hc_condition>(*until) : nullptr;
-  if (limit) loop.limit = subdomain_.check_scalar(*limit);
+  loop.until = until ? rank_.library.function<hc_condition>(*until) : nullptr;
+  if (limit) loop.limit = rank_.check_scalar(*limit);
   if (!until && !limit) throw std::invalid_argument("a loop without condition and limit never ends");
-  loop.count = subdomain_.check_scalar(count);
-  for (const int64_t scalar : record) loop.record.push_back(subdomain_.check_scalar(scalar));
+  loop.count = rank_.check_scalar(count);
+  for (const int64_t scalar : record) loop.record.push_back(rank_.check_scalar(scalar));
   loop.outermost = open_.empty();
   operations_.emplace_back(Begin{loops_.size()});
   loop.body = operations_.size();
@@ -189,14 +221,14 @@ Result Engine::run() {
     std::atomic<bool>& flag;
     ~Release() { flag.store(false); }
   } release{running_};
-  const auto several = !subdomain_.alone();
+  const auto several = !rank_.alone();
   team_.attempt([&] { prepare(); });
   double begun = 0;
   if (!team_.failed()) {
+    if (rank_.mailboxes != nullptr) rank_.mailboxes->prepare(rank_.subdomains.size(), rank_.mailbox_plan);
     if (several) {
       MPI_Request barrier = MPI_REQUEST_NULL;
-      subdomain_.communicator->check(MPI_Ibarrier(subdomain_.communicator->handle(), &barrier),
-                                     "MPI_Ibarrier");
+      rank_.communicator->check(MPI_Ibarrier(rank_.communicator->handle(), &barrier), "MPI_Ibarrier");
       wait(barrier, "the barrier before the run");
     }
     begun = now();
@@ -235,9 +267,9 @@ Result Engine::run() {
     try {
       std::rethrow_exception(failure);
     } catch (const std::exception& error) {
-      subdomain_.communicator->abort(error.what());
+      rank_.communicator->abort(error.what());
     } catch (...) {
-      subdomain_.communicator->abort("a kernel threw something unknown");
+      rank_.communicator->abort("a kernel threw something unknown");
     }
   }
 
@@ -261,12 +293,12 @@ void Engine::conclude(double seconds) {
   // The wish to stop goes with the slowest rank's times: it reaches a run without a loop too, and one whose
   // last pass is over.
   std::array<double, 3> slowest{seconds, result_.loop_seconds, stop_known_ || stop_wanted() ? 1.0 : 0.0};
-  if (!subdomain_.alone()) {
+  if (!rank_.alone()) {
     MPI_Request request = MPI_REQUEST_NULL;
     // NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): wait() tests the request until it is done
-    subdomain_.communicator->check(MPI_Iallreduce(MPI_IN_PLACE, slowest.data(), 3, MPI_DOUBLE, MPI_MAX,
-                                                  subdomain_.communicator->handle(), &request),
-                                   "MPI_Iallreduce");
+    rank_.communicator->check(MPI_Iallreduce(MPI_IN_PLACE, slowest.data(), 3, MPI_DOUBLE, MPI_MAX,
+                                             rank_.communicator->handle(), &request),
+                              "MPI_Iallreduce");
     wait(request, "the end of the run on all ranks");
   }
   result_.seconds = slowest[0];  // NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker)
@@ -282,6 +314,33 @@ void Engine::conduct(Worker& worker) {
   size_t at = 0;
   while (at < operations_.size()) {
     at = std::visit([&](auto& operation) { return step(operation, at, worker); }, operations_[at]);
+  }
+  await_loans();
+  await_mailboxes();
+}
+
+void Engine::await_mailboxes() {
+  if (rank_.mailboxes == nullptr) return;
+  Backoff backoff = team_.backoff();
+  Watchdog watchdog(rank_.timeout);
+  while (!rank_.mailboxes->empty()) {
+    backoff();
+    if (watchdog.expired()) rank_.communicator->give_up(rank_.timeout, "a mailbox to be emptied");
+  }
+}
+
+void Engine::await_loans() {
+  Backoff backoff = team_.backoff();
+  Watchdog watchdog(rank_.timeout);
+  for (const Subdomain& subdomain : rank_.subdomains) {
+    for (const Loan& loan : subdomain.loans) {
+      while (!subdomain.returned(loan, subdomain.given(loan))) {
+        backoff();
+        if (watchdog.expired()) {
+          rank_.communicator->give_up(rank_.timeout, "rank " + std::to_string(loan.rank) + " to read a halo");
+        }
+      }
+    }
   }
 }
 
@@ -321,8 +380,7 @@ void Engine::reduce(const std::vector<Reduction>& reductions, Worker& worker) {
     allreduce(merged, reductions.size());
     merged = allreduce_->result();
   }
-  for (size_t n = 0; n < reductions.size(); ++n)
-    subdomain_.scalars[reductions[n].scalar] = hc_result(&merged[n]);
+  for (size_t n = 0; n < reductions.size(); ++n) rank_.scalars[reductions[n].scalar] = hc_result(&merged[n]);
   worker.clock.enter(Activity::kCompute);
 }
 
@@ -336,7 +394,7 @@ constexpr double kOthersPatience = 2;
 void Engine::allreduce(const hc_accumulator* accumulators, size_t n) {
   allreduce_->start(accumulators, n, stop_wanted());
   Backoff backoff = team_.backoff();
-  const double patience = kOthersPatience * subdomain_.timeout;
+  const double patience = kOthersPatience * rank_.timeout;
   Watchdog watchdog(patience);
   while (!allreduce_->test()) {
     backoff();
@@ -347,13 +405,13 @@ void Engine::allreduce(const hc_accumulator* accumulators, size_t n) {
 
 void Engine::wait(MPI_Request& request, const char* name) const {
   Backoff backoff = team_.backoff();
-  const double patience = kOthersPatience * subdomain_.timeout;
+  const double patience = kOthersPatience * rank_.timeout;
   Watchdog watchdog(patience);
   for (int done = 0;;) {
-    subdomain_.communicator->check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    rank_.communicator->check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     if (done != 0) return;
     backoff();
-    if (watchdog.expired()) subdomain_.communicator->give_up(patience, name);
+    if (watchdog.expired()) rank_.communicator->give_up(patience, name);
   }
 }
 
@@ -362,12 +420,12 @@ bool Engine::stop_wanted() const {
 }
 
 size_t Engine::step(hc_scalars function, size_t at, Worker&) {
-  function(subdomain_.scalars);
+  function(rank_.scalars);
   return at + 1;
 }
 
 size_t Engine::step(const Stop& stop, size_t at, Worker&) {
-  if (stop.condition(subdomain_.scalars) == 0) return at + 1;
+  if (stop.condition(rank_.scalars) == 0) return at + 1;
   result_.reason = stop.reason;
   leave_outermost();
   return operations_.size();
@@ -375,23 +433,23 @@ size_t Engine::step(const Stop& stop, size_t at, Worker&) {
 
 size_t Engine::step(const Begin& begin, size_t, Worker& worker) {
   Loop& loop = loops_[begin.loop];
-  subdomain_.scalars[loop.count] = 0;
+  rank_.scalars[loop.count] = 0;
   if (loop.outermost) outermost_since_ = now();
   return test(loop, worker);
 }
 
 size_t Engine::step(const End& end, size_t, Worker& worker) {
   Loop& loop = loops_[end.loop];
-  subdomain_.scalars[loop.count] += 1;
+  rank_.scalars[loop.count] += 1;
   if (loop.outermost) progress_.fetch_add(1, std::memory_order_relaxed);
   if (recorded_ == end.loop) {
-    for (const size_t scalar : loop.record) result_.history.push_back(subdomain_.scalars[scalar]);
+    for (const size_t scalar : loop.record) result_.history.push_back(rank_.scalars[scalar]);
   }
   return test(loop, worker);
 }
 
 size_t Engine::test(Loop& loop, Worker& worker) {
-  const double* scalars = subdomain_.scalars;
+  const double* scalars = rank_.scalars;
   size_t next = loop.body;
   if (loop.until != nullptr && loop.until(scalars) != 0) {
     loop.ended = "condition";
@@ -416,7 +474,7 @@ void Engine::leave_outermost() {
 
 bool Engine::stop_agreed(const Loop& loop, Worker& worker) {
   if (!allreduce_) return stop_wanted();
-  if (!loop.agrees && static_cast<int64_t>(subdomain_.scalars[loop.count]) % kAgreeEvery == kAgreeEvery - 1) {
+  if (!loop.agrees && static_cast<int64_t>(rank_.scalars[loop.count]) % kAgreeEvery == kAgreeEvery - 1) {
     worker.clock.enter(Activity::kReduction);
     allreduce(nullptr, 0);
     worker.clock.enter(Activity::kCompute);

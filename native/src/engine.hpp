@@ -38,13 +38,13 @@ struct Result {
 class Engine {
  public:
   // Throws std::invalid_argument, std::runtime_error and OutOfMemory before any call of MPI.
-  Engine(const std::string& library, const Storages& storages, double* scalars, size_t scalar_count,
-         const Index& origin, const Index& shape, int threads, uint32_t spins,
-         std::optional<int> communicator, std::vector<hc_box> patches, std::vector<int> owners);
+  Engine(const std::string& library, std::vector<Subdomain> subdomains, std::vector<Neighbour> neighbours,
+         double* scalars, size_t scalar_count, const Index& shape, int threads, uint32_t spins,
+         std::optional<int> communicator, size_t mailboxes = 0);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  const Subdomain& subdomain() const { return subdomain_; }
+  const Rank& rank() const { return rank_; }
 
   // Append operations.
   void sweep(const SweepPlan& plan);
@@ -84,11 +84,17 @@ class Engine {
   };
   using Operation = std::variant<std::unique_ptr<Sweep>, hc_scalars, Stop, Begin, End>;
 
+  void check() const;
+  // Touches the memory of all fields, each page by the thread that works on it.
+  void place();
   void prepare();
   // All ranks, at the end: what they tell each other of the run, which took this one `seconds`.
   void conclude(double seconds);
   // First thread: goes through the operations.
   void conduct(Worker& worker);
+  // First thread: from then on all cells may be overwritten, by anybody.
+  void await_loans();
+  void await_mailboxes();
   // Others: do what the first thread publishes after piece of work `seen`, until the run is over.
   void serve(Worker& worker, uint32_t seen);
   // Each runs one operation and returns the number of the next.
@@ -106,7 +112,7 @@ class Engine {
   void wait(MPI_Request& request, const char* name) const;
   bool stop_wanted() const;
 
-  Subdomain subdomain_;
+  Rank rank_;
   std::vector<Operation> operations_;
   std::vector<Loop> loops_;
   std::vector<size_t> open_;  // loops that have begun and not ended

@@ -4,13 +4,15 @@
 #include <limits>
 #include <stdexcept>
 
-#include "transfer.hpp"
+#include "move.hpp"
 
 namespace halocline {
 
 namespace {
 
 constexpr size_t kLine = 64;
+
+bool is_packed(Method method) { return method != Method::kColocated; }
 
 size_t bytes_of(const Message& message, const Storages& storages) {
   size_t sum = 0;
@@ -22,76 +24,116 @@ size_t bytes_of(const Message& message, const Storages& storages) {
 
 }  // namespace
 
-Exchange::Exchange(const Communicator& communicator, const Storages& storages,
-                   const std::vector<Message>& sends, const std::vector<Message>& receives)
-    : communicator_(communicator),
-      storages_(storages),
+Exchange::Exchange(const Rank& rank, const Subdomain& subdomain, const std::vector<Message>& sends,
+                   const std::vector<Message>& receives)
+    : rank_(rank),
+      subdomain_(subdomain),
       receives_(receives),
       sends_(sends),
       outgoing_(sends.size()),
       incoming_(receives.size()) {
-  check(receives, "receive", kMostReceives);
-  check(sends, "send", kMostSends);
+  check(receives_, "receive", kMostReceives);
+  check(sends_, "send", kMostSends);
+  cut_into_pieces(receives_, unpacking_, incoming_);
+  cut_into_pieces(sends_, packing_, outgoing_);
+
+  // Buffers of all but colocated messages; those of mailboxes that are sent lie in a window.
+  const auto has_buffer = [&](const Message& message, bool incoming) {
+    return message.method == Method::kMpi || (message.method == Method::kRma && incoming);
+  };
+  const auto room_of = [&](const Message& message) {
+    return (bytes_of(message, subdomain.storages) + kLine - 1) / kLine * kLine;
+  };
   size_t room = 0;
-  std::vector<size_t> offsets;
   for (const auto* messages : {&receives_, &sends_}) {
     for (const Message& message : *messages) {
-      bytes_.push_back(bytes_of(message, storages));
-      if (bytes_.back() > static_cast<size_t>(std::numeric_limits<int>::max())) {
-        throw std::invalid_argument("the message of rank " + std::to_string(communicator.rank()) +
-                                    " with rank " + std::to_string(message.peer) + " has " +
-                                    std::to_string(bytes_.back()) +
-                                    " bytes, more than MPI can count: use more ranks");
-      }
-      offsets.push_back(room);
-      room += (bytes_.back() + kLine - 1) / kLine * kLine;
+      if (has_buffer(message, messages == &receives_)) room += room_of(message);
     }
   }
   buffer_ = std::make_unique<Memory>(room + kLine);
-
-  const auto lay_out = [&](const std::vector<Message>& messages, size_t first, std::vector<Piece>& pieces,
-                           std::vector<Progress>& progress) {
-    for (size_t m = 0; m < messages.size(); ++m) {
-      char* buffer = buffer_->data() + offsets[first + m];
-      progress[m].begin = pieces.size();
-      for (const Part& part : messages[m].parts) {
-        const size_t itemsize = storages[part.storage]->itemsize();
-        cut(part.lo, extent(part.lo, part.hi), itemsize, [&](const Index& lo, const Index& extent) {
-          pieces.push_back({static_cast<uint32_t>(m), part.storage, lo, extent, buffer});
-          buffer += static_cast<size_t>(cells(extent)) * itemsize;
-        });
-      }
-      progress[m].end = pieces.size();
+  char* next = buffer_->data();
+  std::vector<Numbered> in, out;
+  for (const auto* messages : {&receives_, &sends_}) {
+    const bool incoming = messages == &receives_;
+    for (size_t m = 0; m < messages->size(); ++m) {
+      const Message& message = (*messages)[m];
+      const bool own = has_buffer(message, incoming);
+      (incoming ? in : out)
+          .push_back({m, &message, own ? next : nullptr, bytes_of(message, subdomain.storages)});
+      if (incoming) incoming_[m].buffer = next;
+      if (own) next += room_of(message);
     }
-  };
-  lay_out(receives_, 0, unpacking_, incoming_);
-  lay_out(sends_, receives_.size(), packing_, outgoing_);
+  }
 
-  const size_t n = bytes_.size();
-  requests_.assign(n, MPI_REQUEST_NULL);
-  finished_.resize(n);
-  statuses_.resize(n);
+  const auto of = [](const std::vector<Numbered>& messages, Method method) {
+    std::vector<Numbered> some;
+    for (const Numbered& m : messages) {
+      if (m.message->method == method) some.push_back(m);
+    }
+    return some;
+  };
+  for (const Method method : {Method::kColocated, Method::kRma, Method::kMpi}) {
+    const std::vector<Numbered> sent = of(out, method), received = of(in, method);
+    if (sent.empty() && received.empty()) continue;
+    transfers_.push_back(method == Method::kMpi   ? mpi_transfer(*rank.communicator, sent, received)
+                         : method == Method::kRma ? rma_transfer(rank, subdomain, sent, received)
+                                                  : colocated_transfer(rank, subdomain, sent, received));
+    for (const Numbered& m : received) incoming_[m.number].transfer = transfers_.back().get();
+    for (const Numbered& m : sent) outgoing_[m.number].transfer = transfers_.back().get();
+  }
   for (size_t m = 0; m < receives_.size(); ++m) all_ |= uint32_t{1} << m;
-  for (size_t m = 0; m < n; ++m) {
-    const bool incoming = m < receives_.size();
-    const Message& message = incoming ? receives_[m] : sends_[m - receives_.size()];
-    void* data = buffer_->data() + offsets[m];
-    const int count = static_cast<int>(bytes_[m]);
-    const auto init = incoming ? [](void* b, int c, int p, int t, MPI_Comm w,
-                                    MPI_Request* r) { return MPI_Recv_init(b, c, MPI_BYTE, p, t, w, r); }
-                               : [](void* b, int c, int p, int t, MPI_Comm w, MPI_Request* r) {
-                                   return MPI_Send_init(b, c, MPI_BYTE, p, t, w, r);
-                                 };
-    communicator.check(init(data, count, message.peer, message.tag, communicator.handle(), &requests_[m]),
-                       incoming ? "MPI_Recv_init" : "MPI_Send_init");
+  for (size_t m = 0; m < sends_.size(); ++m) {
+    if (is_packed(sends_[m].method)) buffered_ |= uint64_t{1} << m;
   }
 }
 
-Exchange::~Exchange() {
-  if (!mpi_running()) return;
-  for (MPI_Request& request : requests_) {
-    if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+std::vector<std::pair<size_t, size_t>> Exchange::mailboxes() const {
+  std::vector<std::pair<size_t, size_t>> used;
+  for (const Message& message : sends_) {
+    if (message.method != Method::kRma) continue;
+    used.emplace_back(static_cast<size_t>(message.tag) % Signals::kDirections,
+                      bytes_of(message, subdomain_.storages));
   }
+  return used;
+}
+
+std::vector<Loan> Exchange::loans() const {
+  std::vector<Loan> loans;
+  for (const Message& message : sends_) {
+    if (message.method != Method::kColocated) continue;
+    const Neighbour& reader = rank_.neighbours[static_cast<size_t>(message.peer)];
+    loans.push_back({&reader.signals, reader.rank, message.tag});
+  }
+  return loans;
+}
+
+void Exchange::cut_into_pieces(const std::vector<Message>& messages, std::vector<Piece>& pieces,
+                               std::vector<Progress>& progress) const {
+  for (size_t m = 0; m < messages.size(); ++m) {
+    const bool packed = is_packed(messages[m].method);
+    const bool pulled = !packed && &messages == &receives_;
+    size_t offset = 0;
+    progress[m].begin = pieces.size();
+    for (const Part& part : messages[m].parts) {
+      if (!packed && !pulled) break;  // the receiver copies
+      const size_t itemsize = subdomain_.storages[part.storage]->itemsize();
+      const Storage* source =
+          pulled ? rank_.neighbours[static_cast<size_t>(messages[m].peer)].storages[part.storage].get()
+                 : nullptr;
+      cut(part.lo, extent(part.lo, part.hi), itemsize, [&](const Index& lo, const Index& extent) {
+        Index from = part.from;
+        for (size_t axis = 0; axis < 3; ++axis) from[axis] += lo[axis] - part.lo[axis];
+        pieces.push_back({static_cast<uint32_t>(m), part.storage, lo, extent, offset, source, from});
+        offset += static_cast<size_t>(cells(extent)) * itemsize;
+      });
+    }
+    progress[m].end = pieces.size();
+  }
+}
+
+int Exchange::rank_of(const Message& message) const {
+  return message.method == Method::kColocated ? rank_.neighbours[static_cast<size_t>(message.peer)].rank
+                                              : message.peer;
 }
 
 void Exchange::check(const std::vector<Message>& messages, const char* kind, size_t most) const {
@@ -99,22 +141,44 @@ void Exchange::check(const std::vector<Message>& messages, const char* kind, siz
     throw std::invalid_argument(std::to_string(messages.size()) + " messages to " + kind +
                                 " in one sweep, expected at most " + std::to_string(most));
   }
+  const Storages& storages = subdomain_.storages;
   for (const Message& message : messages) {
-    const std::string name = std::string("message to ") + kind + " with peer " +
-                             std::to_string(message.peer) + " and tag " + std::to_string(message.tag);
-    if (message.peer < 0 || message.peer >= communicator_.size()) {
-      throw std::invalid_argument(name + ": expected a peer below " + std::to_string(communicator_.size()));
-    }
-    if (message.tag < 0 || message.tag > communicator_.largest_tag()) {
-      throw std::invalid_argument(name + ": expected a tag of at most " +
-                                  std::to_string(communicator_.largest_tag()) +
-                                  ": use fewer subdomains a rank");
-    }
+    const bool colocated = message.method == Method::kColocated;
+    const std::string name = std::string("message to ") + kind + " with " +
+                             (colocated ? "neighbour " : "peer ") + std::to_string(message.peer) +
+                             " and tag " + std::to_string(message.tag);
+    const auto expect = [&](bool good, const std::string& what) {
+      if (good) return;
+      std::string words = name;
+      throw std::invalid_argument((words += ": expected ") += what);
+    };
+    const int peers = colocated ? static_cast<int>(rank_.neighbours.size()) : rank_.communicator->size();
+    const int tags = message.method == Method::kMpi ? rank_.communicator->largest_tag()
+                     : colocated                    ? static_cast<int>(Signals::kDirections) - 1
+                                                    : std::numeric_limits<int>::max();
+    expect(0 <= message.peer && message.peer < peers, "a peer below " + std::to_string(peers));
+    expect(0 <= message.tag && message.tag <= tags,
+           "a tag of at most " + std::to_string(tags) + (colocated ? "" : ": use fewer subdomains a rank"));
+    expect(message.method != Method::kRma || rank_.mailbox_plan.boxes > 0, "an engine with mailboxes");
+    expect(!colocated || subdomain_.signals.counters, "a subdomain with signals");
     for (const Part& part : message.parts) {
-      if (part.storage >= storages_.size() || !storages_[part.storage]->holds(part.lo, part.hi)) {
+      if (part.storage >= storages.size() || !storages[part.storage]->holds(part.lo, part.hi)) {
         throw std::invalid_argument(name + ": its box " + text(part.lo) + " to " + text(part.hi) +
                                     " is not within storage " + std::to_string(part.storage));
       }
+      if (!colocated || &messages != &receives_) continue;
+      const Storage& source = *rank_.neighbours[static_cast<size_t>(message.peer)].storages.at(part.storage);
+      Index end = part.from;
+      for (size_t axis = 0; axis < 3; ++axis) end[axis] += part.hi[axis] - part.lo[axis];
+      expect(source.holds(part.from, end) && source.itemsize() == storages[part.storage]->itemsize(),
+             "its box from " + text(part.from) + " to " + text(end) + " within the sender's storage " +
+                 std::to_string(part.storage) + ", of the same itemsize");
+    }
+    const size_t bytes = bytes_of(message, storages);
+    if (!colocated && bytes > static_cast<size_t>(std::numeric_limits<int>::max())) {
+      throw std::invalid_argument("the message of rank " + std::to_string(rank_.communicator->rank()) +
+                                  " with rank " + std::to_string(message.peer) + " has " +
+                                  std::to_string(bytes) + " bytes, more than MPI can count: use more ranks");
     }
   }
 }
@@ -123,7 +187,6 @@ void Exchange::start() {
   packed_.store(0, std::memory_order_relaxed);
   landed_.store(0, std::memory_order_relaxed);
   arrived_.store(0, std::memory_order_relaxed);
-  started_ = 0;
   for (auto* messages : {&outgoing_, &incoming_}) {
     for (Progress& message : *messages) {
       message.next.store(message.begin, std::memory_order_relaxed);
@@ -133,67 +196,66 @@ void Exchange::start() {
   for (size_t m = 0; m < outgoing_.size(); ++m) {
     if (outgoing_[m].begin == outgoing_[m].end) packed_.fetch_or(uint64_t{1} << m, std::memory_order_relaxed);
   }
-  open_.store(requests_.size(), std::memory_order_relaxed);
-  if (!receives_.empty()) {
-    communicator_.check(MPI_Startall(static_cast<int>(receives_.size()), requests_.data()), "MPI_Startall");
-  }
+  open_.store(receives_.size() + static_cast<size_t>(std::popcount(buffered_)), std::memory_order_relaxed);
+  unsent_.store(sends_.size(), std::memory_order_relaxed);
+  for (const auto& transfer : transfers_) transfer->start();
+  for (size_t m = 0; m < outgoing_.size(); ++m) outgoing_[m].buffer = outgoing_[m].transfer->buffer(m);
 }
 
 void Exchange::pack(size_t piece) {
   const Piece& p = packing_[piece];
-  halocline::pack(*storages_[p.storage], p.lo, p.extent, p.buffer);
+  halocline::pack(*subdomain_.storages[p.storage], p.lo, p.extent, outgoing_[p.message].buffer + p.offset);
   if (outgoing_[p.message].left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     packed_.fetch_or(uint64_t{1} << p.message, std::memory_order_release);
   }
 }
 
 void Exchange::progress(int thread) {
-  if (thread != 0 && !communicator_.any_thread()) return;
   const std::unique_lock lock(polling_, std::try_to_lock);
   if (!lock) return;
-  for (uint64_t ready = packed_.load(std::memory_order_acquire) & ~started_; ready != 0; ready &= ready - 1) {
-    const auto m = static_cast<size_t>(std::countr_zero(ready));
-    communicator_.check(MPI_Start(&requests_[receives_.size() + m]), "MPI_Start");
-    started_ |= uint64_t{1} << m;
+  const uint64_t packed = packed_.load(std::memory_order_acquire);
+  for (const auto& transfer : transfers_) {
+    const auto turn = transfer->uses_mpi() ? rank_.communicator->turn(thread) : Communicator::Turn::any();
+    if (turn) note(transfer->progress(packed));
   }
-  int count = 0;
-  const int code = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count,
-                                finished_.data(), statuses_.data());
-  if (code != MPI_ERR_IN_STATUS) communicator_.check(code, "MPI_Testsome");
-  if (count == MPI_UNDEFINED || count == 0) return;
-  for (size_t n = 0; n < static_cast<size_t>(count); ++n) {
-    if (code == MPI_ERR_IN_STATUS) communicator_.check(statuses_[n].MPI_ERROR, "MPI_Testsome");
-    finish(finished_[n], statuses_[n]);
-  }
-  open_.fetch_sub(static_cast<size_t>(count), std::memory_order_release);
 }
 
-void Exchange::finish(int index, const MPI_Status& status) {
-  const auto m = static_cast<size_t>(index);
-  if (m >= receives_.size()) return;
-  int count = 0;
-  MPI_Get_count(&status, MPI_BYTE, &count);
-  if (static_cast<size_t>(count) != bytes_[m]) {
-    communicator_.abort("message " + std::to_string(receives_[m].tag) + " from rank " +
-                        std::to_string(receives_[m].peer) + " has " + std::to_string(count) +
-                        " bytes, expected " + std::to_string(bytes_[m]) + ": the ranks have different plans");
+void Exchange::note(const News& news) {
+  const auto sent = static_cast<size_t>(std::popcount(news.sent));
+  const auto closed = static_cast<size_t>(std::popcount(news.closed));
+  if (sent + closed == 0 && news.landed == 0) return;
+  uint32_t empty = 0;
+  for (uint32_t rest = news.landed; rest != 0; rest &= rest - 1) {
+    const auto m = static_cast<size_t>(std::countr_zero(rest));
+    if (incoming_[m].begin != incoming_[m].end) continue;
+    incoming_[m].transfer->taken(m);
+    empty |= uint32_t{1} << m;
   }
-  const uint32_t bit = uint32_t{1} << m;
-  if (incoming_[m].begin == incoming_[m].end) arrived_.fetch_or(bit, std::memory_order_release);
-  landed_.fetch_or(bit, std::memory_order_release);
+  arrived_.fetch_or(empty, std::memory_order_release);
+  landed_.fetch_or(news.landed, std::memory_order_release);
+  unsent_.fetch_sub(sent, std::memory_order_release);
+  const auto buffered = static_cast<size_t>(std::popcount(news.sent & buffered_));
+  open_.fetch_sub(buffered + closed, std::memory_order_release);
 }
 
 bool Exchange::unpack() {
   uint32_t waiting = landed_.load(std::memory_order_acquire) & ~arrived_.load(std::memory_order_relaxed);
   for (; waiting != 0; waiting &= waiting - 1) {
-    Progress& message = incoming_[static_cast<size_t>(std::countr_zero(waiting))];
+    const auto m = static_cast<size_t>(std::countr_zero(waiting));
+    Progress& message = incoming_[m];
     if (message.next.load(std::memory_order_relaxed) >= message.end) continue;
     const size_t piece = message.next.fetch_add(1, std::memory_order_relaxed);
     if (piece >= message.end) continue;
     const Piece& p = unpacking_[piece];
-    halocline::unpack(*storages_[p.storage], p.lo, p.extent, p.buffer);
+    Storage& storage = *subdomain_.storages[p.storage];
+    if (p.source != nullptr) {
+      copy(*p.source, p.from, storage, p.lo, p.extent);
+    } else {
+      halocline::unpack(storage, p.lo, p.extent, message.buffer + p.offset);
+    }
     if (message.left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      arrived_.fetch_or(uint32_t{1} << p.message, std::memory_order_release);
+      message.transfer->taken(m);
+      arrived_.fetch_or(uint32_t{1} << m, std::memory_order_release);
     }
     return true;
   }
@@ -204,7 +266,7 @@ void Exchange::give_up(double seconds) const {
   std::string names;
   const auto add = [&](const Message& message, const char* direction) {
     names += (names.empty() ? "message " : ", message ") + std::to_string(message.tag) + direction +
-             std::to_string(message.peer);
+             std::to_string(rank_of(message));
   };
   const uint32_t landed = landed_.load(std::memory_order_acquire);
   for (size_t m = 0; m < receives_.size(); ++m) {
@@ -213,7 +275,7 @@ void Exchange::give_up(double seconds) const {
   if (names.empty()) {
     for (const Message& message : sends_) add(message, " to rank ");
   }
-  communicator_.give_up(seconds, names);
+  rank_.communicator->give_up(seconds, names);
 }
 
 }  // namespace halocline

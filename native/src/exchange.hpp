@@ -1,50 +1,31 @@
-// The messages of one sweep.
+// The messages of one subdomain in one sweep.
 #pragma once
-
-#include <mpi.h>
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <string>
+#include <utility>
 #include <vector>
 
-#include "communicator.hpp"
-#include "storage.hpp"
+#include "transfer.hpp"
 
 namespace halocline {
 
-using Storages = std::vector<std::shared_ptr<Storage>>;
-
-// A box of one storage.
-struct Part {
-  uint32_t storage;
-  Index lo, hi;
-};
-
-// What goes to, or comes from, one peer: its parts one after the other.
-struct Message {
-  int peer;
-  int tag;
-  std::vector<Part> parts;
-};
-
-// Packs, sends, receives and unpacks with persistent requests. Nothing blocks: threads take pieces of
-// packing and unpacking and poll.
+// Packs, sends, receives and unpacks. Nothing blocks: threads take pieces of packing and unpacking and
+// poll the transfers.
 class Exchange {
  public:
   static constexpr size_t kMostReceives = 32;  // bits of `arrived`
   static constexpr size_t kMostSends = 64;
 
   // Throws std::invalid_argument for messages that cannot be.
-  Exchange(const Communicator& communicator, const Storages& storages, const std::vector<Message>& sends,
+  Exchange(const Rank& rank, const Subdomain& subdomain, const std::vector<Message>& sends,
            const std::vector<Message>& receives);
-  ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // Starts the receives; one thread, while no other works on this exchange.
+  // Begins an execution; one thread, while no other works on this exchange.
   void start();
   // How many pieces there are to pack.
   size_t pieces() const { return packing_.size(); }
@@ -58,43 +39,55 @@ class Exchange {
   // Bit m: receive m is unpacked.
   uint32_t arrived() const { return arrived_.load(std::memory_order_acquire); }
   bool all_arrived() const { return arrived() == all_; }
-  // Everything is sent and has come (but may still have to be unpacked).
+  // The cells of all sends may be overwritten.
+  bool all_sent() const { return unsent_.load(std::memory_order_acquire) == 0; }
+  // The direction and bytes of each message that goes into a mailbox.
+  std::vector<std::pair<size_t, size_t>> mailboxes() const;
+  // What neighbours read where it is.
+  std::vector<Loan> loans() const;
+  // All buffers are sent and everything has come (but may still have to be unpacked).
   bool complete() const { return open_.load(std::memory_order_acquire) == 0; }
   // Ends the run on all ranks, naming what has not come or is not sent after so many seconds.
   [[noreturn]] void give_up(double seconds) const;
 
  private:
+  // Of a message that travels packed: where in its buffer. Of a colocated one: the storage of the sender
+  // and the box there.
   struct Piece {
     uint32_t message, storage;
     Index lo, extent;
-    char* buffer;
+    size_t offset;
+    const Storage* source;
+    Index from;
   };
   // The pieces [begin, end) of one message.
   struct Progress {
     size_t begin = 0, end = 0;
     std::atomic<size_t> next{0}, left{0};
+    Transfer* transfer = nullptr;
+    char* buffer = nullptr;
   };
 
   void check(const std::vector<Message>& messages, const char* kind, size_t most) const;
-  void finish(int index, const MPI_Status& status);
+  void cut_into_pieces(const std::vector<Message>& messages, std::vector<Piece>& pieces,
+                       std::vector<Progress>& progress) const;
+  void note(const News& news);
+  int rank_of(const Message& message) const;
 
-  const Communicator& communicator_;
-  const Storages& storages_;
+  const Rank& rank_;
+  const Subdomain& subdomain_;
   std::vector<Message> receives_, sends_;
-  std::vector<size_t> bytes_;  // receives, then sends
   std::unique_ptr<Memory> buffer_;
   std::vector<Piece> packing_, unpacking_;
   std::vector<Progress> outgoing_, incoming_;
-  std::vector<MPI_Request> requests_;  // receives, then sends
-  std::vector<int> finished_;          // results of MPI_Testsome
-  std::vector<MPI_Status> statuses_;
+  std::vector<std::unique_ptr<Transfer>> transfers_;
   uint32_t all_ = 0;
+  uint64_t buffered_ = 0;  // sends that are packed
 
-  std::mutex polling_;    // held by the one thread that calls MPI
-  uint64_t started_ = 0;  // bit m: send m; under polling_
+  std::mutex polling_;  // held by the one thread that polls
   alignas(64) std::atomic<uint64_t> packed_{0};
   std::atomic<uint32_t> landed_{0}, arrived_{0};
-  std::atomic<size_t> open_{0};
+  std::atomic<size_t> open_{0}, unsent_{0};
 };
 
 }  // namespace halocline

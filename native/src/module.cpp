@@ -97,65 +97,86 @@ std::optional<std::tuple<int64_t, int64_t, int64_t>> nonfinite(const Storage& st
 
 std::tuple<int64_t, int64_t, int64_t> as_tuple(const Index& index) { return {index[0], index[1], index[2]}; }
 
+std::tuple<int64_t, int64_t, uint64_t, uint64_t> as_tuple(const Handle& h) {
+  return {h.process, h.file, h.inode, h.bytes};
+}
+using HandleTuple = std::tuple<int64_t, int64_t, uint64_t, uint64_t>;
+Handle as_handle(const HandleTuple& t) {
+  return {std::get<0>(t), std::get<1>(t), std::get<2>(t), std::get<3>(t)};
+}
+
+using StorageTuple = std::tuple<HandleTuple, int64_t, std::array<int64_t, 2>, Index, Index, Index, size_t>;
+StorageTuple storage_handle(const Storage& storage) {
+  const StorageHandle h = storage.handle();
+  return {as_tuple(h.memory), h.origin, h.pitch, h.shape, h.lower, h.upper, h.itemsize};
+}
+std::shared_ptr<Storage> attach_storage(const StorageTuple& t) {
+  return std::make_shared<Storage>(StorageHandle{as_handle(std::get<0>(t)), std::get<1>(t), std::get<2>(t),
+                                                 std::get<3>(t), std::get<4>(t), std::get<5>(t),
+                                                 std::get<6>(t)});
+}
+
 // An engine that keeps the array of its scalars alive.
 class BoundEngine : public Engine {
  public:
-  BoundEngine(const std::string& library, const Storages& storages, Scalars scalars, const Index& origin,
+  BoundEngine(const std::string& library, std::vector<Subdomain> subdomains, Scalars scalars,
               const Index& shape, int threads, uint32_t spins, std::optional<int> communicator,
-              const Boxes& patches, const Numbers& owners)
-      : Engine(library, storages, scalars.data(), scalars.shape(0), origin, shape, threads, spins,
-               communicator, boxes(patches), {owners.data(), owners.data() + owners.shape(0)}),
+              std::vector<Neighbour> neighbours, size_t mailboxes)
+      : Engine(library, std::move(subdomains), std::move(neighbours), scalars.data(), scalars.shape(0), shape,
+               threads, spins, communicator, mailboxes),
         scalars_(std::move(scalars)) {}
 
  private:
   Scalars scalars_;
 };
 
+void make_share(Share* self, const std::vector<Message>& sends, const std::vector<Message>& receives,
+                const std::vector<std::tuple<uint32_t, Index, Index, Index, uint32_t>>& copies,
+                const std::vector<Fill>& fills, const std::vector<Fill>& rims,
+                const std::optional<Masks>& needs, const std::optional<Flags>& needs_rims,
+                const std::optional<Boxes>& halo_boxes, const std::optional<Masks>& halo_needs) {
+  new (self) Share{sends, receives, {}, fills, rims, {}, {}, {}};
+  for (const auto& [storage, from, to, extent, source] : copies) {
+    self->copies.push_back({storage, source, from, to, extent});
+  }
+  if (needs && needs_rims && needs->shape(0) != needs_rims->shape(0)) {
+    throw std::invalid_argument("needs and needs_rims: expected one entry for each patch");
+  }
+  if (needs || needs_rims) self->needs.resize(needs ? needs->shape(0) : needs_rims->shape(0));
+  for (size_t n = 0; n < self->needs.size(); ++n) {
+    if (needs) self->needs[n].messages = (*needs)(n);
+    if (needs_rims) self->needs[n].rims = (*needs_rims)(n);
+  }
+  if (halo_boxes) self->halo_boxes = boxes(*halo_boxes);
+  if (halo_needs) {
+    self->halo_needs.assign(halo_needs->data(), halo_needs->data() + halo_needs->shape(0));
+  } else {
+    self->halo_needs.assign(self->halo_boxes.size(), 0);
+  }
+}
+
 void append_sweep(BoundEngine& engine, const std::string& kernel, const std::vector<int64_t>& operands,
+                  const std::vector<Share>& shares,
                   const std::vector<std::pair<std::string, int64_t>>& reductions,
-                  const std::vector<Message>& sends, const std::vector<Message>& receives,
-                  const std::vector<std::tuple<int64_t, Index, Index, Index>>& copies,
-                  const std::vector<Fill>& fills, const std::vector<Fill>& rims,
-                  const std::optional<Masks>& needs, const std::optional<Flags>& needs_rims,
-                  const std::optional<std::string>& halo_kernel, const std::optional<Boxes>& halo_boxes,
-                  const std::optional<Masks>& halo_needs,
-                  const std::vector<std::pair<int64_t, int64_t>>& swaps, size_t scratch_bytes,
-                  bool backward) {
-  const Subdomain& subdomain = engine.subdomain();
+                  const std::optional<std::string>& halo_kernel,
+                  const std::vector<std::pair<int64_t, int64_t>>& swaps, size_t scratch_bytes, bool backward,
+                  bool in_place) {
+  const Rank& rank = engine.rank();
   SweepPlan plan;
   plan.kernel = kernel;
   plan.operands = operands;
+  plan.shares = shares;
+  for (const Share& share : shares) {
+    for (const Copy& copy : share.copies) rank.check_storage(copy.storage);
+  }
   for (const auto& [kind, scalar] : reductions) {
-    plan.reductions.push_back({kind_of(kind), subdomain.check_scalar(scalar)});
-  }
-  plan.sends = sends;
-  plan.receives = receives;
-  for (const auto& [storage, from, to, extent] : copies) {
-    plan.copies.push_back({subdomain.check_storage(storage), from, to, extent});
-  }
-  plan.fills = fills;
-  plan.rims = rims;
-  const size_t patches = subdomain.patches.size();
-  if ((needs && needs->shape(0) != patches) || (needs_rims && needs_rims->shape(0) != patches)) {
-    throw std::invalid_argument("needs and needs_rims: expected one entry for each of " +
-                                std::to_string(patches) + " patches");
-  }
-  plan.conditions.resize(patches);
-  for (size_t n = 0; n < patches; ++n) {
-    if (needs) plan.conditions[n].needs = (*needs)(n);
-    if (needs_rims) plan.conditions[n].rims = (*needs_rims)(n);
+    plan.reductions.push_back({kind_of(kind), rank.check_scalar(scalar)});
   }
   plan.halo_kernel = halo_kernel;
-  if (halo_boxes) plan.halo_boxes = boxes(*halo_boxes);
-  if (halo_needs) {
-    plan.halo_needs.assign(halo_needs->data(), halo_needs->data() + halo_needs->shape(0));
-  } else {
-    plan.halo_needs.assign(plan.halo_boxes.size(), 0);
-  }
-  for (const auto& [a, b] : swaps)
-    plan.swaps.emplace_back(subdomain.check_storage(a), subdomain.check_storage(b));
+  for (const auto& [a, b] : swaps) plan.swaps.emplace_back(rank.check_storage(a), rank.check_storage(b));
   plan.scratch_bytes = scratch_bytes;
   plan.backward = backward;
+  plan.in_place = in_place;
   engine.sweep(plan);
 }
 
@@ -230,10 +251,16 @@ NB_MODULE(_native, m) {
       "shape, lower, upper : three int\n"
       "    Cells of the subdomain, halo layers below and above.\n"
       "itemsize : int\n    8 for float64, 4 for float32.\n"
-      "index : int\n    Number of the field: equal cells of different numbers do not alias.\n\n"
+      "index : int\n    Number of the field: equal cells of different numbers do not alias.\n"
+      "shared : bool\n    Whether other processes of the node can read it.\n\n"
       "Raises\n------\nOutOfMemory\n    With the bytes needed and available.")
-      .def(nb::init<const Index&, const Index&, const Index&, size_t, size_t>(), "shape"_a, "lower"_a,
-           "upper"_a, "itemsize"_a, "index"_a = 0)
+      .def(nb::init<const Index&, const Index&, const Index&, size_t, size_t, bool>(), "shape"_a, "lower"_a,
+           "upper"_a, "itemsize"_a, "index"_a = 0, "shared"_a = false)
+      .def_static("attach", &attach_storage, "handle"_a,
+                  "A view of another process's storage, to be read only; RuntimeError where it is out of "
+                  "reach.\nIt follows no swap of that.")
+      .def("handle", &storage_handle,
+           "What another process of the node needs to attach it: plain numbers. The storage must be shared.")
       .def("view", &interior,
            "The interior as an array without a copy. It keeps its memory, which is another's after a swap:\n"
            "take a new view after each run.")
@@ -272,17 +299,93 @@ NB_MODULE(_native, m) {
            "Make passes of a copy with streaming stores; return the bytes that crossed memory, in two "
            "streams.");
 
+  nb::class_<Counters>(
+      m, "Counters",
+      "Numbers in shared memory that tell the processes of a node how far this one is, 54 for each of its\n"
+      "subdomains.")
+      .def(
+          "__init__",
+          [](Counters* self, size_t subdomains) {
+            new (self) Counters(2 * Signals::kDirections * subdomains);
+          },
+          "subdomains"_a)
+      .def_static(
+          "attach", [](const HandleTuple& handle) { return std::make_shared<Counters>(as_handle(handle)); },
+          "handle"_a, "Those of another process, to be read only.")
+      .def(
+          "handle", [](const Counters& counters) { return as_tuple(counters.handle()); },
+          "What another process of the node needs to attach them.");
+
+  nb::class_<Subdomain>(
+      m, "Subdomain",
+      "One subdomain of a rank.\n\n"
+      "Parameters\n----------\n"
+      "storages : list of Storage\n    By number. Engines may share them.\n"
+      "origin : three int\n    Global index of cell (0, 0, 0).\n"
+      "patches : int64 array (P, 9)\n    lo, hi, top of each patch (hc_box), in memory order.\n"
+      "owners : int32 array (P,)\n    The thread that touches each patch first, and takes it before others' "
+      "patches.\n"
+      "counters, number : Counters, int\n    Of this rank, and which of its subdomains this is there.")
+      .def(
+          "__init__",
+          [](Subdomain* self, const Storages& storages, const Index& origin, const Boxes& patches,
+             const Numbers& owners, std::shared_ptr<Counters> counters, size_t number) {
+            new (self) Subdomain{storages,
+                                 origin,
+                                 boxes(patches),
+                                 {owners.data(), owners.data() + owners.shape(0)},
+                                 {std::move(counters), 2 * Signals::kDirections * number}};
+          },
+          "storages"_a, "origin"_a, "patches"_a, "owners"_a, "counters"_a = nb::none(), "number"_a = 0);
+
+  nb::class_<Neighbour>(
+      m, "Neighbour",
+      "A subdomain of another process of the node: views of its storages, by number, and its counters.")
+      .def(
+          "__init__",
+          [](Neighbour* self, int rank, const Storages& storages, std::shared_ptr<Counters> counters,
+             size_t number) {
+            new (self) Neighbour{rank, storages, {std::move(counters), 2 * Signals::kDirections * number}};
+          },
+          "rank"_a, "storages"_a, "counters"_a, "number"_a);
+
   nb::class_<Message>(
       m, "Message",
-      "What goes to, or comes from, one peer in one sweep: parts (storage number, lo, hi), one after\n"
-      "the other. Both sides list parts of equal shapes in the same order.")
+      "What goes to, or comes from, one subdomain in one sweep by MPI: parts (storage number, lo, hi), one\n"
+      "after the other. Both sides list parts of equal shapes in the same order.")
       .def(
           "__init__",
           [](Message* self, int peer, int tag, const std::vector<std::tuple<uint32_t, Index, Index>>& parts) {
-            new (self) Message{peer, tag, {}};
+            new (self) Message{Method::kMpi, peer, tag, {}};
             for (const auto& [storage, lo, hi] : parts) self->parts.push_back({storage, lo, hi});
           },
-          "peer"_a, "tag"_a, "parts"_a);
+          "peer"_a, "tag"_a, "parts"_a)
+      .def_static(
+          "rma",
+          [](int peer, int tag, const std::vector<std::tuple<uint32_t, Index, Index>>& parts) {
+            Message message{Method::kRma, peer, tag, {}};
+            for (const auto& [storage, lo, hi] : parts) message.parts.push_back({storage, lo, hi});
+            return message;
+          },
+          "peer"_a, "tag"_a, "parts"_a,
+          "The same through mailboxes; tag: the direction (0 to 26), the same at both ends, and 27 times "
+          "the\n"
+          "number of the subdomain at the other end.")
+      .def_static(
+          "colocated",
+          [](int neighbour, int direction,
+             const std::vector<std::tuple<uint32_t, Index, Index, Index>>& parts) {
+            Message message{Method::kColocated, neighbour, direction, {}};
+            for (const auto& [storage, lo, hi, from] : parts)
+              message.parts.push_back({storage, lo, hi, from});
+            return message;
+          },
+          "neighbour"_a, "direction"_a, "parts"_a,
+          "What the receiver copies out of the memory of a neighbour.\n\n"
+          "Parameters\n----------\n"
+          "neighbour : int\n    Its number.\n"
+          "direction : int\n    0 to 26, the same at both ends, another for each message between the two.\n"
+          "parts : list of (storage number, lo, hi, lo in the sender's storage)");
 
   nb::class_<Fill>(
       m, "Fill",
@@ -294,54 +397,62 @@ NB_MODULE(_native, m) {
              const Index& hi, int axis) { new (self) Fill{kernel, operands, lo, hi, axis}; },
           "kernel"_a, "operands"_a, "lo"_a, "hi"_a, "axis"_a = -1);
 
+  nb::class_<Share>(m, "Share",
+                    "What a sweep does in one subdomain.\n\n"
+                    "Parameters\n----------\n"
+                    "sends, receives : list of Message\n    At most 64 and 32.\n"
+                    "copies : list of (storage, source lo, destination lo, extent, subdomain)\n"
+                    "    From a subdomain of this rank, or around a periodic axis from this one.\n"
+                    "fills, rims : list of Fill\n"
+                    "needs : uint32 array (P,), default none\n    Bit m: receives[m] must have arrived.\n"
+                    "needs_rims : bool array (P,), default none\n"
+                    "halo_boxes, halo_needs : int64 array (H, 9), uint32 array (H,)\n"
+                    "    More work of the same sweep, with its halo kernel.")
+      .def("__init__", &make_share, "sends"_a = nb::list(), "receives"_a = nb::list(),
+           "copies"_a = nb::list(), "fills"_a = nb::list(), "rims"_a = nb::list(), "needs"_a = nb::none(),
+           "needs_rims"_a = nb::none(), "halo_boxes"_a = nb::none(), "halo_needs"_a = nb::none());
+
   nb::class_<BoundEngine>(
       m, "Engine",
       "Runs the plan of one rank: operations in program order, with `threads` threads.\n\n"
       "Parameters\n----------\n"
       "library : str\n    File of the compiled kernels.\n"
-      "storages : list of Storage\n    By number. Engines may share them.\n"
+      "subdomains : list of Subdomain\n"
       "scalars : float64 array\n    Shared: the engine reads and writes it.\n"
-      "origin, shape : three int\n    Global index of cell (0, 0, 0), global shape of the grid.\n"
+      "shape : three int\n    Global shape of the grid.\n"
       "spins : int\n    How often a thread that waits looks again at once, before it sleeps in between.\n"
       "communicator : int or None\n"
       "    Fortran handle. All its ranks must make their engines in the same order. None: one rank, and no\n"
       "    call of MPI, ever.\n"
-      "patches : int64 array (P, 9)\n    lo, hi, top of each patch (hc_box), in memory order.\n"
-      "owners : int32 array (P,)\n    The thread that touches each patch first, and takes it before others' "
-      "patches.")
-      .def(nb::init<const std::string&, const Storages&, Scalars, const Index&, const Index&, int, uint32_t,
-                    std::optional<int>, const Boxes&, const Numbers&>(),
-           "library"_a, "storages"_a, "scalars"_a.noconvert(), "origin"_a, "shape"_a, "threads"_a, "spins"_a,
-           "communicator"_a.none(), "patches"_a, "owners"_a)
-      .def("sweep", &append_sweep, "kernel"_a, "operands"_a, "reductions"_a = nb::list(),
-           "sends"_a = nb::list(), "receives"_a = nb::list(), "copies"_a = nb::list(), "fills"_a = nb::list(),
-           "rims"_a = nb::list(), "needs"_a = nb::none(), "needs_rims"_a = nb::none(),
-           "halo_kernel"_a = nb::none(), "halo_boxes"_a = nb::none(), "halo_needs"_a = nb::none(),
-           "swaps"_a = nb::list(), "scratch_bytes"_a = 0, "backward"_a = false,
-           "Append a sweep: `kernel` over all patches.\n\n"
-           "Copies, packing and sends start first, then the fills run; patches run when these are done and "
-           "the\n"
-           "messages they need have arrived. The rims run when all messages have arrived, before the patches "
-           "with\n"
-           "needs_rims and before the halo boxes. When all is done the swaps exchange memory, and the "
-           "reductions,\n"
-           "over all threads and ranks, are written to their scalars.\n\n"
-           "Parameters\n----------\n"
-           "operands : list of int\n    Storage numbers.\n"
-           "reductions : list of (kind, scalar)\n"
-           "    Kind: 'sum', 'min', 'max', 'count' or 'value'.\n"
-           "sends, receives : list of Message\n    At most 64 and 32.\n"
-           "copies : list of (storage, source lo, destination lo, extent)\n"
-           "fills, rims : list of Fill\n"
-           "needs : uint32 array (P,), default none\n    Bit m: receives[m] must have arrived.\n"
-           "needs_rims : bool array (P,), default none\n"
-           "halo_kernel, halo_boxes, halo_needs : str, int64 array (H, 9), uint32 array (H,)\n"
-           "    More work of the same sweep with another kernel.\n"
-           "swaps : list of (storage, storage)\n"
-           "scratch_bytes : int\n    Per thread.\n"
-           "backward : bool\n"
-           "    Threads run their patches in descending order: what the sweep before left in the cache comes "
-           "first.")
+      "neighbours : list of Neighbour\n    By number, for colocated messages.\n"
+      "mailboxes : int\n    For each message by one-sided communication; 0 where there is none on any rank.")
+      .def(nb::init<const std::string&, std::vector<Subdomain>, Scalars, const Index&, int, uint32_t,
+                    std::optional<int>, std::vector<Neighbour>, size_t>(),
+           "library"_a, "subdomains"_a, "scalars"_a.noconvert(), "shape"_a, "threads"_a, "spins"_a,
+           "communicator"_a.none(), "neighbours"_a = nb::list(), "mailboxes"_a = 0)
+      .def(
+          "sweep", &append_sweep, "kernel"_a, "operands"_a, "shares"_a, "reductions"_a = nb::list(),
+          "halo_kernel"_a = nb::none(), "swaps"_a = nb::list(), "scratch_bytes"_a = 0, "backward"_a = false,
+          "in_place"_a = false,
+          "Append a sweep: `kernel` over all patches.\n\n"
+          "Copies, packing and sends start first, then the fills run; patches run when these are done and "
+          "the\n"
+          "messages they need have arrived. The rims of a subdomain run when all its messages have arrived,\n"
+          "before the patches with needs_rims and before the halo boxes. When all is done the swaps "
+          "exchange\n"
+          "memory, and the reductions, over all threads and ranks, are written to their scalars.\n\n"
+          "Parameters\n----------\n"
+          "operands : list of int\n    Storage numbers.\n"
+          "shares : list of Share\n    By subdomain.\n"
+          "reductions : list of (kind, scalar)\n"
+          "    Kind: 'sum', 'min', 'max', 'count' or 'value'.\n"
+          "swaps : list of (storage, storage)\n"
+          "scratch_bytes : int\n    Per thread.\n"
+          "backward : bool\n"
+          "    Threads run their patches in descending order: what the sweep before left in the cache comes "
+          "first.\n"
+          "in_place : bool\n"
+          "    The kernel overwrites cells that are sent: patches wait until the receivers have them.")
       .def("scalars", &BoundEngine::scalars, "function"_a, "Append a run of scalar statements.")
       .def("stop", &BoundEngine::stop, "condition"_a, "reason"_a,
            "Append a test that ends the run with `reason` where the condition holds.")
@@ -385,6 +496,12 @@ NB_MODULE(_native, m) {
         "Let these signals request a stop while run() holds the main thread; a second one ends the process.\n"
         "`signal.signal` takes them back.");
   m.def("mpi_library", &mpi_library, "Path of the MPI library that native code is bound to.");
+  m.def(
+      "has_mailboxes", [](int communicator) { return Mailboxes::unified(Communicator(communicator)); },
+      "communicator"_a,
+      "Whether one-sided communication here sees one memory (MPI_WIN_UNIFIED); collective.");
+  m.def("shared_pages_are_huge", &shared_pages_are_huge,
+        "Whether memory that processes share gets huge pages here (Linux 6.1 and later).");
   m.def("available_memory", &available_memory,
         "Bytes that this process can still take: of the system, or of its control group's limit.");
   m.def("simd_width", &simd_width, "Bits of the widest vector registers of this machine.");

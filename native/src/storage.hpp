@@ -3,39 +3,19 @@
 
 #include <cstddef>
 #include <memory>
-#include <stdexcept>
-#include <string>
 
 #include "box.hpp"
+#include "memory.hpp"
 
 namespace halocline {
 
-// There is less memory than asked for.
-class OutOfMemory : public std::runtime_error {
- public:
-  OutOfMemory(const std::string& what, size_t needed, size_t available);
-};
-
-// Bytes that this process can still take: what the system says is available, or what is left of the
-// memory limit of its control group, whichever is less.
-size_t available_memory();
-
-// Zeroed pages that cost nothing until they are touched; huge pages where the system has them.
-class Memory {
- public:
-  explicit Memory(size_t bytes);
-  ~Memory();
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-
-  char* data() const { return data_; }
-  size_t bytes() const { return bytes_; }
-
-  bool placed = false;  // its pages were touched by the threads that work on them
-
- private:
-  char* data_;
-  size_t bytes_;
+// Where another process of the node finds a storage.
+struct StorageHandle {
+  Handle memory;
+  int64_t origin;  // byte of cell (0, 0, 0)
+  std::array<int64_t, 2> pitch;
+  Index shape, lower, upper;
+  size_t itemsize;
 };
 
 // One array with its halo.
@@ -46,7 +26,14 @@ class Memory {
 class Storage {
  public:
   // Throws std::invalid_argument for a bad shape and OutOfMemory.
-  Storage(const Index& shape, const Index& lower, const Index& upper, size_t itemsize, size_t index);
+  Storage(const Index& shape, const Index& lower, const Index& upper, size_t itemsize, size_t index,
+          bool shared = false);
+  // A view of another process's storage, to be read only; it follows no swap of that. Throws
+  // std::runtime_error where it is out of reach.
+  explicit Storage(const StorageHandle& handle);
+
+  // Throws std::logic_error where the memory is not shared.
+  StorageHandle handle() const;
 
   const Index& shape() const { return shape_; }
   const Index& lower() const { return lower_; }

@@ -3,111 +3,202 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "transfer.hpp"
+#include "move.hpp"
 
 namespace halocline {
 
-Sweep::Sweep(const Subdomain& subdomain, const SweepPlan& plan)
-    : subdomain_(subdomain),
-      kernel_(subdomain, plan.kernel, plan.operands),
-      halo_boxes_(plan.halo_boxes),
+Sweep::Sweep(const Rank& rank, const SweepPlan& plan)
+    : rank_(rank),
       reductions_(plan.reductions),
       swaps_(plan.swaps),
-      scratch_bytes_(plan.scratch_bytes) {
-  const Storages& storages = subdomain.storages;
-  if (plan.halo_kernel) halo_kernel_ = std::make_unique<Call>(subdomain, *plan.halo_kernel, plan.operands);
-  if (!halo_boxes_.empty() && !halo_kernel_) throw std::invalid_argument("halo boxes without a halo kernel");
-  if (plan.halo_needs.size() != halo_boxes_.size() || plan.conditions.size() != subdomain.patches.size()) {
-    throw std::invalid_argument(
-        "sweep " + plan.kernel + ": needs of " + std::to_string(plan.conditions.size()) + " patches and " +
-        std::to_string(plan.halo_needs.size()) + " halo boxes, expected " +
-        std::to_string(subdomain.patches.size()) + " and " + std::to_string(halo_boxes_.size()));
+      scratch_bytes_(plan.scratch_bytes),
+      in_place_(plan.in_place) {
+  if (plan.shares.size() != rank.subdomains.size()) {
+    throw std::invalid_argument("sweep " + plan.kernel + ": " + std::to_string(plan.shares.size()) +
+                                " shares, expected one for each of " +
+                                std::to_string(rank.subdomains.size()) + " subdomains");
   }
-  for (const auto& [a, b] : swaps_) {
-    if (!storages[a]->same_layout(*storages[b])) {
-      throw std::invalid_argument("sweep " + plan.kernel + " swaps storages " + std::to_string(a) + " and " +
-                                  std::to_string(b) + ", which differ in shape, halo or itemsize");
+  for (size_t n = 0; n < rank.subdomains.size(); ++n) {
+    const Subdomain& subdomain = rank.subdomains[n];
+    parts_.push_back(
+        std::unique_ptr<Part>(new Part{subdomain, Call(rank, subdomain, plan.kernel, plan.operands)}));
+    add(*parts_.back(), plan.shares[n], plan);
+    for (const auto& [a, b] : swaps_) {
+      if (!subdomain.storages[a]->same_layout(*subdomain.storages[b])) {
+        throw std::invalid_argument("sweep " + plan.kernel + " swaps storages " + std::to_string(a) +
+                                    " and " + std::to_string(b) +
+                                    ", which differ in shape, halo or itemsize");
+      }
     }
   }
-  if (!plan.sends.empty() || !plan.receives.empty()) {
-    if (!subdomain.communicator)
-      throw std::invalid_argument("sweep " + plan.kernel + " has messages, but one rank");
-    exchange_ = std::make_unique<Exchange>(*subdomain.communicator, storages, plan.sends, plan.receives);
-    opening_.add(exchange_->pieces(), false);
-  }
-  for (const Copy& whole : plan.copies) {
-    const Storage& storage = *storages[whole.storage];
-    const auto ends = [&](const Index& lo) {
-      return Index{lo[0] + whole.extent[0], lo[1] + whole.extent[1], lo[2] + whole.extent[2]};
-    };
-    if (!storage.holds(whole.from, ends(whole.from)) || !storage.holds(whole.to, ends(whole.to))) {
-      throw std::invalid_argument("sweep " + plan.kernel + ": copy of " + text(whole.extent) +
-                                  " cells from " + text(whole.from) + " to " + text(whole.to) +
-                                  " is not within storage " + std::to_string(whole.storage));
-    }
-    cut(whole.from, whole.extent, storage.itemsize(), [&](const Index& from, const Index& extent) {
-      Index to = whole.to;
-      for (size_t axis = 0; axis < 3; ++axis) to[axis] += from[axis] - whole.from[axis];
-      copies_.push_back({whole.storage, from, to, extent});
-    });
-  }
-  opening_.add(copies_.size(), false);
-  add_fills(plan.fills, fills_, opening_);
-  add_fills(plan.rims, rims_, closing_);
-
-  uint32_t known = 0;
-  for (size_t m = 0; m < plan.receives.size(); ++m) known |= uint32_t{1} << m;
-  std::vector<Condition> conditions = plan.conditions;
-  std::vector<int> owners = subdomain.owners;
-  for (size_t n = 0; n < halo_boxes_.size(); ++n) {
-    conditions.push_back({plan.halo_needs[n], !rims_.empty()});
-    owners.push_back(static_cast<int>(n * static_cast<size_t>(subdomain.threads) / halo_boxes_.size()));
-  }
-  for (Condition& condition : conditions) {
-    if ((condition.needs & ~known) != 0) {
-      throw std::invalid_argument("sweep " + plan.kernel + ": a patch needs a message that is not received");
-    }
-    condition.rims = condition.rims && !rims_.empty();
-  }
-  work_ = std::make_unique<Work>(subdomain.threads, owners, conditions, plan.backward);
+  add_opening(plan);
+  add_items(plan);
 }
 
-void Sweep::add_fills(const std::vector<Fill>& fills, std::vector<BoundFill>& bound, Chain& chain) {
-  const Fill* before = nullptr;
+void Sweep::add(Part& part, const Share& share, const SweepPlan& plan) {
+  const size_t patches = part.subdomain.patches.size();
+  if (plan.halo_kernel) {
+    part.halo_kernel = std::make_unique<Call>(rank_, part.subdomain, *plan.halo_kernel, plan.operands);
+  }
+  part.halo_boxes = share.halo_boxes;
+  if (!share.halo_boxes.empty() && !plan.halo_kernel) {
+    throw std::invalid_argument("halo boxes without a halo kernel");
+  }
+  if (share.halo_needs.size() != share.halo_boxes.size() ||
+      (!share.needs.empty() && share.needs.size() != patches)) {
+    throw std::invalid_argument("sweep " + plan.kernel + ": needs of " + std::to_string(share.needs.size()) +
+                                " patches and " + std::to_string(share.halo_needs.size()) +
+                                " halo boxes, expected one entry for each of " + std::to_string(patches) +
+                                " and " + std::to_string(share.halo_boxes.size()));
+  }
+  if (!share.sends.empty() || !share.receives.empty()) {
+    if (!rank_.communicator)
+      throw std::invalid_argument("sweep " + plan.kernel + " has messages, but one rank");
+    part.exchange = std::make_unique<Exchange>(rank_, part.subdomain, share.sends, share.receives);
+  }
+  add_fills(part, share.fills, part.fills);
+  add_fills(part, share.rims, part.rims);
+  for (size_t n = 0; n < share.rims.size(); ++n) {
+    part.closing.add(1, n == 0 || share.rims[n].axis != share.rims[n - 1].axis || share.rims[n].axis < 0);
+  }
+}
+
+void Sweep::add_fills(Part& part, const std::vector<Fill>& fills, Fills& bound) const {
   for (const Fill& fill : fills) {
     hc_box box{};
     std::copy(fill.lo.begin(), fill.lo.end(), box.lo);
     std::copy(fill.hi.begin(), fill.hi.end(), box.hi);
-    bound.push_back({Call(subdomain_, fill.kernel, fill.operands), box});
-    chain.add(1, before == nullptr || before->axis != fill.axis || fill.axis < 0);
-    before = &fill;
+    bound.push_back({Call(rank_, part.subdomain, fill.kernel, fill.operands), box});
   }
+}
+
+void Sweep::add_copies(const Share& share, size_t part, const std::string& kernel) {
+  for (const Copy& whole : share.copies) {
+    const auto ends = [&](const Index& lo) {
+      return Index{lo[0] + whole.extent[0], lo[1] + whole.extent[1], lo[2] + whole.extent[2]};
+    };
+    if (whole.source >= rank_.subdomains.size()) {
+      throw std::invalid_argument("sweep " + kernel + ": copy from subdomain " +
+                                  std::to_string(whole.source) + ", expected a number below " +
+                                  std::to_string(rank_.subdomains.size()));
+    }
+    const Storage& to = *rank_.subdomains[part].storages[whole.storage];
+    const Storage& from = *rank_.subdomains[whole.source].storages[whole.storage];
+    if (!from.holds(whole.from, ends(whole.from)) || !to.holds(whole.to, ends(whole.to))) {
+      throw std::invalid_argument("sweep " + kernel + ": copy of " + text(whole.extent) + " cells from " +
+                                  text(whole.from) + " to " + text(whole.to) + " is not within storage " +
+                                  std::to_string(whole.storage));
+    }
+    cut(whole.from, whole.extent, to.itemsize(), [&](const Index& lo, const Index& extent) {
+      Index target = whole.to;
+      for (size_t axis = 0; axis < 3; ++axis) target[axis] += lo[axis] - whole.from[axis];
+      copies_.push_back({part, {whole.storage, whole.source, lo, target, extent}});
+    });
+  }
+}
+
+void Sweep::add_opening(const SweepPlan& plan) {
+  // Who waits for messages comes first.
+  for (size_t n = 0; n < parts_.size(); ++n) {
+    const size_t pieces = parts_[n]->exchange ? parts_[n]->exchange->pieces() : 0;
+    for (size_t piece = 0; piece < pieces; ++piece) tasks_.push_back({Task::Kind::kPack, n, piece});
+  }
+  for (size_t n = 0; n < parts_.size(); ++n) add_copies(plan.shares[n], n, plan.kernel);
+  for (size_t n = 0; n < copies_.size(); ++n) tasks_.push_back({Task::Kind::kCopy, copies_[n].first, n});
+  opening_.add(tasks_.size(), false);
+
+  // Fills of different subdomains run side by side: the first stage of each, then the second...
+  std::vector<size_t> next(parts_.size(), 0);
+  for (bool more = true; more;) {
+    more = false;
+    bool new_stage = true;
+    for (size_t n = 0; n < parts_.size(); ++n) {
+      const std::vector<Fill>& fills = plan.shares[n].fills;
+      const size_t first = next[n];
+      while (next[n] < fills.size() &&
+             (next[n] == first || (fills[next[n]].axis == fills[first].axis && fills[first].axis >= 0))) {
+        tasks_.push_back({Task::Kind::kFill, n, next[n]});
+        opening_.add(1, new_stage);
+        new_stage = false;
+        ++next[n];
+      }
+      more = more || next[n] < fills.size();
+    }
+  }
+}
+
+void Sweep::add_items(const SweepPlan& plan) {
+  std::vector<Condition> conditions;
+  std::vector<int> owners;
+  for (size_t n = 0; n < parts_.size(); ++n) {
+    const Part& part = *parts_[n];
+    const Share& share = plan.shares[n];
+    const auto number = static_cast<uint32_t>(n);
+    uint32_t known = 0;
+    for (size_t m = 0; m < share.receives.size(); ++m) known |= uint32_t{1} << m;
+    const auto add_item = [&](const Call& kernel, const hc_box& box, uint32_t needs, bool rims, int owner) {
+      if ((needs & ~known) != 0) {
+        throw std::invalid_argument("sweep " + plan.kernel +
+                                    ": a patch needs a message that is not received");
+      }
+      items_.push_back({&kernel, &box});
+      conditions.push_back({number, needs, rims && !part.rims.empty()});
+      owners.push_back(owner);
+    };
+    for (size_t p = 0; p < part.subdomain.patches.size(); ++p) {
+      const Needs needs = share.needs.empty() ? Needs{} : share.needs[p];
+      add_item(part.kernel, part.subdomain.patches[p], needs.messages, needs.rims, part.subdomain.owners[p]);
+    }
+    for (size_t h = 0; h < part.halo_boxes.size(); ++h) {
+      add_item(*part.halo_kernel, part.halo_boxes[h], share.halo_needs[h], true,
+               static_cast<int>(h * static_cast<size_t>(rank_.threads) / part.halo_boxes.size()));
+    }
+  }
+  work_ = std::make_unique<Work>(rank_.threads, owners, conditions, plan.backward);
 }
 
 void Sweep::start() {
-  kernel_.bind();
-  if (halo_kernel_) halo_kernel_->bind();
-  for (auto* fills : {&fills_, &rims_}) {
-    for (BoundFill& fill : *fills) fill.call.bind();
+  for (const auto& part : parts_) {
+    part->kernel.bind();
+    if (part->halo_kernel) part->halo_kernel->bind();
+    for (Fills* fills : {&part->fills, &part->rims}) {
+      for (BoundFill& fill : *fills) fill.call.bind();
+    }
+    part->closing.start();
+    // Before the exchange gives anything more.
+    part->owed.clear();
+    for (const Loan& loan : part->subdomain.loans) {
+      const uint64_t given = part->subdomain.given(loan);
+      if (!part->subdomain.returned(loan, given)) part->owed.emplace_back(&loan, given);
+    }
+    part->free.store(part->owed.empty(), std::memory_order_relaxed);
   }
   opening_.start();
-  closing_.start();
   work_->start();
-  if (exchange_) exchange_->start();
+  for (const auto& part : parts_) {
+    if (part->exchange) part->exchange->start();
+  }
 }
 
 void Sweep::opening(size_t task, Worker& worker) {
-  const size_t packs = exchange_ ? exchange_->pieces() : 0;
-  if (task < packs) {
-    worker.clock.enter(Activity::kExchange);
-    exchange_->pack(task);
-    exchange_->progress(worker.thread);
-  } else if (task < packs + copies_.size()) {
-    worker.clock.enter(Activity::kExchange);
-    const Copy& c = copies_[task - packs];
-    copy(*subdomain_.storages[c.storage], c.from, c.to, c.extent);
-  } else {
-    run_fill(fills_[task - packs - copies_.size()], worker);
+  const Task& t = tasks_[task];
+  Part& part = *parts_[t.part];
+  switch (t.kind) {
+    case Task::Kind::kPack:
+      worker.clock.enter(Activity::kExchange);
+      part.exchange->pack(t.number);
+      part.exchange->progress(worker.thread);
+      break;
+    case Task::Kind::kCopy: {
+      worker.clock.enter(Activity::kExchange);
+      const Copy& c = copies_[t.number].second;
+      copy(*rank_.subdomains[c.source].storages[c.storage], c.from, *part.subdomain.storages[c.storage], c.to,
+           c.extent);
+      break;
+    }
+    case Task::Kind::kFill:
+      run_fill(part.fills[t.number], worker);
+      break;
   }
 }
 
@@ -118,39 +209,87 @@ void Sweep::run_fill(const BoundFill& fill, Worker& worker) const {
 
 void Sweep::run_item(uint32_t item, Worker& worker) const {
   worker.clock.enter(Activity::kCompute);
-  const size_t patches = subdomain_.patches.size();
-  if (item < patches) {
-    kernel_(worker.reductions, worker.scratch, subdomain_.patches[item]);
-  } else {
-    (*halo_kernel_)(worker.reductions, worker.scratch, halo_boxes_[item - patches]);
-  }
+  const Item& i = items_[item];
+  (*i.kernel)(worker.reductions, worker.scratch, *i.box);
+}
+
+bool Sweep::ready(const Condition& condition) const {
+  const Part& part = *parts_[condition.part];
+  if (!part.free.load(std::memory_order_acquire)) return false;
+  if (!part.exchange) return !condition.rims || part.closing.complete();
+  return (condition.needs & ~part.exchange->arrived()) == 0 && (!condition.rims || part.closing.complete()) &&
+         (!in_place_ || part.exchange->all_sent());
+}
+
+bool Sweep::all_complete() const {
+  return std::all_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->complete(); });
+}
+
+bool Sweep::all_closed() const {
+  return std::all_of(parts_.begin(), parts_.end(),
+                     [](const auto& part) { return part->arrived() && part->closing.complete(); });
 }
 
 void Sweep::communicate(Worker& worker, Team& team) {
-  if (!exchange_ || (exchange_->complete() && exchange_->all_arrived())) return;
-  worker.clock.enter(Activity::kExchange);
-  if (!exchange_->complete()) exchange_->progress(worker.thread);
-  for (bool more = true; more;) {
-    more = false;
-    team.attempt([&] { more = exchange_->unpack(); });
+  for (const auto& part : parts_) {
+    if (!part->free.load(std::memory_order_acquire)) settle(*part);
+    if (part->complete() && part->arrived()) continue;
+    worker.clock.enter(Activity::kExchange);
+    if (!part->complete()) part->exchange->progress(worker.thread);
+    for (bool more = true; more;) {
+      more = false;
+      team.attempt([&] { more = part->exchange->unpack(); });
+    }
   }
 }
 
+void Sweep::settle(Part& part) {
+  for (const auto& [loan, times] : part.owed) {
+    if (!part.subdomain.returned(*loan, times)) return;
+  }
+  part.free.store(true, std::memory_order_release);
+}
+
+std::vector<std::pair<size_t, size_t>> Sweep::mailboxes(size_t subdomain) const {
+  const Part& part = *parts_[subdomain];
+  return part.exchange ? part.exchange->mailboxes() : std::vector<std::pair<size_t, size_t>>{};
+}
+
+std::vector<Loan> Sweep::loans(size_t subdomain) const {
+  const Part& part = *parts_[subdomain];
+  return part.exchange ? part.exchange->loans() : std::vector<Loan>{};
+}
+
 void Sweep::idle(Worker& worker, Team& team, Backoff& backoff, Watchdog& watchdog) {
-  if (exchange_) worker.clock.enter(Activity::kExchange);
+  if (!rank_.alone()) worker.clock.enter(Activity::kExchange);
   communicate(worker, team);
   backoff();
   // The first thread waits whenever a message is missing, so it alone needs to look at the clock.
-  if (exchange_ && worker.thread == 0 && !exchange_->complete() && watchdog.expired()) {
-    exchange_->give_up(subdomain_.timeout);
+  if (rank_.alone() || worker.thread != 0 || !watchdog.expired()) return;
+  for (const auto& part : parts_) {
+    if (!part->complete()) part->exchange->give_up(rank_.timeout);
+    if (!part->free.load(std::memory_order_acquire)) {
+      const Loan& loan = *part->owed.front().first;
+      rank_.communicator->give_up(rank_.timeout, "rank " + std::to_string(loan.rank) + " to read a halo");
+    }
   }
+}
+
+template <typename Wait>
+bool Sweep::take_rim(Worker& worker, Team& team, Wait&& wait) {
+  for (const auto& part : parts_) {
+    if (part->closing.size() == 0 || !part->arrived()) continue;
+    const auto rim = [&](size_t task) { team.attempt([&] { run_fill(part->rims[task], worker); }); };
+    if (part->closing.take(rim, wait)) return true;
+  }
+  return false;
 }
 
 void Sweep::work(Worker& worker, Team& team) {
   work_->refill(worker.thread);
   Accumulators::reset(worker.reductions, reductions_);
   Backoff backoff = team.backoff();
-  Watchdog watchdog(subdomain_.timeout);
+  Watchdog watchdog(rank_.timeout);
   const auto wait = [&] { idle(worker, team, backoff, watchdog); };
 
   if (opening_.size() != 0) {
@@ -160,28 +299,28 @@ void Sweep::work(Worker& worker, Team& team) {
   }
   for (;;) {
     communicate(worker, team);
-    const bool arrived = !exchange_ || exchange_->all_arrived();
-    const auto rim = [&](size_t task) { team.attempt([&] { run_fill(rims_[task], worker); }); };
-    if (arrived && closing_.size() != 0 && closing_.take(rim, wait)) continue;
+    if (take_rim(worker, team, wait)) continue;
     uint32_t item = 0;
-    const Work::Found found =
-        work_->take(worker.thread, exchange_ ? exchange_->arrived() : 0, closing_.complete(), item);
+    const Work::Found found = work_->take(worker.thread, [&](const Condition& c) { return ready(c); }, item);
     if (found == Work::Found::kItem) {
       team.attempt([&] { run_item(item, worker); });
       backoff.reset();
       watchdog.reset();
       continue;
     }
-    if (arrived && found == Work::Found::kNoneLeft && closing_.complete()) break;
+    if (found == Work::Found::kNoneLeft && all_closed()) break;
     wait();
   }
-  // Only now may the send buffers be packed again.
-  while (worker.thread == 0 && exchange_ && !exchange_->complete()) wait();
+  // Only now may buffers be packed again.
+  while (worker.thread == 0 && !all_complete()) wait();
   worker.clock.enter(Activity::kCompute);
 }
 
 void Sweep::finish() {
-  for (const auto& [a, b] : swaps_) subdomain_.storages[a]->swap(*subdomain_.storages[b]);
+  for (const auto& [a, b] : swaps_) {
+    for (const Subdomain& subdomain : rank_.subdomains) subdomain.storages[a]->swap(*subdomain.storages[b]);
+    for (const Neighbour& neighbour : rank_.neighbours) neighbour.storages[a]->swap(*neighbour.storages[b]);
+  }
 }
 
 }  // namespace halocline

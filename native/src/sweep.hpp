@@ -1,6 +1,7 @@
-// One pass over all patches of a subdomain, with the messages and boundary conditions before it.
+// One pass over all patches of a rank, with the messages and boundary conditions before it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,13 +14,14 @@
 #include "exchange.hpp"
 #include "reduction.hpp"
 #include "subdomain.hpp"
+#include "team.hpp"
 #include "work.hpp"
 
 namespace halocline {
 
-// Periodic wrap within one subdomain.
+// From a subdomain of this rank to another, or around a periodic axis to itself.
 struct Copy {
-  uint32_t storage;
+  uint32_t storage, source;  // source: number of the subdomain
   Index from, to, extent;
 };
 
@@ -32,22 +34,34 @@ struct Fill {
   int axis;
 };
 
+// What must be there before a patch can run.
+struct Needs {
+  uint32_t messages = 0;  // bit m: receive m
+  bool rims = false;      // the boundary conditions that wait for messages
+};
+
+// What a sweep does in one subdomain.
+struct Share {
+  std::vector<Message> sends, receives;
+  std::vector<Copy> copies;
+  std::vector<Fill> fills;   // before the patches
+  std::vector<Fill> rims;    // once all messages have arrived
+  std::vector<Needs> needs;  // per patch; all none where there are no entries
+  std::vector<hc_box> halo_boxes;
+  std::vector<uint32_t> halo_needs;  // per halo box; all wait for the rims
+};
+
 // A sweep as the plan describes it.
 struct SweepPlan {
   std::string kernel;
   std::vector<int64_t> operands;
+  std::vector<Share> shares;  // by subdomain
   std::vector<Reduction> reductions;
-  std::vector<Message> sends, receives;
-  std::vector<Copy> copies;
-  std::vector<Fill> fills;            // before the patches
-  std::vector<Fill> rims;             // once all messages have arrived
-  std::vector<Condition> conditions;  // per patch
   std::optional<std::string> halo_kernel;
-  std::vector<hc_box> halo_boxes;
-  std::vector<uint32_t> halo_needs;  // per halo box; all wait for the rims
   std::vector<std::pair<uint32_t, uint32_t>> swaps;
   size_t scratch_bytes = 0;
   bool backward = false;
+  bool in_place = false;  // it overwrites cells that it sends: patches wait until they are sent
 };
 
 // One thread of a run.
@@ -61,7 +75,7 @@ struct Worker {
 class Sweep {
  public:
   // Throws std::invalid_argument and std::runtime_error for what the plan has wrong.
-  Sweep(const Subdomain& subdomain, const SweepPlan& plan);
+  Sweep(const Rank& rank, const SweepPlan& plan);
 
   const std::vector<Reduction>& reductions() const { return reductions_; }
   size_t scratch_bytes() const { return scratch_bytes_; }
@@ -73,6 +87,10 @@ class Sweep {
   // First thread, alone, when all are done: exchanges the memory of swapped storages.
   void finish();
 
+  // See Exchange.
+  std::vector<std::pair<size_t, size_t>> mailboxes(size_t subdomain) const;
+  std::vector<Loan> loans(size_t subdomain) const;
+
   int64_t executions = 0;  // in the present run
   double seconds = 0;
 
@@ -81,28 +99,65 @@ class Sweep {
     Call call;
     hc_box box;
   };
+  using Fills = std::vector<BoundFill>;
 
-  void add_fills(const std::vector<Fill>& fills, std::vector<BoundFill>& bound, Chain& chain);
+  // The sweep in one subdomain.
+  struct Part {
+    const Subdomain& subdomain;
+    Call kernel;
+    std::unique_ptr<Call> halo_kernel;
+    std::vector<hc_box> halo_boxes;
+    std::unique_ptr<Exchange> exchange;
+    Fills fills, rims;
+    Chain closing;  // rims
+    // What earlier sweeps have lent and was not returned when this one began: no patch runs before.
+    std::vector<std::pair<const Loan*, uint64_t>> owed;
+    std::atomic<bool> free{true};
+
+    bool arrived() const { return !exchange || exchange->all_arrived(); }
+    bool complete() const { return !exchange || exchange->complete(); }
+  };
+  // One call of a kernel.
+  struct Item {
+    const Call* kernel;
+    const hc_box* box;
+  };
+  // What a task of the opening chain does, and where.
+  struct Task {
+    enum class Kind { kPack, kCopy, kFill } kind;
+    size_t part, number;
+  };
+
+  void add(Part& part, const Share& share, const SweepPlan& plan);
+  void add_copies(const Share& share, size_t part, const std::string& kernel);
+  void add_fills(Part& part, const std::vector<Fill>& fills, Fills& bound) const;
+  void add_opening(const SweepPlan& plan);
+  void add_items(const SweepPlan& plan);
   void opening(size_t task, Worker& worker);
   void run_fill(const BoundFill& fill, Worker& worker) const;
   void run_item(uint32_t item, Worker& worker) const;
+  // Takes a rim of any subdomain whose messages have all arrived.
+  template <typename Wait>
+  bool take_rim(Worker& worker, Team& team, Wait&& wait);
+  bool ready(const Condition& condition) const;
+  bool all_complete() const;
+  bool all_closed() const;
+  static void settle(Part& part);
   // Polls for messages and unpacks what has come.
   void communicate(Worker& worker, Team& team);
   void idle(Worker& worker, Team& team, Backoff& backoff, Watchdog& watchdog);
 
-  const Subdomain& subdomain_;
-  Call kernel_;
-  std::unique_ptr<Call> halo_kernel_;
-  std::vector<hc_box> halo_boxes_;
+  const Rank& rank_;
+  std::vector<std::unique_ptr<Part>> parts_;
   std::vector<Reduction> reductions_;
-  std::unique_ptr<Exchange> exchange_;
-  std::vector<Copy> copies_;
-  std::vector<BoundFill> fills_, rims_;
+  std::vector<std::pair<size_t, Copy>> copies_;  // the part that they go to
   std::vector<std::pair<uint32_t, uint32_t>> swaps_;
   size_t scratch_bytes_;
+  bool in_place_;
+  std::vector<Item> items_;
   std::unique_ptr<Work> work_;
   Chain opening_;  // packing and copies, then fills
-  Chain closing_;  // rims
+  std::vector<Task> tasks_;
 };
 
 }  // namespace halocline

@@ -1,47 +1,81 @@
-// Moving boxes of cells between arrays and message buffers.
+// The methods by which messages of one exchange travel.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
-#include "storage.hpp"
+#include "subdomain.hpp"
 
 namespace halocline {
 
-// Into consecutive bytes, in memory order.
-void pack(const Storage& from, const Index& lo, const Index& extent, char* buffer);
-void unpack(Storage& to, const Index& lo, const Index& extent, const char* buffer);
-// From one box to another of the same storage; they must not overlap.
-void copy(Storage& storage, const Index& from, const Index& to, const Index& extent);
+enum class Method {
+  kMpi,        // packed, persistent messages, unpacked
+  kRma,        // packed into a mailbox, fetched by the receiver, unpacked
+  kColocated,  // the receiver copies out of the sender's interior, in shared memory
+};
 
-// Cuts a box into pieces of about `bytes` along axis 0, then 1, and calls f(lo, extent) for each in
-// memory order, so that several threads can share it.
-template <typename F>
-void cut(const Index& lo, const Index& extent, size_t itemsize, F&& f) {
-  constexpr int64_t kPieceBytes = 128 * 1024;
-  const int64_t row = extent[2] * static_cast<int64_t>(itemsize);
-  if (cells(extent) <= 0) return;
-  if (extent[0] > 1) {
-    const int64_t planes = kPieceBytes / (row * extent[1]);
-    const int64_t step = planes < 1 ? 1 : planes;
-    for (int64_t i = 0; i < extent[0]; i += step) {
-      const int64_t n = step < extent[0] - i ? step : extent[0] - i;
-      const Index part_lo{lo[0] + i, lo[1], lo[2]}, part{n, extent[1], extent[2]};
-      if (n == 1) {
-        cut(part_lo, part, itemsize, f);
-      } else {
-        f(part_lo, part);
-      }
-    }
-    return;
-  }
-  const int64_t rows = kPieceBytes / row;
-  const int64_t step = rows < 1 ? 1 : rows;
-  for (int64_t j = 0; j < extent[1]; j += step) {
-    const int64_t n = step < extent[1] - j ? step : extent[1] - j;
-    f(Index{lo[0], lo[1] + j, lo[2]}, Index{1, n, extent[2]});
-  }
-}
+// A box of one storage; of a colocated receive also where it begins in the sender's storage.
+struct Part {
+  uint32_t storage;
+  Index lo, hi;
+  Index from{};
+};
+
+// What goes to, or comes from, one subdomain: its parts one after the other.
+struct Message {
+  Method method;
+  int peer;  // rank; colocated: number of the neighbour
+  int tag;   // colocated: the direction, as the sender sees it; rma: that, and 27 times the number of the
+             // subdomain at the other end
+  std::vector<Part> parts;
+};
+
+// What has happened to messages since the last look: bits as in Exchange.
+struct News {
+  uint32_t landed = 0;  // receives that can be unpacked
+  uint32_t closed = 0;  // receives that need no more progress
+  uint64_t sent = 0;    // sends whose cells may be overwritten
+};
+
+// The messages of one exchange that travel by one method. Its calls come from one thread at a time, but for
+// taken().
+class Transfer {
+ public:
+  Transfer() = default;
+  virtual ~Transfer() = default;
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
+
+  // Begins an execution.
+  virtual void start() = 0;
+  // Sends what is packed, bit by bit, and looks for what has come.
+  virtual News progress(uint64_t packed) = 0;
+  // Where a send is packed in this execution.
+  virtual char* buffer(size_t) { return nullptr; }
+  // Receive m is unpacked; any thread.
+  virtual void taken(size_t) {}
+  // Whether it calls MPI.
+  virtual bool uses_mpi() const = 0;
+};
+
+// A message with its number among the sends or receives of the exchange, and its packed bytes.
+struct Numbered {
+  size_t number;
+  const Message* message;
+  char* buffer;
+  size_t bytes;
+};
+
+std::unique_ptr<Transfer> mpi_transfer(const Communicator& communicator, const std::vector<Numbered>& sends,
+                                       const std::vector<Numbered>& receives);
+std::unique_ptr<Transfer> rma_transfer(const Rank& rank, const Subdomain& subdomain,
+                                       const std::vector<Numbered>& sends,
+                                       const std::vector<Numbered>& receives);
+std::unique_ptr<Transfer> colocated_transfer(const Rank& rank, const Subdomain& subdomain,
+                                             const std::vector<Numbered>& sends,
+                                             const std::vector<Numbered>& receives);
 
 }  // namespace halocline

@@ -35,7 +35,9 @@ bool Work::Queue::pop(bool front, uint32_t& position) {
 Work::Work(int threads, const std::vector<int>& owners, const std::vector<Condition>& conditions,
            bool backward)
     : threads_(threads), backward_(backward), kinds_(conditions) {
-  const auto rank = [](const Condition& c) { return std::tuple(c.rims, std::popcount(c.needs), c.needs); };
+  const auto rank = [](const Condition& c) {
+    return std::tuple(c.rims, std::popcount(c.needs), c.part, c.needs);
+  };
   std::sort(kinds_.begin(), kinds_.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
   kinds_.erase(std::unique(kinds_.begin(), kinds_.end()), kinds_.end());
 
@@ -71,30 +73,12 @@ bool Work::any_left(size_t kind) {
   return false;
 }
 
-Work::Found Work::take(int thread, uint32_t arrived, bool rims_done, uint32_t& item) {
-  const auto ready = [&](const Condition& c) { return (c.needs & ~arrived) == 0 && (!c.rims || rims_done); };
-  uint32_t position = 0;
-  for (size_t kind = 0; kind < kinds_.size(); ++kind) {
-    if (ready(kinds_[kind]) && queue(kind, thread).pop(!backward_, position)) {
-      item = items_[position];
-      return Found::kItem;
-    }
+bool Work::pop_others(size_t kind, int thread, uint32_t& position) {
+  for (int step = 1; step < threads_; ++step) {
+    const int victim = thread + step < threads_ ? thread + step : thread + step - threads_;
+    if (queue(kind, victim).pop(backward_, position)) return true;
   }
-  bool left = false;
-  for (size_t kind = 0; kind < kinds_.size(); ++kind) {
-    if (!ready(kinds_[kind])) {
-      left = left || any_left(kind);
-      continue;
-    }
-    for (int step = 1; step < threads_; ++step) {
-      const int victim = thread + step < threads_ ? thread + step : thread + step - threads_;
-      if (queue(kind, victim).pop(backward_, position)) {
-        item = items_[position];
-        return Found::kItem;
-      }
-    }
-  }
-  return left ? Found::kNoneReady : Found::kNoneLeft;
+  return false;
 }
 
 }  // namespace halocline

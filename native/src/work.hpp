@@ -10,7 +10,8 @@ namespace halocline {
 
 // What must be there before an item can run.
 struct Condition {
-  uint32_t needs = 0;  // bit m: receive m
+  uint32_t part;       // the subdomain
+  uint32_t needs = 0;  // bit m: receive m of the part
   bool rims = false;   // the boundary conditions that wait for messages
 
   auto operator<=>(const Condition&) const = default;
@@ -30,8 +31,31 @@ class Work {
   void refill(int thread);
 
   enum class Found { kItem, kNoneReady, kNoneLeft };
-  // Takes a ready item for a thread.
-  Found take(int thread, uint32_t arrived, bool rims_done, uint32_t& item);
+  // Takes an item for a thread whose condition is ready(condition).
+  template <typename Ready>
+  Found take(int thread, Ready&& ready, uint32_t& item) {
+    uint32_t position = 0;
+    for (size_t kind = 0; kind < kinds_.size(); ++kind) {
+      if (!queue(kind, thread).empty() && ready(kinds_[kind]) &&
+          queue(kind, thread).pop(!backward_, position)) {
+        item = items_[position];
+        return Found::kItem;
+      }
+    }
+    bool left = false;
+    for (size_t kind = 0; kind < kinds_.size(); ++kind) {
+      if (!any_left(kind)) continue;
+      if (!ready(kinds_[kind])) {
+        left = true;
+        continue;
+      }
+      if (pop_others(kind, thread, position)) {
+        item = items_[position];
+        return Found::kItem;
+      }
+    }
+    return left ? Found::kNoneReady : Found::kNoneLeft;
+  }
 
  private:
   // The items [front, back) of items_, both in one word so that they change together.
@@ -46,6 +70,7 @@ class Work {
     return queues_[set_][kind * static_cast<size_t>(threads_) + static_cast<size_t>(thread)];
   }
   bool any_left(size_t kind);
+  bool pop_others(size_t kind, int thread, uint32_t& position);
 
   int threads_;
   bool backward_;

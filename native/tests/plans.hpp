@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -86,17 +87,21 @@ struct Torus {
     return part;
   }
 
-  void exchange(uint32_t field, const std::vector<hc_box>& patches, halocline::SweepPlan& plan) const {
-    plan.conditions.assign(patches.size(), {});
+  // Everything beyond the box comes from neighbours or from the other side; with `colocated` out of the
+  // memory of neighbour number `rank_at`.
+  void exchange(uint32_t field, const std::vector<hc_box>& patches, halocline::Share& share,
+                bool colocated) const {
+    const auto method = colocated ? halocline::Method::kColocated : halocline::Method::kMpi;
+    share.needs.assign(patches.size(), {});
     const int self = rank_at({0, 0, 0});
     for (int tag = 0; tag < 27; ++tag) {
       if (tag == 13) continue;
       const Index to{tag / 9 - 1, tag / 3 % 3 - 1, tag % 3 - 1}, from{-to[0], -to[1], -to[2]};
       const halocline::Part within = layer(field, to, false), beyond = layer(field, from, true);
       if (rank_at(to) == self) {
-        plan.copies.push_back({field, within.lo, beyond.lo, halocline::extent(within.lo, within.hi)});
+        share.copies.push_back({field, 0, within.lo, beyond.lo, halocline::extent(within.lo, within.hi)});
       } else {
-        plan.sends.push_back({rank_at(to), tag, {within}});
+        share.sends.push_back({method, rank_at(to), tag, {within}});
       }
       if (rank_at(from) == self) continue;
       for (size_t n = 0; n < patches.size(); ++n) {
@@ -105,9 +110,11 @@ struct Torus {
           if (to[a] > 0) near = near && patches[n].lo[a] == 0;
           if (to[a] < 0) near = near && patches[n].hi[a] == local[a];
         }
-        if (near) plan.conditions[n].needs |= uint32_t{1} << plan.receives.size();
+        if (near) share.needs[n].messages |= uint32_t{1} << share.receives.size();
       }
-      plan.receives.push_back({rank_at(from), tag, {beyond}});
+      halocline::Part received = beyond;
+      received.from = Torus(shape, parts, rank_at(from)).layer(field, to, false).lo;
+      share.receives.push_back({method, rank_at(from), tag, {received}});
     }
   }
 };
@@ -134,13 +141,19 @@ inline std::vector<double> shifted(const std::vector<double>& old, const Index& 
   return result;
 }
 
-// Runs `steps` steps on one rank's part of the grid and compares cells and reductions with the above.
+// The memory of all ranks, as this one sees it.
+using Neighbours =
+    std::function<std::vector<halocline::Neighbour>(const halocline::Storages&, const halocline::Counters&)>;
+
+// Runs `steps` steps on one rank's part of the grid and compares cells and reductions with the above. With
+// `meet` the ranks share their memory.
 inline void compare_with_one_array(const Torus& torus, int threads, std::optional<int> communicator,
-                                   int steps) {
+                                   int steps, const Neighbours& meet = {}) {
   const Index layers{1, 1, 1};
   halocline::Storages storages;
   for (size_t n = 0; n < 2; ++n) {
-    storages.push_back(std::make_shared<halocline::Storage>(torus.local, layers, layers, 8, n));
+    const auto shared = static_cast<bool>(meet);
+    storages.push_back(std::make_shared<halocline::Storage>(torus.local, layers, layers, 8, n, shared));
   }
   std::vector<double> values;
   for (int64_t n = 0; n < halocline::cells(torus.shape); ++n)
@@ -160,15 +173,18 @@ inline void compare_with_one_array(const Torus& torus, int threads, std::optiona
   std::vector<double> scalars(10);
   scalars[9] = steps;
   const std::vector<hc_box> patches = blocks(torus.local, {2, 3, 4});
-  halocline::Engine engine(HALOCLINE_TEST_KERNELS, storages, scalars.data(), scalars.size(), torus.lo,
-                           torus.shape, threads, kSpins, communicator, patches,
-                           owners(patches.size(), threads));
+  const auto counters = std::make_shared<halocline::Counters>(2 * halocline::Signals::kDirections);
+  halocline::Subdomain mine{storages, torus.lo, patches, owners(patches.size(), threads), {counters, 0}, {}};
+  halocline::Engine engine(HALOCLINE_TEST_KERNELS, {mine},
+                           meet ? meet(storages, *counters) : std::vector<halocline::Neighbour>{},
+                           scalars.data(), scalars.size(), torus.shape, threads, kSpins, communicator);
   halocline::SweepPlan plan;
   plan.kernel = "shift";
   plan.operands = {0, 1};
   plan.reductions = {{HC_SUM, 1}, {HC_MAX, 2}};
   plan.swaps = {{0, 1}};
-  torus.exchange(1, patches, plan);
+  plan.shares.resize(1);
+  torus.exchange(1, patches, plan.shares.front(), static_cast<bool>(meet));
   engine.loop({}, 9, 0, {1, 2});
   engine.sweep(plan);
   engine.end();

@@ -22,14 +22,15 @@ struct Small {
 
   explicit Small(int threads)
       : storages{std::make_shared<Storage>(Index{1, 24, 8}, Index{0, 1, 1}, Index{0, 1, 1}, 8, 0)},
-        engine(HALOCLINE_TEST_KERNELS, storages, scalars.data(), scalars.size(), {0, 0, 0}, {1, 24, 8},
-               threads, plans::kSpins, {}, patches, plans::owners(patches.size(), threads)) {}
+        engine(HALOCLINE_TEST_KERNELS,
+               {{storages, {0, 0, 0}, patches, plans::owners(patches.size(), threads), {}, {}}}, {},
+               scalars.data(), scalars.size(), {1, 24, 8}, threads, plans::kSpins, {}) {}
 
   halocline::SweepPlan plan(const std::string& kernel) const {
     halocline::SweepPlan plan;
     plan.kernel = kernel;
     plan.operands = {0};
-    plan.conditions.resize(patches.size());
+    plan.shares.resize(1);
     return plan;
   }
 };
@@ -46,16 +47,17 @@ void fills_rims_halo_boxes_and_scratch() {
     Small small(threads);
     halocline::SweepPlan plan = small.plan("through_scratch");
     plan.scratch_bytes = 4096;
-    plan.fills = {{"ghost_2", {0}, {0, 0, -1}, {1, 12, 0}, 2},
-                  {"ghost_2", {0}, {0, 12, -1}, {1, 24, 0}, 2},
-                  {"ghost_1", {0}, {0, -1, -1}, {1, 0, 8}, 1}};
+    halocline::Share& share = plan.shares.front();
+    share.fills = {{"ghost_2", {0}, {0, 0, -1}, {1, 12, 0}, 2},
+                   {"ghost_2", {0}, {0, 12, -1}, {1, 24, 0}, 2},
+                   {"ghost_1", {0}, {0, -1, -1}, {1, 0, 8}, 1}};
     small.engine.sweep(plan);
-    plan.rims = plan.fills;
-    plan.fills.clear();
-    for (halocline::Condition& condition : plan.conditions) condition.rims = true;
+    share.rims = share.fills;
+    share.fills.clear();
+    share.needs.assign(small.patches.size(), {0, true});
     plan.halo_kernel = "through_scratch";
-    plan.halo_boxes = {{{0, 24, 0}, {1, 25, 8}, {0, 0, 0}}};
-    plan.halo_needs = {0};
+    share.halo_boxes = {{{0, 24, 0}, {1, 25, 8}, {0, 0, 0}}};
+    share.halo_needs = {0};
     small.engine.sweep(plan);
     small.engine.run();
     CHECK(plans::cell(*small.storages[0], {0, 5, 3}) == 400);

@@ -4,6 +4,37 @@
 
 #include "plans.hpp"
 
+namespace {
+
+// Every rank's memory, by rank. Plain bytes travel.
+template <typename T>
+std::vector<T> of_all(const T& mine) {
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  std::vector<T> all(static_cast<size_t>(ranks));
+  MPI_Allgather(&mine, sizeof(T), MPI_BYTE, all.data(), sizeof(T), MPI_BYTE, MPI_COMM_WORLD);
+  return all;
+}
+
+std::vector<halocline::Neighbour> meet(const halocline::Storages& storages,
+                                       const halocline::Counters& counters) {
+  std::vector<halocline::Neighbour> neighbours;
+  for (const halocline::Handle& handle : of_all(counters.handle())) {
+    const int rank = static_cast<int>(neighbours.size());
+    neighbours.push_back({rank, {}, {std::make_shared<halocline::Counters>(handle), 0}});
+  }
+  for (const auto& storage : storages) {
+    const auto handles = of_all(storage->handle());
+    for (size_t rank = 0; rank < neighbours.size(); ++rank) {
+      neighbours[rank].storages.push_back(std::make_shared<halocline::Storage>(handles[rank]));
+    }
+  }
+  MPI_Barrier(MPI_COMM_WORLD);  // all have seen it before anybody gives it back
+  return neighbours;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   int level = 0, rank = 0, ranks = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
@@ -13,7 +44,9 @@ int main(int argc, char** argv) {
   for (int threads = 1; threads <= 2; ++threads) {
     for (const plans::Index& parts : ranks == 2 ? std::vector<plans::Index>{{1, 1, 2}, {2, 1, 1}}
                                                 : std::vector<plans::Index>{{1, 2, 2}, {1, 4, 1}}) {
-      plans::compare_with_one_array(plans::Torus({4, 9, 14}, parts, rank), threads, communicator, 10);
+      const plans::Torus torus({4, 9, 14}, parts, rank);
+      plans::compare_with_one_array(torus, threads, communicator, 10);
+      plans::compare_with_one_array(torus, threads, communicator, 200, meet);
     }
   }
   MPI_Finalize();

@@ -14,18 +14,23 @@ from halocline.cli.options import (
     Dim,
     Html,
     Json,
+    MailboxesOfMessage,
     MaxIterations,
     Method,
+    Methods,
     N,
     Ns,
     Patch,
     Pictures,
     Ranks,
     RanksList,
+    RanksPerNode,
     Repeat,
     Rtol,
+    SubdomainsPerRank,
     Threads,
     ThreadsList,
+    execution,
 )
 from halocline.errors import InputError
 
@@ -131,14 +136,23 @@ def solve_poisson(
     threads: Threads = None,
     decomposition: Decomposition = "optimal",
     patch: Patch = None,
+    subdomains_per_rank: SubdomainsPerRank = 1,
+    ranks_per_node: RanksPerNode = None,
+    methods: Methods = None,
+    mailboxes: MailboxesOfMessage = 2,
     json: Json = None,
     pictures: Pictures = None,
 ) -> None:
     from halocline.cli.solve import poisson
 
     poisson(
-        n=n, dim=dim, method=method, rtol=rtol, max_iterations=max_iterations, decomposition=decomposition,
-        patch=patch, ranks=ranks, threads=threads, json=json, pictures=pictures,
+        n=n, dim=dim, method=method, rtol=rtol, max_iterations=max_iterations, ranks=ranks, json=json,
+        pictures=pictures,
+        execution=execution(
+            threads=threads, decomposition=decomposition, patch=patch,
+            subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,
+            mailboxes=mailboxes,
+        ),
     )  # fmt: skip
 
 
@@ -242,6 +256,10 @@ def explain_poisson(
     ] = 1,
     decomposition: Decomposition = "optimal",
     patch: Patch = None,
+    subdomains_per_rank: SubdomainsPerRank = 1,
+    ranks_per_node: RanksPerNode = None,
+    methods: Methods = None,
+    mailboxes: MailboxesOfMessage = 2,
     code: Annotated[
         bool,
         typer.Option(
@@ -255,8 +273,12 @@ def explain_poisson(
     from halocline.cli.explain import poisson
 
     poisson(
-        n=n, dim=dim, method=method, ranks=ranks, rank=rank, threads=threads, decomposition=decomposition,
-        patch=patch, code=code, json=json,
+        n=n, dim=dim, method=method, ranks=ranks, rank=rank, code=code, json=json,
+        execution=execution(
+            threads=threads, decomposition=decomposition, patch=patch,
+            subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,
+            mailboxes=mailboxes,
+        ),
     )  # fmt: skip
 
 
@@ -422,13 +444,22 @@ def bench_exchange(
     ranks: Ranks = None,
     threads: Threads = None,
     decomposition: Decomposition = "optimal",
+    subdomains_per_rank: SubdomainsPerRank = 1,
+    ranks_per_node: RanksPerNode = None,
+    methods: Methods = None,
+    mailboxes: MailboxesOfMessage = 2,
     json: Json = None,
 ) -> None:
     from halocline.cli.bench import exchange
 
     exchange(
         n=n, dim=dim, scaling=scaling, radius=radius, fields=fields, dtype=dtype, corners=corners,
-        repeat=repeat, ranks=ranks, threads=threads, decomposition=decomposition, json=json,
+        repeat=repeat, ranks=ranks, json=json,
+        execution=execution(
+            threads=threads, decomposition=decomposition,
+            subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,
+            mailboxes=mailboxes,
+        ),
     )  # fmt: skip
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Any
 
 from halocline.cli.output import check_files, say, write_json, written
 from halocline.cli.progress import progress
@@ -21,9 +23,8 @@ def exchange(
     corners: bool,
     repeat: int,
     ranks: int | None,
-    threads: int | None,
-    decomposition: str,
     json: str | None,
+    execution: Mapping[str, Any],
 ) -> None:
     """Time the exchange, and tell."""
     spread(ranks)
@@ -45,9 +46,8 @@ def exchange(
             dtype=dtype,
             corners=corners,
             repeats=repeat,
-            threads=threads,
-            decomposition=decomposition,
             on_progress=on_progress,
+            **execution,
         )
     write_json(json, {**asdict(found), "scaling": scaling, "rate": found.rate})
     if json == "-":
@@ -59,8 +59,10 @@ def exchange(
         f"Exchange of {what}, radius {radius}, {kind}",
         "",
         f"{'ranks':12} {where}, subdomains {'x'.join(map(str, found.parts))}",
-        f"{'messages':12} {found.messages} from the busiest rank, {amount(found.bytes_sent)}; "
-        f"{amount(found.bytes_copied)} copied around periodic axes",
+        *(
+            f"{method:12} {amount(size)} into the subdomains of the busiest rank"
+            for method, size in found.bytes_by_method.items()
+        ),
         f"{'time':12} {duration(found.seconds)} an exchange, {found.rate / 1e9:.2f} GB/s of the busiest rank",
     ]
     say("\n".join(lines))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Any
 
-from halocline.cli.options import patch_edges
 from halocline.cli.output import check_files, first, say, write_json, written
 from halocline.errors import InputError
 
@@ -17,11 +18,9 @@ def poisson(
     method: str,
     ranks: int,
     rank: int | None,
-    threads: int,
-    decomposition: str,
-    patch: str | None,
     code: bool,
     json: str | None,
+    execution: Mapping[str, Any],
 ) -> None:
     """Compile and plan, and tell about it."""
     from halocline.physics.poisson import Poisson
@@ -37,12 +36,11 @@ def poisson(
         equations.grid,
         ranks=ranks,
         rank=rank,
-        threads=threads,
-        decomposition=decomposition,
-        patch=patch_edges(patch),
+        **execution,
     )
     bound = told.bound()
-    heading = {"case": "poisson", "n": n, "dim": dim, "method": method, "ranks": ranks, "threads": threads}
+    heading = {"case": "poisson", "n": n, "dim": dim, "method": method}
+    heading |= {"ranks": ranks, "threads": execution["threads"]}
     write_json(json, {**heading, **told.as_dict(), "bound": asdict(bound)})
     if json == "-":
         return

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from halocline.errors import InputError
+from halocline.plan.transfer import METHODS
 
 PROBLEM, HOW, WHERE, RESULTS = "The problem", "How it is solved", "Where it runs", "Results"
 
@@ -81,6 +82,33 @@ Threads = Annotated[
         help="Threads of each rank; by default OMP_NUM_THREADS, else the cores shared out among the ranks.",
     ),
 ]
+SubdomainsPerRank = Annotated[
+    int,
+    _option(WHERE, "--subdomains-per-rank", metavar="K", help="Subdomains of each rank."),
+]
+RanksPerNode = Annotated[
+    int | None,
+    _option(
+        WHERE,
+        "--ranks-per-node",
+        metavar="R",
+        help="Take every R ranks for a node, whatever they run on; by default nodes are what MPI says.",
+    ),
+]
+Methods = Annotated[
+    str | None,
+    _option(
+        WHERE,
+        "--methods",
+        metavar="M,M,...",
+        help="The transfer methods that may be taken between subdomains, the first that applies: "
+        f"{', '.join(METHODS)}; all but rma by default.",
+    ),
+]
+MailboxesOfMessage = Annotated[
+    int,
+    _option(WHERE, "--mailboxes", metavar="M", help="Mailboxes for each message of method rma."),
+]
 RanksList = Annotated[
     str, _option(WHERE, "--ranks", metavar="R,R,...", help="Processes; one run for each, and for each T.")
 ]
@@ -121,6 +149,28 @@ def whole_numbers(text: str, option: str, least: int = 1) -> list[int]:
     if len(set(numbers)) != len(numbers):
         raise InputError(f"{option} {text}: a number stands there twice")
     return numbers
+
+
+def execution(
+    *,
+    threads: int | None,
+    decomposition: str,
+    patch: str | None = None,
+    subdomains_per_rank: int,
+    ranks_per_node: int | None,
+    methods: str | None,
+    mailboxes: int,
+) -> dict[str, Any]:
+    """The options of a run, as `halocline.run.execution.Execution` takes them."""
+    return {
+        "threads": threads,
+        "decomposition": decomposition,
+        "patch": patch_edges(patch),
+        "subdomains_per_rank": subdomains_per_rank,
+        "ranks_per_node": ranks_per_node,
+        "methods": methods,
+        "mailboxes": mailboxes,
+    }
 
 
 def patch_edges(text: str | None) -> list[int] | int | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from halocline.cli.options import patch_edges
 from halocline.cli.output import check_files, say, write_json, written
 from halocline.cli.progress import progress
 from halocline.cli.ranks import spread
@@ -18,12 +19,10 @@ def poisson(
     method: str,
     rtol: float,
     max_iterations: int | None,
-    decomposition: str,
-    patch: str | None,
     ranks: int | None,
-    threads: int | None,
     json: str | None,
     pictures: Path | None,
+    execution: Mapping[str, Any],
 ) -> None:
     """Solve the elliptic problem, and tell how it went."""
     spread(ranks)
@@ -37,10 +36,8 @@ def poisson(
             method=method,
             rtol=rtol,
             max_iterations=max_iterations,
-            threads=threads,
-            decomposition=decomposition,
-            patch=patch_edges(patch),
             on_progress=on_progress,
+            **execution,
         )
     if pictures is not None:
         _draw(result, pictures)

@@ -306,6 +306,7 @@ class _Compiler:
             halo_kernel=halo_kernel,
             halo_extent=extent,
             swaps=tuple((self.numbers[f], self.seconds[f]) for f in sweep.sets if f in doubled),
+            overwrites=tuple(self.numbers[f] for f in sweep.sets if f not in doubled),
             wraps=tuple(sorted(self.numbers[f] for f in wraps)),
             scratch=scratch,
             flops=float(sum(count_flops([t.expression for t in n.targets]) for n in nests.nests)),

@@ -91,6 +91,8 @@ class Sweep:
         Over which segments `halo_kernel` runs (only where a neighbour exists).
     swaps : tuple of (int, int)
         Pairs of field numbers whose buffers change places after the sweep.
+    overwrites : tuple of int
+        The fields whose current values the kernel overwrites, instead of writing to a second buffer.
     wraps : tuple of int
         Fields whose rows the kernel wraps around itself where one subdomain spans the periodic last axis: the
         scalar `AROUND` says so, by the number of cells of that axis, or 0.
@@ -112,6 +114,7 @@ class Sweep:
     halo_kernel: str | None = None
     halo_extent: Footprint = field(default_factory=Footprint)
     swaps: tuple[tuple[int, int], ...] = ()
+    overwrites: tuple[int, ...] = ()
     wraps: tuple[int, ...] = ()
     scratch: tuple[tuple[int, ...], ...] = ()
     flops: float = 0.0

@@ -137,8 +137,8 @@ def _drawn(fields: Fields, what: Any) -> Iterator[Field]:
         domain.prepare(program, fields.values).run(fields.values)
         yield drawn
     finally:
-        for known in (fields.grid.fields, domain.storages, domain.halos):
-            known.pop(drawn.name, None)
+        fields.grid.fields.pop(drawn.name, None)
+        domain.forget(drawn.name)
 
 
 def _nearest(line: NDArray[np.float64], at: float | None, axis: str, extent: float) -> int:
@@ -155,23 +155,25 @@ def _gather(
     """The chosen points of all ranks, on the first rank."""
     import numpy as np
 
-    view, origin = fields.domain.view(field), fields.domain.offset()
-    mine: list[Any] = []
-    places = []
-    for a, (first, n) in enumerate(zip(origin, view.shape, strict=True)):
-        if a in cut:
-            inside = first <= cut[a] < first + n
-            mine.append(slice(cut[a] - first, cut[a] - first + 1) if inside else slice(0, 0))
-            places.append(0)
-        else:
-            skip = -first % steps[a]
-            mine.append(slice(skip, n, steps[a]))
-            places.append((first + skip) // steps[a])
-    pieces = fields.domain.comm.gather((places, np.ascontiguousarray(view[tuple(mine)])))
+    mine = []
+    for origin, view in fields.views(field):
+        chosen: list[Any] = []
+        places = []
+        for a, (first, n) in enumerate(zip(origin, view.shape, strict=True)):
+            if a in cut:
+                inside = first <= cut[a] < first + n
+                chosen.append(slice(cut[a] - first, cut[a] - first + 1) if inside else slice(0, 0))
+                places.append(0)
+            else:
+                skip = -first % steps[a]
+                chosen.append(slice(skip, n, steps[a]))
+                places.append((first + skip) // steps[a])
+        mine.append((places, np.ascontiguousarray(view[tuple(chosen)])))
+    pieces = fields.domain.comm.gather(mine)
     if pieces is None:
         return None
     shape = [1 if a in cut else -(-n // steps[a]) for a, n in enumerate(points)]
-    whole = np.empty(shape, dtype=view.dtype)
-    for place, piece in pieces:
+    whole = np.empty(shape, dtype=pieces[0][0][1].dtype)
+    for place, piece in (found for each in pieces for found in each):
         whole[tuple(slice(p, p + n) for p, n in zip(place, piece.shape, strict=True))] = piece
     return whole.squeeze(axis=tuple(cut))

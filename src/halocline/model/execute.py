@@ -23,7 +23,8 @@ from halocline.lang.dtype import ITEMSIZE
 from halocline.plan.decompose import Decomposition
 from halocline.plan.layout import Layout
 from halocline.plan.machine import Machine, Road
-from halocline.plan.rank import RankPlan, SweepPlan, plan_rank
+from halocline.plan.rank import SubdomainPlan, SweepPlan, plan_subdomain
+from halocline.plan.transfer import Transfers
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,8 @@ def execute(
     InputError
         More ranks than the machine has room for.
     """
-    decomposition, slots = layout.decomposition, len(layout.slots)
+    decomposition, slots = layout.decomposition, layout.slots_per_node
+    transfers = Transfers(layout, ("self", "mpi"))
     if layout.nodes > machine.nodes:
         raise InputError(
             f"{layout.ranks} ranks, {layout.ranks_per_node} on a node, need {layout.nodes} nodes, but "
@@ -145,7 +147,7 @@ def execute(
         rates or Rates.of(machine, slots),
         overlap,
         frozenset(traced),
-        lambda rank: plan_rank(schedule, decomposition, rank, patch=patch, threads=threads),
+        lambda number: plan_subdomain(schedule, transfers, number, patch=patch, threads=threads),
     )
     return run(passes)
 
@@ -178,7 +180,7 @@ class _Roads:
     """The links of all nodes, and when each is free."""
 
     def __init__(self, machine: Machine, layout: Layout) -> None:
-        self.machine, self.slots = machine, len(layout.slots)
+        self.machine, self.slots = machine, layout.slots_per_node
         places = [layout.slot(subdomain) for subdomain in range(layout.decomposition.count)]
         self.node = [node for node, _ in places]
         self.device = [machine.device_of(slot, self.slots) for _, slot in places]
@@ -247,7 +249,7 @@ class _Run:
         rates: Rates,
         overlap: bool,
         traced: frozenset[int],
-        plan: Callable[[int], RankPlan],
+        plan: Callable[[int], SubdomainPlan],
     ) -> None:
         self.schedule, self.decomposition, self.roads = schedule, decomposition, roads
         self.rates, self.overlap, self.traced, self.plan = rates, overlap, traced, plan
@@ -418,7 +420,7 @@ class _Run:
             self.kinds[kind] = tuple(self._of_sweep(s, todo[id(s)], plan) for s in self.sweeps)
         return self.kinds[kind]
 
-    def _of_sweep(self, sweep: Sweep, todo: SweepPlan, plan: RankPlan) -> _Share:
+    def _of_sweep(self, sweep: Sweep, todo: SweepPlan, plan: SubdomainPlan) -> _Share:
         rates = self.rates
         table = plan.patches.table
         cells = (table[:, 1, :] - table[:, 0, :]).prod(axis=1)

@@ -9,10 +9,20 @@ from halocline.plan.layout import Layout, lay_out
 from halocline.plan.levels import decompose_levels, flow
 from halocline.plan.patches import Caches, Patches
 from halocline.plan.placement import place, placement_cost
-from halocline.plan.rank import FieldPlan, HaloBox, RankPlan, SweepPlan, plan_rank
+from halocline.plan.rank import (
+    FieldPlan,
+    HaloBox,
+    RankPlan,
+    SubdomainPlan,
+    SweepPlan,
+    plan_rank,
+    plan_subdomain,
+)
 from halocline.plan.traffic import Traffic
+from halocline.plan.transfer import METHODS, Transfers, chosen_methods
 
 __all__ = [
+    "METHODS",
     "STRATEGIES",
     "Box",
     "Caches",
@@ -26,8 +36,11 @@ __all__ = [
     "Patches",
     "RankPlan",
     "Rim",
+    "SubdomainPlan",
     "SweepPlan",
     "Traffic",
+    "Transfers",
+    "chosen_methods",
     "decompose",
     "decompose_levels",
     "flow",
@@ -36,4 +49,5 @@ __all__ = [
     "place",
     "placement_cost",
     "plan_rank",
+    "plan_subdomain",
 ]

@@ -10,48 +10,63 @@ from halocline.compile.schedule import FieldInfo
 from halocline.lang.dtype import ITEMSIZE
 from halocline.plan.box import Box
 from halocline.plan.subdomain import Subdomain
+from halocline.plan.transfer import Transfers
 
 TAGS = 27  # per exchange, one for each direction in three dimensions
 
 
 @dataclass(frozen=True)
 class Message:
-    """What travels between this rank and one neighbour in one direction, in one go.
+    """What travels between two subdomains in one direction, in one go.
 
     Parameters
     ----------
     peer : int
-        The rank at the other end.
+        The subdomain at the other end.
     tag : int
-        The same at both ends, another for every direction and exchange: two ranks along a periodic axis
-        are neighbours twice, and know by the tag which side a message is for.
+        The same at both ends, another for every direction and exchange: two subdomains along a periodic
+        axis are neighbours twice, and know by the tag which side a message is for.
     direction : tuple of int
-        Where the peer lies, seen from this rank; 0 along axes that one subdomain spans.
+        Where the peer lies, seen from this subdomain; 0 along axes that one subdomain spans.
     parts : tuple of (field, box)
-        What is packed (sent) or unpacked (received), in this order; boxes in this rank's own indices.
-        They have equal shapes at both ends.
+        What is sent or received, in this order; boxes in this subdomain's own indices. They have equal
+        shapes at both ends.
+    sources : tuple of Box
+        Of a received message: the same parts in the sender's indices.
     bytes : int
+    method : str
+        See `halocline.plan.transfer.METHODS`.
     """
 
     peer: int
     tag: int
     direction: Direction
     parts: tuple[tuple[int, Box], ...]
+    sources: tuple[Box, ...]
     bytes: int
+    method: str
+
+    @property
+    def code(self) -> int:
+        """The direction in which the message leaves its sender, as a number below 27."""
+        return self.tag % TAGS
 
 
 @dataclass(frozen=True)
 class Copy:
-    """A halo segment of `field` whose source is this subdomain itself, around a periodic axis."""
+    """A halo segment of `field` that this rank copies: from the subdomain `subdomain`, perhaps around a
+    periodic axis from the one that it is for. `source` is in that one's indices."""
 
     field: int
     source: Box
     target: Box
+    subdomain: int
+    bytes: int
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """Everything that one rank sends, receives and copies before a sweep."""
+    """Everything that is sent, received and copied for one subdomain before a sweep."""
 
     sends: tuple[Message, ...] = ()
     receives: tuple[Message, ...] = ()
@@ -63,48 +78,62 @@ def exchange(
     fields: tuple[FieldInfo, ...],
     footprints: Mapping[int, Footprint],
     number: int,
+    transfers: Transfers,
     wraps: tuple[int, ...] = (),
 ) -> Exchange:
-    """Plans one exchange of one rank.
+    """Plans one exchange of one subdomain.
 
     Parameters
     ----------
     footprints : mapping from field number to Footprint
-        The halo segments that are to be filled, the same on every rank.
+        The halo segments that are to be filled, the same everywhere.
     number : int
         Tells this exchange from the others of the schedule.
+    transfers : Transfers
     wraps : tuple of int
         Fields whose rows the kernel wraps around itself: their ends need no copy.
     """
+    own = subdomain.number
     sends: dict[Direction, list[tuple[int, Box]]] = {}
-    receives: dict[Direction, list[tuple[int, Box]]] = {}
+    receives: dict[Direction, list[tuple[int, Box, Box]]] = {}
     copies = []
     for number_of_field, footprint in sorted(footprints.items()):
-        points = subdomain.owned(fields[number_of_field])
+        field = fields[number_of_field]
+        points = subdomain.owned(field)
         for direction, width in footprint:
             towards = subdomain.across(direction)
-            source = subdomain.source(points, direction, width)
-            target = subdomain.segment(points, direction, width)
-            if not any(towards):
-                along_rows = number_of_field in wraps and not any(direction[:-1])
-                if subdomain.neighbour(direction) is not None and not along_rows:
-                    copies.append(Copy(number_of_field, source, target))
-                continue
-            # the neighbour opposite receives from here what this rank receives from `direction`
-            if subdomain.neighbour(_opposite(direction)) is not None:
+            peer = subdomain.neighbour(direction)
+            along_rows = number_of_field in wraps and not any(direction[:-1])
+            if peer is not None and not along_rows:
+                there = Subdomain(subdomain.decomposition, peer) if peer != own else subdomain
+                source = there.source(there.owned(field), direction, width)
+                target = subdomain.segment(points, direction, width)
+                if transfers.copied(own, peer):
+                    size = target.size * ITEMSIZE[field.dtype]
+                    copies.append(Copy(number_of_field, source, target, peer, size))
+                else:
+                    receives.setdefault(towards, []).append((number_of_field, target, source))
+            # the neighbour opposite receives from here what this subdomain receives from `direction`
+            peer = subdomain.neighbour(_opposite(direction))
+            if peer is not None and not along_rows and not transfers.copied(own, peer):
+                source = subdomain.source(points, direction, width)
                 sends.setdefault(_opposite(towards), []).append((number_of_field, source))
-            if subdomain.neighbour(direction) is not None:
-                receives.setdefault(towards, []).append((number_of_field, target))
 
-    def message(towards: Direction, sent: Direction, parts: list[tuple[int, Box]]) -> Message:
+    def message(
+        towards: Direction, sent: Direction, parts: list[tuple[int, Box]], sources: list[Box]
+    ) -> Message:
         peer = subdomain.neighbour(towards)
         assert peer is not None
         size = sum(box.size * ITEMSIZE[fields[f].dtype] for f, box in parts)
-        return Message(peer, number * TAGS + _code(sent), towards, tuple(parts), size)
+        tag = number * TAGS + _code(sent)
+        return Message(peer, tag, towards, tuple(parts), tuple(sources), size, transfers.method(own, peer))
 
     return Exchange(
-        tuple(message(d, d, parts) for d, parts in sorted(sends.items())),
-        tuple(message(d, _opposite(d), parts) for d, parts in sorted(receives.items())),
+        tuple(message(d, d, parts, []) for d, parts in sorted(sends.items())),
+        tuple(
+            message(d, _opposite(d), [(f, box) for f, box, _ in parts], [source for _, _, source in parts])
+            for d, parts in sorted(receives.items())
+        ),
         tuple(copies),
     )
 

@@ -10,6 +10,7 @@ from halocline.compile.schedule import FieldInfo, Fill
 from halocline.plan.box import Box
 from halocline.plan.exchange import Message
 from halocline.plan.subdomain import Subdomain
+from halocline.plan.transfer import Transfers
 
 
 @dataclass(frozen=True)
@@ -43,23 +44,29 @@ def fill_boxes(
     fields: tuple[FieldInfo, ...],
     fills: tuple[Fill, ...],
     receives: tuple[Message, ...],
+    transfers: Transfers,
 ) -> tuple[FillBoxes, ...]:
     """The boxes of every fill whose wall this subdomain touches.
 
     Along the other axes a fill covers the owned points, and as many layers beyond as `Fill.corners` asks:
-    over halo cells of a neighbour (a rim), over halo cells that were copied within the subdomain (core),
+    over halo cells of another subdomain (a rim), over halo cells that were copied within this one (core),
     over ghost cells that the fill of a lower axis has written (core). Ghost cells of higher axes are
     left to their own fill, which covers this one's.
     """
     return tuple(
-        _boxes(subdomain, fields[fill.field], number, fill, receives)
+        _boxes(subdomain, fields[fill.field], number, fill, receives, transfers)
         for number, fill in enumerate(fills)
         if subdomain.walls[fill.axis][fill.side > 0]
     )
 
 
 def _boxes(
-    subdomain: Subdomain, field: FieldInfo, number: int, fill: Fill, receives: tuple[Message, ...]
+    subdomain: Subdomain,
+    field: FieldInfo,
+    number: int,
+    fill: Fill,
+    receives: tuple[Message, ...],
+    transfers: Transfers,
 ) -> FillBoxes:
     owned = subdomain.owned(field)
     pieces = []  # per axis the intervals that the fill covers, the one without messages first
@@ -68,7 +75,7 @@ def _boxes(
             pieces.append([(-fill.depth, 0) if fill.side < 0 else (n, n + fill.depth)])
             continue
         lower, upper = fill.corners[axis]
-        alone = subdomain.decomposition.parts[axis] == 1
+        alone = subdomain.decomposition.parts[axis] == 1 and transfers.copied(*[subdomain.number] * 2)
         start, stop, rims = 0, n, []
         for layers, wall, outward in zip((lower, upper), subdomain.walls[axis], (-1, 1), strict=True):
             if not layers or (wall and axis > fill.axis):

@@ -28,8 +28,11 @@ class Layout:
     subdomains_per_rank : int
     slots : tuple of int
         The slot of each subdomain of a node.
+        Empty: in order.
     placement : str
         How the slots were chosen.
+    nodes_of_ranks : tuple of int
+        The node of each rank, where they do not follow each other node by node.
     """
 
     decomposition: Decomposition
@@ -37,6 +40,12 @@ class Layout:
     subdomains_per_rank: int
     slots: tuple[int, ...]
     placement: str = "trivial"
+    nodes_of_ranks: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, decomposition: Decomposition) -> Layout:
+        """One subdomain on each rank, in order, and all ranks on one node."""
+        return cls(decomposition, decomposition.count, 1, ())
 
     @property
     def ranks(self) -> int:
@@ -46,39 +55,41 @@ class Layout:
     @property
     def nodes(self) -> int:
         """Number of nodes."""
-        return -(-self.ranks // self.ranks_per_node)
+        return max(self.nodes_of_ranks) + 1 if self.nodes_of_ranks else -(-self.ranks // self.ranks_per_node)
+
+    @property
+    def slots_per_node(self) -> int:
+        """Subdomains of a full node."""
+        return self.ranks_per_node * self.subdomains_per_rank
 
     def home(self, subdomain: int) -> tuple[int, int]:
         """The rank that has a subdomain, and which of that rank's it is."""
         node, slot = self.slot(subdomain)
-        return divmod(node * len(self.slots) + slot, self.subdomains_per_rank)
+        return divmod(node * self.slots_per_node + slot, self.subdomains_per_rank)
 
     def owned(self, rank: int) -> tuple[int, ...]:
         """The subdomains of a rank, in its order."""
         if not 0 <= rank < self.ranks:
             raise IndexError(f"rank {rank} of {self.ranks}")
-        node, first = divmod(rank * self.subdomains_per_rank, len(self.slots))
-        found = {
-            self._slot(node, within): node * len(self.slots) + within for within in range(self._on_node(node))
-        }
-        return tuple(found[first + local] for local in range(self.subdomains_per_rank))
+        first = rank * self.subdomains_per_rank
+        node, slot = divmod(first, self.slots_per_node)
+        if not self._placed(node):
+            return tuple(range(first, first + self.subdomains_per_rank))
+        found = {s: node * self.slots_per_node + within for within, s in enumerate(self.slots)}
+        return tuple(found[slot + local] for local in range(self.subdomains_per_rank))
 
     def node(self, rank: int) -> int:
         """The node of a rank."""
-        return rank // self.ranks_per_node
+        return self.nodes_of_ranks[rank] if self.nodes_of_ranks else rank // self.ranks_per_node
 
     def slot(self, subdomain: int) -> tuple[int, int]:
         """The node of a subdomain, and its slot there."""
-        node, within = divmod(subdomain, len(self.slots))
-        return node, self._slot(node, within)
+        node, within = divmod(subdomain, self.slots_per_node)
+        return node, self.slots[within] if self._placed(node) else within
 
-    def _on_node(self, node: int) -> int:
-        """How many subdomains a node has."""
-        return min(len(self.slots), self.decomposition.count - node * len(self.slots))
-
-    def _slot(self, node: int, within: int) -> int:
-        """Where a node that is not full leaves its subdomains in order."""
-        return self.slots[within] if self._on_node(node) == len(self.slots) else within
+    def _placed(self, node: int) -> bool:
+        """A node that is not full leaves its subdomains in order."""
+        return bool(self.slots) and (node + 1) * self.slots_per_node <= self.decomposition.count
 
 
 def lay_out(
@@ -93,6 +104,7 @@ def lay_out(
     periodic: bool | Sequence[bool] = True,
     placement: str = "aware",
     distance: Sequence[Sequence[float]] | None = None,
+    nodes_of_ranks: tuple[int, ...] = (),
 ) -> Layout:
     """Cut a grid over nodes, ranks and the subdomains of a rank, and place them.
 
@@ -101,8 +113,8 @@ def lay_out(
     shape : sequence of int
     ranks : int
     ranks_per_node : int, optional
-        All on one node by default. Where the ranks do not fill the last node, or the parts of each axis are
-        given, the grid is cut in one level.
+        All on one node by default. On one node, where the ranks do not fill the last node, or where the parts
+        of each axis are given, the grid is cut in one level.
     subdomains_per_rank : int
     strategy, traffic, thickness, periodic
         As for `halocline.plan.decompose`.
@@ -111,6 +123,8 @@ def lay_out(
     distance : matrix, optional
         Seconds per byte between the slots of a node. Without it all are equally far, and the placement is
         trivial.
+    nodes_of_ranks : tuple of int
+        See `Layout`.
 
     Raises
     ------
@@ -123,7 +137,12 @@ def lay_out(
     if placement not in STRATEGIES:
         raise InputError(f"placement {placement!r} is unknown; known are {', '.join(STRATEGIES)}")
     slots = per_node * subdomains_per_rank
-    if isinstance(strategy, str) and not strategy[:1].isdigit() and ranks % per_node == 0:
+    if (
+        isinstance(strategy, str)
+        and not strategy[:1].isdigit()
+        and ranks % per_node == 0
+        and ranks > per_node
+    ):
         cut = decompose_levels(
             shape,
             ranks // per_node,
@@ -143,8 +162,9 @@ def lay_out(
             periodic=periodic,
         )
     if distance is None:
-        return Layout(cut, per_node, subdomains_per_rank, tuple(range(slots)))
+        return Layout(cut, per_node, subdomains_per_rank, (), nodes_of_ranks=nodes_of_ranks)
     # a node in the middle exchanges most; nodes are cut alike
     first = ranks // per_node // 2 * slots
     sent = flow(cut, traffic, range(first, first + slots))
-    return Layout(cut, per_node, subdomains_per_rank, place(sent, distance, strategy=placement), placement)
+    order = place(sent, distance, strategy=placement)
+    return Layout(cut, per_node, subdomains_per_rank, order, placement, nodes_of_ranks)

@@ -16,8 +16,10 @@ from halocline.plan.decompose import Decomposition
 from halocline.plan.exchange import Copy, Exchange, Message, exchange
 from halocline.plan.fills import FillBoxes, fill_boxes, needs
 from halocline.plan.fit import check_fit
+from halocline.plan.layout import Layout
 from halocline.plan.patches import Caches, Patches, WorkingSet, cut_patches, scratch_bytes
 from halocline.plan.subdomain import Subdomain
+from halocline.plan.transfer import Transfers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,13 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FieldPlan:
-    """One array on this rank.
+    """One array of a subdomain.
 
     Parameters
     ----------
     owned : Box
-        The points that this rank computes: its cells, one more at an upper wall along which the points
-        are staggered.
+        The points that are computed here: the subdomain's cells, one more at an upper wall along which the
+        points are staggered.
     storage : Box
         The same with the halo.
     bytes : int
@@ -62,7 +64,7 @@ class HaloBox:
 
 @dataclass(frozen=True, eq=False)
 class SweepPlan:
-    """What one rank does for one sweep.
+    """What one sweep does in one subdomain.
 
     All sends are packed, all copies made and the cores of all fills run before the first patch; then patches,
     halo boxes and rims run as soon as what they need has arrived.
@@ -82,6 +84,8 @@ class SweepPlan:
     backward : bool
         Threads run their patches in descending order, as in every other sweep: each begins with what the one
         before has left in the cache.
+    in_place : bool
+        The sweep overwrites cells that are sent before it.
     """
 
     sends: tuple[Message, ...]
@@ -93,6 +97,7 @@ class SweepPlan:
     patch_rims: NDArray[np.bool_]
     scratch_bytes: int
     backward: bool
+    in_place: bool
 
     @property
     def rim_needs(self) -> int:
@@ -112,37 +117,40 @@ class SweepPlan:
         """Bytes of all received messages."""
         return sum(message.bytes for message in self.receives)
 
+    @property
+    def bytes_copied(self) -> int:
+        """Bytes of all copies within the rank."""
+        return sum(copy.bytes for copy in self.copies)
+
 
 @dataclass(frozen=True, eq=False)
-class RankPlan:
-    """The plan of one rank: everything that the engine needs to know about grid and neighbours.
+class SubdomainPlan:
+    """The plan of one subdomain: everything that the engine needs to know about its cells and neighbours.
 
     Parameters
     ----------
     decomposition : Decomposition
-    rank : int
+    number : int
     box : Box
-        The rank's cells in the indices of the grid. All other boxes are in the subdomain's own indices.
+        The subdomain's cells in the indices of the grid. All other boxes are in the subdomain's own indices.
     fields : tuple of FieldPlan
         By field number.
     patches : Patches
         The same for all sweeps.
     sweeps : tuple of SweepPlan
         In the order of `Schedule.sweeps`.
-    threads : int
     """
 
     decomposition: Decomposition
-    rank: int
+    number: int
     box: Box
     fields: tuple[FieldPlan, ...]
     patches: Patches
     sweeps: tuple[SweepPlan, ...]
-    threads: int
 
     @property
     def neighbours(self) -> dict[Direction, int]:
-        """The rank in each direction that messages go to or come from."""
+        """The subdomain in each direction that messages go to or come from."""
         return {
             message.direction: message.peer
             for sweep in self.sweeps
@@ -157,13 +165,12 @@ class RankPlan:
     def to_dict(self) -> dict[str, Any]:
         """The plan in lists, numbers and strings, fit for JSON."""
         return {
-            "rank": self.rank,
-            "decomposition": asdict(self.decomposition),
-            "coordinates": self.decomposition.coordinates(self.rank),
+            "subdomain": self.number,
+            "coordinates": self.decomposition.coordinates(self.number),
             "box": asdict(self.box),
-            "threads": self.threads,
             "neighbours": [
-                {"direction": direction, "rank": peer} for direction, peer in sorted(self.neighbours.items())
+                {"direction": direction, "subdomain": peer}
+                for direction, peer in sorted(self.neighbours.items())
             ],
             "memory_bytes": self.memory,
             "fields": [asdict(field) for field in self.fields],
@@ -185,15 +192,62 @@ class RankPlan:
                     "patch_rims": sweep.patch_rims.tolist(),
                     "scratch_bytes": sweep.scratch_bytes,
                     "backward": sweep.backward,
+                    "in_place": sweep.in_place,
                 }
                 for sweep in self.sweeps
             ],
         }
 
 
+@dataclass(frozen=True, eq=False)
+class RankPlan:
+    """The plan of one rank.
+
+    Parameters
+    ----------
+    transfers : Transfers
+    rank : int
+    subdomains : tuple of SubdomainPlan
+        In the rank's order; see `Layout.owned`.
+    threads : int
+    """
+
+    transfers: Transfers
+    rank: int
+    subdomains: tuple[SubdomainPlan, ...]
+    threads: int
+
+    @property
+    def layout(self) -> Layout:
+        """Which rank has which subdomains."""
+        return self.transfers.layout
+
+    @property
+    def decomposition(self) -> Decomposition:
+        """How the grid is cut."""
+        return self.layout.decomposition
+
+    @property
+    def memory(self) -> int:
+        """Bytes of all fields with their halos."""
+        return sum(plan.memory for plan in self.subdomains)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan in lists, numbers and strings, fit for JSON."""
+        return {
+            "rank": self.rank,
+            "decomposition": asdict(self.decomposition),
+            "node": self.layout.node(self.rank),
+            "methods": self.transfers.methods,
+            "threads": self.threads,
+            "memory_bytes": self.memory,
+            "subdomains": [plan.to_dict() for plan in self.subdomains],
+        }
+
+
 def plan_rank(
     schedule: Schedule,
-    decomposition: Decomposition,
+    transfers: Transfers,
     rank: int,
     *,
     patch: int | Sequence[int] | None = None,
@@ -201,6 +255,36 @@ def plan_rank(
     caches: Caches | None = None,
 ) -> RankPlan:
     """Plans one rank; the cost does not depend on the number of ranks.
+
+    Parameters
+    ----------
+    transfers : Transfers
+        Which rank has which subdomains, and how these exchange.
+    patch, threads, caches
+        See `halocline.plan.patches.cut_patches`.
+
+    Raises
+    ------
+    InputError
+        A subdomain that is thinner than what is read of it; a wrong patch.
+    """
+    plans = (
+        plan_subdomain(schedule, transfers, number, patch=patch, threads=threads, caches=caches)
+        for number in transfers.layout.owned(rank)
+    )
+    return RankPlan(transfers, rank, tuple(plans), threads)
+
+
+def plan_subdomain(
+    schedule: Schedule,
+    transfers: Transfers,
+    number: int,
+    *,
+    patch: int | Sequence[int] | None = None,
+    threads: int = 1,
+    caches: Caches | None = None,
+) -> SubdomainPlan:
+    """Plans one subdomain.
 
     Parameters
     ----------
@@ -212,36 +296,43 @@ def plan_rank(
     InputError
         A subdomain that is thinner than what is read of it; a wrong patch.
     """
+    decomposition = transfers.layout.decomposition
     check_fit(schedule, decomposition)
-    subdomain = Subdomain(decomposition, rank)
+    subdomain = Subdomain(decomposition, number)
+    wrapped = wraps_rows(transfers)
     exchanges = [
-        exchange(subdomain, schedule.fields, sweep.exchange, number, sweep.wraps)
-        for number, sweep in enumerate(schedule.sweeps())
+        exchange(subdomain, schedule.fields, sweep.exchange, n, transfers, sweep.wraps if wrapped else ())
+        for n, sweep in enumerate(schedule.sweeps())
     ]
     patches = cut_patches(
         subdomain,
         [WorkingSet.of(schedule, sweep) for sweep in schedule.sweeps()],
         _received(schedule, exchanges),
-        ends=_wrapped(schedule, decomposition),
+        ends=_wrapped(schedule) if wrapped else (0, 0),
         patch=patch,
         threads=threads,
         caches=caches,
     )
     near = _Nearness(subdomain, patches)
-    return RankPlan(
+    return SubdomainPlan(
         decomposition,
-        rank,
+        number,
         subdomain.box,
         tuple(_field(subdomain, field) for field in schedule.fields),
         patches,
         tuple(
-            _sweep(schedule, sweep, subdomain, moved, near, patches, backward)
+            _sweep(schedule, sweep, subdomain, transfers, moved, near, patches, backward)
             for sweep, moved, backward in zip(
                 schedule.sweeps(), exchanges, _directions(schedule.operations), strict=True
             )
         ),
-        threads,
     )
+
+
+def wraps_rows(transfers: Transfers) -> bool:
+    """Whether kernels may wrap rows around themselves (`Sweep.wraps`): each subdomain is its own neighbour
+    there, and may copy from itself."""
+    return transfers.layout.decomposition.parts[-1] == 1 and "self" in transfers.methods
 
 
 def _directions(operations: tuple[Operation, ...]) -> Iterator[bool]:
@@ -255,13 +346,10 @@ def _directions(operations: tuple[Operation, ...]) -> Iterator[bool]:
             yield from _directions(operation.body)
 
 
-def _wrapped(schedule: Schedule, decomposition: Decomposition) -> tuple[int, int]:
+def _wrapped(schedule: Schedule) -> tuple[int, int]:
     """How many cells kernels fill beyond the ends of rows that they wrap around themselves."""
     widths = [
-        sweep.reads[field].layers(schedule.ndim)[-1]
-        for sweep in schedule.sweeps()
-        for field in sweep.wraps
-        if decomposition.parts[-1] == 1
+        sweep.reads[field].layers(schedule.ndim)[-1] for sweep in schedule.sweeps() for field in sweep.wraps
     ]
     return max((lower for lower, _ in widths), default=0), max((upper for _, upper in widths), default=0)
 
@@ -295,6 +383,7 @@ def _sweep(
     schedule: Schedule,
     sweep: Sweep,
     subdomain: Subdomain,
+    transfers: Transfers,
     moved: Exchange,
     near: _Nearness,
     patches: Patches,
@@ -303,7 +392,7 @@ def _sweep(
     """The plan of one sweep."""
     import numpy as np  # the layer above reads plans without arrays too
 
-    fills = fill_boxes(subdomain, schedule.fields, sweep.fills, moved.receives)
+    fills = fill_boxes(subdomain, schedule.fields, sweep.fills, moved.receives, transfers)
     rims: dict[int, list[Box]] = {}
     for fill in fills:
         rims.setdefault(sweep.fills[fill.fill].field, []).extend(rim.box for rim in fill.rims)
@@ -337,6 +426,7 @@ def _sweep(
         patch_rims,
         scratch_bytes(sweep, patches),
         backward,
+        any(field in sweep.exchange for field in sweep.overwrites),
     )
 
 

@@ -1,4 +1,4 @@
-"""The subdomain of one rank: its cells, its halo segments and who fills them."""
+"""A subdomain: its cells, its halo segments and who fills them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from halocline.plan.decompose import Decomposition
 
 @dataclass(frozen=True)
 class Subdomain:
-    """What one rank owns. All boxes that its methods return are in the subdomain's own indices."""
+    """One part of a decomposition. All boxes that its methods return are in the subdomain's own indices."""
 
     decomposition: Decomposition
-    rank: int
+    number: int
 
     @cached_property
     def box(self) -> Box:
         """Its cells in the indices of the grid."""
-        return self.decomposition.box(self.rank)
+        return self.decomposition.box(self.number)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -43,8 +43,8 @@ class Subdomain:
         )
 
     def neighbour(self, direction: Direction) -> int | None:
-        """The rank in `direction`; None beyond a wall."""
-        return self.decomposition.neighbour(self.rank, direction)
+        """The subdomain in `direction`; None beyond a wall."""
+        return self.decomposition.neighbour(self.number, direction)
 
     def across(self, direction: Direction) -> Direction:
         """`direction` without the axes that this subdomain spans alone.

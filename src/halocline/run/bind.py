@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from halocline.compile.schedule import Loop, Operation, Scalars, Schedule, Stop, Sweep
 from halocline.plan.box import Box
-from halocline.plan.exchange import Message
-from halocline.plan.rank import RankPlan, SweepPlan
+from halocline.plan.exchange import TAGS, Message
+from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
 from halocline.run.mpi import Communicator
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ def _box(box: Box) -> tuple[list[int], list[int]]:
     return three(box.lo), three(box.hi, 1)
 
 
-def patch_table(plan: RankPlan) -> NDArray[np.int64]:
+def patch_table(plan: SubdomainPlan) -> NDArray[np.int64]:
     """Patches as rows of lo, hi, top on three axes."""
     import numpy as np
 
@@ -42,95 +44,185 @@ def patch_table(plan: RankPlan) -> NDArray[np.int64]:
     return whole.reshape(len(table), 9)
 
 
+@dataclass(frozen=True)
+class Near:
+    """What a rank sees of the other processes of its node.
+
+    Attributes
+    ----------
+    counters : native Counters or None
+        The rank's own; None where it sees none.
+    subdomains : tuple of int
+        Those of other processes whose memory it reads.
+    homes : mapping of int to (int, int)
+        The rank of each of these, and which of that rank's it is.
+    storages : dict of field name to mapping of int to native Storage
+        Views of the memory of each, by subdomain.
+    signals : mapping of int to native Counters
+        Of each of these ranks.
+    """
+
+    counters: Any = None
+    subdomains: tuple[int, ...] = ()
+    homes: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    storages: dict[str, Mapping[int, Any]] = field(default_factory=dict)
+    signals: Mapping[int, Any] = field(default_factory=dict)
+
+
 def build_engine(
     native: ModuleType,
     library: Path,
     schedule: Schedule,
     plan: RankPlan,
-    storages: Mapping[str, Any],
+    storages: Mapping[str, Sequence[Any]],
     scalars: NDArray[np.float64],
     comm: Communicator,
     spins: int = SPINS["usual"],
+    near: Near | None = None,
+    mailboxes: int = 0,
 ) -> Any:
     """An engine that executes `schedule` as `plan` says.
 
     Parameters
     ----------
-    storages : mapping of field name to native Storage
+    storages : mapping of field name to native Storages
+        One for each subdomain of the plan.
     scalars : array of float64
         One per scalar of the schedule; the engine reads and writes it.
     spins : int
         How often a thread that waits looks again at once, before it sleeps in between.
+    near : Near, optional
+        Where there are colocated messages.
+    mailboxes : int
+        For each message by method "rma"; the same on all ranks.
     """
+    near = near or Near()
+    names = [f.name for f in schedule.fields]
     engine = native.Engine(
         str(library),
-        [storages[f.name] for f in schedule.fields],
+        [
+            native.Subdomain(
+                [storages[name][n] for name in names],
+                three(own.box.lo),
+                patch_table(own),
+                own.patches.owners,
+                near.counters,
+                n,
+            )
+            for n, own in enumerate(plan.subdomains)
+        ],
         scalars,
-        three(plan.box.lo),
         three(plan.decomposition.shape, 1),
         plan.threads,
         spins,
         comm.handle,
-        patch_table(plan),
-        plan.patches.owners,
+        [
+            native.Neighbour(
+                near.homes[number][0],
+                [near.storages[name][number] for name in names],
+                near.signals[near.homes[number][0]],
+                near.homes[number][1],
+            )
+            for number in near.subdomains
+        ],
+        mailboxes,
     )
-    _append(native, engine, schedule.operations, iter(plan.sweeps))
+    binder = _Binder(native, plan, {number: n for n, number in enumerate(near.subdomains)})
+    _append(engine, schedule.operations, binder, count())
     return engine
 
 
-def _append(
-    native: ModuleType, engine: Any, operations: tuple[Operation, ...], plans: Iterator[SweepPlan]
-) -> None:
+def _append(engine: Any, operations: tuple[Operation, ...], binder: _Binder, numbers: Iterator[int]) -> None:
     """Append operations to an engine. No closure: one that calls itself would keep the engine, and the memory
     of its fields, until Python looks for cycles."""
     for operation in operations:
         if isinstance(operation, Sweep):
-            _sweep(native, engine, operation, next(plans))
+            binder.sweep(engine, operation, next(numbers))
         elif isinstance(operation, Scalars):
             engine.scalars(operation.function)
         elif isinstance(operation, Stop):
             engine.stop(operation.condition, operation.reason)
         elif isinstance(operation, Loop):
             engine.loop(operation.until, operation.limit, operation.count, list(operation.record))
-            _append(native, engine, operation.body, plans)
+            _append(engine, operation.body, binder, numbers)
             engine.end()
 
 
-def _messages(native: ModuleType, messages: tuple[Message, ...]) -> list[Any]:
-    return [native.Message(m.peer, m.tag, [(field, *_box(box)) for field, box in m.parts]) for m in messages]
+class _Binder:
+    """Turns sweeps of a plan into what native code takes."""
 
+    def __init__(self, native: ModuleType, plan: RankPlan, neighbours: Mapping[int, int]) -> None:
+        self.native, self.plan, self.neighbours = native, plan, neighbours
+        self.local = {own.number: n for n, own in enumerate(plan.subdomains)}
+        self.tags = TAGS * len(plan.subdomains[0].sweeps)
 
-def _sweep(native: ModuleType, engine: Any, sweep: Sweep, todo: SweepPlan) -> None:
-    import numpy as np
+    def sweep(self, engine: Any, sweep: Sweep, number: int) -> None:
+        """Append a sweep, the `number`-th of the schedule."""
+        todo = [own.sweeps[number] for own in self.plan.subdomains]
+        engine.sweep(
+            kernel=sweep.kernel,
+            operands=list(sweep.operands),
+            shares=[
+                self.share(sweep, own, each) for own, each in zip(self.plan.subdomains, todo, strict=True)
+            ],
+            reductions=[(r.kind, r.scalar) for r in sweep.reductions],
+            halo_kernel=sweep.halo_kernel if any(each.halos for each in todo) else None,
+            swaps=list(sweep.swaps),
+            scratch_bytes=max(each.scratch_bytes for each in todo),
+            backward=todo[0].backward,
+            in_place=todo[0].in_place,
+        )
 
-    fills, rims = [], []
-    for boxes in todo.fills:
-        fill = sweep.fills[boxes.fill]
-        if boxes.core:
-            fills.append(native.Fill(fill.kernel, list(fill.operands), *_box(boxes.core), fill.axis))
-        rims += [
-            native.Fill(fill.kernel, list(fill.operands), *_box(rim.box), fill.axis) for rim in boxes.rims
-        ]
-    halos = [[*three(h.box.lo), *three(h.box.hi, 1), *three(h.top)] for h in todo.halos]
-    # a halo box that reads rims must wait for every message that they wait for
-    halo_needs = [h.needs | (todo.rim_needs if h.rims else 0) for h in todo.halos]
-    engine.sweep(
-        kernel=sweep.kernel,
-        operands=list(sweep.operands),
-        reductions=[(r.kind, r.scalar) for r in sweep.reductions],
-        sends=_messages(native, todo.sends),
-        receives=_messages(native, todo.receives),
-        copies=[
-            (c.field, three(c.source.lo), three(c.target.lo), three(c.source.shape, 1)) for c in todo.copies
-        ],
-        fills=fills,
-        rims=rims,
-        needs=np.ascontiguousarray(todo.patch_needs, dtype=np.uint32),
-        needs_rims=np.ascontiguousarray(todo.patch_rims, dtype=np.bool_),
-        halo_kernel=sweep.halo_kernel if halos else None,
-        halo_boxes=np.asarray(halos, dtype=np.int64).reshape(-1, 9),
-        halo_needs=np.asarray(halo_needs, dtype=np.uint32),
-        swaps=list(sweep.swaps),
-        scratch_bytes=todo.scratch_bytes,
-        backward=todo.backward,
-    )
+    def share(self, sweep: Sweep, own: SubdomainPlan, todo: SweepPlan) -> Any:
+        """What a sweep does in one subdomain."""
+        import numpy as np
+
+        fills, rims = [], []
+        for boxes in todo.fills:
+            fill = sweep.fills[boxes.fill]
+            if boxes.core:
+                fills.append(self.native.Fill(fill.kernel, list(fill.operands), *_box(boxes.core), fill.axis))
+            rims += [
+                self.native.Fill(fill.kernel, list(fill.operands), *_box(rim.box), fill.axis)
+                for rim in boxes.rims
+            ]
+        halos = [[*three(h.box.lo), *three(h.box.hi, 1), *three(h.top)] for h in todo.halos]
+        # a halo box that reads rims must wait for every message that they wait for
+        halo_needs = [h.needs | (todo.rim_needs if h.rims else 0) for h in todo.halos]
+        return self.native.Share(
+            sends=[self.message(m, m.peer) for m in todo.sends],
+            receives=[self.message(m, own.number) for m in todo.receives],
+            copies=[
+                (
+                    c.field,
+                    three(c.source.lo),
+                    three(c.target.lo),
+                    three(c.source.shape, 1),
+                    self.local[c.subdomain],
+                )
+                for c in todo.copies
+            ],
+            fills=fills,
+            rims=rims,
+            needs=np.ascontiguousarray(todo.patch_needs, dtype=np.uint32),
+            needs_rims=np.ascontiguousarray(todo.patch_rims, dtype=np.bool_),
+            halo_boxes=np.asarray(halos, dtype=np.int64).reshape(-1, 9),
+            halo_needs=np.asarray(halo_needs, dtype=np.uint32),
+        )
+
+    def message(self, message: Message, receiver: int) -> Any:
+        """A message to the subdomain `receiver`."""
+        if message.method == "colocated":
+            sources = message.sources or [box for _, box in message.parts]
+            parts = [
+                (number, *_box(box), three(source.lo))
+                for (number, box), source in zip(message.parts, sources, strict=True)
+            ]
+            return self.native.Message.colocated(self.neighbours[message.peer], message.code, parts)
+        home = self.plan.layout.home
+        rank, there = home(message.peer)
+        whole = [(number, *_box(box)) for number, box in message.parts]
+        if message.method == "rma":
+            return self.native.Message.rma(rank, there * TAGS + message.code, whole)
+        # two subdomains of one rank may both have a message from there in one direction
+        return self.native.Message(rank, home(receiver)[1] * self.tags + message.tag, whole)

@@ -7,9 +7,11 @@ import logging
 import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from operator import add, sub
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from halocline.compile.compiler import compile_program
 from halocline.compile.driver import compile_library
@@ -19,12 +21,12 @@ from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.grid import Field, Grid, unknown
 from halocline.lang.program import Program
 from halocline.lang.trace import OWN
-from halocline.plan.decompose import Decomposition, decompose
-from halocline.plan.fit import least_thickness
+from halocline.plan.decompose import Decomposition
 from halocline.plan.patches import Caches
-from halocline.plan.rank import RankPlan, plan_rank
-from halocline.plan.traffic import Traffic
-from halocline.run.bind import SPINS, build_engine, three
+from halocline.plan.rank import RankPlan, plan_rank, wraps_rows
+from halocline.plan.transfer import Transfers, chosen_methods
+from halocline.run.bind import SPINS, Near, build_engine, three
+from halocline.run.execution import Execution
 from halocline.run.machine import data_caches, last_level_cache, share_of_cores
 from halocline.run.mpi import Communicator, affinity, native, world
 from halocline.run.watch import watching
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 log = logging.getLogger("halocline")
+
+T = TypeVar("T")
 
 CROWDED = 64  # threads of a node for each of its hardware threads that are hardly meant
 
@@ -83,42 +87,41 @@ class Outcome:
 _CLOCKS = ("seconds", "compute", "exchange", "reduction", "loop_seconds")
 
 
-@dataclass
 class Domain:
-    """One rank's share of a grid.
+    """One rank's share of a grid: its subdomains, and their fields in native memory.
 
     Parameters
     ----------
     grid : Grid
-    comm : Communicator
-    threads : int, optional
-        Per rank; OMP_NUM_THREADS, else the cores of the node shared among its ranks.
-    strategy : str or tuple of int
-        How the grid is cut over ranks; see halocline.plan.decompose.
-    patch : int or sequence of int, optional
-        Shape of the patches; chosen by cache size where not given.
+    comm : Communicator, optional
+    how : Execution, optional
+
+    Attributes
+    ----------
+    threads : int
+        Of this rank.
+    transfers : Transfers or None
+        Which rank has which subdomains, and how these exchange; None until the first program is prepared.
+    storages : dict of str to list of native Storage
+        The memory of each field that has any, by subdomain of this rank.
+    generation : int
+        Of the storages: engines made before the last change are stale.
     """
 
-    grid: Grid
-    comm: Communicator = field(default_factory=world)
-    threads: int | None = None
-    strategy: str | Sequence[int] = "optimal"
-    patch: int | Sequence[int] | None = None
-    decomposition: Decomposition | None = None
-    storages: dict[str, Any] = field(default_factory=dict)
-    halos: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)  # of fields
-    widths: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)  # of storages
-    generation: int = 0  # of the storages: engines made before the last change are stale
-
-    def __post_init__(self) -> None:
-        if self.threads is None:
-            self.threads = default_threads(self.comm)
-        if isinstance(self.threads, bool) or not isinstance(self.threads, int) or self.threads < 1:
-            raise InputError(f"threads {self.threads!r}: expected a whole number from 1")
+    def __init__(self, grid: Grid, comm: Communicator | None = None, how: Execution | None = None) -> None:
+        self.grid, self.how = grid, how or Execution()
+        self.comm = (world() if comm is None else comm).grouped(self.how.ranks_per_node)
+        self.threads = self.how.threads or default_threads(self.comm)
         together, there = self.threads * self.comm.ranks_of_node, os.cpu_count() or 1
         if self.comm.rank == 0 and together > CROWDED * there:
             log.warning("%d threads for %d hardware threads: each mostly waits for its turn", together, there)
         self.spins = spins(self.threads, self.comm)
+        self.transfers: Transfers | None = None
+        self.storages: dict[str, list[Any]] = {}
+        self.halos: dict[str, tuple[tuple[int, int], ...]] = {}  # of fields
+        self.widths: dict[str, tuple[tuple[int, int], ...]] = {}  # of storages
+        self.generation = 0
+        self.near: Near | None = None
 
     def prepare(self, program: Program, given: Iterable[str]) -> Prepared:
         """Compile and plan a program; all ranks call this with the same program.
@@ -136,24 +139,101 @@ class Domain:
                 raise unknown("parameter", name, sorted(n for n in given if OWN not in n))
         return Prepared(self, schedule, program.name)
 
+    # --- who has what ---
+
     def adopt(self, schedule: Schedule) -> None:
-        """Cut the grid for this schedule."""
-        self.decomposition = decompose(
-            self.grid.shape,
-            self.comm.size,
-            strategy=self.strategy,
-            traffic=Traffic.of_schedule(schedule),
-            thickness=least_thickness(schedule),
-            periodic=self.grid.periodic,
+        """Cut the grid for this schedule; all ranks call this."""
+        comm = self.comm
+        layout = self.how.layout(
+            schedule, self.grid, comm.size, comm.ranks_per_node, nodes_of_ranks=comm.nodes_of_ranks
         )
+        methods = chosen_methods(self.how.methods)
+        if comm.mpi is None:  # nothing else is possible in one process without MPI
+            methods = ("self", "peer", "mpi")
+        if "colocated" in methods and not self._can_share():
+            methods = tuple(method for method in methods if method != "colocated")
+        if "rma" in methods and comm.size > 1 and not native().has_mailboxes(comm.handle):
+            methods = tuple(method for method in methods if method != "rma")
+            if comm.rank == 0:
+                log.warning(
+                    "transfer method rma is not taken: MPI's one-sided communication has separate copies of "
+                    "memory here (not MPI_WIN_UNIFIED)"
+                )
+        self.transfers = Transfers(layout, methods)
+        self.near = self._meet(self.transfers)
+
+    def _can_share(self) -> bool:
+        """Whether the processes of all nodes can read each other's memory, without loss to kernels: these are
+        slower where shared memory has no huge pages (docs/performance.md). A user who asks for it gets it."""
+        mine = True
+        try:
+            counters = native().Counters(1)
+            if self.how.methods is None:
+                mine = native().shared_pages_are_huge()
+        except (RuntimeError, MemoryError):
+            mine, counters = False, None
+        handles = self._of_node(None if counters is None else counters.handle())
+        try:
+            for handle in handles:
+                if handle is not None:
+                    native().Counters.attach(handle)
+        except (RuntimeError, MemoryError) as error:
+            log.info("no memory is shared with other processes of the node: %s", error)
+            mine = False
+        return all(self.comm.allgather(mine))  # also keeps the counters alive for the others
+
+    def _of_node(self, mine: T) -> list[T]:
+        """The value of every rank of this node."""
+        return [mine] if self.comm.node is None else self.comm.node.allgather(mine)
+
+    def _meet(self, transfers: Transfers) -> Near | None:
+        """Find the subdomains of other processes whose memory this rank reads; None where no two processes
+        of a node share any."""
+        layout, cut = transfers.layout, transfers.layout.decomposition
+        wide = layout.ranks_per_node > 1 or bool(layout.nodes_of_ranks)
+        if "colocated" not in transfers.methods or self.comm.size == 1 or not wide:
+            return None
+        counters = native().Counters(layout.subdomains_per_rank)
+        signals = dict(self._of_node((self.comm.rank, counters.handle())))
+        found = {
+            peer
+            for own in layout.owned(self.comm.rank)
+            for direction in product((-1, 0, 1), repeat=self.grid.ndim)
+            if (peer := cut.neighbour(own, direction)) is not None
+            and transfers.method(own, peer) == "colocated"
+        }
+        homes = {number: layout.home(number) for number in sorted(found)}
+        attached = {
+            rank: native().Counters.attach(signals[rank]) for rank in {rank for rank, _ in homes.values()}
+        }
+        return Near(counters, tuple(homes), homes, {}, attached)
+
+    @property
+    def decomposition(self) -> Decomposition | None:
+        """How the grid is cut; None until the first program is prepared."""
+        return None if self.transfers is None else self.transfers.layout.decomposition
+
+    @property
+    def subdomains(self) -> tuple[int, ...]:
+        """Those of this rank."""
+        assert self.transfers is not None
+        return self.transfers.layout.owned(self.comm.rank)
+
+    def offsets(self) -> list[tuple[int, ...]]:
+        """The global index of the first cell of each subdomain of this rank."""
+        assert self.decomposition is not None
+        return [self.decomposition.box(number).lo for number in self.subdomains]
+
+    # --- memory ---
 
     @property
     def memory_bytes(self) -> int:
         """Bytes of all storages on this rank."""
-        return sum(s.bytes for s in self.storages.values())
+        return sum(storage.bytes for each in self.storages.values() for storage in each)
 
-    def allocate(self, fields: tuple[FieldInfo, ...], plan: RankPlan) -> None:
-        """Make storages for fields that have none, and wider ones where a halo has grown.
+    def allocate(self, fields: tuple[FieldInfo, ...], plan: RankPlan) -> list[str]:
+        """Make storages for fields that have none, and wider ones where a halo has grown; return the names of
+        those that were made, the same on all ranks.
 
         A field and its second buffer (the same name with "'") change places, so that they grow together.
         """
@@ -163,13 +243,34 @@ class Domain:
             self.halos[base] = tuple(
                 (max(a, c), max(b, d)) for (a, b), (c, d) in zip(have, info.halo, strict=True)
             )
-        self._check_memory(sum(p.bytes for p in plan.fields if p.name not in self.storages))
-        for info, planned in zip(fields, plan.fields, strict=True):
+        self._check_memory(
+            sum(p.bytes for own in plan.subdomains for p in own.fields if p.name not in self.storages)
+        )
+        made = []
+        for number, info in enumerate(fields):
             base = info.name.removesuffix("'")
             for name in dict.fromkeys((info.name, base, base + "'")):
                 old = self.storages.get(name)
                 if (name == info.name and old is None) or (old and self.widths[name] != self.halos[base]):
-                    self._make(name, planned.owned.shape, ITEMSIZE[info.dtype])
+                    shapes = [own.fields[number].owned.shape for own in plan.subdomains]
+                    self._make(name, shapes, ITEMSIZE[info.dtype])
+                    made.append(name)
+        return made
+
+    def share(self, names: Sequence[str]) -> None:
+        """See the memory of these fields in other processes of the node; all ranks call this."""
+        if self.near is None or not names:
+            return
+        handles = {name: [storage.handle() for storage in self.storages[name]] for name in names}
+        told = dict(self._of_node((self.comm.rank, handles)))
+        views = dict(self.near.storages)
+        for name in names:
+            views[name] = {
+                number: native().Storage.attach(told[rank][name][local])
+                for number, (rank, local) in self.near.homes.items()
+            }
+        self.near = replace(self.near, storages=views)
+        self.comm.node.barrier()  # what was replaced may be given back only now
 
     def _check_memory(self, needed: int) -> None:
         """RunError where the ranks of a node ask together for more than it has; each alone may get its share,
@@ -182,55 +283,88 @@ class Domain:
                 "are available: take a smaller grid, float32 or more nodes"
             )
 
-    def _make(self, name: str, shape: Sequence[int], itemsize: int) -> None:
-        """A storage with the field's present halo; it takes over what the one before it holds."""
+    def _make(self, name: str, shapes: Sequence[Sequence[int]], itemsize: int) -> None:
+        """Storages with the field's present halo; they take over what the ones before them hold."""
         halo = self.halos[name.removesuffix("'")]
         lower, upper = zip(*halo, strict=True)
+        index, shared = len(self.storages), self.near is not None
         try:
-            made = native().Storage(three(shape, 1), three(lower), three(upper), itemsize, len(self.storages))
+            made = [
+                native().Storage(three(shape, 1), three(lower), three(upper), itemsize, index, shared)
+                for shape in shapes
+            ]
         except MemoryError as error:
             raise RunError(f"field {name!r}: {error}") from None
         if name in self.storages:
-            made.view()[...] = self.storages[name].view()
+            for new, old in zip(made, self.storages[name], strict=True):
+                new.view()[...] = old.view()
             self.generation += 1
         self.storages[name], self.widths[name] = made, halo
 
-    def view(self, field: Field) -> NDArray[Any]:
-        """This rank's points of a field, as a NumPy view without halo; valid until the next run."""
-        storage = self.storages.get(field.name)
-        if storage is None:
-            raise InputError(f"field {field.name!r} has no memory yet: no program that was run uses it")
-        view: NDArray[Any] = storage.view()[(0,) * (3 - self.grid.ndim)]
-        return view
+    def forget(self, name: str) -> None:
+        """Give the memory of a field back."""
+        views = self.near.storages if self.near else {}
+        for known in (self.storages, self.halos, self.widths, views):
+            known.pop(name, None)
 
-    def offset(self) -> tuple[int, ...]:
-        """The global index of this rank's first cell."""
-        assert self.decomposition is not None
-        return self.decomposition.box(self.comm.rank).lo
+    # --- values ---
+
+    def views(self, field: Field) -> list[NDArray[Any]]:
+        """The points of a field in each subdomain of this rank, as NumPy views without halo; valid until the
+        next run."""
+        storages = self.storages.get(field.name)
+        if storages is None:
+            raise InputError(f"field {field.name!r} has no memory yet: no program that was run uses it")
+        return [storage.view()[(0,) * (3 - self.grid.ndim)] for storage in storages]
+
+    def view(self, field: Field) -> NDArray[Any]:
+        """This rank's points of a field: a view, or, of several subdomains, a copy that cannot be written.
+
+        Raises
+        ------
+        InputError
+            The subdomains do not make up a box.
+        """
+        import numpy as np
+
+        views = self.views(field)
+        if len(views) == 1:
+            return views[0]
+        offsets = self.offsets()
+        low = tuple(map(min, zip(*offsets, strict=True)))
+        whole = _assembled([(tuple(map(sub, o, low)), v) for o, v in zip(offsets, views, strict=True)])
+        if whole.size != sum(view.size for view in views):
+            raise InputError(
+                f"the {len(views)} subdomains of rank {self.comm.rank} do not make up a box: use "
+                f"views({field.name!r}), or gather({field.name!r})"
+            )
+        assert isinstance(whole, np.ndarray)
+        whole.flags.writeable = False
+        return whole
 
     def gather(self, field: Field) -> NDArray[Any] | None:
         """The whole field as a new array on rank 0, None elsewhere; all ranks call this."""
         import numpy as np
 
-        pieces = self.comm.gather((self.offset(), np.ascontiguousarray(self.view(field))))
-        if pieces is None:
-            return None
-        shape = tuple(max(o[a] + p.shape[a] for o, p in pieces) for a in range(self.grid.ndim))
-        whole = np.empty(shape, dtype=pieces[0][1].dtype)
-        for origin, piece in pieces:
-            whole[tuple(slice(o, o + n) for o, n in zip(origin, piece.shape, strict=True))] = piece
-        return whole
+        mine = [
+            (offset, np.ascontiguousarray(view))
+            for offset, view in zip(self.offsets(), self.views(field), strict=True)
+        ]
+        pieces = self.comm.gather(mine)
+        return None if pieces is None else _assembled([piece for each in pieces for piece in each])
 
     def checksum(self, field: Field) -> str:
         """A hash of a field's bits in global order, the same for every decomposition: 32 hexadecimal
         digits."""
-        storage = self.storages[field.name]
-        whole = storage.view().shape
-        words = storage.checksum(
-            [0, 0, 0], list(whole), three(self.offset()), three(field.points, 1), self.threads
-        )
-        first, second = (sum(parts) % 2**64 for parts in zip(*self.comm.allgather(words), strict=True))
-        return f"{first:016x}{second:016x}"
+        mine = [
+            storage.checksum(
+                [0, 0, 0], list(storage.shape), three(offset), three(field.points, 1), self.threads
+            )
+            for storage, offset in zip(self.storages[field.name], self.offsets(), strict=True)
+        ]
+        words = [words for each in self.comm.allgather(mine) for words in each]
+        sums = [sum(column) % 2**64 for column in zip(*words, strict=True)]
+        return "".join(f"{word:016x}" for word in sums)
 
     def check_finite(self, fields: Sequence[Field], when: str) -> None:
         """Raise for the first of these fields that holds a value which is not finite; all ranks call this."""
@@ -244,13 +378,29 @@ class Domain:
     def _nonfinite(self, fields: Sequence[Field]) -> tuple[int, tuple[int, ...], float] | None:
         """This rank's first value that is not finite: number of the field, global cell, value."""
         for number, searched in enumerate(fields):
-            storage = self.storages[searched.name]
-            found = storage.first_nonfinite([0, 0, 0], list(storage.view().shape), self.threads)
-            if found is not None:
-                local = found[3 - self.grid.ndim :]
-                cell = tuple(o + i for o, i in zip(self.offset(), local, strict=True))
-                return number, cell, float(self.view(searched)[local])
+            found = []
+            for storage, offset, view in zip(
+                self.storages[searched.name], self.offsets(), self.views(searched), strict=True
+            ):
+                place = storage.first_nonfinite([0, 0, 0], list(storage.shape), self.threads)
+                if place is not None:
+                    local = place[3 - self.grid.ndim :]
+                    cell = tuple(o + i for o, i in zip(offset, local, strict=True))
+                    found.append((number, cell, float(view[local])))
+            if found:
+                return min(found)
         return None
+
+
+def _assembled(pieces: Sequence[tuple[tuple[int, ...], NDArray[Any]]]) -> NDArray[Any]:
+    """One array of pieces, each with the index of its first element."""
+    import numpy as np
+
+    ends = [tuple(map(add, origin, piece.shape)) for origin, piece in pieces]
+    whole = np.empty(tuple(map(max, zip(*ends, strict=True))), dtype=pieces[0][1].dtype)
+    for (origin, piece), end in zip(pieces, ends, strict=True):
+        whole[tuple(map(slice, origin, end))] = piece
+    return whole
 
 
 def default_threads(comm: Communicator) -> int:
@@ -300,24 +450,23 @@ class Prepared:
         check_agreement(
             comm,
             f"program {name!r} is",
-            (schedule, domain.grid.shape, domain.strategy, domain.decomposition),
+            (schedule, domain.grid.shape, domain.how, domain.transfers),
             "all ranks must build the same equations on the same grid",
         )
-        if domain.decomposition is None:
+        if domain.transfers is None:
             domain.adopt(schedule)  # before anything is compiled: wrong cuts and patches are found here
             check_agreement(
                 comm,
                 f"the decomposition for program {name!r} is",
-                domain.decomposition,
+                domain.transfers,
                 "all ranks must run the same version of Halocline on the same kind of machine",
             )
-        assert domain.decomposition is not None
-        assert domain.threads is not None
+        assert domain.transfers is not None
         self.plan = plan_rank(
             schedule,
-            domain.decomposition,
+            domain.transfers,
             comm.rank,
-            patch=domain.patch,
+            patch=domain.how.patch,
             threads=domain.threads,
             caches=caches(),
         )
@@ -326,12 +475,14 @@ class Prepared:
         self.library = compile_once(schedule.source, comm, streaming=streaming)
         self._errors = {stop.reason for stop in schedule.stops() if stop.error}
         self.values: NDArray[np.float64] = np.zeros(len(schedule.scalars))
-        if AROUND in schedule.scalars and domain.decomposition.parts[-1] == 1:
+        if AROUND in schedule.scalars and wraps_rows(domain.transfers):
             self.values[schedule.scalars.index(AROUND)] = domain.grid.shape[-1]
         self._engine: Any = None
         self._generation = -1
+        made: list[str] = []
         with comm.agreement(f"allocate fields of {name!r}"):
-            domain.allocate(schedule.fields, self.plan)
+            made = domain.allocate(schedule.fields, self.plan)
+        domain.share(made)
 
     @property
     def engine(self) -> Any:
@@ -346,6 +497,8 @@ class Prepared:
                 self.values,
                 self.domain.comm,
                 self.domain.spins,
+                self.domain.near,
+                self.domain.how.mailboxes if "rma" in self.plan.transfers.methods else 0,
             )
             self._generation = self.domain.generation
         return self._engine

@@ -76,10 +76,18 @@ class Fields:
         return target
 
     def __getitem__(self, field: Field | str) -> NDArray[Any]:
-        """This rank's points of a field as a NumPy view, valid until the next run."""
+        """This rank's points of a field as a NumPy view, valid until the next run; where the rank has several
+        subdomains, a copy that cannot be written."""
         target = self._stored(field)
         self._checked.discard(target)
         return self.domain.view(target)
+
+    def views(self, field: Field | str) -> list[tuple[tuple[int, ...], NDArray[Any]]]:
+        """The points of a field in each subdomain of this rank: the index of the first in the whole field,
+        and a NumPy view, valid until the next run."""
+        target = self._stored(field)
+        self._checked.discard(target)
+        return list(zip(self.domain.offsets(), self.domain.views(target), strict=True))
 
     def __setitem__(self, field: Field | str, value: Any) -> None:
         """Set a field to a number, an array of the shape of the whole grid, an expression, or a function of
@@ -147,15 +155,15 @@ class Fields:
         decomposition."""
         import numpy as np
 
-        view, origin = self.domain.view(field), self.domain.offset()
         points, lines = field.points, field.positions
-        mine = slice(origin[-1], origin[-1] + view.shape[-1])
-        for local in np.ndindex(view.shape[:-1]):
-            at = [np.full(points[-1], lines[a][origin[a] + i]) for a, i in enumerate(local)]
-            row = np.broadcast_to(
-                np.asarray(trace.call(function, *at, lines[-1]), dtype=np.float64), (points[-1],)
-            )
-            view[local] = row[mine]
+        for origin, view in self.views(field):
+            mine = slice(origin[-1], origin[-1] + view.shape[-1])
+            for local in np.ndindex(view.shape[:-1]):
+                at = [np.full(points[-1], lines[a][origin[a] + i]) for a, i in enumerate(local)]
+                row = np.broadcast_to(
+                    np.asarray(trace.call(function, *at, lines[-1]), dtype=np.float64), (points[-1],)
+                )
+                view[local] = row[mine]
 
     def _from_array(self, field: Field, value: Any) -> None:
         import numpy as np
@@ -169,13 +177,13 @@ class Fields:
             raise InputError(
                 f"field {field.name!r} is given an array of dtype {array.dtype}; expected real numbers"
             )
-        view, origin = self.domain.view(field), self.domain.offset()
-        part = (
-            array
-            if array.shape == ()
-            else array[tuple(slice(o, o + n) for o, n in zip(origin, view.shape, strict=True))]
-        )
-        view[...] = part
+        for origin, view in self.views(field):
+            part = (
+                array
+                if array.shape == ()
+                else array[tuple(slice(o, o + n) for o, n in zip(origin, view.shape, strict=True))]
+            )
+            view[...] = part
 
     def _settle(self) -> None:
         """Evaluate the expressions that fields were set to, all in one generated sweep."""
@@ -237,9 +245,7 @@ class Fields:
         """The rate at which `moved` bytes of all ranks crossed memory in `seconds`, over that of a += s * b
         on the same threads and as much memory, measured now; all ranks call this."""
         domain = self.domain
-        assert domain.threads is not None
-        memory = sum(storage.bytes for storage in domain.storages.values())
-        return moved / seconds / triad_bandwidth(domain.comm, domain.threads, memory)
+        return moved / seconds / triad_bandwidth(domain.comm, domain.threads, domain.memory_bytes)
 
     def check_inputs(self, when: str) -> None:
         """Raise where a field that was set since the last check holds values that are not finite;

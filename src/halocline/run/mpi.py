@@ -18,7 +18,7 @@ import time
 import warnings
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from types import ModuleType
 from typing import Any, TypeVar
@@ -98,6 +98,13 @@ class Communicator:
         How many of the ranks share this rank's node.
     masks : tuple of int
         The affinity of each of these, bit by bit; empty where it was not asked for.
+    node : mpi4py.MPI.Intracomm or None
+        The ranks that count as this rank's node (see `grouped`); None where the run is serial.
+    ranks_per_node : int
+        How many that are, where every node has as many, the last perhaps fewer, and ranks follow each other
+        node by node.
+    nodes_of_ranks : tuple of int
+        Otherwise the node of each rank.
     """
 
     rank: int = 0
@@ -106,6 +113,29 @@ class Communicator:
     thread_level: str = "multiple"
     ranks_of_node: int = 1
     masks: tuple[int, ...] = field(default=(), repr=False)
+    node: Any = field(default=None, repr=False)
+    ranks_per_node: int = 1
+    nodes_of_ranks: tuple[int, ...] = ()
+    _groups: dict[int, Communicator] = field(default_factory=dict, repr=False, compare=False)
+
+    def grouped(self, ranks_per_node: int | None) -> Communicator:
+        """The same ranks, as if so many consecutive ones were on a node; all ranks call this.
+
+        Ranks that do not share a machine do not share a node either.
+        """
+        if ranks_per_node is None or self.mpi is None:
+            return self
+        if ranks_per_node not in self._groups:
+            node = self.node.Split(self.rank // ranks_per_node)
+            self._groups[ranks_per_node] = replace(self, node=node, **_nodes(self.mpi, node), _groups={})
+        return self._groups[ranks_per_node]
+
+    def free(self) -> None:
+        """Free what was made of the user's communicator; collective."""
+        for grouped in self._groups.values():
+            grouped.node.Free()
+        self.node.Free()
+        self.mpi.Free()
 
     @property
     def handle(self) -> int | None:
@@ -218,7 +248,7 @@ def _attribute(MPI: Any) -> int:
     2048), so that one user's communicator gets one duplicate, however many simulations run on it."""
 
     def free(comm: Any, key: int, made: Communicator) -> None:
-        made.mpi.Free()
+        made.free()
 
     key: int = MPI.Comm.Create_keyval(delete_fn=free)
     return key
@@ -247,8 +277,18 @@ def _duplicate(MPI: Any, comm: Any) -> Communicator:
     }
     node = own.Split_type(MPI.COMM_TYPE_SHARED)
     masks = tuple(node.allgather(affinity()))
-    node.Free()
-    return Communicator(own.rank, own.size, own, levels[MPI.Query_thread()], len(masks), masks)
+    level = levels[MPI.Query_thread()]
+    return Communicator(own.rank, own.size, own, level, len(masks), masks, node, **_nodes(own, node))
+
+
+def _nodes(mpi: Any, node: Any) -> dict[str, Any]:
+    """`Communicator.ranks_per_node` and `nodes_of_ranks`."""
+    first = mpi.allgather(min(node.allgather(mpi.rank)))  # of each rank's node
+    wide = first.count(first[0])
+    if all(leader == rank - rank % wide for rank, leader in enumerate(first)):
+        return {"ranks_per_node": wide, "nodes_of_ranks": ()}
+    numbers = {leader: number for number, leader in enumerate(dict.fromkeys(first))}
+    return {"ranks_per_node": wide, "nodes_of_ranks": tuple(numbers[leader] for leader in first)}
 
 
 def has_ranks() -> bool:

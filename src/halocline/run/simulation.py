@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ from halocline.lang.functions import where
 from halocline.lang.grid import Field, Grid, Vector, check_options
 from halocline.lang.program import Program, ProgramFunction, Scalar, bind, loop, own_name, stop
 from halocline.run.domain import Domain, Outcome
+from halocline.run.execution import Execution
 from halocline.run.fields import Fields
 from halocline.run.mpi import Communicator, from_user, world
 
@@ -59,8 +60,8 @@ class Simulation(Fields):
         ``hc.stop(condition, reason)`` there ends the run.
     communicator : mpi4py communicator, optional
         All ranks that the launcher started, by default. It must not be freed before the simulation.
-    threads, decomposition, patch
-        See Domain.
+    **execution
+        How it runs, on which no bit of a result depends; see `Execution`.
 
     Raises
     ------
@@ -79,20 +80,17 @@ class Simulation(Fields):
         order: int = 2,
         after_step: Callable[..., Any] | None = None,
         communicator: Any = None,
-        threads: int | None = None,
-        decomposition: str | Sequence[int] = "optimal",
-        patch: int | Sequence[int] | None = None,
-        **misspelt: Any,
+        **execution: Any,
     ) -> None:
         if not isinstance(grid, Grid):
             raise InputError(f"grid is {grid!r}; expected a halocline.Grid")
-        check_options(misspelt, Simulation.__init__)
+        check_options(execution, Simulation.__init__, Execution.__init__)
         comm = (
             communicator
             if isinstance(communicator, Communicator)
             else (world() if communicator is None else from_user(communicator))
         )
-        super().__init__(Domain(grid, comm, threads, decomposition, patch), parameters or {})
+        super().__init__(Domain(grid, comm, Execution(**execution)), parameters or {})
         self.values |= {"t": 0.0, "step": 0.0}
         self._last_run = 0.0, 0.0  # steps and seconds
         program = self._trace(function, scheme, dt, order, after_step)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from halocline.lang.program import Scalar, own_name
 from halocline.lang.reductions import first
 from halocline.lang.reductions import value as value_at
 from halocline.run.domain import Domain
+from halocline.run.execution import Execution
 from halocline.run.fields import Fields
 from halocline.run.mpi import Communicator, from_user, world
 from halocline.run.parameters import Parameters
@@ -92,7 +93,7 @@ class LinearProblem:
     parameters : mapping of str to float
         Values of ``hc.parameter(...)`` in operator or right-hand side; ``problem.parameters["shift"] = 2.0``
         changes one for the next solve, without recompilation.
-    communicator, threads, decomposition, patch
+    communicator, **execution
         See Simulation.
 
     Raises
@@ -110,12 +111,9 @@ class LinearProblem:
         method: str = "cg-fused",
         parameters: dict[str, float] | None = None,
         communicator: Any = None,
-        threads: int | None = None,
-        decomposition: str | Sequence[int] = "optimal",
-        patch: int | Sequence[int] | None = None,
-        **misspelt: Any,
+        **execution: Any,
     ) -> None:
-        check_options(misspelt, LinearProblem.__init__)
+        check_options(execution, LinearProblem.__init__, Execution.__init__)
         function = method_named(method)
         if not isinstance(unknown_field, Field):
             raise InputError(f"the unknown is {unknown_field!r}; expected a Field of a grid")
@@ -126,7 +124,7 @@ class LinearProblem:
         )
         self.unknown, self.method = unknown_field, method
         grid = unknown_field.grid
-        domain = Domain(grid, comm, threads, decomposition, patch)
+        domain = Domain(grid, comm, Execution(**execution))
         self.fields = Fields(domain, parameters or {})
         b, filling = self._right_hand_side(rhs)
         self._rhs = as_expr(b)
@@ -316,7 +314,7 @@ def solve(operator: Callable[[Any], Any], unknown_field: Field, rhs: Any, **opti
     >>> solution.reason
     'converged'
     """
-    check_options(options, LinearProblem.__init__, LinearProblem.solve)
+    check_options(options, LinearProblem.__init__, LinearProblem.solve, Execution.__init__)
     late = {k: options.pop(k) for k in ("rtol", "max_iterations", "on_progress") if k in options}
     check_limits(late.get("rtol", 1e-6), late.get("max_iterations"))
     return LinearProblem(operator, unknown_field, rhs, **options).solve(**late)

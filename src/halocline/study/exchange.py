@@ -15,10 +15,10 @@ from typing import Any
 from halocline.compile.footprint import Footprint
 from halocline.compile.schedule import FieldInfo, Loop, Schedule, Sweep
 from halocline.errors import InputError
-from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.grid import DTYPES, Grid, unknown
 from halocline.lang.trace import OWN
 from halocline.run.domain import Domain, Prepared
+from halocline.run.execution import Execution
 from halocline.run.mpi import Communicator, from_user, world
 
 PASSES = 30
@@ -44,10 +44,14 @@ class Timing:
     radius : int
     corners : bool
         Whether edges and corners travel too, not only sides.
+    subdomains_per_rank : int
+    nodes : int
+    methods : tuple of str
+        That were allowed.
     messages : int
         That the busiest rank sends in one exchange.
-    bytes_sent, bytes_copied : int
-        What goes to other ranks, and around a periodic axis to the rank itself; of the busiest rank.
+    bytes_by_method : dict of str to int
+        What comes into the subdomains of a rank by each transfer method, of the busiest rank.
     seconds : float
         Of one exchange, on the slowest rank: the median of several runs of 30.
     """
@@ -60,15 +64,17 @@ class Timing:
     dtype: str
     radius: int
     corners: bool
+    subdomains_per_rank: int
+    nodes: int
+    methods: tuple[str, ...]
     messages: int
-    bytes_sent: int
-    bytes_copied: int
+    bytes_by_method: dict[str, int]
     seconds: float
 
     @property
     def rate(self) -> float:
-        """Bytes a second that the busiest rank sends and copies."""
-        return (self.bytes_sent + self.bytes_copied) / self.seconds
+        """Bytes a second that come into the subdomains of the busiest rank."""
+        return sum(self.bytes_by_method.values()) / self.seconds
 
 
 def exchange_schedule(grid: Grid, fields: int, dtype: str, radius: int, *, corners: bool = True) -> Schedule:
@@ -115,9 +121,8 @@ def measure(
     corners: bool = True,
     repeats: int = 7,
     communicator: Any = None,
-    threads: int | None = None,
-    decomposition: str | Sequence[int] = "optimal",
     on_progress: Callable[[int], None] | None = None,
+    **execution: Any,
 ) -> Timing:
     """Time the exchange of some fields; all ranks call this.
 
@@ -129,7 +134,7 @@ def measure(
         See `exchange_schedule`.
     repeats : int
         Runs of 30 exchanges each, after one that is not counted; the median counts.
-    communicator, threads, decomposition
+    communicator, **execution
         See halocline.Simulation.
     on_progress : callable, optional
         Called with the number of runs done.
@@ -150,7 +155,7 @@ def measure(
         else (world() if communicator is None else from_user(communicator))
     )
     grid = Grid(tuple(shape), periodic=True)
-    domain = Domain(grid, comm, threads, decomposition, None)
+    domain = Domain(grid, comm, Execution(**execution))
     schedule = exchange_schedule(grid, fields, dtype, radius, corners=corners)
     prepared = Prepared(domain, schedule, "exchange")
     seconds = []
@@ -161,23 +166,30 @@ def measure(
         seconds.append(outcome.loop_seconds / PASSES)
         if on_progress is not None:
             on_progress(done)
-    (todo,) = prepared.plan.sweeps
-    copied = sum(copy.source.size for copy in todo.copies) * ITEMSIZE[dtype]
-    told = comm.allgather((len(todo.sends), todo.bytes_sent, copied))
-    messages, sent, copied = (max(column) for column in zip(*told, strict=True))
-    assert domain.decomposition is not None
+    mine: dict[str, int] = {}
+    for own in prepared.plan.subdomains:
+        for message in own.sweeps[0].receives:
+            mine[message.method] = mine.get(message.method, 0) + message.bytes
+        for copy in own.sweeps[0].copies:
+            method = prepared.plan.transfers.method(own.number, copy.subdomain)
+            mine[method] = mine.get(method, 0) + copy.bytes
+    sent = sum(len(own.sweeps[0].sends) for own in prepared.plan.subdomains)
+    told = comm.allgather((sent, mine))
+    layout = prepared.plan.layout
     return Timing(
         grid.shape,
-        domain.decomposition.parts,
+        layout.decomposition.parts,
         comm.size,
         prepared.plan.threads,
         fields,
         dtype,
         radius,
         corners,
-        messages,
-        sent,
-        copied,
+        layout.subdomains_per_rank,
+        layout.nodes,
+        prepared.plan.transfers.methods,
+        max(sent for sent, _ in told),
+        max((each for _, each in told), key=lambda each: sum(each.values())),
         statistics.median(seconds[1:]),
     )
 

@@ -10,7 +10,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 from halocline.compile.compiler import compile_program
@@ -22,12 +22,13 @@ from halocline.lang.expression import Expr, text, walk
 from halocline.lang.grid import Grid
 from halocline.lang.program import AssignScalar, Line, Program
 from halocline.lang.trace import OWN
-from halocline.plan.decompose import Decomposition, decompose
-from halocline.plan.fit import least_thickness
-from halocline.plan.rank import RankPlan, plan_rank
-from halocline.plan.traffic import Traffic
+from halocline.plan.decompose import Decomposition
+from halocline.plan.exchange import Copy
+from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan, plan_rank
+from halocline.plan.transfer import Transfers, chosen_methods
 from halocline.run.bandwidth import triad_bandwidth
 from halocline.run.domain import Domain, caches, exceeds_cache
+from halocline.run.execution import Execution
 from halocline.run.mpi import Communicator
 from halocline.study.explain_text import lines, side
 
@@ -47,7 +48,7 @@ class Halo:
     travels : tuple of str
         Where messages bring them.
     copied : tuple of str
-        Where they come from this subdomain itself, around a periodic axis.
+        Where this rank copies them, from another of its subdomains or around a periodic axis.
     walls : tuple of str
         Where boundary conditions make them.
     why : str
@@ -78,7 +79,7 @@ class Step:
         Fields that a sweep touches at the cell itself only.
     walls : tuple of str
         Fields that boundary conditions continue beyond the walls.
-    messages, bytes_sent : int
+    messages, bytes_sent, bytes_copied : int
         Of this rank, each time.
     reductions : int
         Numbers over all cells, summed over all ranks in one message.
@@ -94,6 +95,7 @@ class Step:
     walls: tuple[str, ...] = ()
     messages: int = 0
     bytes_sent: int = 0
+    bytes_copied: int = 0
     reductions: int = 0
     flops: float = 0.0
     bytes: float = 0.0
@@ -126,6 +128,32 @@ class Bound:
     latency: float
     predicted: float
     exceeds_cache: bool
+
+
+@dataclass(frozen=True)
+class Route:
+    """What one subdomain gets from one direction in one pass of the loop, and how.
+
+    Attributes
+    ----------
+    subdomain : int
+    side : str
+        Where it comes from; "itself" where several sides of a subdomain come together.
+    peer, rank, node : int
+        The subdomain that it comes from, and where that is.
+    method, why : str
+        See `halocline.plan.transfer.Transfers`.
+    bytes : int
+    """
+
+    subdomain: int
+    side: str
+    peer: int
+    rank: int
+    node: int
+    method: str
+    why: str
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -168,15 +196,56 @@ class Explanation:
     @property
     def inner_patches(self) -> int:
         """Patches that wait for no message in any sweep."""
-        return sum(not any(needs) for needs in zip(*(s.patch_needs for s in self.plan.sweeps), strict=True))
+        return sum(
+            not any(needs)
+            for own in self.plan.subdomains
+            for needs in zip(*(sweep.patch_needs for sweep in own.sweeps), strict=True)
+        )
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """What this rank receives and copies in one pass of the loop, by subdomain and side."""
+        layout, transfers = self.plan.layout, self.plan.transfers
+        found: dict[tuple[int, int, Direction], int] = {}
+        for own in self.plan.subdomains:
+            for sweep in self._in_loop(own):
+                for message in sweep.receives:
+                    key = own.number, message.peer, message.direction
+                    found[key] = found.get(key, 0) + message.bytes
+                for copy in sweep.copies:
+                    key = own.number, copy.subdomain, _direction_of(copy, own)
+                    found[key] = found.get(key, 0) + copy.bytes
+        return tuple(
+            Route(
+                own,
+                side(direction) if any(direction) else "itself",
+                peer,
+                layout.home(peer)[0],
+                layout.node(layout.home(peer)[0]),
+                transfers.method(own, peer),
+                transfers.why(own, peer),
+                size,
+            )
+            for (own, peer, direction), size in sorted(
+                found.items(), key=lambda item: (item[0][0], _place(item[0][2]), item[0][1])
+            )
+        )
+
+    def _in_loop(self, own: SubdomainPlan) -> Iterator[SweepPlan]:
+        """The plans of the sweeps of one pass of the loop."""
+        inside = {id(sweep) for sweep in self.schedule.pass_sweeps()}
+        for sweep, plan in zip(self.schedule.sweeps(), own.sweeps, strict=True):
+            if id(sweep) in inside:
+                yield plan
 
     def bound(self) -> Bound:
         """Measure the bandwidth of this machine, and bound the time of a pass."""
-        threads, ranks = self.plan.threads, self.plan.decomposition.count
+        threads, ranks = self.plan.threads, self.plan.layout.ranks
         active = min(threads * ranks, len(os.sched_getaffinity(0)))
         total = triad_bandwidth(Communicator(), active, self.plan.memory * -(-active // threads))
         rank = total / active * threads
-        seconds = max_cells(self.plan.decomposition) * self.bytes_per_cell / rank
+        each = self.plan.layout.subdomains_per_rank
+        seconds = each * max_cells(self.plan.decomposition) * self.bytes_per_cell / rank
         hops = math.ceil(math.log2(ranks)) * sum(bool(step.reductions) for step in self.loop)
         messages = sum(step.messages for step in self.loop)
         copied = 4 * sum(step.bytes_sent for step in self.loop)
@@ -190,6 +259,7 @@ class Explanation:
         return {
             "plan": self.plan.to_dict(),
             "steps": [asdict(step) for step in self.steps],
+            "routes": [asdict(route) for route in self.routes],
             "pass": {
                 "sweeps": len(self.loop),
                 "messages": sum(step.messages for step in self.loop),
@@ -210,8 +280,7 @@ def explain_program(
     ranks: int = 1,
     rank: int | None = None,
     threads: int = 1,
-    decomposition: str | Sequence[int] = "optimal",
-    patch: int | Sequence[int] | None = None,
+    **execution: Any,
 ) -> Explanation:
     """Compile and plan a program for one rank of many.
 
@@ -224,8 +293,8 @@ def explain_program(
         Which of them; by default one in the middle, which has neighbours on all sides.
     threads : int
         Of a rank.
-    decomposition, patch
-        See halocline.run.domain.Domain.
+    **execution
+        See `halocline.run.execution.Execution`.
 
     Raises
     ------
@@ -233,17 +302,19 @@ def explain_program(
     """
     graphs = lower(program)
     schedule = compile_program(program, grid)
-    cut = _cut(schedule, grid, ranks, decomposition)
+    how = Execution(threads=threads, **execution)
+    layout = how.layout(schedule, grid, ranks, how.ranks_per_node)
     if rank is None:
-        rank = cut.rank_of([parts // 2 for parts in cut.parts])
+        cut = layout.decomposition
+        rank = layout.home(cut.rank_of([parts // 2 for parts in cut.parts]))[0]
     if not 0 <= rank < ranks:
         raise InputError(f"rank {rank} of {ranks}: expected one from 0 to {ranks - 1}")
-    if threads < 1:
-        raise InputError(f"threads {threads!r}: expected a whole number from 1")
-    plan = plan_rank(schedule, cut, rank, patch=patch, threads=threads, caches=caches())
+    transfers = Transfers(layout, chosen_methods(how.methods))
+    plan = plan_rank(schedule, transfers, rank, patch=how.patch, threads=threads, caches=caches())
     alternative = None
     with contextlib.suppress(InputError):  # too many ranks for slabs
-        alternative = _cut(schedule, grid, ranks, "1d")
+        slabs = replace(how, decomposition="1d")
+        alternative = slabs.layout(schedule, grid, ranks, how.ranks_per_node).decomposition
     steps = tuple(_Teller(program, schedule, plan).tell(graphs, schedule.operations, 0))
     return Explanation(schedule, plan, steps, alternative)
 
@@ -265,8 +336,8 @@ def explain(problem: Problem, **options: Any) -> Explanation:
     ----------
     problem : Simulation or LinearProblem
     **options
-        `ranks`, `rank`, `threads`, `decomposition` and `patch` of explain_program; where not given, those
-        that the problem runs with.
+        `ranks` and `rank` of explain_program, and those of `halocline.run.execution.Execution`; where not
+        given, those that the problem runs with.
 
     Returns
     -------
@@ -288,8 +359,8 @@ def explain(problem: Problem, **options: Any) -> Explanation:
     True
     """
     domain = problem.domain
-    own = {"ranks": domain.comm.size, "threads": domain.threads, "decomposition": domain.strategy}
-    return explain_program(problem.program, domain.grid, **{**own, "patch": domain.patch, **options})
+    own = {"ranks": domain.comm.size, **asdict(domain.how), "threads": domain.threads}
+    return explain_program(problem.program, domain.grid, **{**own, **options})
 
 
 def max_cells(decomposition: Decomposition) -> int:
@@ -298,6 +369,14 @@ def max_cells(decomposition: Decomposition) -> int:
     for n, parts in zip(decomposition.shape, decomposition.parts, strict=True):
         cells *= -(-n // parts)
     return cells
+
+
+def _direction_of(copy: Copy, own: SubdomainPlan) -> Direction:
+    """On which side of a subdomain the target of a copy lies."""
+    return tuple(
+        -1 if lo < 0 else int(hi > n and lo >= n)
+        for lo, hi, n in zip(copy.target.lo, copy.target.hi, own.box.shape, strict=True)
+    )
 
 
 def _place(direction: Direction) -> tuple[Any, ...]:
@@ -309,23 +388,12 @@ def _sides(directions: Iterable[Direction]) -> tuple[str, ...]:
     return tuple(side(d) for d in sorted(directions, key=_place))
 
 
-def _cut(schedule: Schedule, grid: Grid, ranks: int, strategy: str | Sequence[int]) -> Decomposition:
-    return decompose(
-        grid.shape,
-        ranks,
-        strategy=strategy,
-        traffic=Traffic.of_schedule(schedule),
-        thickness=least_thickness(schedule),
-        periodic=grid.periodic,
-    )
-
-
 class _Teller:
     """Puts schedule, plan and what the user wrote together, operation by operation."""
 
     def __init__(self, program: Program, schedule: Schedule, plan: RankPlan) -> None:
-        self.schedule, self.plan = schedule, plan
-        self.plans = iter(plan.sweeps)
+        self.schedule, self.plan, self.own = schedule, plan, plan.subdomains[0]
+        self.plans = zip(*(own.sweeps for own in plan.subdomains), strict=True)
         self.names: dict[str, str] = {}  # that the compiler made, and what they stand for
         self.sweeps = list(schedule.sweeps())
         self.bodies = _bodies(schedule.operations)
@@ -370,7 +438,7 @@ class _Teller:
         return re.sub(OWN + r"\w+", lambda match: self.names.get(match[0], match[0]), said)
 
     def _sweep(self, graph: SweepGraph, sweep: Sweep, depth: int, after: ScalarGraph | None) -> Step:
-        plan = next(self.plans)
+        plans = next(self.plans)
         fields = self.schedule.fields
         lines = list(graph.lines)
         for name, value in [] if after is None else after.statements:
@@ -392,8 +460,9 @@ class _Teller:
                 if f not in sweep.reads and not fields[f].name.endswith("'")
             ),
             walls=tuple(dict.fromkeys(fields[fill.field].name for fill in sweep.fills)),
-            messages=len(plan.sends),
-            bytes_sent=plan.bytes_sent,
+            messages=sum(len(plan.sends) for plan in plans),
+            bytes_sent=sum(plan.bytes_sent for plan in plans),
+            bytes_copied=sum(plan.bytes_copied for plan in plans),
             reductions=len(sweep.reductions),
             flops=sweep.flops,
             bytes=sweep.bytes,
@@ -401,7 +470,8 @@ class _Teller:
 
     def _halo(self, sweep: Sweep, field: int, footprint: Footprint) -> Halo:
         moved = dict(sweep.exchange.get(field, Footprint()))
-        peers = {d: self.plan.decomposition.neighbour(self.plan.rank, d) for d, _ in footprint}
+        own, copied = self.own.number, self.plan.transfers.copied
+        peers = {d: self.plan.decomposition.neighbour(own, d) for d, _ in footprint}
         name = self.schedule.fields[field].name
 
         def where(*wanted: bool) -> tuple[str, ...]:
@@ -410,8 +480,8 @@ class _Teller:
         return Halo(
             field=name,
             width=tuple((side(d), max(width)) for d, width in sorted(footprint, key=lambda s: _place(s[0]))),
-            travels=where(*(d in moved and p not in (None, self.plan.rank) for d, p in peers.items())),
-            copied=where(*(d in moved and p == self.plan.rank for d, p in peers.items())),
+            travels=where(*(d in moved and p is not None and not copied(own, p) for d, p in peers.items())),
+            copied=where(*(d in moved and p is not None and copied(own, p) for d, p in peers.items())),
             walls=where(*(p is None for p in peers.values())),
             why=self._why(sweep, name, bool(moved)),
         )

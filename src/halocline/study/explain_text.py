@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from halocline.compile.footprint import Direction
 from halocline.lang.grid import AXES
+from halocline.plan.transfer import COPIED, METHODS
 from halocline.study.table import Table, amount, counted, duration
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def lines(told: Explanation, bound: Bound) -> Iterator[str]:
     """The explanation as text."""
     yield from _cut(told)
     yield ""
+    yield from _routes(told)
     yield from _fields(told)
     yield ""
     yield "Operations"
@@ -37,41 +39,70 @@ def lines(told: Explanation, bound: Bound) -> Iterator[str]:
 
 
 def _cut(told: Explanation) -> Iterator[str]:
-    plan, cut = told.plan, told.plan.decomposition
-    parts, own = " x ".join(map(str, cut.parts)), " x ".join(map(str, plan.box.shape))
-    place = ", ".join(map(str, cut.coordinates(plan.rank)))
-    where = ", ".join(f"{lo} to {hi - 1}" for lo, hi in zip(plan.box.lo, plan.box.hi, strict=True))
-    ranks = f"{counted(cut.count, 'rank')} of {counted(plan.threads, 'thread')}"
+    plan, cut, layout = told.plan, told.plan.decomposition, told.plan.layout
+    parts = " x ".join(map(str, cut.parts))
+    ranks = f"{counted(layout.ranks, 'rank')} of {counted(plan.threads, 'thread')}"
+    if layout.nodes > 1:
+        ranks += f" on {counted(layout.nodes, 'node')}"
     yield f"{ranks}: {parts} subdomain{'' if cut.count == 1 else 's'}, {cut.strategy}"
-    if told.alternative and told.alternative.parts != cut.parts and cut.cost:
+    if told.alternative and told.alternative.parts != cut.parts and cut.cost and layout.nodes == 1:
         ratio = told.alternative.cost / cut.cost
         slabs = " x ".join(map(str, told.alternative.parts))
         moved = f"  moves {amount(cut.cost)} into and out of a subdomain"
         yield f"{moved}; slabs, {slabs}, would move {ratio:.3g} times that"
-    yield f"  rank {plan.rank} at ({place}): {own} cells, {where}"
-    sides: dict[int, list[str]] = {}
-
-    for direction, peer in sorted(plan.neighbours.items()):
-        sides.setdefault(peer, []).append(side(direction))
-    if sides:
-        yield "  neighbours: " + ", ".join(f"{'/'.join(s)} rank {peer}" for peer, s in sides.items())
-    shapes = sorted({tuple(map(int, p[1] - p[0])) for p in plan.patches.table}, reverse=True)
+    several = len(plan.subdomains) > 1
+    if several or layout.nodes > 1:
+        node = f", on node {layout.node(plan.rank)}" if layout.nodes > 1 else ""
+        yield f"  rank {plan.rank}{node}:"
+    for own in plan.subdomains:
+        shape = " x ".join(map(str, own.box.shape))
+        place = ", ".join(map(str, cut.coordinates(own.number)))
+        where = ", ".join(f"{lo} to {hi - 1}" for lo, hi in zip(own.box.lo, own.box.hi, strict=True))
+        name = f"subdomain {own.number}" if several or layout.nodes > 1 else f"rank {plan.rank}"
+        yield f"  {name} at ({place}): {shape} cells, {where}"
+    table = [patch for own in plan.subdomains for patch in own.patches.table]
+    shapes = sorted({tuple(map(int, p[1] - p[0])) for p in table}, reverse=True)
     sizes = ", ".join(" x ".join(map(str, shape)) for shape in shapes[:3]) + (
         ", ..." if len(shapes) > 3 else ""
     )
-    patches = (
-        f"  {len(plan.patches.table):,} patch{'' if len(plan.patches.table) == 1 else 'es'} ({sizes} cells)"
-    )
-    yield patches + (f", {told.inner_patches} of them wait for no message" if sides else "")
+    patches = f"  {len(table):,} patch{'' if len(table) == 1 else 'es'} ({sizes} cells)"
+    waits = any(own.neighbours for own in plan.subdomains)
+    yield patches + (f", {told.inner_patches} of them wait for no message" if waits else "")
+
+
+def _routes(told: Explanation) -> Iterator[str]:
+    """Where halos come from, and how."""
+    routes = told.routes
+    if not routes:
+        return
+    layout = told.plan.layout
+    several, nodes = layout.subdomains_per_rank > 1, layout.nodes > 1
+    heads = ("subdomain", "side", "from") if several else ("side", "from")
+    rows = []
+    for route in routes:
+        home = f"rank {route.rank}" + (f" on node {route.node}" if nodes else "")
+        if several:
+            home = f"subdomain {route.peer}, {home}"
+        own = (str(route.subdomain),) if several else ()
+        rows.append((*own, route.side, home, route.method, route.why, amount(route.bytes)))
+    title = "Where its halos come from in one pass of the loop"
+    table = Table(title, (*heads, "method", "because", "bytes"), tuple(rows), left=len(heads) + 2)
+    yield from table.text().rstrip().splitlines()
+    sums: dict[str, int] = {}
+    for route in routes:
+        sums[route.method] = sums.get(route.method, 0) + route.bytes
+    yield "in all: " + ", ".join(f"{amount(size)} by {method}" for method, size in sums.items())
+    yield ""
 
 
 def _fields(told: Explanation) -> Iterator[str]:
     axes = "xyz"[: told.schedule.ndim]
     rows = []
-    for info, field in zip(told.schedule.fields, told.plan.fields, strict=True):
+    plans = (own.fields for own in told.plan.subdomains)
+    for info, *fields in zip(told.schedule.fields, *plans, strict=True):
         halo = tuple(f"{lo}, {hi}" for lo, hi in info.halo)
         name = f"{info.name}  (next {info.name[:-1]})" if info.name.endswith("'") else info.name
-        rows.append((name, info.dtype, *halo, amount(field.bytes)))
+        rows.append((name, info.dtype, *halo, amount(sum(field.bytes for field in fields))))
     heads = ("field", "type", *(f"halo {a}-, {a}+" for a in axes), "memory")
     table = Table("Fields of this rank", heads, tuple(rows), left=2)
     yield from table.text().rstrip().splitlines()
@@ -105,6 +136,8 @@ def _step(step: Step, number: int) -> Iterator[str]:
         yield inner + f"{', '.join(step.local)}: at the cell itself alone, no halo"
     if step.messages:
         yield inner + f"{counted(step.messages, 'message')}, {amount(step.bytes_sent)} sent"
+    if step.bytes_copied:
+        yield inner + f"{amount(step.bytes_copied)} copied within the rank"
 
 
 def _halo(halo: Halo) -> str:
@@ -119,7 +152,7 @@ def _halo(halo: Halo) -> str:
     if rest:
         said.append(f"does not travel, because {halo.why}")
     if halo.copied:
-        said.append(f"copied around on {', '.join(halo.copied)}")
+        said.append(f"copied within the rank on {', '.join(halo.copied)}")
     if halo.walls:
         said.append(f"from the boundary conditions on {', '.join(halo.walls)}")
     return "; ".join(said)
@@ -152,5 +185,8 @@ def _totals(told: Explanation, bound: Bound) -> Iterator[str]:
         )
     else:
         yield "  kernels leave caching to the processor, because the fields of a node fit into its cache"
-    if told.plan.decomposition.count > 1:
-        yield "  messages: persistent MPI requests, packed by all threads; patches inside run meanwhile"
+    methods = dict.fromkeys(route.method for route in told.routes)
+    for method in methods:
+        yield f"  {method}: {METHODS[method]}"
+    if not COPIED.issuperset(methods):
+        yield "  patches inside run meanwhile"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,11 +88,9 @@ def poisson(
     method: str = "cg-fused",
     rtol: float = 1e-6,
     max_iterations: int | None = None,
-    threads: int | None = None,
-    decomposition: str | Sequence[int] = "optimal",
-    patch: int | Sequence[int] | None = None,
     communicator: Any = None,
     on_progress: Callable[[int], None] | None = None,
+    **execution: Any,
 ) -> Result:
     """Solve -Δu = f from a zero initial guess, and compare with the exact solution; all ranks call this.
 
@@ -107,7 +105,7 @@ def poisson(
         Iterations end where the residual norm is at most `rtol` times the first.
     max_iterations : int, optional
         The run ends there too, not converged.
-    threads, decomposition, patch, communicator
+    communicator, **execution
         See halocline.LinearProblem; the result's bits do not depend on them.
     on_progress : callable, optional
         Called with the iterations done, a few times a second.
@@ -136,9 +134,7 @@ def poisson(
         equations.rhs,
         method=method,
         communicator=communicator,
-        threads=threads,
-        decomposition=decomposition,
-        patch=patch,
+        **execution,
     )
     solution = problem.solve(rtol=rtol, max_iterations=max_iterations, on_progress=on_progress)
     if solution.reason == "interrupted":

@@ -1,0 +1,98 @@
+"""Which transfer method each pair of subdomains takes, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from halocline.errors import InputError
+from halocline.plan.decompose import Decomposition
+from halocline.plan.layout import Layout
+
+# The first that applies is taken.
+METHODS = {
+    "self": "both sides are one subdomain: copied within its memory",
+    "peer": "both subdomains belong to one rank: copied from one's memory to the other's",
+    "colocated": "their ranks share a node: the receiver copies out of the sender's memory",
+    "rma": "packed into a mailbox, fetched by the receiver with MPI's one-sided communication, and unpacked",
+    "mpi": "packed, sent by MPI and unpacked",
+}
+DEFAULT = tuple(name for name in METHODS if name != "rma")  # mailboxes are for those who ask for them
+COPIED = frozenset({"self", "peer"})  # by the rank itself, before its patches
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """The transfer method between any two subdomains.
+
+    Parameters
+    ----------
+    layout : Layout
+    methods : tuple of str
+        Those that may be taken; "mpi" is always one of them.
+    """
+
+    layout: Layout
+    methods: tuple[str, ...] = DEFAULT
+
+    @classmethod
+    def one_each(cls, decomposition: Decomposition) -> Transfers:
+        """One subdomain on each rank, and messages of MPI between ranks."""
+        return cls(Layout.of(decomposition), ("self", "mpi"))
+
+    def method(self, a: int, b: int) -> str:
+        """How a message travels between the subdomains `a` and `b`; the same both ways."""
+        if a == b and "self" in self.methods:
+            return "self"
+        far = "rma" if "rma" in self.methods else "mpi"
+        if not {"peer", "colocated"}.isdisjoint(self.methods):
+            here, there = self.layout.home(a)[0], self.layout.home(b)[0]
+            if here == there:
+                return "peer" if "peer" in self.methods else far
+            if "colocated" in self.methods and self.layout.node(here) == self.layout.node(there):
+                return "colocated"
+        return far
+
+    def why(self, a: int, b: int) -> str:
+        """Why it travels so: what holds of the two, and which methods were not allowed."""
+        layout = self.layout
+        here, there = layout.home(a)[0], layout.home(b)[0]
+        if a == b:
+            fits, holds = ["self", "peer"], "the subdomain itself"
+        elif here == there:
+            fits, holds = ["peer"], "the same rank"
+        elif layout.node(here) == layout.node(there):
+            fits, holds = ["colocated"], "the same node"
+        else:
+            fits, holds = [], "another node"
+        off = [name for name in fits if name not in self.methods]
+        if off and self.method(a, b) in ("rma", "mpi"):
+            return f"{holds}, but {' and '.join(off)} {'is' if len(off) == 1 else 'are'} off"
+        return holds
+
+    def copied(self, a: int, b: int) -> bool:
+        """Whether the rank that has both subdomains copies, without a message."""
+        return self.method(a, b) in COPIED
+
+
+def chosen_methods(methods: Iterable[str] | str | None) -> tuple[str, ...]:
+    """The transfer methods that a user allows, in the order in which they are tried.
+
+    Parameters
+    ----------
+    methods : str, iterable of str, or None
+        Names, such as ``"self,mpi"`` or ``("self", "mpi")``; all but "rma" where None.
+
+    Raises
+    ------
+    InputError
+        A method that is unknown.
+    """
+    if methods is None:
+        return DEFAULT
+    names = methods.split(",") if isinstance(methods, str) else list(methods)
+    names = [name.strip() if isinstance(name, str) else name for name in names]
+    for name in names:
+        if name not in METHODS:
+            raise InputError(f"transfer method {name!r} is unknown; known are {', '.join(METHODS)}")
+    return tuple(name for name in METHODS if name in names or name == "mpi")

@@ -1,0 +1,86 @@
+"""How a problem runs: what a user may choose, and no bit of a result depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from halocline.compile.schedule import Schedule
+from halocline.errors import InputError
+from halocline.lang.grid import Grid
+from halocline.plan.fit import least_thickness
+from halocline.plan.layout import Layout, lay_out
+from halocline.plan.traffic import Traffic
+from halocline.plan.transfer import chosen_methods
+
+
+@dataclass(frozen=True, kw_only=True)
+class Execution:
+    """The options of a run.
+
+    Parameters
+    ----------
+    threads : int, optional
+        Per rank; OMP_NUM_THREADS, else the cores of the node shared among its ranks.
+    decomposition : str or sequence of int
+        How the grid is cut into subdomains; see `halocline.plan.decompose`.
+    patch : int or sequence of int, optional
+        Shape of the patches; chosen by cache size where not given.
+    subdomains_per_rank : int
+        How many subdomains each rank has.
+    ranks_per_node : int, optional
+        Take as many consecutive ranks for a node, whatever machine they run on, to try on one machine what
+        is decided for several. Nodes are what MPI says where not given.
+    methods : str or sequence of str, optional
+        The transfer methods that may be taken, of `halocline.plan.METHODS`; all but "rma" where not given.
+    mailboxes : int
+        For each message by method "rma": with more of them a rank need not wait until a message is taken.
+
+    Raises
+    ------
+    InputError
+        A number or name that cannot be.
+    """
+
+    threads: int | None = None
+    decomposition: str | Sequence[int] = "optimal"
+    patch: int | Sequence[int] | None = None
+    subdomains_per_rank: int = 1
+    ranks_per_node: int | None = None
+    methods: str | Iterable[str] | None = None
+    mailboxes: int = 2
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("threads", None),
+            ("subdomains_per_rank", 1),
+            ("ranks_per_node", None),
+            ("mailboxes", 1),
+        ):
+            number = getattr(self, name)
+            if number is None and least is None:
+                continue
+            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+                raise InputError(f"{name} {number!r}: expected a whole number from 1")
+        chosen_methods(self.methods)
+
+    def layout(
+        self,
+        schedule: Schedule,
+        grid: Grid,
+        ranks: int,
+        ranks_per_node: int | None = None,
+        nodes_of_ranks: tuple[int, ...] = (),
+    ) -> Layout:
+        """Which of so many ranks has which subdomains of a grid."""
+        return lay_out(
+            grid.shape,
+            ranks,
+            ranks_per_node=ranks_per_node,
+            subdomains_per_rank=self.subdomains_per_rank,
+            strategy=self.decomposition,
+            traffic=Traffic.of_schedule(schedule),
+            thickness=least_thickness(schedule),
+            periodic=grid.periodic,
+            nodes_of_ranks=nodes_of_ranks,
+        )
