@@ -191,6 +191,42 @@ def test_every_decomposition_gives_the_same_bits(dtype: str) -> None:
         assert tried >= 4
 
 
+# Every transfer method, schedule, number of mailboxes and of subdomains, with overlap and without.
+WAYS: list[dict[str, Any]] = [
+    {"methods": "mpi"},
+    {"methods": "self,mpi", "overlap": False, "threads": 2},
+    {"methods": "rma,mpi", "mailboxes": 1, "schedule": "static", "threads": 2, "patch": 4},
+    {"methods": "colocated,mpi", "schedule": "dynamic", "threads": 2, "patch": 4},
+    {"subdomains_per_rank": 2, "methods": "self,rma", "mailboxes": 3, "threads": 2},
+    {"subdomains_per_rank": 2, "methods": "mpi", "patch": 5},
+    {"subdomains_per_rank": 3, "decomposition": "1d-x", "threads": 2, "schedule": "static"},
+    {"subdomains_per_rank": 2, "ranks_per_node": 1, "overlap": False},
+    {"subdomains_per_rank": 4, "ranks_per_node": 2, "methods": "self,peer,colocated,rma", "threads": 2},
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.ranks(1, 2, 3, timeout=300)
+def test_every_way_of_running_gives_the_same_bits(dtype: str) -> None:
+    from mpi4py import MPI
+
+    for problem in PROBLEMS:
+        wanted = problem(dtype, communicator=MPI.COMM_SELF, threads=1)
+        tried = 0
+        for options in WAYS:
+            try:
+                found = problem(dtype, **options)
+            except InputError as error:  # too many subdomains for what is read of them
+                if "subdomain" in str(error):
+                    continue
+                raise
+            what = f"{problem.__name__} {options}"
+            assert found.checksums == wanted.checksums, what
+            assert found.numbers == wanted.numbers, what
+            tried += 1
+        assert tried >= 4
+
+
 @hc.program
 def smooth(u: Any, v: Any) -> None:
     u.set(u + 0.01 * hc.laplacian(u) * u.grid.h(0) ** 2)

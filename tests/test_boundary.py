@@ -369,6 +369,10 @@ def test_ghosts_that_follow_another_field_are_the_same_on_any_ranks(shape: tuple
         parted = coupled_problem(shape, decomposition=decomposition, patch=2, threads=2)
         for name in "uvT":
             assert parted.checksum(name) == alone.checksum(name), (decomposition, name)
+    for methods in ("mpi", "rma,mpi", "self,mpi"):
+        parted = coupled_problem(shape, methods=methods, subdomains_per_rank=2)
+        for name in "uvT":
+            assert parted.checksum(name) == alone.checksum(name), (methods, name)
 
 
 def test_a_wall_value_that_changes_in_a_loop_is_used_anew() -> None:

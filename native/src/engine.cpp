@@ -36,18 +36,18 @@ bool forget_stop() noexcept { return stop_everything.exchange(false, std::memory
 
 Engine::Engine(const std::string& library, std::vector<Subdomain> subdomains,
                std::vector<Neighbour> neighbours, double* scalars, size_t scalar_count, const Index& shape,
-               int threads, uint32_t spins, std::optional<int> communicator, size_t mailboxes)
+               int threads, uint32_t spins, std::optional<int> communicator, size_t mailboxes,
+               Schedule schedule, bool overlap)
     : rank_{Library(library),
             scalars,
             scalar_count,
             shape,
             threads,
             timeout_from_environment(),
+            schedule,
+            overlap,
             std::move(subdomains),
-            std::move(neighbours),
-            {},
-            {},
-            nullptr},
+            std::move(neighbours)},
       team_(std::max(threads, 1), spins),
       workers_(static_cast<size_t>(std::max(threads, 1))) {
   check();
@@ -215,8 +215,10 @@ void Engine::prepare() {
   }
 }
 
-Result Engine::run() {
+Result Engine::run(bool messages, bool kernels) {
   if (running_.exchange(true)) throw std::runtime_error("this engine is running already");
+  rank_.messages = messages;
+  rank_.kernels = kernels;
   const struct Release {
     std::atomic<bool>& flag;
     ~Release() { flag.store(false); }
@@ -225,7 +227,7 @@ Result Engine::run() {
   team_.attempt([&] { prepare(); });
   double begun = 0;
   if (!team_.failed()) {
-    if (rank_.mailboxes != nullptr) rank_.mailboxes->prepare(rank_.subdomains.size(), rank_.mailbox_plan);
+    if (rank_.mailboxes != nullptr) prepare_mailboxes();
     if (several) {
       MPI_Request barrier = MPI_REQUEST_NULL;
       rank_.communicator->check(MPI_Ibarrier(rank_.communicator->handle(), &barrier), "MPI_Ibarrier");
@@ -317,6 +319,16 @@ void Engine::conduct(Worker& worker) {
   }
   await_loans();
   await_mailboxes();
+}
+
+void Engine::prepare_mailboxes() {
+  Mailboxes& mailboxes = *rank_.mailboxes;
+  // What had room before has room still, unless the window is another: all ranks decide alike.
+  if (mailboxes.generation() == 0 || mailbox_generation_ != mailboxes.generation()) {
+    mailboxes.reserve(rank_.subdomains.size(), rank_.mailbox_plan);
+    mailbox_generation_ = mailboxes.generation();
+  }
+  mailboxes.reset();
 }
 
 void Engine::await_mailboxes() {

@@ -40,7 +40,8 @@ class Engine {
   // Throws std::invalid_argument, std::runtime_error and OutOfMemory before any call of MPI.
   Engine(const std::string& library, std::vector<Subdomain> subdomains, std::vector<Neighbour> neighbours,
          double* scalars, size_t scalar_count, const Index& shape, int threads, uint32_t spins,
-         std::optional<int> communicator, size_t mailboxes = 0);
+         std::optional<int> communicator, size_t mailboxes = 0, Schedule schedule = Schedule::kGuided,
+         bool overlap = true);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -54,8 +55,9 @@ class Engine {
             const std::vector<int64_t>& record);
   void end();
 
-  // All ranks. Throws what went wrong on a run of one rank; of several, ends them all.
-  Result run();
+  // All ranks. Throws what went wrong on a run of one rank; of several, ends them all. Without messages
+  // or kernels the rest runs as it would, to be measured.
+  Result run(bool messages = true, bool kernels = true);
   // Passes of the outermost loops in the present or last run; any thread.
   int64_t progress() const { return progress_.load(std::memory_order_relaxed); }
   // Asks this run to stop on all ranks; any thread.
@@ -94,6 +96,7 @@ class Engine {
   void conduct(Worker& worker);
   // First thread: from then on all cells may be overwritten, by anybody.
   void await_loans();
+  void prepare_mailboxes();
   void await_mailboxes();
   // Others: do what the first thread publishes after piece of work `seen`, until the run is over.
   void serve(Worker& worker, uint32_t seen);
@@ -120,6 +123,7 @@ class Engine {
 
   Team team_;
   std::unique_ptr<Allreduce> allreduce_;
+  size_t mailbox_generation_ = 0;  // of the window that this engine has found large enough
   std::unique_ptr<Accumulators> accumulators_;
   std::vector<std::unique_ptr<Memory>> scratch_;  // per thread
   std::vector<Worker> workers_;

@@ -27,6 +27,8 @@ class Exchange {
 
   // Begins an execution; one thread, while no other works on this exchange.
   void start();
+  // The same where nothing is to be sent and nothing comes.
+  void skip();
   // How many pieces there are to pack.
   size_t pieces() const { return packing_.size(); }
   // Packs one piece; each must be packed once after each start.

@@ -82,7 +82,7 @@ bool Mailboxes::unified(const Communicator& communicator) {
 
 size_t Mailboxes::payloads() const { return in_lines(2 * entries_ * boxes_ * sizeof(uint64_t)); }
 
-void Mailboxes::prepare(size_t subdomains, const MailboxPlan& plan) {
+void Mailboxes::reserve(size_t subdomains, const MailboxPlan& plan) {
   constexpr size_t kDirections = 27;
   const bool same = window_ != MPI_WIN_NULL && entries_ == subdomains * kDirections && boxes_ == plan.boxes;
   int enough = same && room_ >= plan.bytes() ? 1 : 0;
@@ -100,7 +100,11 @@ void Mailboxes::prepare(size_t subdomains, const MailboxPlan& plan) {
     data_ = static_cast<char*>(data);
     MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN);
     communicator_.check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "MPI_Win_lock_all");
+    ++generation_;
   }
+}
+
+void Mailboxes::reset() {
   // The neighbours have nothing on its way now, and begin only when all ranks have come by.
   for (size_t entry = 0; entry < entries_; ++entry) {
     for (size_t box = 0; box < boxes_; ++box) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "communicator.hpp"
@@ -37,8 +38,12 @@ class Mailboxes {
   Mailboxes(const Mailboxes&) = delete;
   Mailboxes& operator=(const Mailboxes&) = delete;
 
-  // Collective, between runs: empties all, and makes room where there is too little on any rank.
-  void prepare(size_t subdomains, const MailboxPlan& plan);
+  // Collective: makes room where there is too little on any rank.
+  void reserve(size_t subdomains, const MailboxPlan& plan);
+  // Between runs: empties all.
+  void reset();
+  // How often the window was made anew, the same on all ranks.
+  size_t generation() const { return generation_; }
   // Collective: gives the memory back.
   void release();
 
@@ -58,11 +63,15 @@ class Mailboxes {
   std::vector<size_t> sent, received;  // by entry: messages so far
   size_t boxes() const { return boxes_; }
 
+  // Of the one thread that makes calls for the window. With two of them, for different messages, MPICH 5.0.2
+  // (ch4:ucx) lost signals now and then, though it gives MPI_THREAD_MULTIPLE.
+  std::mutex turn;
+
  private:
   const Communicator communicator_;  // handles are plain values
   MPI_Win window_ = MPI_WIN_NULL;
   char* data_ = nullptr;
-  size_t entries_ = 0, boxes_ = 0, room_ = 0;
+  size_t entries_ = 0, boxes_ = 0, room_ = 0, generation_ = 0;
 };
 
 }  // namespace halocline

@@ -116,14 +116,21 @@ std::shared_ptr<Storage> attach_storage(const StorageTuple& t) {
                                                  std::get<6>(t)});
 }
 
+Schedule schedule_of(const std::string& name) {
+  if (name == "static") return Schedule::kStatic;
+  if (name == "dynamic") return Schedule::kDynamic;
+  if (name == "guided") return Schedule::kGuided;
+  throw std::invalid_argument("schedule '" + name + "', expected static, dynamic or guided");
+}
+
 // An engine that keeps the array of its scalars alive.
 class BoundEngine : public Engine {
  public:
   BoundEngine(const std::string& library, std::vector<Subdomain> subdomains, Scalars scalars,
               const Index& shape, int threads, uint32_t spins, std::optional<int> communicator,
-              std::vector<Neighbour> neighbours, size_t mailboxes)
+              std::vector<Neighbour> neighbours, size_t mailboxes, const std::string& schedule, bool overlap)
       : Engine(library, std::move(subdomains), std::move(neighbours), scalars.data(), scalars.shape(0), shape,
-               threads, spins, communicator, mailboxes),
+               threads, spins, communicator, mailboxes, schedule_of(schedule), overlap),
         scalars_(std::move(scalars)) {}
 
  private:
@@ -180,11 +187,11 @@ void append_sweep(BoundEngine& engine, const std::string& kernel, const std::vec
   engine.sweep(plan);
 }
 
-nb::dict run(BoundEngine& engine) {
+nb::dict run(BoundEngine& engine, bool messages, bool kernels) {
   Result result;
   {
     const nb::gil_scoped_release release;
-    result = engine.run();
+    result = engine.run(messages, kernels);
   }
   nb::dict report;
   report["reason"] = result.reason;
@@ -425,11 +432,16 @@ NB_MODULE(_native, m) {
       "    Fortran handle. All its ranks must make their engines in the same order. None: one rank, and no\n"
       "    call of MPI, ever.\n"
       "neighbours : list of Neighbour\n    By number, for colocated messages.\n"
-      "mailboxes : int\n    For each message by one-sided communication; 0 where there is none on any rank.")
+      "mailboxes : int\n    For each message by one-sided communication; 0 where there is none on any rank.\n"
+      "schedule : str\n"
+      "    Who runs which patch: 'static', its owner; 'dynamic', whoever comes first; 'guided', its owner, or\n"
+      "    who has run all of its own.\n"
+      "overlap : bool\n    Whether patches that need no message run before all messages have come.")
       .def(nb::init<const std::string&, std::vector<Subdomain>, Scalars, const Index&, int, uint32_t,
-                    std::optional<int>, std::vector<Neighbour>, size_t>(),
+                    std::optional<int>, std::vector<Neighbour>, size_t, const std::string&, bool>(),
            "library"_a, "subdomains"_a, "scalars"_a.noconvert(), "shape"_a, "threads"_a, "spins"_a,
-           "communicator"_a.none(), "neighbours"_a = nb::list(), "mailboxes"_a = 0)
+           "communicator"_a.none(), "neighbours"_a = nb::list(), "mailboxes"_a = 0, "schedule"_a = "guided",
+           "overlap"_a = true)
       .def(
           "sweep", &append_sweep, "kernel"_a, "operands"_a, "shares"_a, "reductions"_a = nb::list(),
           "halo_kernel"_a = nb::none(), "swaps"_a = nb::list(), "scratch_bytes"_a = 0, "backward"_a = false,
@@ -465,8 +477,9 @@ NB_MODULE(_native, m) {
            "`record`\n"
            "are appended to the history.")
       .def("end", &BoundEngine::end, "End the innermost open loop.")
-      .def("run", &run,
-           "Run all operations; collective. Other Python threads run meanwhile.\n\n"
+      .def("run", &run, "messages"_a = true, "kernels"_a = true,
+           "Run all operations; collective. Other Python threads run meanwhile. Without messages or kernels\n"
+           "the rest takes the time that it would take.\n\n"
            "Returns\n-------\ndict\n"
            "    reason : 'completed', 'interrupted' or the reason of a stop.\n"
            "    loops : per loop 'condition', 'limit' or None where it did not end.\n"

@@ -11,6 +11,7 @@
 #include "library.hpp"
 #include "mailboxes.hpp"
 #include "storage.hpp"
+#include "work.hpp"
 
 namespace halocline {
 
@@ -74,10 +75,14 @@ struct Rank {
   Index shape;  // of the whole grid
   int threads;
   double timeout;  // seconds without a message after which the run is given up
+  Schedule schedule;
+  bool overlap;  // patches that need no message run before all have come
   std::vector<Subdomain> subdomains;
   std::vector<Neighbour> neighbours;
-  std::unique_ptr<Communicator> communicator;  // none: one rank, and no call of MPI
-  MailboxPlan mailbox_plan;
+  std::unique_ptr<Communicator> communicator{};  // none: one rank, and no call of MPI
+  MailboxPlan mailbox_plan{};
+  // Of the present run; both but for measuring one without the other.
+  bool messages = true, kernels = true;
   Mailboxes* mailboxes = nullptr;  // of the communicator
 
   bool alone() const { return !communicator || communicator->size() == 1; }

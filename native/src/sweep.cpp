@@ -20,8 +20,7 @@ Sweep::Sweep(const Rank& rank, const SweepPlan& plan)
   }
   for (size_t n = 0; n < rank.subdomains.size(); ++n) {
     const Subdomain& subdomain = rank.subdomains[n];
-    parts_.push_back(
-        std::unique_ptr<Part>(new Part{subdomain, Call(rank, subdomain, plan.kernel, plan.operands)}));
+    parts_.push_back(std::make_unique<Part>(subdomain, Call(rank, subdomain, plan.kernel, plan.operands)));
     add(*parts_.back(), plan.shares[n], plan);
     for (const auto& [a, b] : swaps_) {
       if (!subdomain.storages[a]->same_layout(*subdomain.storages[b])) {
@@ -154,7 +153,7 @@ void Sweep::add_items(const SweepPlan& plan) {
                static_cast<int>(h * static_cast<size_t>(rank_.threads) / part.halo_boxes.size()));
     }
   }
-  work_ = std::make_unique<Work>(rank_.threads, owners, conditions, plan.backward);
+  work_ = std::make_unique<Work>(rank_.threads, owners, conditions, plan.backward, rank_.schedule);
 }
 
 void Sweep::start() {
@@ -176,7 +175,7 @@ void Sweep::start() {
   opening_.start();
   work_->start();
   for (const auto& part : parts_) {
-    if (part->exchange) part->exchange->start();
+    if (part->exchange) rank_.messages ? part->exchange->start() : part->exchange->skip();
   }
 }
 
@@ -186,11 +185,13 @@ void Sweep::opening(size_t task, Worker& worker) {
   switch (t.kind) {
     case Task::Kind::kPack:
       worker.clock.enter(Activity::kExchange);
+      if (!rank_.messages) break;
       part.exchange->pack(t.number);
       part.exchange->progress(worker.thread);
       break;
     case Task::Kind::kCopy: {
       worker.clock.enter(Activity::kExchange);
+      if (!rank_.messages) break;
       const Copy& c = copies_[t.number].second;
       copy(*rank_.subdomains[c.source].storages[c.storage], c.from, *part.subdomain.storages[c.storage], c.to,
            c.extent);
@@ -204,11 +205,13 @@ void Sweep::opening(size_t task, Worker& worker) {
 
 void Sweep::run_fill(const BoundFill& fill, Worker& worker) const {
   worker.clock.enter(Activity::kCompute);
+  if (!rank_.kernels) return;
   fill.call(nullptr, worker.scratch, fill.box);
 }
 
 void Sweep::run_item(uint32_t item, Worker& worker) const {
   worker.clock.enter(Activity::kCompute);
+  if (!rank_.kernels) return;
   const Item& i = items_[item];
   (*i.kernel)(worker.reductions, worker.scratch, *i.box);
 }
@@ -216,6 +219,7 @@ void Sweep::run_item(uint32_t item, Worker& worker) const {
 bool Sweep::ready(const Condition& condition) const {
   const Part& part = *parts_[condition.part];
   if (!part.free.load(std::memory_order_acquire)) return false;
+  if (!rank_.overlap && !part.arrived()) return false;
   if (!part.exchange) return !condition.rims || part.closing.complete();
   return (condition.needs & ~part.exchange->arrived()) == 0 && (!condition.rims || part.closing.complete()) &&
          (!in_place_ || part.exchange->all_sent());

@@ -103,6 +103,8 @@ class Sweep {
 
   // The sweep in one subdomain.
   struct Part {
+    Part(const Subdomain& where, const Call& call) : subdomain(where), kernel(call) {}
+
     const Subdomain& subdomain;
     Call kernel;
     std::unique_ptr<Call> halo_kernel;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <mutex>
 #include <stdexcept>
 
 #include "mailboxes.hpp"
@@ -65,6 +66,8 @@ class RmaTransfer : public Transfer {
 
   News progress(uint64_t packed) override {
     News news;
+    const std::unique_lock turn(rank_.mailboxes->turn, std::try_to_lock);
+    if (!turn) return news;
     communicator_.check(MPI_Win_sync(rank_.mailboxes->window()), "MPI_Win_sync");
     bool idle = true;
     for (End& send : sends_) {

@@ -33,8 +33,8 @@ bool Work::Queue::pop(bool front, uint32_t& position) {
 }
 
 Work::Work(int threads, const std::vector<int>& owners, const std::vector<Condition>& conditions,
-           bool backward)
-    : threads_(threads), backward_(backward), kinds_(conditions) {
+           bool backward, Schedule schedule)
+    : threads_(threads), backward_(backward), schedule_(schedule), kinds_(conditions) {
   const auto rank = [](const Condition& c) {
     return std::tuple(c.rims, std::popcount(c.needs), c.part, c.needs);
   };
@@ -46,7 +46,8 @@ Work::Work(int threads, const std::vector<int>& owners, const std::vector<Condit
   for (size_t n = 0; n < conditions.size(); ++n) {
     const auto kind =
         static_cast<size_t>(std::find(kinds_.begin(), kinds_.end(), conditions[n]) - kinds_.begin());
-    lists[kind * wide + static_cast<size_t>(owners[n])].push_back(static_cast<uint32_t>(n));
+    const auto thread = static_cast<size_t>(schedule == Schedule::kDynamic ? 0 : owners[n]);
+    lists[kind * wide + thread].push_back(static_cast<uint32_t>(n));
   }
   for (const auto& list : lists) {
     const auto front = static_cast<uint32_t>(items_.size());

@@ -17,13 +17,21 @@ struct Condition {
   auto operator<=>(const Condition&) const = default;
 };
 
+// Who runs which item.
+enum class Schedule {
+  kStatic,   // its owner
+  kDynamic,  // whoever comes first, in one order
+  kGuided,   // its owner, or whoever has run all of its own
+};
+
 // Items with one condition form a class. Each thread has a queue per class, takes its own items in order
-// and then takes from the far end of the others' queues.
+// and then takes from the far end of the others' queues; of a dynamic schedule all share those of the first.
 class Work {
  public:
   // owners[n]: thread of item n; conditions[n]: its condition. With `backward` each queue runs in
   // descending order.
-  Work(int threads, const std::vector<int>& owners, const std::vector<Condition>& conditions, bool backward);
+  Work(int threads, const std::vector<int>& owners, const std::vector<Condition>& conditions, bool backward,
+       Schedule schedule);
 
   // First thread, before each execution.
   void start() { set_ ^= 1; }
@@ -35,6 +43,7 @@ class Work {
   template <typename Ready>
   Found take(int thread, Ready&& ready, uint32_t& item) {
     uint32_t position = 0;
+    if (schedule_ == Schedule::kDynamic) thread = 0;
     for (size_t kind = 0; kind < kinds_.size(); ++kind) {
       if (!queue(kind, thread).empty() && ready(kinds_[kind]) &&
           queue(kind, thread).pop(!backward_, position)) {
@@ -44,8 +53,8 @@ class Work {
     }
     bool left = false;
     for (size_t kind = 0; kind < kinds_.size(); ++kind) {
-      if (!any_left(kind)) continue;
-      if (!ready(kinds_[kind])) {
+      if (schedule_ == Schedule::kGuided ? !any_left(kind) : queue(kind, thread).empty()) continue;
+      if (!ready(kinds_[kind]) || schedule_ != Schedule::kGuided) {
         left = true;
         continue;
       }
@@ -74,6 +83,7 @@ class Work {
 
   int threads_;
   bool backward_;
+  Schedule schedule_;
   std::vector<Condition> kinds_;
   std::vector<uint32_t> items_;               // by class, then thread
   std::vector<uint64_t> full_;                // the ends of each queue when it is full

@@ -20,6 +20,7 @@ from halocline.cli.options import (
     Methods,
     N,
     Ns,
+    Overlap,
     Patch,
     Pictures,
     Ranks,
@@ -27,6 +28,7 @@ from halocline.cli.options import (
     RanksPerNode,
     Repeat,
     Rtol,
+    Schedule,
     SubdomainsPerRank,
     Threads,
     ThreadsList,
@@ -140,6 +142,8 @@ def solve_poisson(
     ranks_per_node: RanksPerNode = None,
     methods: Methods = None,
     mailboxes: MailboxesOfMessage = 2,
+    schedule: Schedule = "guided",
+    overlap: Overlap = True,
     json: Json = None,
     pictures: Pictures = None,
 ) -> None:
@@ -151,7 +155,7 @@ def solve_poisson(
         execution=execution(
             threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,
-            mailboxes=mailboxes,
+            mailboxes=mailboxes, schedule=schedule, overlap=overlap,
         ),
     )  # fmt: skip
 
@@ -260,6 +264,8 @@ def explain_poisson(
     ranks_per_node: RanksPerNode = None,
     methods: Methods = None,
     mailboxes: MailboxesOfMessage = 2,
+    schedule: Schedule = "guided",
+    overlap: Overlap = True,
     code: Annotated[
         bool,
         typer.Option(
@@ -277,7 +283,7 @@ def explain_poisson(
         execution=execution(
             threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,
-            mailboxes=mailboxes,
+            mailboxes=mailboxes, schedule=schedule, overlap=overlap,
         ),
     )  # fmt: skip
 
@@ -448,6 +454,8 @@ def bench_exchange(
     ranks_per_node: RanksPerNode = None,
     methods: Methods = None,
     mailboxes: MailboxesOfMessage = 2,
+    schedule: Schedule = "guided",
+    overlap: Overlap = True,
     json: Json = None,
 ) -> None:
     from halocline.cli.bench import exchange
@@ -458,7 +466,7 @@ def bench_exchange(
         execution=execution(
             threads=threads, decomposition=decomposition,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,
-            mailboxes=mailboxes,
+            mailboxes=mailboxes, schedule=schedule, overlap=overlap,
         ),
     )  # fmt: skip
 

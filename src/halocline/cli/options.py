@@ -109,6 +109,26 @@ MailboxesOfMessage = Annotated[
     int,
     _option(WHERE, "--mailboxes", metavar="M", help="Mailboxes for each message of method rma."),
 ]
+Schedule = Annotated[
+    str,
+    _option(
+        WHERE,
+        "--schedule",
+        metavar="guided|static|dynamic",
+        help="Which thread of a rank runs which patch: [bold]static[/], the one that it was given to; "
+        "[bold]dynamic[/], whichever comes first; [bold]guided[/], the one that it was given to, or one that "
+        "has run all of its own.",
+    ),
+]
+Overlap = Annotated[
+    bool,
+    _option(
+        WHERE,
+        "--overlap/--no-overlap",
+        metavar=None,
+        help="Whether patches that need no message run before all messages have come.",
+    ),
+]
 RanksList = Annotated[
     str, _option(WHERE, "--ranks", metavar="R,R,...", help="Processes; one run for each, and for each T.")
 ]
@@ -160,6 +180,8 @@ def execution(
     ranks_per_node: int | None,
     methods: str | None,
     mailboxes: int,
+    schedule: str,
+    overlap: bool,
 ) -> dict[str, Any]:
     """The options of a run, as `halocline.run.execution.Execution` takes them."""
     return {
@@ -170,6 +192,8 @@ def execution(
         "ranks_per_node": ranks_per_node,
         "methods": methods,
         "mailboxes": mailboxes,
+        "schedule": schedule,
+        "overlap": overlap,
     }
 
 

@@ -13,6 +13,7 @@ from halocline.compile.schedule import Loop, Operation, Scalars, Schedule, Stop,
 from halocline.plan.box import Box
 from halocline.plan.exchange import TAGS, Message
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
+from halocline.run.execution import Execution
 from halocline.run.mpi import Communicator
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def build_engine(
     comm: Communicator,
     spins: int = SPINS["usual"],
     near: Near | None = None,
-    mailboxes: int = 0,
+    how: Execution | None = None,
 ) -> Any:
     """An engine that executes `schedule` as `plan` says.
 
@@ -93,9 +94,10 @@ def build_engine(
         How often a thread that waits looks again at once, before it sleeps in between.
     near : Near, optional
         Where there are colocated messages.
-    mailboxes : int
-        For each message by method "rma"; the same on all ranks.
+    how : Execution, optional
+        Its schedule, mailboxes and overlap.
     """
+    how = how or Execution()
     near = near or Near()
     names = [f.name for f in schedule.fields]
     engine = native.Engine(
@@ -125,7 +127,9 @@ def build_engine(
             )
             for number in near.subdomains
         ],
-        mailboxes,
+        how.mailboxes if "rma" in plan.transfers.methods else 0,
+        how.schedule,
+        how.overlap,
     )
     binder = _Binder(native, plan, {number: n for n, number in enumerate(near.subdomains)})
     _append(engine, schedule.operations, binder, count())

@@ -498,7 +498,7 @@ class Prepared:
                 self.domain.comm,
                 self.domain.spins,
                 self.domain.near,
-                self.domain.how.mailboxes if "rma" in self.plan.transfers.methods else 0,
+                self.domain.how,
             )
             self._generation = self.domain.generation
         return self._engine

@@ -13,6 +13,8 @@ from halocline.plan.layout import Layout, lay_out
 from halocline.plan.traffic import Traffic
 from halocline.plan.transfer import chosen_methods
 
+SCHEDULES = ("guided", "static", "dynamic")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
@@ -33,6 +35,12 @@ class Execution:
         is decided for several. Nodes are what MPI says where not given.
     methods : str or sequence of str, optional
         The transfer methods that may be taken, of `halocline.plan.METHODS`; all but "rma" where not given.
+    schedule : {"guided", "static", "dynamic"}
+        Which thread of a rank runs which patch: "static", the one that the patch was given to, as many cells
+        to each; "dynamic", whichever comes first; "guided", the one that it was given to, or one that has run
+        all of its own.
+    overlap : bool
+        Whether patches that need no message run before all messages of a sweep have come.
     mailboxes : int
         For each message by method "rma": with more of them a rank need not wait until a message is taken.
 
@@ -49,6 +57,8 @@ class Execution:
     ranks_per_node: int | None = None
     methods: str | Iterable[str] | None = None
     mailboxes: int = 2
+    schedule: str = "guided"
+    overlap: bool = True
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -63,6 +73,8 @@ class Execution:
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 raise InputError(f"{name} {number!r}: expected a whole number from 1")
         chosen_methods(self.methods)
+        if self.schedule not in SCHEDULES:
+            raise InputError(f"schedule {self.schedule!r} is unknown; known are {', '.join(SCHEDULES)}")
 
     def layout(
         self,
