@@ -109,7 +109,7 @@ void Mailboxes::reset() {
   for (size_t entry = 0; entry < entries_; ++entry) {
     for (size_t box = 0; box < boxes_; ++box) {
       store(ready(entry, box), 0);
-      store(taken(entry, box), 1);
+      store(taken(entry, box), 0);
     }
   }
   communicator_.check(MPI_Win_sync(window_), "MPI_Win_sync");
@@ -124,6 +124,14 @@ void Mailboxes::release() {
   data_ = nullptr;
 }
 
+bool Mailboxes::is_taken(size_t entry, size_t count) const {
+  return load(taken(entry, count % boxes_)) == count + 1;
+}
+
+bool Mailboxes::has_free(size_t entry) const {
+  return sent[entry] < boxes_ || is_taken(entry, sent[entry] - boxes_);
+}
+
 bool Mailboxes::empty() const {
   int flag = 0;
   communicator_.check(
@@ -131,8 +139,8 @@ bool Mailboxes::empty() const {
       "MPI_Iprobe");
   communicator_.check(MPI_Win_sync(window_), "MPI_Win_sync");
   for (size_t entry = 0; entry < entries_; ++entry) {
-    for (size_t box = 0; box < boxes_; ++box) {
-      if (load(taken(entry, box)) == 0) return false;
+    for (size_t count = sent[entry] - std::min(sent[entry], boxes_); count < sent[entry]; ++count) {
+      if (!is_taken(entry, count)) return false;
     }
   }
   return true;

@@ -26,6 +26,9 @@ struct MailboxPlan {
 // 8-byte signals: of messages that are ready at a neighbour, and of messages that a neighbour has taken.
 // Payloads lie at their senders. After P. Mendygral et al., WOMBAT (2017), Section 4.1.1.
 //
+// A signal is written by the one end and never reset by the other, which knows it by a number that differs
+// from that of the last: MPI may still be writing when the new value can be seen, and write it twice.
+//
 // Between runs all mailboxes are empty, so that engines take turns.
 class Mailboxes {
  public:
@@ -54,10 +57,11 @@ class Mailboxes {
   size_t taken(size_t entry, size_t box) const { return ready(entries_ + entry, box); }
   size_t payloads() const;
   char* at(size_t offset) const { return data_ + offset; }
+  // Whether the next message from here has a mailbox that is free.
+  bool has_free(size_t entry) const;
   // Whether all that was sent is taken; drives MPI.
   bool empty() const;
   uint64_t load(size_t offset) const;
-  void store(size_t offset, uint64_t value) const;
 
   // The mailbox of the next message from or to here; each end counts.
   std::vector<size_t> sent, received;  // by entry: messages so far
@@ -68,6 +72,9 @@ class Mailboxes {
   std::mutex turn;
 
  private:
+  bool is_taken(size_t entry, size_t count) const;  // the message after so many
+  void store(size_t offset, uint64_t value) const;
+
   const Communicator communicator_;  // handles are plain values
   MPI_Win window_ = MPI_WIN_NULL;
   char* data_ = nullptr;

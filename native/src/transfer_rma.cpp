@@ -14,10 +14,15 @@ namespace halocline {
 
 namespace {
 
-// A signal says where the payload lies in the sender's window, in lines, and how many bytes it has.
+// A signal says where the payload lies in the sender's window, in lines, how many bytes it has, and, by a bit
+// that changes each time, that it is not that of the message before in the same mailbox.
 constexpr size_t kLine = 64;
-uint64_t signal_of(size_t offset, size_t bytes) { return uint64_t{offset / kLine} << 32 | bytes; }
-size_t offset_of(uint64_t signal) { return (signal >> 32) * kLine; }
+constexpr uint64_t kTurn = uint64_t{1} << 63;
+uint64_t turn_of(size_t count, size_t boxes) { return count / boxes % 2 == 0 ? kTurn : 0; }
+uint64_t signal_of(uint64_t turn, size_t offset, size_t bytes) {
+  return turn | uint64_t{offset / kLine} << 32 | bytes;
+}
+size_t offset_of(uint64_t signal) { return ((signal & ~kTurn) >> 32) * kLine; }
 size_t bytes_of(uint64_t signal) { return signal & 0xffffffffU; }
 
 constexpr size_t kDirections = Signals::kDirections;
@@ -33,7 +38,7 @@ class RmaTransfer : public Transfer {
         const auto there = static_cast<size_t>(m.message->tag);
         const size_t entry = own * kDirections + there % kDirections;
         (messages == &sends ? sends_ : receives_)
-            .push_back({m.number, m.message->peer, entry, there, m.bytes, m.buffer, 0, State::kIdle,
+            .push_back({m.number, m.message->peer, entry, there, m.bytes, m.buffer, 0, 0, State::kIdle,
                         MPI_REQUEST_NULL, 0});
       }
     }
@@ -42,13 +47,13 @@ class RmaTransfer : public Transfer {
   void start() override {
     Mailboxes& mailboxes = *rank_.mailboxes;
     for (End& send : sends_) {
-      send.box = mailboxes.sent[send.entry]++ % mailboxes.boxes();
+      send.count = mailboxes.sent[send.entry]++;
+      send.box = send.count % mailboxes.boxes();  // free: the sweep before did not end before
       send.state = State::kWaiting;
-      // taken again since it was last used: the sweep before did not end before
-      mailboxes.store(mailboxes.taken(send.entry, send.box), 0);
     }
     for (End& receive : receives_) {
-      receive.box = mailboxes.received[receive.entry]++ % mailboxes.boxes();
+      receive.count = mailboxes.received[receive.entry]++;
+      receive.box = receive.count % mailboxes.boxes();
       receive.state = State::kWaiting;
       acknowledged_[receive.number].store(false, std::memory_order_relaxed);
     }
@@ -111,6 +116,7 @@ class RmaTransfer : public Transfer {
     size_t entry, there;  // of this subdomain, and of that at the other end
     size_t bytes;
     char* buffer;
+    size_t count;  // of messages before
     size_t box;
     State state;
     MPI_Request request;
@@ -134,29 +140,24 @@ class RmaTransfer : public Transfer {
     const Mailboxes& mailboxes = *rank_.mailboxes;
     if (send.state == State::kWaiting && packed) {
       const size_t offset = mailboxes.payloads() + rank_.mailbox_plan.payload(send.entry, send.box);
-      send.signal = signal_of(offset, send.bytes);
+      send.signal = signal_of(turn_of(send.count, mailboxes.boxes()), offset, send.bytes);
       put_signal(send, mailboxes.ready(send.there, send.box));
       send.state = State::kMoving;
     }
     if (send.state == State::kMoving && moved(send)) send.state = State::kLanded;
-    if (send.state == State::kLanded) {
-      const size_t next = mailboxes.sent[send.entry] % mailboxes.boxes();
-      if (mailboxes.load(mailboxes.taken(send.entry, next)) != 0) send.state = State::kDone;
-    }
+    if (send.state == State::kLanded && mailboxes.has_free(send.entry)) send.state = State::kDone;
   }
 
   void progress_receive(End& receive) {
-    Mailboxes& mailboxes = *rank_.mailboxes;
+    const Mailboxes& mailboxes = *rank_.mailboxes;
     if (receive.state == State::kWaiting) {
-      const size_t slot = mailboxes.ready(receive.entry, receive.box);
-      const uint64_t signal = mailboxes.load(slot);
-      if (signal == 0) return;
+      const uint64_t signal = mailboxes.load(mailboxes.ready(receive.entry, receive.box));
+      if ((signal & kTurn) != turn_of(receive.count, mailboxes.boxes())) return;
       if (bytes_of(signal) != receive.bytes) {
         communicator_.abort("the mailbox message from rank " + std::to_string(receive.peer) + " has " +
                             std::to_string(bytes_of(signal)) + " bytes, expected " +
                             std::to_string(receive.bytes) + ": the ranks have different plans");
       }
-      mailboxes.store(slot, 0);
       const int count = static_cast<int>(receive.bytes);
       communicator_.check(
           MPI_Rget(receive.buffer, count, MPI_BYTE, receive.peer, static_cast<MPI_Aint>(offset_of(signal)),
@@ -169,7 +170,7 @@ class RmaTransfer : public Transfer {
       return;
     }
     if (receive.state == State::kLanded && acknowledged_[receive.number].load(std::memory_order_acquire)) {
-      receive.signal = 1;
+      receive.signal = receive.count + 1;
       put_signal(receive, mailboxes.taken(receive.there, receive.box));
       receive.state = State::kAnswering;
     }

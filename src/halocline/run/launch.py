@@ -118,7 +118,8 @@ def launch(ranks: int, command: Sequence[str]) -> int:
         code, text = listener.last_words
         print(text, file=sys.stderr, flush=True)
         return code
-    if text := _obituary(listener.dead, facts):
+    elsewhere = facts.get("process") not in listener.processes and facts.get("host") != socket.gethostname()
+    if text := _obituary(None if facts and elsewhere else listener.dead, facts):
         print(text, file=sys.stderr, flush=True)
     return status if status > 0 else 128 - status
 
@@ -185,6 +186,8 @@ class Ranks:
     dead : (str, str) or None
         Number and process of the first rank whose connection ended out of order. mpiexec kills the others
         then, and does not say which was first. The kernel keeps the order of the events.
+    processes : set of str
+        All that have said which rank they are. Those of other nodes cannot.
     last_words : (int, str) or None
         The exit status with which a rank ended all, and why.
     """
@@ -192,6 +195,7 @@ class Ranks:
     def __init__(self) -> None:
         self.name = f"halocline-{os.getpid()}-{secrets.token_hex(8)}"
         self.dead: tuple[str, str] | None = None
+        self.processes: set[str] = set()
         self.last_words: tuple[int, str] | None = None
         self._open: dict[int, tuple[socket.socket, bytearray]] = {}  # connections, and what came
 
@@ -235,6 +239,8 @@ class Ranks:
     def _heard(self, came: bytearray) -> None:
         """Last words count as soon as they are said: mpiexec may end before the rank that aborts all."""
         for line in came.splitlines(keepends=True):
+            if line.startswith(b"rank ") and line.endswith(b"\n"):
+                self.processes.add(line.split()[2].decode())
             if self.last_words is None and line.startswith(b"status ") and line.endswith(b"\n"):
                 _, code, text = line.decode().split(" ", 2)
                 self.last_words = int(code), json.loads(text)

@@ -210,6 +210,8 @@ def world() -> Communicator:
     started = launcher()
     if started is None:
         return Communicator()
+    _tell(f"rank {started.rank} {os.getpid()}")  # a rank may die while MPI is initialised
+    atexit.register(_tell, "end")
     MPI = _initialised()
     comm = MPI.COMM_WORLD
     if comm.size == 1 and started.size is not None and started.size > 1:
@@ -219,8 +221,6 @@ def world() -> Communicator:
             "start the ranks with `halocline run FILE.py --ranks R`, or with that MPI's own mpiexec"
         )
     excepthook.install()
-    _tell(f"rank {comm.rank} {os.getpid()}")
-    atexit.register(_tell, "end")
     return _wrap(MPI, comm)
 
 
@@ -477,11 +477,16 @@ def _tell(text: str) -> bool:
     name = os.environ.get("HALOCLINE_LAUNCH")
     if name is None:
         return False
+    import fcntl
     import socket
 
     try:
         if _line is None:
-            _line = socket.socket(socket.AF_UNIX)
+            with socket.socket(socket.AF_UNIX) as line:
+                # Of a process that dies, Linux closes the highest first: mpiexec must not be the first to see
+                # the end, since it kills the others then.
+                above = int(os.environ.get("PMI_FD", "2")) + 1
+                _line = socket.socket(fileno=fcntl.fcntl(line, fcntl.F_DUPFD_CLOEXEC, above))
             _line.connect(f"\0{name}")
         _line.sendall(f"{text}\n".encode())
     except OSError:  # on another node, or gone

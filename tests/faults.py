@@ -1,0 +1,77 @@
+"""What tests of faults let ranks do: die or stand still at a chosen moment."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+
+import numpy as np
+
+import halocline as hc
+from halocline.run import mpi
+
+PAUSE = 5.0  # seconds that a rank stands still
+FOR_EVER = 10**9  # steps
+
+
+def die(*_, **__):
+    print(f"dies at {time.monotonic()}", flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def at_work(rank, act):
+    """For `on_progress`: one rank acts, once, from another thread, when its engine is amid a run."""
+    acted = []
+
+    def look(done):
+        elsewhere = threading.current_thread() is not threading.main_thread()
+        if mpi.world().rank == rank and done > 20 and elsewhere and not acted:
+            acted.append(True)
+            act()
+
+    return look
+
+
+def heat(u):
+    return {u: hc.laplacian(u)}
+
+
+@hc.program
+def sums(u):
+    u.set(1.0 - u)
+    hc.scalar("total").set(hc.sum(u))
+
+
+def simulation(function=heat, **options):
+    grid = hc.Grid((64, 64), extent=(1.0, 1.0), periodic=True)
+    u = grid.field("u")
+    timed = {"scheme": hc.Euler(), "dt": 1e-8} if function is heat else {}
+    sim = hc.Simulation(grid, function, threads=1, **timed, **options)
+    sim[u] = lambda x, y: np.sin(40 * x * x) + np.cos(70 * x * y)
+    return sim
+
+
+def stand_still():
+    """A child lets this process go on; then all ranks are to end."""
+    pause = f"sleep {PAUSE}; kill -CONT {os.getpid()}"
+    waker = subprocess.Popen(["sh", "-c", pause], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    os.kill(os.getpid(), signal.SIGSTOP)
+    waker.wait()
+    mpi.native().request_stop()
+
+
+def run_with_a_pause(methods, rank):
+    """Run until one rank has stood still and been woken, then as many steps without that."""
+    disturbed, calm = simulation(methods=methods), simulation(methods=methods)
+    begun = time.monotonic()
+    with contextlib.suppress(KeyboardInterrupt):
+        disturbed.run(steps=FOR_EVER, on_progress=at_work(rank, stand_still))
+    seconds = time.monotonic() - begun
+    calm.run(steps=disturbed.steps)
+    checksums = disturbed.checksum("u"), calm.checksum("u")
+    if mpi.world().rank != rank:
+        print(calm.plan.transfers.methods[0], disturbed.steps, seconds, *checksums)

@@ -1,0 +1,144 @@
+"""Ranks that are killed or stand still in the middle of their work: the others end with a message that names
+the one that died, or wait until it goes on."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from faults import PAUSE
+
+WITHIN = 100.0  # seconds for a run on a busy machine; what hangs does so for longer (HALOCLINE_TIMEOUT)
+SOON = 20.0  # seconds from the death of a rank to the end of all
+LAUNCH = (
+    "import sys; from halocline.run.launch import launch; sys.exit(launch(int(sys.argv[1]), sys.argv[2:]))"
+)
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Run a script with `halocline run`, or directly on ranks; what is left of them in the end is killed."""
+    started = []
+
+    def run(text, ranks, *, name="case", through_command=True):
+        file = tmp_path / f"{name}.py"
+        here = str(Path(__file__).parent)
+        file.write_text(f"import sys; sys.path.insert(0, {here!r}); from faults import *\n{text}")
+        command = ["-m", "halocline.cli", "run", str(file), "--ranks", str(ranks)]
+        if not through_command:
+            command = ["-c", LAUNCH, str(ranks), sys.executable, str(file)]
+        process = subprocess.Popen(
+            [sys.executable, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        process.kill()  # its ranks end with it
+        process.communicate()
+
+
+EXCHANGE = "simulation(methods='{}').run(steps=FOR_EVER, on_progress=at_work(DYING, die))"
+DEATHS = {  # when: the ranks, the one that dies, the script
+    "while MPI starts": (
+        2,
+        1,
+        """
+        if mpi.launcher().rank == DYING:
+            mpi._initialised = die
+        mpi.world()
+        """,
+    ),
+    "before the problem is built": (
+        2,
+        0,
+        """
+        if mpi.world().rank == DYING:
+            die()
+        simulation()
+        """,
+    ),
+    "while kernels are compiled": (
+        2,
+        1,
+        """
+        from halocline.run import domain
+
+        if mpi.world().rank == DYING:
+            domain.compile_library = die
+        simulation()
+        """,
+    ),
+    "in the exchange by mpi": (2, 1, EXCHANGE.format("mpi")),
+    "in the exchange by colocated": (2, 0, EXCHANGE.format("colocated,mpi")),
+    "in an epoch of rma": (2, 1, EXCHANGE.format("rma,mpi")),
+    "in a reduction": (3, 0, "simulation(sums).run(steps=FOR_EVER, on_progress=at_work(DYING, die))"),
+    "in a linear solve": (
+        2,
+        1,
+        """
+        u = hc.Grid((512, 512)).field("u", boundary=hc.Value(0.0))
+        problem = hc.LinearProblem(lambda u: -hc.laplacian(u), u, 1.0, threads=1)
+        problem.solve(rtol=1e-300, max_iterations=FOR_EVER, on_progress=at_work(DYING, die))
+        """,
+    ),
+    "while results are gathered": (
+        2,
+        0,
+        """
+        sim = simulation()
+        sim.run(steps=10)
+        if mpi.world().rank == DYING:
+            die()
+        sim.gather("u")
+        """,
+    ),
+}
+
+
+LONG = ("while kernels are compiled", "in a linear solve", "while results are gathered")  # much as others are
+
+
+@pytest.mark.parametrize(
+    "when", [pytest.param(when, marks=pytest.mark.long) if when in LONG else when for when in DEATHS]
+)
+def test_a_killed_rank_ends_all_and_is_named(start, when):
+    ranks, dying, text = DEATHS[when]
+    script = f"DYING = {dying}\n{textwrap.dedent(text)}\nmpi.world().barrier()\nprint('went on')\n"
+    process = start(script, ranks, through_command=when != "while MPI starts")
+    out, err = process.communicate(timeout=WITHIN)
+    ended = time.monotonic()
+    told = f"{out}\n{err}"
+    died = re.fullmatch(r"dies at (\S+)", out.strip())
+    assert died, told
+    assert ended - float(died[1]) < SOON, told
+    assert process.returncode not in (0, 2), told
+    named = re.findall(r"error: rank (\d+) \(process \d+\) (?:was killed by SIGKILL|died);", err)
+    assert named == [str(dying)], told
+
+
+def test_a_rank_that_stands_still_delays_the_others_and_no_more(start):
+    """By every method, at the same time: most of it is waiting."""
+    runs = {
+        method: start(f"run_with_a_pause('{method},mpi', 1)", 2, name=method)
+        for method in ("mpi", "colocated", "rma")
+    }
+    for method, process in runs.items():
+        out, err = process.communicate(timeout=WITHIN)
+        assert (process.returncode, err) == (0, ""), out + err
+        taken, steps, seconds, disturbed, calm = out.split()
+        assert taken == method
+        assert int(steps) > 20
+        assert float(seconds) > PAUSE
+        assert disturbed == calm
