@@ -121,6 +121,27 @@ def test_what_is_told() -> None:
         assert found.rate == sum(found.bytes_by_method.values()) / found.seconds
 
 
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("methods", ["mpi", "colocated,mpi", "rma,mpi"])
+def test_only_what_crosses_ranks(axis: int, methods: str) -> None:
+    """Where just the axis that is cut is periodic; benchmarks/exchange.py counts on it."""
+    cut = tuple(2 if a == axis else 1 for a in range(3))
+    found = measure(
+        tuple(8 * parts for parts in cut),
+        radius=3,
+        fields=2,
+        corners=False,
+        periodic=[parts == 2 for parts in cut],
+        repeats=1,
+        threads=1,
+        decomposition=cut,
+        methods=methods,
+    )
+    assert found.parts == cut
+    assert found.bytes_by_method == {methods.partition(",")[0]: 2 * 3 * 8 * 8 * 2 * 4}
+
+
 def test_weak_shapes() -> None:
     assert weak_shape(750, 1) == (750, 750, 750)
     assert weak_shape(750, 6) == (1363,) * 3  # Pearson et al. (2020): round(750 count^(1/3))³

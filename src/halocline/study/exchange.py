@@ -83,7 +83,7 @@ def exchange_schedule(grid: Grid, fields: int, dtype: str, radius: int, *, corne
     Parameters
     ----------
     grid : Grid
-        Periodic, so that every side has a neighbour.
+        Along a periodic axis every side has a neighbour; nothing comes across the ends of another.
     fields : int
         How many are exchanged.
     dtype : {"float64", "float32"}
@@ -119,6 +119,7 @@ def measure(
     fields: int = 4,
     dtype: str = "float32",
     corners: bool = True,
+    periodic: bool | Sequence[bool] = True,
     repeats: int = 7,
     communicator: Any = None,
     on_progress: Callable[[int], None] | None = None,
@@ -129,9 +130,11 @@ def measure(
     Parameters
     ----------
     shape : sequence of int
-        Cells of the grid, which is periodic.
+        Cells of the grid.
     radius, fields, dtype, corners
         See `exchange_schedule`.
+    periodic : bool or sequence of bool
+        See `Grid`. Where only the axes that are cut are periodic, all that is exchanged crosses ranks.
     repeats : int
         Runs of 30 exchanges each, after one that is not counted; the median counts.
     communicator, **execution
@@ -154,7 +157,7 @@ def measure(
         if isinstance(communicator, Communicator)
         else (world() if communicator is None else from_user(communicator))
     )
-    grid = Grid(tuple(shape), periodic=True)
+    grid = Grid(tuple(shape), periodic=periodic)
     domain = Domain(grid, comm, Execution(**execution))
     schedule = exchange_schedule(grid, fields, dtype, radius, corners=corners)
     prepared = Prepared(domain, schedule, "exchange")

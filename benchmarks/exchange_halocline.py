@@ -1,0 +1,34 @@
+"""The exchange of halos with Halocline for benchmarks/exchange.py, on two ranks that this is started on.
+Prints seconds an exchange, and the bytes that come into a rank."""
+
+from __future__ import annotations
+
+import sys
+
+from halocline.run.mpi import world
+from halocline.study.exchange import measure
+
+
+def main(axis: int, n: int, radius: int, fields: int, rounds: int, methods: str) -> None:
+    """Time the exchange across the cut of one axis, the only one that is periodic."""
+    parts = tuple(world().size if a == axis else 1 for a in range(3))
+    found = measure(
+        tuple(n * p for p in parts),
+        radius=radius,
+        fields=fields,
+        corners=False,
+        periodic=[a == axis for a in range(3)],
+        repeats=rounds,
+        threads=1,
+        decomposition=parts,
+        methods=methods,
+    )
+    if world().rank == 0:
+        bytes_of = found.bytes_by_method
+        if list(bytes_of) != [methods.partition(",")[0]]:
+            raise SystemExit(f"{methods} was asked for, but the exchange went by {', '.join(bytes_of)}")
+        print(found.seconds, sum(bytes_of.values()))
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:6]), sys.argv[6])
