@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "communicator.hpp"
@@ -66,10 +65,6 @@ class Mailboxes {
   // The mailbox of the next message from or to here; each end counts.
   std::vector<size_t> sent, received;  // by entry: messages so far
   size_t boxes() const { return boxes_; }
-
-  // Of the one thread that makes calls for the window. With two of them, for different messages, MPICH 5.0.2
-  // (ch4:ucx) lost signals now and then, though it gives MPI_THREAD_MULTIPLE.
-  std::mutex turn;
 
  private:
   bool is_taken(size_t entry, size_t count) const;  // the message after so many

@@ -434,7 +434,8 @@ NB_MODULE(_native, m) {
       "neighbours : list of Neighbour\n    By number, for colocated messages.\n"
       "mailboxes : int\n    For each message by one-sided communication; 0 where there is none on any rank.\n"
       "schedule : str\n"
-      "    Who runs which patch: 'static', its owner; 'dynamic', whoever comes first; 'guided', its owner, or\n"
+      "    Who runs which patch: 'static', its owner; 'dynamic', whoever comes first; 'guided', its owner, "
+      "or\n"
       "    who has run all of its own.\n"
       "overlap : bool\n    Whether patches that need no message run before all messages have come.")
       .def(nb::init<const std::string&, std::vector<Subdomain>, Scalars, const Index&, int, uint32_t,

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <atomic>
-#include <mutex>
 #include <stdexcept>
 
 #include "mailboxes.hpp"
@@ -71,8 +70,6 @@ class RmaTransfer : public Transfer {
 
   News progress(uint64_t packed) override {
     News news;
-    const std::unique_lock turn(rank_.mailboxes->turn, std::try_to_lock);
-    if (!turn) return news;
     communicator_.check(MPI_Win_sync(rank_.mailboxes->window()), "MPI_Win_sync");
     bool idle = true;
     for (End& send : sends_) {
