@@ -91,6 +91,10 @@ strong = _group(
     "One problem on more and more ranks and threads: time, speed-up, efficiency, hybrid runs.",
     "halocline study strong poisson --n 1024 --ranks 1,2 --threads 1,2",
 )
+ablation = _group(
+    "Take one thing away at a time, and see what it was worth.",
+    "halocline study ablation exchange --n 128 --ranks 2",
+)
 explain = _group(
     "Tell what a case would do on many ranks, without starting any.",
     "halocline explain poisson --n 1024 --ranks 64",
@@ -107,6 +111,7 @@ app.add_typer(solve, name="solve")
 app.add_typer(study, name="study")
 study.add_typer(convergence, name="convergence")
 study.add_typer(strong, name="strong")
+study.add_typer(ablation, name="ablation")
 app.add_typer(explain, name="explain")
 app.add_typer(model, name="model")
 app.add_typer(bench, name="bench")
@@ -468,6 +473,68 @@ def bench_exchange(
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,
             mailboxes=mailboxes, schedule=schedule, overlap=overlap,
         ),
+    )  # fmt: skip
+
+
+@ablation.command(
+    "exchange",
+    help="Time the exchange of some fields on a periodic grid with one thing changed at a time: the transfer "
+    "methods (+remote, +colo, +peer, +self of Pearson et al. 2020, and mailboxes), edges and corners, halos "
+    "of one width or of each field's own, decompositions; and predict what the placement of subdomains is "
+    "worth on a node of another machine.",
+    epilog=_examples(
+        "halocline study ablation exchange --n 128 --ranks 2 --subdomains-per-rank 2",
+        "halocline study ablation exchange --n 96 --ranks 4 --ranks-per-node 2 --html ablation.html",
+    ),
+)
+def ablation_exchange(
+    n: Annotated[
+        int,
+        typer.Option(
+            "--n", metavar="N", help="Cells along an axis for each rank.", rich_help_panel="The problem"
+        ),
+    ] = 128,
+    dim: Dim = 3,
+    radius: Annotated[
+        int, typer.Option("--radius", metavar="R", help="Layers of halo.", rich_help_panel="The problem")
+    ] = 3,
+    fields: Annotated[
+        int, typer.Option("--fields", metavar="F", help="Fields.", rich_help_panel="The problem")
+    ] = 4,
+    dtype: Annotated[
+        str,
+        typer.Option(
+            "--dtype", metavar="float32|float64", help="Their precision.", rich_help_panel="The problem"
+        ),
+    ] = "float32",
+    machine: Annotated[
+        str,
+        typer.Option(
+            "--machine",
+            metavar="NAME|FILE",
+            help="The machine on whose node placements are compared.",
+            rich_help_panel="Where it runs",
+        ),
+    ] = "summit",
+    repeat: Repeat = 7,
+    ranks: Ranks = None,
+    threads: Threads = None,
+    subdomains_per_rank: SubdomainsPerRank = 1,
+    ranks_per_node: RanksPerNode = None,
+    mailboxes: MailboxesOfMessage = 2,
+    json: Json = None,
+    csv: Csv = None,
+    html: Html = None,
+) -> None:
+    from halocline.cli.studies import ablation as measure
+
+    measure(
+        n=n, dim=dim, radius=radius, fields=fields, dtype=dtype, machine=machine, repeat=repeat, ranks=ranks,
+        json=json, csv=csv, html=html,
+        execution={
+            "threads": threads, "subdomains_per_rank": subdomains_per_rank, "ranks_per_node": ranks_per_node,
+            "mailboxes": mailboxes,
+        },
     )  # fmt: skip
 
 

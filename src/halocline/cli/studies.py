@@ -7,13 +7,15 @@ import shlex
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from halocline.cli.options import whole_numbers
 from halocline.cli.output import check_files, note, say, write, write_json, written
-from halocline.cli.progress import TERMINAL, terminal
+from halocline.cli.progress import TERMINAL, progress, terminal
+from halocline.cli.ranks import spread
 from halocline.errors import InputError
 from halocline.run.mpi import launcher
 
@@ -45,7 +47,7 @@ def convergence(
         measured = _measure(case, [(n, ranks or 1, threads) for n in ns], repeat, folder)
         if html and folder:
             from halocline.io.style import styled
-            from halocline.study.page import Page
+            from halocline.study.page import CLOCK, Page, facts_of_measurements
 
             with styled():
                 page = Page(
@@ -55,8 +57,10 @@ def convergence(
                     tables=[study.table(measured)],
                     figure=study.plot(measured),
                     pictures=[("solution", folder / "solution.png"), ("error", folder / "error.png")],
-                    measurements=measured,
+                    facts=facts_of_measurements(measured),
                     command=_command(),
+                    commands=[m["command"] for m in measured],
+                    footer=CLOCK,
                 )
                 write(html, page.html())
     _leave(measured, json, csv, [html, *(drawn or ())])
@@ -91,7 +95,7 @@ def strong(
     tables = study.tables(measured)
     if html:
         from halocline.io.style import styled
-        from halocline.study.page import Page
+        from halocline.study.page import CLOCK, Page, facts_of_measurements
 
         with styled():
             page = Page(
@@ -101,8 +105,10 @@ def strong(
                 tables=tables,
                 figure=study.plot(measured),
                 pictures=[],
-                measurements=measured,
+                facts=facts_of_measurements(measured),
                 command=_command(),
+                commands=[m["command"] for m in measured],
+                footer=CLOCK,
             )
             write(html, page.html())
     _leave(measured, json, csv, [html])
@@ -110,6 +116,75 @@ def strong(
         for table in tables:
             say("\n" + table.text())
         say("\n".join(study.verdicts(measured)))
+
+
+def ablation(
+    *,
+    n: int,
+    dim: int,
+    radius: int,
+    fields: int,
+    dtype: str,
+    machine: str,
+    repeat: int,
+    ranks: int | None,
+    json: str | None,
+    csv: Path | None,
+    html: Path | None,
+    execution: Mapping[str, Any],
+) -> None:
+    """Time the exchange with one thing changed at a time, and print the tables."""
+    spread(ranks)
+    from halocline.plan.machine import load_machine
+    from halocline.run.machine import this_machine
+    from halocline.run.mpi import world
+    from halocline.study import ablation as study
+    from halocline.study.exchange import weak_shape
+    from halocline.study.table import as_rows, counted
+
+    check_files(json, csv, html)
+    if dim not in (1, 2, 3):
+        raise InputError(f"dim is {dim}; expected 1, 2 or 3")
+    there = load_machine(machine)
+    comm = world()
+    shape = weak_shape(n, comm.size, dim)
+    how: dict[str, Any] = {"fields": fields, "radius": radius, "dtype": dtype}
+    with progress("all variants in turn", f"of {repeat} rounds") as on_progress:
+        found = study.measure(shape, **how, repeats=repeat, on_progress=on_progress, **execution)
+    if comm.rank != 0:
+        return
+    found += study.place(there, weak_shape(n, len(there.devices), dim), **how)
+    cells = "x".join(map(str, shape))
+    what = f"{counted(fields, dtype + ' field')} of {cells} cells, radius {radius}"
+    lead = f"{what}, on {counted(comm.size, 'rank')}"
+    tables = study.table(found)
+    write_json(json, {**how, "shape": shape, "ranks": comm.size, "variants": [asdict(m) for m in found]})
+    if csv:
+        write(csv, as_rows([asdict(m) for m in found]))
+    if html:
+        from halocline.io.style import styled
+        from halocline.study.page import Page, facts_of_machine
+
+        with styled():
+            page = Page(
+                title="Ablation study: the exchange",
+                lead=lead,
+                said=study.verdicts(found),
+                tables=tables,
+                figure=study.plot(found),
+                pictures=[],
+                facts=facts_of_machine(this_machine().as_dict()),
+                command=_command(),
+                footer="Time is that of one exchange on the slowest rank: the median of runs of 30, all "
+                "variants in turn.",
+            )
+            write(html, page.html())
+    if json != "-":
+        say(f"{lead}\n")
+        for table in tables:
+            say(table.text())
+        say("\n".join(study.verdicts(found)))
+    written([json, csv, html])
 
 
 def _alone() -> None:

@@ -42,6 +42,7 @@ class Timing:
     fields : int
     dtype : str
     radius : int
+        The widest.
     corners : bool
         Whether edges and corners travel too, not only sides.
     subdomains_per_rank : int
@@ -77,7 +78,9 @@ class Timing:
         return sum(self.bytes_by_method.values()) / self.seconds
 
 
-def exchange_schedule(grid: Grid, fields: int, dtype: str, radius: int, *, corners: bool = True) -> Schedule:
+def exchange_schedule(
+    grid: Grid, fields: int, dtype: str, radius: int | Sequence[int], *, corners: bool = True
+) -> Schedule:
     """A loop around one sweep that reads halos and does nothing with them.
 
     Parameters
@@ -87,45 +90,32 @@ def exchange_schedule(grid: Grid, fields: int, dtype: str, radius: int, *, corne
     fields : int
         How many are exchanged.
     dtype : {"float64", "float32"}
-    radius : int
-        Layers on every side.
+    radius : int or sequence of int
+        Layers on every side, of all fields or of each.
     corners : bool
         Whether edges and corners are exchanged too.
     """
-    segments = [
-        (direction, tuple(radius * abs(d) for d in direction))
+    directions = [
+        direction
         for direction in product((-1, 0, 1), repeat=grid.ndim)
         if any(direction) and (corners or sum(map(abs, direction)) == 1)
     ]
-    halo = Footprint.of(segments)
-    numbers = range(fields)
-    sweep = Sweep(
-        "nothing",
-        tuple(numbers),
-        dict.fromkeys(numbers, halo),
-        dict.fromkeys(numbers, halo),
-        names=("nothing",),
+    radii = [radius] * fields if isinstance(radius, int) else list(radius)
+    halos = {
+        number: Footprint.of((direction, tuple(own * abs(d) for d in direction)) for direction in directions)
+        for number, own in enumerate(radii)
+    }
+    sweep = Sweep("nothing", tuple(halos), halos, halos, names=("nothing",))
+    made = tuple(
+        FieldInfo(f"q{n}", dtype, (False,) * grid.ndim, ((own, own),) * grid.ndim)
+        for n, own in enumerate(radii)
     )
-    around = ((radius, radius),) * grid.ndim
-    made = tuple(FieldInfo(f"q{n}", dtype, (False,) * grid.ndim, around) for n in numbers)
     loop = Loop(until=None, limit=0, count=1, record=(), body=(sweep,))
     return Schedule(grid.ndim, grid.periodic, made, ("passes", f"{OWN}count"), (loop,), SOURCE)
 
 
-def measure(
-    shape: Sequence[int],
-    *,
-    radius: int = 3,
-    fields: int = 4,
-    dtype: str = "float32",
-    corners: bool = True,
-    periodic: bool | Sequence[bool] = True,
-    repeats: int = 7,
-    communicator: Any = None,
-    on_progress: Callable[[int], None] | None = None,
-    **execution: Any,
-) -> Timing:
-    """Time the exchange of some fields; all ranks call this.
+class Bench:
+    """The exchange of some fields, ready to be timed; all ranks make it, and call its methods.
 
     Parameters
     ----------
@@ -135,66 +125,113 @@ def measure(
         See `exchange_schedule`.
     periodic : bool or sequence of bool
         See `Grid`. Where only the axes that are cut are periodic, all that is exchanged crosses ranks.
-    repeats : int
-        Runs of 30 exchanges each, after one that is not counted; the median counts.
     communicator, **execution
         See halocline.Simulation.
-    on_progress : callable, optional
-        Called with the number of runs done.
 
     Raises
     ------
     InputError
         Numbers that cannot be; subdomains that are thinner than the radius.
     """
-    for name, number in (("radius", radius), ("fields", fields), ("repeats", repeats)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise InputError(f"{name} is {number!r}; expected a whole number from 1")
-    if dtype not in DTYPES:
-        raise unknown("dtype", dtype, DTYPES)
-    comm = (
-        communicator
-        if isinstance(communicator, Communicator)
-        else (world() if communicator is None else from_user(communicator))
-    )
-    grid = Grid(tuple(shape), periodic=periodic)
-    domain = Domain(grid, comm, Execution(**execution))
-    schedule = exchange_schedule(grid, fields, dtype, radius, corners=corners)
-    prepared = Prepared(domain, schedule, "exchange")
-    seconds = []
-    for done in range(repeats + 1):
-        outcome = prepared.run({"passes": float(PASSES)})
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        *,
+        radius: int | Sequence[int] = 3,
+        fields: int = 4,
+        dtype: str = "float32",
+        corners: bool = True,
+        periodic: bool | Sequence[bool] = True,
+        communicator: Any = None,
+        **execution: Any,
+    ) -> None:
+        radii = (radius,) * max(1, fields) if isinstance(radius, int) else tuple(radius)
+        for name, number in (("radius", min(radii)), ("fields", fields)):
+            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+                raise InputError(f"{name} is {number!r}; expected a whole number from 1")
+        if dtype not in DTYPES:
+            raise unknown("dtype", dtype, DTYPES)
+        comm = (
+            communicator
+            if isinstance(communicator, Communicator)
+            else (world() if communicator is None else from_user(communicator))
+        )
+        self.grid = Grid(tuple(shape), periodic=periodic)
+        self.dtype, self.radii, self.corners = dtype, radii, corners
+        domain = Domain(self.grid, comm, Execution(**execution))
+        schedule = exchange_schedule(self.grid, fields, dtype, radii, corners=corners)
+        self.prepared = Prepared(domain, schedule, "exchange")
+
+    def run(self) -> float:
+        """The seconds of one exchange on the slowest rank, the mean of 30."""
+        outcome = self.prepared.run({"passes": float(PASSES)})
         if outcome.reason == "interrupted":
             raise KeyboardInterrupt
-        seconds.append(outcome.loop_seconds / PASSES)
+        return outcome.loop_seconds / PASSES
+
+    def timing(self, seconds: Sequence[float]) -> Timing:
+        """What runs that took so long tell; their median counts."""
+        plan, comm = self.prepared.plan, self.prepared.domain.comm
+        mine: dict[str, int] = {}
+        for own in plan.subdomains:
+            for message in own.sweeps[0].receives:
+                mine[message.method] = mine.get(message.method, 0) + message.bytes
+            for copy in own.sweeps[0].copies:
+                method = plan.transfers.method(own.number, copy.subdomain)
+                mine[method] = mine.get(method, 0) + copy.bytes
+        sent = sum(len(own.sweeps[0].sends) for own in plan.subdomains)
+        told = comm.allgather((sent, mine))
+        layout = plan.layout
+        return Timing(
+            self.grid.shape,
+            layout.decomposition.parts,
+            comm.size,
+            plan.threads,
+            len(self.radii),
+            self.dtype,
+            max(self.radii),
+            self.corners,
+            layout.subdomains_per_rank,
+            layout.nodes,
+            plan.transfers.methods,
+            max(sent for sent, _ in told),
+            max((each for _, each in told), key=lambda each: sum(each.values())),
+            statistics.median(seconds),
+        )
+
+
+def measure(
+    shape: Sequence[int],
+    *,
+    repeats: int = 7,
+    on_progress: Callable[[int], None] | None = None,
+    **options: Any,
+) -> Timing:
+    """Time the exchange of some fields; all ranks call this.
+
+    Parameters
+    ----------
+    shape, **options
+        See `Bench`.
+    repeats : int
+        Runs of 30 exchanges each, after one that is not counted; the median counts.
+    on_progress : callable, optional
+        Called with the number of runs done.
+
+    Raises
+    ------
+    InputError
+    """
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
+        raise InputError(f"repeats is {repeats!r}; expected a whole number from 1")
+    bench = Bench(shape, **options)
+    seconds = []
+    for done in range(repeats + 1):
+        seconds.append(bench.run())
         if on_progress is not None:
             on_progress(done)
-    mine: dict[str, int] = {}
-    for own in prepared.plan.subdomains:
-        for message in own.sweeps[0].receives:
-            mine[message.method] = mine.get(message.method, 0) + message.bytes
-        for copy in own.sweeps[0].copies:
-            method = prepared.plan.transfers.method(own.number, copy.subdomain)
-            mine[method] = mine.get(method, 0) + copy.bytes
-    sent = sum(len(own.sweeps[0].sends) for own in prepared.plan.subdomains)
-    told = comm.allgather((sent, mine))
-    layout = prepared.plan.layout
-    return Timing(
-        grid.shape,
-        layout.decomposition.parts,
-        comm.size,
-        prepared.plan.threads,
-        fields,
-        dtype,
-        radius,
-        corners,
-        layout.subdomains_per_rank,
-        layout.nodes,
-        prepared.plan.transfers.methods,
-        max(sent for sent, _ in told),
-        max((each for _, each in told), key=lambda each: sum(each.values())),
-        statistics.median(seconds[1:]),
-    )
+    return bench.timing(seconds[1:])
 
 
 def weak_shape(n: int, ranks: int, dim: int = 3) -> tuple[int, ...]:

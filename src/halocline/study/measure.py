@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import shlex
@@ -19,6 +17,7 @@ from typing import Any
 
 from halocline.errors import InputError, RunError
 from halocline.run.machine import this_machine
+from halocline.study.table import as_rows
 
 Measurement = dict[str, Any]
 
@@ -142,12 +141,7 @@ def _run(words: Sequence[str]) -> dict[str, Any]:
 
 def as_csv(measurements: Iterable[Measurement]) -> str:
     """Measurements as a table of comma-separated values, one line each, with the facts of the machine."""
-    rows = [flat(m) for m in measurements]
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
+    return as_rows([flat(m) for m in measurements])
 
 
 def flat(measurement: Measurement) -> dict[str, Any]:

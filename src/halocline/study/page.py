@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from halocline.study.measure import Measurement
 from halocline.study.table import Table, amount
@@ -56,6 +56,12 @@ footer { margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--faint)
 """
 
 
+CLOCK = (
+    "Time is wall clock from a barrier before the solve to one after it. "
+    "Memory is VmRSS summed over the ranks, 1 GB = 1024³ bytes."
+)
+
+
 @dataclass(frozen=True)
 class Page:
     """A study as a page.
@@ -70,10 +76,14 @@ class Page:
     figure : Figure
     pictures : sequence of (title, file)
         PNG files that go into the page.
-    measurements : sequence of Measurement
-        Whose machine, environment and commands are listed.
+    facts : mapping of str to str
+        Where it was measured, and with what.
     command : str
         That made the page.
+    commands : sequence of str
+        That it ran, each as a process of its own.
+    footer : str
+        What the numbers mean.
     """
 
     title: str
@@ -82,8 +92,10 @@ class Page:
     tables: Sequence[Table]
     figure: Figure
     pictures: Sequence[tuple[str, Path]]
-    measurements: Sequence[Measurement]
+    facts: Mapping[str, str]
     command: str
+    commands: Sequence[str] = ()
+    footer: str = ""
 
     def html(self) -> str:
         """The text of the page."""
@@ -94,19 +106,19 @@ class Page:
             *_groups(self.tables),
             _pictures(self.pictures),
             "<h2>Where this was measured</h2>",
-            _facts(self.measurements),
+            _facts(self.facts),
             "<h2>How to do it again</h2>",
             f"<pre>{escape(self.command)}</pre>",
-            '<p class="note">It runs these, each as a process of its own:</p>',
-            "<pre>" + escape("\n".join(m["command"] for m in self.measurements)) + "</pre>",
         ]
+        if self.commands:
+            parts.append('<p class="note">It runs these, each as a process of its own:</p>')
+            parts.append("<pre>" + escape("\n".join(self.commands)) + "</pre>")
         body = "\n".join(part for part in parts if part)
         return (
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             f"<title>{escape(self.title)}</title>\n<style>{STYLE}</style>\n</head>\n<body><main>\n{body}\n"
-            "<footer>Time is wall clock from a barrier before the solve to one after it. "
-            "Memory is VmRSS summed over the ranks, 1 GB = 1024³ bytes.</footer>\n"
+            f"<footer>{escape(self.footer)}</footer>\n"
             "</main></body>\n</html>\n"
         )
 
@@ -156,11 +168,10 @@ def _pictures(pictures: Sequence[tuple[str, Path]]) -> str:
     return f'<div class="pair">{found}</div>' if found else ""
 
 
-def _facts(measurements: Sequence[Measurement]) -> str:
-    """Machine, software and options, each fact once."""
-    machine, one = measurements[0]["machine"], measurements[0]
+def facts_of_machine(machine: Mapping[str, Any]) -> dict[str, str]:
+    """A machine, as `halocline.run.machine.Machine.as_dict` describes it, and its software."""
     caches = ", ".join(f"L{c['level']} {c['bytes'] // 1024:,} KiB" for c in machine["caches"])
-    facts = {
+    return {
         "host": f"{machine['host']}, {machine['system']}",
         "processor": f"{machine['cpu']}: {machine['cores']} cores, {machine['simd_bits']}-bit vectors",
         "caches": caches,
@@ -168,10 +179,21 @@ def _facts(measurements: Sequence[Measurement]) -> str:
         "compiler": f"{machine['compiler']}: {machine['compiler_version']}",
         "MPI": f"{machine['mpi_version']}",
         "source": f"commit {machine['commit'] or 'unknown'}",
+    }
+
+
+def facts_of_measurements(measurements: Sequence[Measurement]) -> dict[str, str]:
+    """Machine, software and options, each fact once."""
+    one = measurements[0]
+    return {
+        **facts_of_machine(one["machine"]),
         "environment": ", ".join(f"{k}={v or 'not set'}" for k, v in one["environment"].items()),
         "options": ", ".join(
             f"{k} {one[k]}" for k in ("method", "rtol", "decomposition", "patch", "max_iterations") if one[k]
         ),
         "time": f"{measurements[0]['started']} to {measurements[-1]['started']}",
     }
+
+
+def _facts(facts: Mapping[str, str]) -> str:
     return "<dl>" + "".join(f"<dt>{k}</dt><dd>{escape(v)}</dd>" for k, v in facts.items()) + "</dl>"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import io
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from html import escape
+from typing import Any
 
 GAP = "  "
 
@@ -77,6 +80,15 @@ class Table:
             f"<table><thead><tr>{cells(self.heads, 'th')}</tr></thead>\n<tbody>\n{rows}</tbody></table>\n"
             f"{note}</figure>"
         )
+
+
+def as_rows(records: Sequence[Mapping[str, Any]]) -> str:
+    """Records as comma-separated values: a line of names, then one line each."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(records[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return out.getvalue()
 
 
 def counted(number: int, what: str) -> str:

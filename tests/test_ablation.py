@@ -1,0 +1,63 @@
+"""The ablation study: every part of the exchange taken away in turn."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from halocline.cli.app import run
+from halocline.errors import InputError
+from halocline.plan.machine import load_machine
+from halocline.run.mpi import world
+from halocline.study import ablation
+
+
+@pytest.mark.ranks(2)
+def test_every_variant_takes_what_it_says() -> None:
+    found = ablation.measure((24, 24, 24), fields=2, radius=2, repeats=2, threads=1, subdomains_per_rank=2)
+    groups: dict[str, list[ablation.Measured]] = {}
+    for measured in found:
+        groups.setdefault(measured.group, []).append(measured)
+        assert measured.seconds > 0
+        assert measured.ratio == groups[measured.group][0].seconds / measured.seconds
+    assert world().size == 2
+    methods = {m.name: set(m.bytes_by_method) for m in groups["transfer methods"]}
+    assert methods["+remote"] == {"mpi"}
+    assert methods["+colo"] == {"colocated", "mpi"}
+    assert methods["+peer"] == {"colocated", "peer"}
+    assert methods["+self"] == {"colocated", "peer", "self"}
+    assert methods["mailboxes"] == {"rma", "peer", "self"}
+    sums = {m.name: sum(m.bytes_by_method.values()) for m in found if m.group != "decompositions"}
+    assert len({sums[name] for name in ablation.METHODS}) == 1, "methods move the same halos"
+    assert sums["without"] < sums["with"] == sums["uniform"]
+    assert sums["per field (2, 1)"] < sums["uniform"]
+    assert [m.name for m in groups["decompositions"]] == list(ablation.DECOMPOSITIONS)
+    assert groups["decompositions"][2].parts == (4, 1, 1)
+
+
+def test_placement_matters_on_the_papers_worst_case() -> None:
+    """1440 x 1452 x 700 cells over the six GPUs of a Summit node (Pearson et al. 2020, Section IV)."""
+    found = ablation.place(load_machine("summit"), (1440, 1452, 700))
+    assert all(m.predicted and m.parts == (2, 3, 1) for m in found)
+    seconds = {m.name.partition(",")[0]: m.seconds for m in found}
+    assert seconds["aware"] < 0.95 * max(seconds["trivial"], seconds["random"])
+
+
+def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    files = {kind: tmp_path / f"ablation.{kind}" for kind in ("json", "csv", "html")}
+    line = "study ablation exchange --n 32 --fields 2 --repeat 1 --threads 1 --dim 2"
+    assert run([*line.split(), *(w for kind, file in files.items() for w in (f"--{kind}", str(file)))]) == 0
+    out = capfd.readouterr().out
+    assert "Transfer methods" in out
+    assert "Predicted by running the plan on the machine file." in out
+    told = json.loads(files["json"].read_text())["variants"]
+    rows = list(csv.DictReader(files["csv"].read_text().splitlines()))
+    assert [row["name"] for row in rows] == [variant["name"] for variant in told]
+    page = files["html"].read_text()
+    assert "<h1>Ablation study: the exchange</h1>" in page
+    assert "<svg" in page
+    with pytest.raises(InputError, match="machine"):
+        run([*line.split(), "--machine", "none"])
