@@ -128,7 +128,7 @@ void Engine::place() {
 }
 
 void Engine::sweep(const SweepPlan& plan) {
-  auto sweep = std::make_unique<Sweep>(rank_, plan);
+  auto sweep = std::make_unique<Sweep>(rank_, plan, sweeps_++);
   for (size_t n = 0; n < rank_.subdomains.size(); ++n) {
     for (const auto& [entry, bytes] : sweep->mailboxes(n)) {
       size_t& most = rank_.mailbox_plan.capacity[n * Signals::kDirections + entry];
@@ -215,10 +215,12 @@ void Engine::prepare() {
   }
 }
 
-Result Engine::run(bool messages, bool kernels) {
+Result Engine::run(bool messages, bool kernels, bool traced) {
   if (running_.exchange(true)) throw std::runtime_error("this engine is running already");
   rank_.messages = messages;
   rank_.kernels = kernels;
+  rank_.messages_trace = traced ? std::make_unique<Trace>() : nullptr;
+  for (Worker& worker : workers_) worker.trace = traced ? std::make_unique<Trace>() : nullptr;
   const struct Release {
     std::atomic<bool>& flag;
     ~Release() { flag.store(false); }
@@ -280,6 +282,7 @@ Result Engine::run(bool messages, bool kernels) {
   result_.compute = clock.seconds(Activity::kCompute);
   result_.exchange = clock.seconds(Activity::kExchange);
   result_.reduction = clock.seconds(Activity::kReduction);
+  if (traced) take_events(begun);
   if (result_.reason.empty()) result_.reason = "completed";
   for (const Loop& loop : loops_) result_.loops.push_back(loop.ended);
   for (const Operation& operation : operations_) {
@@ -289,6 +292,17 @@ Result Engine::run(bool messages, bool kernels) {
     }
   }
   return std::exchange(result_, {});
+}
+
+void Engine::take_events(double begun) {
+  for (Worker& worker : workers_) result_.events.push_back(worker.trace->take());
+  result_.events.push_back(rank_.messages_trace->take());
+  for (std::vector<Event>& events : result_.events) {
+    for (Event& event : events) {
+      event.begin -= begun;
+      event.end -= begun;
+    }
+  }
 }
 
 void Engine::conclude(double seconds) {
@@ -387,6 +401,7 @@ size_t Engine::step(std::unique_ptr<Sweep>& sweep, size_t at, Worker& worker) {
 
 void Engine::reduce(const std::vector<Reduction>& reductions, Worker& worker) {
   worker.clock.enter(Activity::kReduction);
+  const Span span(worker.trace.get(), Doing::kReduction, -1, static_cast<int32_t>(reductions.size()));
   const hc_accumulator* merged = worker.reductions;
   if (allreduce_) {
     allreduce(merged, reductions.size());

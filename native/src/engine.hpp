@@ -33,6 +33,7 @@ struct Result {
   double compute = 0, exchange = 0, reduction = 0;  // this rank's first thread
   std::vector<int64_t> sweep_counts;
   std::vector<double> sweep_seconds;
+  std::vector<std::vector<Event>> events;  // by thread, then those of messages; times since the run began
 };
 
 class Engine {
@@ -57,7 +58,8 @@ class Engine {
 
   // All ranks. Throws what went wrong on a run of one rank; of several, ends them all. Without messages
   // or kernels the rest runs as it would, to be measured.
-  Result run(bool messages = true, bool kernels = true);
+  // With `traced` the result holds what threads and messages did.
+  Result run(bool messages = true, bool kernels = true, bool traced = false);
   // Passes of the outermost loops in the present or last run; any thread.
   int64_t progress() const { return progress_.load(std::memory_order_relaxed); }
   // Asks this run to stop on all ranks; any thread.
@@ -92,6 +94,7 @@ class Engine {
   void prepare();
   // All ranks, at the end: what they tell each other of the run, which took this one `seconds`.
   void conclude(double seconds);
+  void take_events(double begun);
   // First thread: goes through the operations.
   void conduct(Worker& worker);
   // First thread: from then on all cells may be overwritten, by anybody.
@@ -120,6 +123,7 @@ class Engine {
   std::vector<Loop> loops_;
   std::vector<size_t> open_;  // loops that have begun and not ended
   std::optional<size_t> recorded_;
+  int32_t sweeps_ = 0;
 
   Team team_;
   std::unique_ptr<Allreduce> allreduce_;

@@ -25,9 +25,10 @@ size_t bytes_of(const Message& message, const Storages& storages) {
 }  // namespace
 
 Exchange::Exchange(const Rank& rank, const Subdomain& subdomain, const std::vector<Message>& sends,
-                   const std::vector<Message>& receives)
+                   const std::vector<Message>& receives, int32_t sweep)
     : rank_(rank),
       subdomain_(subdomain),
+      sweep_(sweep),
       receives_(receives),
       sends_(sends),
       outgoing_(sends.size()),
@@ -184,6 +185,7 @@ void Exchange::check(const std::vector<Message>& messages, const char* kind, siz
 }
 
 void Exchange::start() {
+  if (rank_.messages_trace) started_ = now();
   packed_.store(0, std::memory_order_relaxed);
   landed_.store(0, std::memory_order_relaxed);
   arrived_.store(0, std::memory_order_relaxed);
@@ -232,6 +234,12 @@ void Exchange::note(const News& news) {
   const auto closed = static_cast<size_t>(std::popcount(news.closed));
   if (sent + closed == 0 && news.landed == 0) return;
   uint32_t empty = 0;
+  if (rank_.messages_trace) {
+    for (uint32_t rest = news.landed; rest != 0; rest &= rest - 1) {
+      const Message& message = receives_[static_cast<size_t>(std::countr_zero(rest))];
+      rank_.messages_trace->add_together({Doing::kMessage, sweep_, rank_of(message), started_, now()});
+    }
+  }
   for (uint32_t rest = news.landed; rest != 0; rest &= rest - 1) {
     const auto m = static_cast<size_t>(std::countr_zero(rest));
     if (incoming_[m].begin != incoming_[m].end) continue;
@@ -245,7 +253,7 @@ void Exchange::note(const News& news) {
   open_.fetch_sub(buffered + closed, std::memory_order_release);
 }
 
-bool Exchange::unpack() {
+bool Exchange::unpack(Trace* trace) {
   uint32_t waiting = landed_.load(std::memory_order_acquire) & ~arrived_.load(std::memory_order_relaxed);
   for (; waiting != 0; waiting &= waiting - 1) {
     const auto m = static_cast<size_t>(std::countr_zero(waiting));
@@ -255,6 +263,7 @@ bool Exchange::unpack() {
     if (piece >= message.end) continue;
     const Piece& p = unpacking_[piece];
     Storage& storage = *subdomain_.storages[p.storage];
+    const Span span(trace, Doing::kUnpack, sweep_, rank_of(receives_[m]));
     if (p.source != nullptr) {
       copy(*p.source, p.from, storage, p.lo, p.extent);
     } else {

@@ -21,7 +21,7 @@ class Exchange {
 
   // Throws std::invalid_argument for messages that cannot be.
   Exchange(const Rank& rank, const Subdomain& subdomain, const std::vector<Message>& sends,
-           const std::vector<Message>& receives);
+           const std::vector<Message>& receives, int32_t sweep);
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
@@ -36,7 +36,7 @@ class Exchange {
   // Sends what is packed and notes what has come. Any thread, any number of times.
   void progress(int thread);
   // Unpacks one piece of what has come; false where there is none.
-  bool unpack();
+  bool unpack(Trace* trace);
 
   // Bit m: receive m is unpacked.
   uint32_t arrived() const { return arrived_.load(std::memory_order_acquire); }
@@ -78,6 +78,8 @@ class Exchange {
 
   const Rank& rank_;
   const Subdomain& subdomain_;
+  int32_t sweep_;       // its number
+  double started_ = 0;  // of a run that is traced
   std::vector<Message> receives_, sends_;
   std::unique_ptr<Memory> buffer_;
   std::vector<Piece> packing_, unpacking_;

@@ -187,11 +187,27 @@ void append_sweep(BoundEngine& engine, const std::string& kernel, const std::vec
   engine.sweep(plan);
 }
 
-nb::dict run(BoundEngine& engine, bool messages, bool kernels) {
+// Rows of what was done (Doing), sweep, patch or peer, begin and end.
+nb::ndarray<nb::numpy, double> as_array(const std::vector<Event>& events) {
+  constexpr size_t kColumns = 5;
+  auto* rows = new std::vector<double>;
+  rows->reserve(events.size() * kColumns);
+  for (const Event& e : events) {
+    for (const double value : {static_cast<double>(e.doing), static_cast<double>(e.sweep),
+                               static_cast<double>(e.what), e.begin, e.end}) {
+      rows->push_back(value);
+    }
+  }
+  const nb::capsule owner(rows, [](void* held) noexcept { delete static_cast<std::vector<double>*>(held); });
+  const size_t shape[2] = {events.size(), kColumns};
+  return nb::ndarray<nb::numpy, double>(rows->data(), 2, shape, owner);
+}
+
+nb::dict run(BoundEngine& engine, bool messages, bool kernels, bool traced) {
   Result result;
   {
     const nb::gil_scoped_release release;
-    result = engine.run(messages, kernels);
+    result = engine.run(messages, kernels, traced);
   }
   nb::dict report;
   report["reason"] = result.reason;
@@ -217,6 +233,9 @@ nb::dict run(BoundEngine& engine, bool messages, bool kernels) {
   report["reduction"] = result.reduction;
   report["sweep_counts"] = result.sweep_counts;
   report["sweep_seconds"] = result.sweep_seconds;
+  nb::list events;
+  for (const std::vector<Event>& each : result.events) events.append(as_array(each));
+  report["events"] = events;
   return report;
 }
 
@@ -478,7 +497,7 @@ NB_MODULE(_native, m) {
            "`record`\n"
            "are appended to the history.")
       .def("end", &BoundEngine::end, "End the innermost open loop.")
-      .def("run", &run, "messages"_a = true, "kernels"_a = true,
+      .def("run", &run, "messages"_a = true, "kernels"_a = true, "traced"_a = false,
            "Run all operations; collective. Other Python threads run meanwhile. Without messages or kernels\n"
            "the rest takes the time that it would take.\n\n"
            "Returns\n-------\ndict\n"
@@ -493,7 +512,11 @@ NB_MODULE(_native, m) {
            "hidden:\n"
            "        packing, polling, waiting for messages; reduction is merging over ranks and waiting for "
            "it.\n"
-           "    sweep_counts, sweep_seconds : executions and time of each sweep, in program order.\n\n"
+           "    sweep_counts, sweep_seconds : executions and time of each sweep, in program order.\n"
+           "    events : of a traced run, an array for each thread and one for all messages, with rows of "
+           "what\n"
+           "        was done (0 patch, 1 halo box, 2 boundary condition, 3 copy, 4 packing, 5 unpacking,\n"
+           "        6 reduction, 7 message), sweep, patch or peer, begin and end in seconds of the run.\n\n"
            "Raises\n------\nRuntimeError\n"
            "    On one rank. On several a failure ends all ranks, with 'rank R: reason' on standard error.")
       .def("progress", &BoundEngine::progress,

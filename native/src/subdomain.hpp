@@ -11,6 +11,7 @@
 #include "library.hpp"
 #include "mailboxes.hpp"
 #include "storage.hpp"
+#include "trace.hpp"
 #include "work.hpp"
 
 namespace halocline {
@@ -81,6 +82,7 @@ struct Rank {
   std::vector<Neighbour> neighbours;
   std::unique_ptr<Communicator> communicator{};  // none: one rank, and no call of MPI
   MailboxPlan mailbox_plan{};
+  std::unique_ptr<Trace> messages_trace{};  // of the present run, where it is traced
   // Of the present run; both but for measuring one without the other.
   bool messages = true, kernels = true;
   Mailboxes* mailboxes = nullptr;  // of the communicator

@@ -7,8 +7,9 @@
 
 namespace halocline {
 
-Sweep::Sweep(const Rank& rank, const SweepPlan& plan)
+Sweep::Sweep(const Rank& rank, const SweepPlan& plan, int32_t number)
     : rank_(rank),
+      number_(number),
       reductions_(plan.reductions),
       swaps_(plan.swaps),
       scratch_bytes_(plan.scratch_bytes),
@@ -53,7 +54,7 @@ void Sweep::add(Part& part, const Share& share, const SweepPlan& plan) {
   if (!share.sends.empty() || !share.receives.empty()) {
     if (!rank_.communicator)
       throw std::invalid_argument("sweep " + plan.kernel + " has messages, but one rank");
-    part.exchange = std::make_unique<Exchange>(rank_, part.subdomain, share.sends, share.receives);
+    part.exchange = std::make_unique<Exchange>(rank_, part.subdomain, share.sends, share.receives, number_);
   }
   add_fills(part, share.fills, part.fills);
   add_fills(part, share.rims, part.rims);
@@ -129,6 +130,7 @@ void Sweep::add_opening(const SweepPlan& plan) {
 void Sweep::add_items(const SweepPlan& plan) {
   std::vector<Condition> conditions;
   std::vector<int> owners;
+  int32_t patches = 0, halos = 0;
   for (size_t n = 0; n < parts_.size(); ++n) {
     const Part& part = *parts_[n];
     const Share& share = plan.shares[n];
@@ -140,7 +142,8 @@ void Sweep::add_items(const SweepPlan& plan) {
         throw std::invalid_argument("sweep " + plan.kernel +
                                     ": a patch needs a message that is not received");
       }
-      items_.push_back({&kernel, &box});
+      const bool halo = &kernel != &part.kernel;
+      items_.push_back({&kernel, &box, halo ? Doing::kHalo : Doing::kPatch, halo ? halos++ : patches++});
       conditions.push_back({number, needs, rims && !part.rims.empty()});
       owners.push_back(owner);
     };
@@ -186,12 +189,16 @@ void Sweep::opening(size_t task, Worker& worker) {
     case Task::Kind::kPack:
       worker.clock.enter(Activity::kExchange);
       if (!rank_.messages) break;
-      part.exchange->pack(t.number);
+      {
+        const Span span(worker.trace.get(), Doing::kPack, number_, static_cast<int32_t>(t.number));
+        part.exchange->pack(t.number);
+      }
       part.exchange->progress(worker.thread);
       break;
     case Task::Kind::kCopy: {
       worker.clock.enter(Activity::kExchange);
       if (!rank_.messages) break;
+      const Span span(worker.trace.get(), Doing::kCopy, number_, static_cast<int32_t>(t.number));
       const Copy& c = copies_[t.number].second;
       copy(*rank_.subdomains[c.source].storages[c.storage], c.from, *part.subdomain.storages[c.storage], c.to,
            c.extent);
@@ -206,6 +213,7 @@ void Sweep::opening(size_t task, Worker& worker) {
 void Sweep::run_fill(const BoundFill& fill, Worker& worker) const {
   worker.clock.enter(Activity::kCompute);
   if (!rank_.kernels) return;
+  const Span span(worker.trace.get(), Doing::kFill, number_, 0);
   fill.call(nullptr, worker.scratch, fill.box);
 }
 
@@ -213,6 +221,7 @@ void Sweep::run_item(uint32_t item, Worker& worker) const {
   worker.clock.enter(Activity::kCompute);
   if (!rank_.kernels) return;
   const Item& i = items_[item];
+  const Span span(worker.trace.get(), i.doing, number_, i.number);
   (*i.kernel)(worker.reductions, worker.scratch, *i.box);
 }
 
@@ -242,7 +251,7 @@ void Sweep::communicate(Worker& worker, Team& team) {
     if (!part->complete()) part->exchange->progress(worker.thread);
     for (bool more = true; more;) {
       more = false;
-      team.attempt([&] { more = part->exchange->unpack(); });
+      team.attempt([&] { more = part->exchange->unpack(worker.trace.get()); });
     }
   }
 }

@@ -69,13 +69,14 @@ struct Worker {
   int thread = 0;
   hc_accumulator* reductions = nullptr;
   void* scratch = nullptr;
-  Stopwatch clock;  // runs in the first thread only
+  Stopwatch clock;                 // runs in the first thread only
+  std::unique_ptr<Trace> trace{};  // of a run that is traced
 };
 
 class Sweep {
  public:
   // Throws std::invalid_argument and std::runtime_error for what the plan has wrong.
-  Sweep(const Rank& rank, const SweepPlan& plan);
+  Sweep(const Rank& rank, const SweepPlan& plan, int32_t number);
 
   const std::vector<Reduction>& reductions() const { return reductions_; }
   size_t scratch_bytes() const { return scratch_bytes_; }
@@ -123,6 +124,8 @@ class Sweep {
   struct Item {
     const Call* kernel;
     const hc_box* box;
+    Doing doing;
+    int32_t number;  // of the patch or halo box, over all subdomains
   };
   // What a task of the opening chain does, and where.
   struct Task {
@@ -150,6 +153,7 @@ class Sweep {
   void idle(Worker& worker, Team& team, Backoff& backoff, Watchdog& watchdog);
 
   const Rank& rank_;
+  int32_t number_;  // of this sweep
   std::vector<std::unique_ptr<Part>> parts_;
   std::vector<Reduction> reductions_;
   std::vector<std::pair<size_t, Copy>> copies_;  // the part that they go to

@@ -32,6 +32,7 @@ from halocline.cli.options import (
     SubdomainsPerRank,
     Threads,
     ThreadsList,
+    Trace,
     execution,
 )
 from halocline.errors import InputError
@@ -149,6 +150,7 @@ def solve_poisson(
     mailboxes: MailboxesOfMessage = 2,
     schedule: Schedule = "guided",
     overlap: Overlap = True,
+    trace: Trace = None,
     json: Json = None,
     pictures: Pictures = None,
 ) -> None:
@@ -161,7 +163,7 @@ def solve_poisson(
             threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,
             mailboxes=mailboxes, schedule=schedule, overlap=overlap,
-        ),
+        ) | {"trace": trace},
     )  # fmt: skip
 
 

@@ -144,6 +144,15 @@ Json = Annotated[
         RESULTS, "--json", metavar="FILE", help="Write the results as JSON; - prints them, and them alone."
     ),
 ]
+Trace = Annotated[
+    Path | None,
+    _option(
+        RESULTS,
+        "--trace",
+        metavar="FILE",
+        help="Write what each thread and message did, for Perfetto or chrome://tracing.",
+    ),
+]
 Csv = Annotated[Path | None, _option(RESULTS, "--csv", metavar="FILE", help="Write one line per run.")]
 Html = Annotated[
     Path | None,

@@ -28,7 +28,8 @@ def poisson(
     spread(ranks)
     from halocline.study import solve
 
-    check_files(json, *_pictures(pictures))
+    trace = execution.get("trace")
+    check_files(json, trace, *_pictures(pictures, trace))
     with progress(f"{method}, N = {n}", "iterations") as on_progress:
         result = solve.poisson(
             n,
@@ -41,14 +42,18 @@ def poisson(
         )
     if pictures is not None:
         _draw(result, pictures)
+        if trace:
+            _draw_trace(result, pictures)
     write_json(json, asdict(result.record))
     if json != "-":
         say(_summary(result, dim, method, rtol))
-        written([json, *_pictures(pictures)])
+        written([json, trace, *_pictures(pictures, trace)])
 
 
-def _pictures(folder: Path | None) -> list[Path]:
-    return [] if folder is None else [folder / "solution.png", folder / "error.png"]
+def _pictures(folder: Path | None, trace: Path | None) -> list[Path]:
+    if folder is None:
+        return []
+    return [folder / name for name in ("solution.png", "error.png", "timeline.png")[: 3 if trace else 2]]
 
 
 def _draw(result: object, folder: Path) -> None:
@@ -56,10 +61,26 @@ def _draw(result: object, folder: Path) -> None:
     from halocline.study.solve import Result
 
     assert isinstance(result, Result)
-    solution, error = _pictures(folder)
+    solution, error = _pictures(folder, None)
     equations, n = result.equations, result.record.n
     picture(result.solution, equations.u, solution, title=f"Solution, N = {n}", label="u")
     picture(result.solution, equations.error, error, title=f"Error, N = {n}", label="u - exact", cmap="magma")
+
+
+def _draw_trace(result: object, folder: Path) -> None:
+    from halocline.io.style import styled
+    from halocline.run.mpi import world
+    from halocline.study import timeline
+    from halocline.study.solve import Result
+
+    assert isinstance(result, Result)
+    kept = result.solution.fields.domain.timeline
+    if kept is None or world().rank != 0:
+        return
+    with styled():
+        first, last = timeline.middle(kept.all)
+        figure = timeline.plot(kept.all, result.record.threads, first=first, last=last)
+        figure.savefig(folder / "timeline.png")
 
 
 def _summary(result: object, dim: int, method: str, rtol: float) -> str:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from halocline.study.measure import Case, Measurement
 
 
+PICTURES = ("solution.png", "error.png", "timeline.png")  # of the last run
+
+
 def convergence(
     case: Case,
     *,
@@ -40,7 +43,7 @@ def convergence(
 
     _alone()
     ns = sorted(whole_numbers(n, "--n"))
-    drawn = None if pictures is None else (pictures / "solution.png", pictures / "error.png")
+    drawn = None if pictures is None else tuple(pictures / name for name in PICTURES)
     check_files(json, csv, html, *(drawn or ()))
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
         folder = pictures or (Path(scratch) if html else None)
@@ -56,7 +59,7 @@ def convergence(
                     said=study.verdicts(measured),
                     tables=[study.table(measured)],
                     figure=study.plot(measured),
-                    pictures=[("solution", folder / "solution.png"), ("error", folder / "error.png")],
+                    pictures=[(Path(name).stem, folder / name) for name in PICTURES],
                     facts=facts_of_measurements(measured),
                     command=_command(),
                     commands=[m["command"] for m in measured],
@@ -212,7 +215,9 @@ def _measure(
     for number, (n, ranks, threads) in enumerate(runs, 1):
         if threads is None:
             threads = default_threads(Communicator(ranks_of_node=ranks))
-        extra = {"--pictures": str(pictures)} if pictures and number == len(runs) else None
+        extra = None
+        if pictures and number == len(runs):
+            extra = {"--pictures": str(pictures), "--trace": str(pictures / "trace.json")}
         note(f"[{number}/{len(runs)}] N = {n}, ranks {ranks}, threads {threads}")
         found = measure(case, n, ranks=ranks, threads=threads, repeat=repeat, extra=extra)
         measured.append(found)

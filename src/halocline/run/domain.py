@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from halocline.compile.compiler import compile_program
 from halocline.compile.driver import compile_library
-from halocline.compile.schedule import AROUND, FieldInfo, Schedule
+from halocline.compile.schedule import AROUND, FieldInfo, Loop, Schedule
 from halocline.errors import InputError, RunError
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.grid import Field, Grid, unknown
@@ -29,6 +29,7 @@ from halocline.run.bind import SPINS, Near, build_engine, three
 from halocline.run.execution import Execution
 from halocline.run.machine import data_caches, last_level_cache, share_of_cores
 from halocline.run.mpi import Communicator, affinity, native, world
+from halocline.run.trace import Timeline
 from halocline.run.watch import watching
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ class Domain:
         self.widths: dict[str, tuple[tuple[int, int], ...]] = {}  # of storages
         self.generation = 0
         self.near: Near | None = None
+        self.timeline = None if self.how.trace is None else Timeline(self.how.trace)
 
     def prepare(self, program: Program, given: Iterable[str]) -> Prepared:
         """Compile and plan a program; all ranks call this with the same program.
@@ -473,6 +475,7 @@ class Prepared:
         # one library for all ranks, also where those of another node hold less
         streaming = any(comm.allgather(exceeds_cache(self.plan, comm.ranks_of_node)))
         self.library = compile_once(schedule.source, comm, streaming=streaming)
+        self._loops = any(isinstance(operation, Loop) for operation in schedule.operations)
         self._errors = {stop.reason for stop in schedule.stops() if stop.error}
         self.values: NDArray[np.float64] = np.zeros(len(schedule.scalars))
         if AROUND in schedule.scalars and wraps_rows(domain.transfers):
@@ -547,8 +550,12 @@ class Prepared:
             if name in given:
                 self.values[number] = given[name]
         engine = self.engine
+        timeline = self.domain.timeline if self._loops else None
         with watching(engine, on_progress):
-            report = engine.run()
+            report = engine.run(traced=timeline is not None)
+        if timeline is not None:
+            timeline.add(self.domain.comm.rank, self.schedule, report)
+            timeline.write(self.domain.comm, self.domain.threads)
         # where ranks must agree, a signal that came after the run's last word is the next run's
         late = self.domain.comm.size == 1 and native().forget_stop()
         if report["reason"] in self._errors:

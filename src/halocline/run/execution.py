@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
@@ -41,6 +42,9 @@ class Execution:
         all of its own.
     overlap : bool
         Whether patches that need no message run before all messages of a sweep have come.
+    trace : str or path, optional
+        A file that is to hold what each thread and message did in runs of loops, in the format that Perfetto
+        and chrome://tracing open: the first 20,000 things of each thread.
     mailboxes : int
         For each message by method "rma": with more of them a rank need not wait until a message is taken.
 
@@ -59,6 +63,7 @@ class Execution:
     mailboxes: int = 2
     schedule: str = "guided"
     overlap: bool = True
+    trace: str | Path | None = None
 
     def __post_init__(self) -> None:
         for name, least in (

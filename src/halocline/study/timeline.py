@@ -1,0 +1,68 @@
+"""A trace as a picture: a bar for each thing that a thread did, as in C. Pearson et al. (2020), Fig. 9."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from halocline.run.trace import DOINGS, Doing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def middle(doings: Sequence[Doing], count: int = 60) -> tuple[float, float]:
+    """The time of so many things of the first thread, in the middle of its run."""
+    own = [doing for doing in doings if (doing.rank, doing.lane) == (0, 0)]
+    if not own:
+        return 0.0, 1.0
+    first = max(0, (len(own) - count) // 2)
+    return own[first].begin, own[min(first + count, len(own)) - 1].end
+
+
+def plot(doings: Sequence[Doing], threads: int, *, first: float = 0.0, last: float | None = None) -> Figure:
+    """Draw lanes of threads and messages, rank by rank.
+
+    Parameters
+    ----------
+    doings : sequence of Doing
+    threads : int
+        Of each rank.
+    first, last : float
+        The seconds that are shown; to the end by default.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+    from halocline.io.style import COLOURS
+
+    last = max((doing.end for doing in doings), default=1.0) if last is None else last
+    ranks = sorted({doing.rank for doing in doings})
+    lanes = [(rank, lane) for rank in ranks for lane in range(threads + 1)]
+    places = {lane: place for place, lane in enumerate(lanes)}
+    colours = dict(zip(DOINGS, (*COLOURS, "#c9d3d9"), strict=True))
+    figure = Figure(figsize=(9.6, 1.3 + 0.34 * len(lanes)), layout="constrained")
+    axes = figure.subplots()
+    shown = [doing for doing in doings if doing.end > first and doing.begin < last]
+    for kind in DOINGS:
+        for lane, place in places.items():
+            spans = [
+                (1e3 * (max(d.begin, first) - first), 1e3 * (min(d.end, last) - max(d.begin, first)))
+                for d in shown
+                if d.kind == kind and (d.rank, d.lane) == lane
+            ]
+            axes.broken_barh(spans, (place - 0.4, 0.8), facecolors=colours[kind], linewidth=0)
+    axes.set_yticks(
+        range(len(lanes)),
+        [f"rank {rank}, {'messages' if lane == threads else f'thread {lane}'}" for rank, lane in lanes],
+    )
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1e3 * (last - first))
+    axes.set_xlabel("milliseconds")
+    kinds = [kind for kind in DOINGS if any(d.kind == kind for d in shown)]
+    figure.legend(
+        handles=[Patch(color=colours[kind], label=kind) for kind in kinds],
+        loc="outside lower center",
+        ncols=len(kinds) or 1,
+    )
+    return figure
