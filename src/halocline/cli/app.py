@@ -281,12 +281,21 @@ def explain_poisson(
             rich_help_panel="Results",
         ),
     ] = False,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            "--picture",
+            metavar="FILE",
+            help="Draw who sends how much to whom, and how.",
+            rich_help_panel="Results",
+        ),
+    ] = None,
     json: Json = None,
 ) -> None:
     from halocline.cli.explain import poisson
 
     poisson(
-        n=n, dim=dim, method=method, ranks=ranks, rank=rank, code=code, json=json,
+        n=n, dim=dim, method=method, ranks=ranks, rank=rank, code=code, picture=picture, json=json,
         execution=execution(
             threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from halocline.cli.output import check_files, first, say, write_json, written
@@ -19,6 +20,7 @@ def poisson(
     ranks: int,
     rank: int | None,
     code: bool,
+    picture: Path | None,
     json: str | None,
     execution: Mapping[str, Any],
 ) -> None:
@@ -27,7 +29,7 @@ def poisson(
     from halocline.study.explain import explain_program
     from halocline.study.explain_text import lines
 
-    check_files(json)
+    check_files(json, picture)
     if ranks < 1:
         raise InputError(f"ranks is {ranks}; expected a whole number from 1")
     equations = Poisson.on(n, dim)
@@ -42,6 +44,12 @@ def poisson(
     heading = {"case": "poisson", "n": n, "dim": dim, "method": method}
     heading |= {"ranks": ranks, "threads": execution["threads"]}
     write_json(json, {**heading, **told.as_dict(), "bound": asdict(bound)})
+    if picture is not None:
+        from halocline.io.style import styled
+        from halocline.study.matrix import plot
+
+        with styled():
+            plot(told.schedule, told.plan.transfers).savefig(picture)
     if json == "-":
         return
     text = [f"Poisson in {dim}D, N = {n}: {n**dim:,} unknowns, {method}", "", *lines(told, bound)]
@@ -49,7 +57,7 @@ def poisson(
         _print_code("\n".join(f"// {line}".rstrip() for line in text) + f"\n\n{told.schedule.source}")
     else:
         say("\n".join(text))
-    written([json])
+    written([json, picture])
 
 
 def _print_code(source: str) -> None:
