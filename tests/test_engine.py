@@ -1169,6 +1169,29 @@ print("good")
     assert output.count("good") == 2
 
 
+MIXED = """
+if comm.rank == 1:
+    sweep(engine, "nothing", [0])
+engine.loop(None, 9, 0)
+sweep(engine, "shift", [0, 1], reductions=[("sum", 1)], swaps=[(0, 1)], **exchange)
+engine.end()
+scalars[9] = 3
+engine.run()
+print("went on")
+"""
+
+
+def test_messages_of_other_sweeps_are_found_where_they_are_checked(kernels: str) -> None:
+    """Of equal length: without the check nothing tells them apart."""
+    status, output, _ = launch(RING.format(threads=1) + MIXED, 2)
+    assert status == 0, output
+    status, output, _ = launch(RING.format(threads=1) + MIXED, 2, HALOCLINE_CHECK="1")
+    assert status != 0
+    assert "went on" not in output
+    assert "it says sweep" in output
+    assert "a message is not the one that is due" in output
+
+
 def test_wrong_messages(kernels: str) -> None:
     status, output, _ = launch(
         RING.format(threads=1)

@@ -95,6 +95,20 @@ def test_every_method_fills_the_halos(methods: str, subdomains_per_rank: int) ->
 
 
 @pytest.mark.ranks(1, 2)
+@pytest.mark.parametrize("methods", ["mpi", "rma,mpi", "self,peer,colocated,rma"])
+def test_messages_that_are_checked_fill_the_halos_too(methods: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HALOCLINE_CHECK", "1")
+    options = {"threads": 2, "methods": methods, "subdomains_per_rank": 2, "ranks_per_node": 1}
+    check_exchange((12, 13), 2, "float64", 2, True, **options)
+
+
+def test_a_wrong_wish_to_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HALOCLINE_CHECK", "yes")
+    with pytest.raises(ValueError, match="HALOCLINE_CHECK is yes, expected 0 or 1"):
+        check_exchange((12, 13), 1, "float64", 1, True, threads=1)
+
+
+@pytest.mark.ranks(1, 2)
 def test_what_is_told() -> None:
     whole, own = 20**3, 16**3
     for methods in METHODS_IN_TURN:

@@ -29,6 +29,14 @@ double timeout_from_environment() {
   return seconds;
 }
 
+bool checks_from_environment() {
+  const char* value = std::getenv("HALOCLINE_CHECK");  // NOLINT(concurrency-mt-unsafe): nobody writes it
+  const std::string words = value == nullptr ? "" : value;
+  if (words.empty() || words == "0") return false;
+  if (words != "1") throw std::invalid_argument("HALOCLINE_CHECK is " + words + ", expected 0 or 1");
+  return true;
+}
+
 }  // namespace
 
 void request_stop() noexcept { stop_everything.store(true, std::memory_order_relaxed); }
@@ -46,6 +54,7 @@ Engine::Engine(const std::string& library, std::vector<Subdomain> subdomains,
             timeout_from_environment(),
             schedule,
             overlap,
+            checks_from_environment(),
             std::move(subdomains),
             std::move(neighbours)},
       team_(std::max(threads, 1), spins),

@@ -1,6 +1,7 @@
 #include "exchange.hpp"
 
 #include <bit>
+#include <cstring>
 #include <limits>
 #include <stdexcept>
 
@@ -43,7 +44,7 @@ Exchange::Exchange(const Rank& rank, const Subdomain& subdomain, const std::vect
     return message.method == Method::kMpi || (message.method == Method::kRma && incoming);
   };
   const auto room_of = [&](const Message& message) {
-    return (bytes_of(message, subdomain.storages) + kLine - 1) / kLine * kLine;
+    return (sealed_bytes(message) + kLine - 1) / kLine * kLine;
   };
   size_t room = 0;
   for (const auto* messages : {&receives_, &sends_}) {
@@ -59,8 +60,7 @@ Exchange::Exchange(const Rank& rank, const Subdomain& subdomain, const std::vect
     for (size_t m = 0; m < messages->size(); ++m) {
       const Message& message = (*messages)[m];
       const bool own = has_buffer(message, incoming);
-      (incoming ? in : out)
-          .push_back({m, &message, own ? next : nullptr, bytes_of(message, subdomain.storages)});
+      (incoming ? in : out).push_back({m, &message, own ? next : nullptr, sealed_bytes(message)});
       if (incoming) incoming_[m].buffer = next;
       if (own) next += room_of(message);
     }
@@ -92,8 +92,7 @@ std::vector<std::pair<size_t, size_t>> Exchange::mailboxes() const {
   std::vector<std::pair<size_t, size_t>> used;
   for (const Message& message : sends_) {
     if (message.method != Method::kRma) continue;
-    used.emplace_back(static_cast<size_t>(message.tag) % Signals::kDirections,
-                      bytes_of(message, subdomain_.storages));
+    used.emplace_back(static_cast<size_t>(message.tag) % Signals::kDirections, sealed_bytes(message));
   }
   return used;
 }
@@ -184,7 +183,40 @@ void Exchange::check(const std::vector<Message>& messages, const char* kind, siz
   }
 }
 
+size_t Exchange::sealed_bytes(const Message& message) const {
+  const size_t bytes = bytes_of(message, subdomain_.storages);
+  return rank_.checked && is_packed(message.method) ? bytes + sizeof(Seal) : bytes;
+}
+
+Exchange::Seal Exchange::seal(const Message& message, int sender, const char* buffer) const {
+  const size_t bytes = bytes_of(message, subdomain_.storages);
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (size_t n = 0; n < bytes; ++n) hash = (hash ^ static_cast<unsigned char>(buffer[n])) * 0x100000001b3;
+  // of a mailbox the number of the subdomain at the other end differs, the direction does not
+  const auto tag = static_cast<uint64_t>(message.tag) %
+                   (message.method == Method::kRma ? Signals::kDirections : uint64_t{1} << 32);
+  return {static_cast<uint64_t>(sweep_), static_cast<uint64_t>(sender), tag, count_, bytes, hash};
+}
+
+void Exchange::compare_seal(size_t receive) const {
+  const Message& message = receives_[receive];
+  if (!is_packed(message.method)) return;
+  const char* buffer = incoming_[receive].buffer;
+  Seal found;
+  std::memcpy(&found, buffer + bytes_of(message, subdomain_.storages), sizeof found);
+  const Seal wanted = seal(message, message.peer, buffer);
+  if (found == wanted) return;
+  const auto words = [](const Seal& s) {
+    return "sweep " + std::to_string(s.sweep) + ", sender " + std::to_string(s.sender) + ", message " +
+           std::to_string(s.tag) + ", number " + std::to_string(s.count) + ", " + std::to_string(s.bytes) +
+           " bytes, hash " + std::to_string(s.hash);
+  };
+  rank_.communicator->abort("a message is not the one that is due, or has changed on its way: it says " +
+                            words(found) + "; expected " + words(wanted));
+}
+
 void Exchange::start() {
+  ++count_;
   if (rank_.messages_trace) started_ = now();
   packed_.store(0, std::memory_order_relaxed);
   landed_.store(0, std::memory_order_relaxed);
@@ -215,6 +247,12 @@ void Exchange::pack(size_t piece) {
   const Piece& p = packing_[piece];
   halocline::pack(*subdomain_.storages[p.storage], p.lo, p.extent, outgoing_[p.message].buffer + p.offset);
   if (outgoing_[p.message].left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    if (rank_.checked) {
+      const Message& message = sends_[p.message];
+      char* buffer = outgoing_[p.message].buffer;
+      const Seal own = seal(message, rank_.communicator->rank(), buffer);
+      std::memcpy(buffer + bytes_of(message, subdomain_.storages), &own, sizeof own);
+    }
     packed_.fetch_or(uint64_t{1} << p.message, std::memory_order_release);
   }
 }
@@ -234,6 +272,9 @@ void Exchange::note(const News& news) {
   const auto closed = static_cast<size_t>(std::popcount(news.closed));
   if (sent + closed == 0 && news.landed == 0) return;
   uint32_t empty = 0;
+  for (uint32_t rest = rank_.checked ? news.landed : 0; rest != 0; rest &= rest - 1) {
+    compare_seal(static_cast<size_t>(std::countr_zero(rest)));
+  }
   if (rank_.messages_trace) {
     for (uint32_t rest = news.landed; rest != 0; rest &= rest - 1) {
       const Message& message = receives_[static_cast<size_t>(std::countr_zero(rest))];

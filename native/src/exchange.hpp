@@ -70,7 +70,18 @@ class Exchange {
     char* buffer = nullptr;
   };
 
+  // What a message carries behind its cells where messages are checked.
+  struct Seal {
+    uint64_t sweep, sender, tag, count, bytes, hash;
+
+    bool operator==(const Seal&) const = default;
+  };
+
   void check(const std::vector<Message>& messages, const char* kind, size_t most) const;
+  size_t sealed_bytes(const Message& message) const;
+  Seal seal(const Message& message, int sender, const char* buffer) const;
+  // Ends the run on all ranks where a message is not the one that is expected, or has changed on its way.
+  void compare_seal(size_t receive) const;
   void cut_into_pieces(const std::vector<Message>& messages, std::vector<Piece>& pieces,
                        std::vector<Progress>& progress) const;
   void note(const News& news);
@@ -80,6 +91,7 @@ class Exchange {
   const Subdomain& subdomain_;
   int32_t sweep_;       // its number
   double started_ = 0;  // of a run that is traced
+  uint64_t count_ = 0;  // executions
   std::vector<Message> receives_, sends_;
   std::unique_ptr<Memory> buffer_;
   std::vector<Piece> packing_, unpacking_;

@@ -78,6 +78,7 @@ struct Rank {
   double timeout;  // seconds without a message after which the run is given up
   Schedule schedule;
   bool overlap;  // patches that need no message run before all have come
+  bool checked;  // messages carry a seal, which is compared (HALOCLINE_CHECK)
   std::vector<Subdomain> subdomains;
   std::vector<Neighbour> neighbours;
   std::unique_ptr<Communicator> communicator{};  // none: one rank, and no call of MPI
