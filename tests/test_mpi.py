@@ -486,6 +486,36 @@ def test_a_signal_reaches_every_rank_once(script, number):
     assert code == 0 or ".so.40" in mpi.native().mpi_library()  # Open MPI's mpiexec says 1 all the same
 
 
+@pytest.mark.parametrize(
+    ("level", "who"), [("serialized", "one thread at a time"), ("funneled", "the first thread alone")]
+)
+def test_less_than_all_threads_in_mpi_is_told(script, level, who):
+    case = script(f"""
+        import mpi4py
+        mpi4py.rc.thread_level = {level!r}
+        from mpi4py import MPI
+        import halocline as hc
+        grid = hc.Grid((24, 26), periodic=True)
+        T = grid.field("T")
+        options = dict(threads=2, subdomains_per_rank=2, patch=5)
+        sums = set()
+        for methods in ("mpi", "self,rma", None):
+            sim = hc.Simulation(
+                grid, lambda T: {{T: hc.laplacian(T)}}, scheme=hc.Euler(), dt=1e-4, methods=methods, **options
+            )
+            sim[T] = lambda x, y: x * y
+            sim.run(steps=5)
+            sums.add(sim.checksum(T))
+        if MPI.COMM_WORLD.rank == 0:
+            print(len(sums))
+    """)
+    code, out, err = end(start(case, 2))
+    assert code == 0, err
+    if f"MPI_THREAD_{level.upper()}" in err:  # else this MPI gives more than it is asked for
+        assert f"{who} looks after messages" in err
+    assert out == "1\n"
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("ranks", [None, 2])
 @pytest.mark.parametrize("what", ["sim.run(steps=1)", "sim.evaluate(hc.max(T))"])

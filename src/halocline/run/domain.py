@@ -116,6 +116,10 @@ class Domain:
         together, there = self.threads * self.comm.ranks_of_node, os.cpu_count() or 1
         if self.comm.rank == 0 and together > CROWDED * there:
             log.warning("%d threads for %d hardware threads: each mostly waits for its turn", together, there)
+        level = self.comm.thread_level
+        if self.comm.rank == 0 and self.comm.size > 1 and self.threads > 1 and level != "multiple":
+            who = "one thread at a time" if level == "serialized" else "the first thread alone"
+            log.warning("MPI gives MPI_THREAD_%s: %s looks after messages", level.upper(), who)
         self.spins = spins(self.threads, self.comm)
         self.transfers: Transfers | None = None
         self.storages: dict[str, list[Any]] = {}
