@@ -511,8 +511,8 @@ def test_less_than_all_threads_in_mpi_is_told(script, level, who):
     """)
     code, out, err = end(start(case, 2))
     assert code == 0, err
-    if f"MPI_THREAD_{level.upper()}" in err:  # else this MPI gives more than it is asked for
-        assert f"{who} looks after messages" in err
+    said = f"MPI gives MPI_THREAD_{level.upper()}: {who} looks after messages" in err
+    assert said or ".so.40" in mpi.native().mpi_library()  # Open MPI may give more than it is asked for
     assert out == "1\n"
 
 
