@@ -12,6 +12,8 @@ from halocline.cli.options import (
     Csv,
     Decomposition,
     Dim,
+    Dtype,
+    FieldCount,
     Html,
     Json,
     MailboxesOfMessage,
@@ -23,6 +25,7 @@ from halocline.cli.options import (
     Overlap,
     Patch,
     Pictures,
+    Radius,
     Ranks,
     RanksList,
     RanksPerNode,
@@ -441,19 +444,9 @@ def bench_exchange(
             rich_help_panel="The problem",
         ),
     ] = "weak",
-    radius: Annotated[
-        int,
-        typer.Option("--radius", metavar="R", help="Layers of halo.", rich_help_panel="The problem"),
-    ] = 3,
-    fields: Annotated[
-        int, typer.Option("--fields", metavar="F", help="Fields.", rich_help_panel="The problem")
-    ] = 4,
-    dtype: Annotated[
-        str,
-        typer.Option(
-            "--dtype", metavar="float32|float64", help="Their precision.", rich_help_panel="The problem"
-        ),
-    ] = "float32",
+    radius: Radius = 3,
+    fields: FieldCount = 4,
+    dtype: Dtype = "float32",
     corners: Annotated[
         bool,
         typer.Option(
@@ -506,18 +499,9 @@ def ablation_exchange(
         ),
     ] = 128,
     dim: Dim = 3,
-    radius: Annotated[
-        int, typer.Option("--radius", metavar="R", help="Layers of halo.", rich_help_panel="The problem")
-    ] = 3,
-    fields: Annotated[
-        int, typer.Option("--fields", metavar="F", help="Fields.", rich_help_panel="The problem")
-    ] = 4,
-    dtype: Annotated[
-        str,
-        typer.Option(
-            "--dtype", metavar="float32|float64", help="Their precision.", rich_help_panel="The problem"
-        ),
-    ] = "float32",
+    radius: Radius = 3,
+    fields: FieldCount = 4,
+    dtype: Dtype = "float32",
     machine: Annotated[
         str,
         typer.Option(

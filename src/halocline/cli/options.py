@@ -22,6 +22,9 @@ Ns = Annotated[
     str, _option(PROBLEM, "--n", metavar="N,N,...", help="Interior points along each axis, for each run.")
 ]
 Dim = Annotated[int, _option(PROBLEM, "--dim", metavar="1|2|3", help="Axes of the problem.")]
+Radius = Annotated[int, _option(PROBLEM, "--radius", metavar="R", help="Layers of halo.")]
+FieldCount = Annotated[int, _option(PROBLEM, "--fields", metavar="F", help="Fields.")]
+Dtype = Annotated[str, _option(PROBLEM, "--dtype", metavar="float32|float64", help="Their precision.")]
 Method = Annotated[
     str,
     _option(
