@@ -20,7 +20,7 @@ from halocline.physics.poisson import Poisson
 from halocline.study import convergence, strong
 from halocline.study.explain import explain_program
 from halocline.study.measure import Case, as_csv, measure
-from halocline.study.page import Page
+from halocline.study.page import Page, facts_of_measurements
 from halocline.study.published import poisson_convergence
 from halocline.study.table import Table, amount, clock, duration, gigabytes, in_seconds
 
@@ -214,9 +214,9 @@ def test_page_is_complete_in_itself(kind, tmp_path):
     study = {"convergence": convergence, "strong": strong}[kind]
     ms = [measurement(512), measurement(1024, ranks=2, seconds=0.7)]
     tables = study.tables(ms) if kind == "strong" else [study.table(ms)]
-    page = Page(
-        "A <title>", "lead", study.verdicts(ms), tables, study.plot(ms), [("p", picture)], ms, "a & b"
-    )
+    facts, commands = facts_of_measurements(ms), [m["command"] for m in ms]
+    said, figure = study.verdicts(ms), study.plot(ms)
+    page = Page("A <title>", "lead", said, tables, figure, [("p", picture)], facts, "a & b", commands)
     text = page.html()
     checker = Checker()
     checker.feed(text)

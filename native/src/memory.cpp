@@ -163,6 +163,8 @@ Memory::Memory(const Handle& handle) : bytes_(handle.bytes) {
     close(file_);
     throw OutOfMemory("a view of a neighbour's memory", bytes_, available_memory());
   }
+  close(file_);  // the mapping stays, and files are few
+  file_ = -1;
   placed = true;
 }
 

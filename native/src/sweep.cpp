@@ -228,7 +228,7 @@ void Sweep::run_item(uint32_t item, Worker& worker) const {
 bool Sweep::ready(const Condition& condition) const {
   const Part& part = *parts_[condition.part];
   if (!part.free.load(std::memory_order_acquire)) return false;
-  if (!rank_.overlap && !part.arrived()) return false;
+  if (!rank_.overlap && !all_arrived()) return false;
   if (!part.exchange) return !condition.rims || part.closing.complete();
   return (condition.needs & ~part.exchange->arrived()) == 0 && (!condition.rims || part.closing.complete()) &&
          (!in_place_ || part.exchange->all_sent());
@@ -236,6 +236,10 @@ bool Sweep::ready(const Condition& condition) const {
 
 bool Sweep::all_complete() const {
   return std::all_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->complete(); });
+}
+
+bool Sweep::all_arrived() const {
+  return std::all_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->arrived(); });
 }
 
 bool Sweep::all_closed() const {
@@ -246,9 +250,10 @@ bool Sweep::all_closed() const {
 void Sweep::communicate(Worker& worker, Team& team) {
   for (const auto& part : parts_) {
     if (!part->free.load(std::memory_order_acquire)) settle(*part);
-    if (part->complete() && part->arrived()) continue;
+    const bool settled = part->complete() && (!in_place_ || part->sent());
+    if (settled && part->arrived()) continue;
     worker.clock.enter(Activity::kExchange);
-    if (!part->complete()) part->exchange->progress(worker.thread);
+    if (!settled) part->exchange->progress(worker.thread);
     for (bool more = true; more;) {
       more = false;
       team.attempt([&] { more = part->exchange->unpack(worker.trace.get()); });
@@ -280,9 +285,10 @@ void Sweep::idle(Worker& worker, Team& team, Backoff& backoff, Watchdog& watchdo
   // The first thread waits whenever a message is missing, so it alone needs to look at the clock.
   if (rank_.alone() || worker.thread != 0 || !watchdog.expired()) return;
   for (const auto& part : parts_) {
-    if (!part->complete()) part->exchange->give_up(rank_.timeout);
-    if (!part->free.load(std::memory_order_acquire)) {
-      const Loan& loan = *part->owed.front().first;
+    if (!part->complete() || (in_place_ && !part->sent())) part->exchange->give_up(rank_.timeout);
+    for (const auto& [owed, times] : part->owed) {
+      if (part->subdomain.returned(*owed, times)) continue;
+      const Loan& loan = *owed;
       rank_.communicator->give_up(rank_.timeout, "rank " + std::to_string(loan.rank) + " to read a halo");
     }
   }

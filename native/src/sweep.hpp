@@ -119,6 +119,7 @@ class Sweep {
 
     bool arrived() const { return !exchange || exchange->all_arrived(); }
     bool complete() const { return !exchange || exchange->complete(); }
+    bool sent() const { return !exchange || exchange->all_sent(); }
   };
   // One call of a kernel.
   struct Item {
@@ -146,6 +147,7 @@ class Sweep {
   bool take_rim(Worker& worker, Team& team, Wait&& wait);
   bool ready(const Condition& condition) const;
   bool all_complete() const;
+  bool all_arrived() const;
   bool all_closed() const;
   static void settle(Part& part);
   // Polls for messages and unpacks what has come.

@@ -148,7 +148,7 @@ using Neighbours =
 // Runs `steps` steps on one rank's part of the grid and compares cells and reductions with the above. With
 // `meet` the ranks share their memory.
 inline void compare_with_one_array(const Torus& torus, int threads, std::optional<int> communicator,
-                                   int steps, const Neighbours& meet = {}) {
+                                   int steps, const Neighbours& meet = {}, bool in_place = false) {
   const Index layers{1, 1, 1};
   halocline::Storages storages;
   for (size_t n = 0; n < 2; ++n) {
@@ -183,6 +183,7 @@ inline void compare_with_one_array(const Torus& torus, int threads, std::optiona
   plan.operands = {0, 1};
   plan.reductions = {{HC_SUM, 1}, {HC_MAX, 2}};
   plan.swaps = {{0, 1}};
+  plan.in_place = in_place;
   plan.shares.resize(1);
   torus.exchange(1, patches, plan.shares.front(), static_cast<bool>(meet));
   engine.loop({}, 9, 0, {1, 2});

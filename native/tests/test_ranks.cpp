@@ -47,6 +47,7 @@ int main(int argc, char** argv) {
       const plans::Torus torus({4, 9, 14}, parts, rank);
       plans::compare_with_one_array(torus, threads, communicator, 10);
       plans::compare_with_one_array(torus, threads, communicator, 200, meet);
+      plans::compare_with_one_array(torus, threads, communicator, 50, meet, true);
     }
   }
   MPI_Finalize();

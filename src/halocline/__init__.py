@@ -35,6 +35,7 @@ _HOMES = {
     "lang.trace": ("order",),
     "run.simulation": ("Simulation",),
     "run.domain": ("Outcome",),
+    "run.execution": ("Execution",),
     "run.printing": ("print",),
     "solvers.schemes": ("RK2", "RK3", "Euler"),
     "study.explain": ("explain",),

@@ -79,7 +79,7 @@ def _draw_trace(result: object, folder: Path) -> None:
         return
     with styled():
         first, last = timeline.middle(kept.all)
-        figure = timeline.plot(kept.all, result.record.threads, first=first, last=last)
+        figure = timeline.plot(kept.all, kept.lanes, first=first, last=last)
         figure.savefig(folder / "timeline.png")
 
 

@@ -113,8 +113,8 @@ def lay_out(
     shape : sequence of int
     ranks : int
     ranks_per_node : int, optional
-        All on one node by default. On one node, where the ranks do not fill the last node, or where the parts
-        of each axis are given, the grid is cut in one level.
+        All on one node by default. On one node, where the ranks do not fill the last node or do not follow
+        each other node by node, or where the parts of each axis are given, the grid is cut in one level.
     subdomains_per_rank : int
     strategy, traffic, thickness, periodic
         As for `halocline.plan.decompose`.
@@ -138,7 +138,8 @@ def lay_out(
         raise InputError(f"placement {placement!r} is unknown; known are {', '.join(STRATEGIES)}")
     slots = per_node * subdomains_per_rank
     if (
-        isinstance(strategy, str)
+        not nodes_of_ranks
+        and isinstance(strategy, str)
         and not strategy[:1].isdigit()
         and ranks % per_node == 0
         and ranks > per_node

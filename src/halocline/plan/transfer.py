@@ -13,7 +13,7 @@ from halocline.plan.layout import Layout
 METHODS = {
     "self": "both sides are one subdomain: copied within its memory",
     "peer": "both subdomains belong to one rank: copied from one's memory to the other's",
-    "colocated": "their ranks share a node: the receiver copies out of the sender's memory",
+    "colocated": "their ranks are two of one node: the receiver copies out of the sender's memory",
     "rma": "packed into a mailbox, fetched by the receiver with MPI's one-sided communication, and unpacked",
     "mpi": "packed, sent by MPI and unpacked",
 }

@@ -127,7 +127,7 @@ class Domain:
         self.widths: dict[str, tuple[tuple[int, int], ...]] = {}  # of storages
         self.generation = 0
         self.near: Near | None = None
-        self.timeline = None if self.how.trace is None else Timeline(self.how.trace)
+        self.timeline = None if self.how.trace is None else Timeline(self.how.trace, self.threads)
 
     def prepare(self, program: Program, given: Iterable[str]) -> Prepared:
         """Compile and plan a program; all ranks call this with the same program.
@@ -156,8 +156,14 @@ class Domain:
         methods = chosen_methods(self.how.methods)
         if comm.mpi is None:  # nothing else is possible in one process without MPI
             methods = ("self", "peer", "mpi")
+            if self.how.methods is not None and not {"self", "peer"} <= set(chosen_methods(self.how.methods)):
+                log.warning(
+                    "one process without MPI copies all halos: methods other than self and peer need ranks"
+                )
         if "colocated" in methods and not self._can_share():
             methods = tuple(method for method in methods if method != "colocated")
+            if self.how.methods is not None and comm.rank == 0 and comm.mpi is not None:
+                log.warning("transfer method colocated is not taken: processes cannot share memory here")
         if "rma" in methods and comm.size > 1 and not native().has_mailboxes(comm.handle):
             methods = tuple(method for method in methods if method != "rma")
             if comm.rank == 0:
@@ -199,7 +205,9 @@ class Domain:
         wide = layout.ranks_per_node > 1 or bool(layout.nodes_of_ranks)
         if "colocated" not in transfers.methods or self.comm.size == 1 or not wide:
             return None
-        counters = native().Counters(layout.subdomains_per_rank)
+        counters: Any = None
+        with self.comm.agreement("share memory with other processes of the node"):
+            counters = native().Counters(layout.subdomains_per_rank)
         signals = dict(self._of_node((self.comm.rank, counters.handle())))
         found = {
             peer
@@ -209,9 +217,11 @@ class Domain:
             and transfers.method(own, peer) == "colocated"
         }
         homes = {number: layout.home(number) for number in sorted(found)}
-        attached = {
-            rank: native().Counters.attach(signals[rank]) for rank in {rank for rank, _ in homes.values()}
-        }
+        attached = {}
+        with self.comm.agreement("see the memory of other processes of the node"):
+            attached = {
+                rank: native().Counters.attach(signals[rank]) for rank in {rank for rank, _ in homes.values()}
+            }
         return Near(counters, tuple(homes), homes, {}, attached)
 
     @property
@@ -267,16 +277,19 @@ class Domain:
         """See the memory of these fields in other processes of the node; all ranks call this."""
         if self.near is None or not names:
             return
-        handles = {name: [storage.handle() for storage in self.storages[name]] for name in names}
+        handles: dict[str, list[Any]] = {}
+        with self.comm.agreement("share fields with other processes of the node"):
+            handles = {name: [storage.handle() for storage in self.storages[name]] for name in names}
         told = dict(self._of_node((self.comm.rank, handles)))
         views = dict(self.near.storages)
-        for name in names:
-            views[name] = {
-                number: native().Storage.attach(told[rank][name][local])
-                for number, (rank, local) in self.near.homes.items()
-            }
+        # nobody gives back what it has replaced before all have seen the new
+        with self.comm.agreement("see the fields of other processes of the node"):
+            for name in names:
+                views[name] = {
+                    number: native().Storage.attach(told[rank][name][local])
+                    for number, (rank, local) in self.near.homes.items()
+                }
         self.near = replace(self.near, storages=views)
-        self.comm.node.barrier()  # what was replaced may be given back only now
 
     def _check_memory(self, needed: int) -> None:
         """RunError where the ranks of a node ask together for more than it has; each alone may get its share,
@@ -555,11 +568,13 @@ class Prepared:
                 self.values[number] = given[name]
         engine = self.engine
         timeline = self.domain.timeline if self._loops else None
+        if timeline is not None and all(self.domain.comm.allgather(timeline.full)):
+            timeline = None
         with watching(engine, on_progress):
             report = engine.run(traced=timeline is not None)
         if timeline is not None:
             timeline.add(self.domain.comm.rank, self.schedule, report)
-            timeline.write(self.domain.comm, self.domain.threads)
+            timeline.write(self.domain.comm)
         # where ranks must agree, a signal that came after the run's last word is the next run's
         late = self.domain.comm.size == 1 and native().forget_stop()
         if report["reason"] in self._errors:

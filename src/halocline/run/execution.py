@@ -36,12 +36,14 @@ class Execution:
         is decided for several. Nodes are what MPI says where not given.
     methods : str or sequence of str, optional
         The transfer methods that may be taken, of `halocline.plan.METHODS`; all but "rma" where not given.
+        One process without MPI copies, whatever is named.
     schedule : {"guided", "static", "dynamic"}
         Which thread of a rank runs which patch: "static", the one that the patch was given to, as many cells
         to each; "dynamic", whichever comes first; "guided", the one that it was given to, or one that has run
         all of its own.
     overlap : bool
-        Whether patches that need no message run before all messages of a sweep have come.
+        Whether patches that need no message run before all messages of a sweep have come, to any subdomain of
+        the rank.
     trace : str or path, optional
         A file that is to hold what each thread and message did in runs of loops, in the format that Perfetto
         and chrome://tracing open: the first 20,000 things of each thread.
@@ -77,7 +79,8 @@ class Execution:
                 continue
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 raise InputError(f"{name} {number!r}: expected a whole number from 1")
-        chosen_methods(self.methods)
+        if self.methods is not None:
+            object.__setattr__(self, "methods", chosen_methods(self.methods))
         if self.schedule not in SCHEDULES:
             raise InputError(f"schedule {self.schedule!r} is unknown; known are {', '.join(SCHEDULES)}")
 

@@ -77,7 +77,8 @@ class Fields:
 
     def __getitem__(self, field: Field | str) -> NDArray[Any]:
         """This rank's points of a field as a NumPy view, valid until the next run; where the rank has several
-        subdomains, a copy that cannot be written."""
+        subdomains, a copy that cannot be written, or InputError where these do not make up a box (`views`).
+        """
         target = self._stored(field)
         self._checked.discard(target)
         return self.domain.view(target)

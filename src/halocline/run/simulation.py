@@ -61,7 +61,7 @@ class Simulation(Fields):
     communicator : mpi4py communicator, optional
         All ranks that the launcher started, by default. It must not be freed before the simulation.
     **execution
-        How it runs, on which no bit of a result depends; see `Execution`.
+        How it runs, on which no bit of a result depends; see `halocline.Execution`.
 
     Raises
     ------

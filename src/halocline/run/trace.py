@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,12 +46,22 @@ class Timeline:
     Parameters
     ----------
     file : str or path
+    threads : int
+        Of this rank.
+
+    Attributes
+    ----------
+    all : list of Doing
+        Of all ranks, on the first one.
+    lanes : dict of int to int
+        The threads of each rank, there.
     """
 
-    def __init__(self, file: str | Path) -> None:
-        self.file = Path(file)
+    def __init__(self, file: str | Path, threads: int) -> None:
+        self.file, self.threads = Path(file), threads
+        self.lanes: dict[int, int] = {}
         self.doings: list[Doing] = []  # of this rank
-        self.all: list[Doing] = []  # of all ranks, on the first one
+        self.all: list[Doing] = []
         self._kept: dict[int, int] = {}
         self._passed = 0.0
 
@@ -75,17 +85,29 @@ class Timeline:
             self._kept[lane] = self._kept.get(lane, 0) + min(room, len(rows))
         self._passed += report["seconds"]
 
-    def write(self, comm: Communicator, threads: int) -> None:
-        """Write what all ranks did; all ranks call this."""
-        gathered = comm.gather(self.doings)
-        if gathered is None:
-            return
-        self.all = [doing for own in gathered for doing in own]
-        events = chrome_events(self.all, threads)
-        try:
-            self.file.write_text(json.dumps({"traceEvents": list(events), "displayTimeUnit": "ms"}) + "\n")
-        except OSError as error:
-            raise RunError(f"the trace cannot be written: {error}") from None
+    @property
+    def full(self) -> bool:
+        """Whether the first thread's lane takes no more."""
+        return self._kept.get(0, 0) >= MOST
+
+    def write(self, comm: Communicator) -> None:
+        """Write what all ranks did; all ranks call this.
+
+        Raises
+        ------
+        RunError
+            The file cannot be written; on all ranks.
+        """
+        gathered = comm.gather((self.threads, self.doings))
+        with comm.agreement("write the trace"):
+            if gathered is not None:
+                self.all = [doing for _, own in gathered for doing in own]
+                self.lanes = {rank: threads for rank, (threads, _) in enumerate(gathered)}
+                events = list(chrome_events(self.all, self.lanes))
+                try:
+                    self.file.write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}) + "\n")
+                except OSError as error:
+                    raise RunError(f"the trace cannot be written: {error}") from None
 
 
 def _name(kind: str, sweep: str, what: int) -> str:
@@ -96,9 +118,10 @@ def _name(kind: str, sweep: str, what: int) -> str:
     return f"{sweep}: {kind}" if sweep else kind
 
 
-def chrome_events(doings: Sequence[Doing], threads: int) -> Iterator[dict[str, Any]]:
-    """Events of the Trace Event Format: processes are ranks; messages, which overlap, are asynchronous."""
-    for rank in sorted({doing.rank for doing in doings}):
+def chrome_events(doings: Sequence[Doing], lanes: Mapping[int, int]) -> Iterator[dict[str, Any]]:
+    """Events of the Trace Event Format: processes are ranks, of which `lanes` says how many threads each has;
+    messages, which overlap, are asynchronous."""
+    for rank, threads in lanes.items():
         yield {"ph": "M", "name": "process_name", "pid": rank, "args": {"name": f"rank {rank}"}}
         for lane in range(threads + 1):
             name = f"thread {lane}" if lane < threads else "messages"

@@ -133,13 +133,20 @@ def measure(
     if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
         raise InputError(f"repeats is {repeats!r}; expected a whole number from 1")
     common = {"fields": fields, "radius": radius, "dtype": dtype, **execution}
-    ready = []
+    ready: list[tuple[Variant, Bench]] = []
+    taken: set[tuple[str, ...]] = set()
     for variant in variants(fields, radius, len(shape)):
         try:
-            ready.append((variant, Bench(shape, **{**common, **variant.options})))
+            bench = Bench(shape, **{**common, **variant.options})
         except InputError:
             if variant.group != "decompositions":
                 raise  # a grid may be too thin for slabs
+            continue
+        methods = bench.prepared.plan.transfers.methods
+        if variant.group == "transfer methods" and methods in taken:
+            continue  # what it names cannot be had here
+        taken.add(methods)
+        ready.append((variant, bench))
     times: list[list[float]] = [[] for _ in ready]
     for done in range(repeats + 1):
         for (_, bench), own in zip(ready, times, strict=True):

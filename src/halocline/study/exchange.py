@@ -15,7 +15,7 @@ from typing import Any
 from halocline.compile.footprint import Footprint
 from halocline.compile.schedule import FieldInfo, Loop, Schedule, Sweep
 from halocline.errors import InputError
-from halocline.lang.grid import DTYPES, Grid, unknown
+from halocline.lang.grid import DTYPES, Grid, check_options, unknown
 from halocline.lang.trace import OWN
 from halocline.run.domain import Domain, Prepared
 from halocline.run.execution import Execution
@@ -146,8 +146,11 @@ class Bench:
         communicator: Any = None,
         **execution: Any,
     ) -> None:
+        check_options(execution, Bench.__init__, Execution.__init__)
         radii = (radius,) * max(1, fields) if isinstance(radius, int) else tuple(radius)
-        for name, number in (("radius", min(radii)), ("fields", fields)):
+        if len(radii) != fields and fields > 0:
+            raise InputError(f"radius {radius!r} has {len(radii)} entries, for {fields} fields")
+        for name, number in (*(("radius", own) for own in radii), ("fields", fields)):
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 raise InputError(f"{name} is {number!r}; expected a whole number from 1")
         if dtype not in DTYPES:

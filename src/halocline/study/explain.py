@@ -167,12 +167,15 @@ class Explanation:
     steps : tuple of Step
     alternative : Decomposition or None
         Slabs along one axis, to compare the chosen decomposition with.
+    overlap : bool
+        Whether patches that need no message run before all have come.
     """
 
     schedule: Schedule
     plan: RankPlan
     steps: tuple[Step, ...]
     alternative: Decomposition | None
+    overlap: bool = True
 
     def __str__(self) -> str:
         return "\n".join(lines(self, self.bound()))
@@ -316,7 +319,7 @@ def explain_program(
         slabs = replace(how, decomposition="1d")
         alternative = slabs.layout(schedule, grid, ranks, how.ranks_per_node).decomposition
     steps = tuple(_Teller(program, schedule, plan).tell(graphs, schedule.operations, 0))
-    return Explanation(schedule, plan, steps, alternative)
+    return Explanation(schedule, plan, steps, alternative, how.overlap)
 
 
 class Problem(Protocol):
@@ -360,6 +363,10 @@ def explain(problem: Problem, **options: Any) -> Explanation:
     """
     domain = problem.domain
     own = {"ranks": domain.comm.size, **asdict(domain.how), "threads": domain.threads}
+    if "ranks" not in options:  # as it runs
+        own["ranks_per_node"] = domain.comm.ranks_per_node
+        if domain.transfers is not None:
+            own["methods"] = domain.transfers.methods
     return explain_program(problem.program, domain.grid, **{**own, **options})
 
 

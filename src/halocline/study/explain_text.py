@@ -189,4 +189,4 @@ def _totals(told: Explanation, bound: Bound) -> Iterator[str]:
     for method in methods:
         yield f"  {method}: {METHODS[method]}"
     if not COPIED.issuperset(methods):
-        yield "  patches inside run meanwhile"
+        yield "  patches inside run meanwhile" if told.overlap else "  patches wait until all has come"

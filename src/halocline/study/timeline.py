@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from halocline.run.trace import DOINGS, Doing
@@ -20,13 +20,15 @@ def middle(doings: Sequence[Doing], count: int = 60) -> tuple[float, float]:
     return own[first].begin, own[min(first + count, len(own)) - 1].end
 
 
-def plot(doings: Sequence[Doing], threads: int, *, first: float = 0.0, last: float | None = None) -> Figure:
+def plot(
+    doings: Sequence[Doing], threads: Mapping[int, int], *, first: float = 0.0, last: float | None = None
+) -> Figure:
     """Draw lanes of threads and messages, rank by rank.
 
     Parameters
     ----------
     doings : sequence of Doing
-    threads : int
+    threads : mapping of int to int
         Of each rank.
     first, last : float
         The seconds that are shown; to the end by default.
@@ -37,8 +39,7 @@ def plot(doings: Sequence[Doing], threads: int, *, first: float = 0.0, last: flo
     from halocline.io.style import COLOURS
 
     last = max((doing.end for doing in doings), default=1.0) if last is None else last
-    ranks = sorted({doing.rank for doing in doings})
-    lanes = [(rank, lane) for rank in ranks for lane in range(threads + 1)]
+    lanes = [(rank, lane) for rank, count in threads.items() for lane in range(count + 1)]
     places = {lane: place for place, lane in enumerate(lanes)}
     colours = dict(zip(DOINGS, (*COLOURS, "#c9d3d9"), strict=True))
     figure = Figure(figsize=(9.6, 1.3 + 0.34 * len(lanes)), layout="constrained")
@@ -54,7 +55,7 @@ def plot(doings: Sequence[Doing], threads: int, *, first: float = 0.0, last: flo
             axes.broken_barh(spans, (place - 0.4, 0.8), facecolors=colours[kind], linewidth=0)
     axes.set_yticks(
         range(len(lanes)),
-        [f"rank {rank}, {'messages' if lane == threads else f'thread {lane}'}" for rank, lane in lanes],
+        [f"rank {rank}, {'messages' if lane == threads[rank] else f'thread {lane}'}" for rank, lane in lanes],
     )
     axes.invert_yaxis()
     axes.set_xlim(0, 1e3 * (last - first))
