@@ -96,7 +96,7 @@ def test_studies_leave_tables_and_pages(tmp_path):
     assert records[0]["machine"]["host"]
     assert len((tmp_path / "c.csv").read_text().splitlines()) == 3
     page = (tmp_path / "c.html").read_text()
-    assert page.count("data:image/png;base64,") == 2
+    assert page.count("data:image/png;base64,") == 3  # solution, error, timeline
     assert (tmp_path / "p" / "error.png").is_file()
     strong = halocline("study strong poisson --n 16 --ranks 1,2 --threads 1 --html s.html", tmp_path)
     assert strong.returncode == 0, strong.stderr
