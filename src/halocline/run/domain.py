@@ -157,7 +157,7 @@ class Domain:
         if comm.mpi is None:  # nothing else is possible in one process without MPI
             methods = ("self", "peer", "mpi")
             if self.how.methods is not None and not {"self", "peer"} <= set(chosen_methods(self.how.methods)):
-                log.warning(
+                log.info(
                     "one process without MPI copies all halos: methods other than self and peer need ranks"
                 )
         if "colocated" in methods and not self._can_share():
