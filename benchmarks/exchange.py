@@ -74,7 +74,7 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         programs = {name: build_peer(Path(folder), name) for name in PEERS}
-        for axis in options.axes:
+        for axis in options.axes.replace(",", ""):
             problem = (AXES.index(axis), n, radius, fields)
             ours = (sys.executable, HERE / "exchange_halocline.py", *problem, options.rounds)
             times = in_turn(
