@@ -273,8 +273,6 @@ def explain_poisson(
     subdomains_per_rank: SubdomainsPerRank = 1,
     ranks_per_node: RanksPerNode = None,
     methods: Methods = None,
-    mailboxes: MailboxesOfMessage = 2,
-    schedule: Schedule = "guided",
     overlap: Overlap = True,
     code: Annotated[
         bool,
@@ -302,7 +300,7 @@ def explain_poisson(
         execution=execution(
             threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,
-            mailboxes=mailboxes, schedule=schedule, overlap=overlap,
+            overlap=overlap,
         ),
     )  # fmt: skip
 

@@ -191,9 +191,9 @@ def execution(
     subdomains_per_rank: int,
     ranks_per_node: int | None,
     methods: str | None,
-    mailboxes: int,
-    schedule: str,
     overlap: bool,
+    mailboxes: int = 2,
+    schedule: str = "guided",
 ) -> dict[str, Any]:
     """The options of a run, as `halocline.run.execution.Execution` takes them."""
     return {
