@@ -139,6 +139,29 @@ def three_axes(dtype: str, **options: Any) -> Result:
     return finish(sim, "A_x A_y A_z", steps=4)
 
 
+def holes(dtype: str, **options: Any) -> Result:
+    """Blocks that are not computed, others than those of any cut; corners, walls and reductions beside
+    them."""
+    active = np.array([[0, 0, 0], [1, 1, 0], [1, 0, 1], [1, 1, 1]], dtype=bool)
+    grid = hc.Grid((26, 22), periodic=(True, False), active=active)
+    u = grid.field("u", dtype=dtype, boundary=hc.Derivative(0.3))
+    grid.field("v", dtype=dtype, boundary=hc.Value(0.7), location="face-y")
+
+    @hc.program
+    def step(u: Any, v: Any) -> None:
+        most = hc.scalar("most")
+        p = hc.stage(u * u + 0.25, "p")
+        v.set(p[1, -1] - 0.5 * v + 0.1 * v[-1, 1])
+        u.set(u + 0.01 * (u[1, 0] + u[-1, 1] - 2 * u) + 1e-3 * v[0, 1])
+        most.set(hc.max(u) + hc.sum(u * v) + hc.count(u > 0.5))
+        u.set(u + 1e-5 * most)
+
+    sim = hc.Simulation(grid, step, **options)
+    sim[u] = np.random.default_rng(11).uniform(-1, 1, grid.shape)
+    made = finish(sim, "u v", steps=5)
+    return Result(made.checksums, (*made.numbers, sim.values["most"]))
+
+
 def solve(method: str) -> Problem:
     def problem(dtype: str, **options: Any) -> Result:
         grid = hc.Grid((21, 18), walls="node")
@@ -158,7 +181,7 @@ def solve(method: str) -> Problem:
     return problem
 
 
-PROBLEMS = [heat, wave, gray_scott, fluxes, three_axes, solve("cg"), solve("cg-fused")]
+PROBLEMS = [heat, wave, gray_scott, fluxes, three_axes, holes, solve("cg"), solve("cg-fused")]
 
 
 def variations(ranks: int, ndim: int) -> Iterator[dict[str, Any]]:

@@ -101,8 +101,8 @@ namespace {
 size_t in_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 // A mapping that begins at a huge page where it is as long as one: more is taken and the ends given back.
-char* map(size_t bytes, int protection, int file) {
-  const size_t slack = bytes >= kHugePage ? kHugePage : 0;
+char* map(size_t bytes, int protection, int file, bool sparse) {
+  const size_t slack = bytes >= kHugePage && !sparse ? kHugePage : 0;
   const size_t mapped = in_pages(bytes) + slack;
   void* address = mmap(nullptr, mapped, file < 0 ? protection : PROT_NONE,
                        MAP_PRIVATE | MAP_ANONYMOUS | (file < 0 ? 0 : MAP_NORESERVE), -1, 0);
@@ -118,7 +118,8 @@ char* map(size_t bytes, int protection, int file) {
     munmap(data, in_pages(bytes));
     return nullptr;
   }
-  if (slack != 0) madvise(data, in_pages(bytes), MADV_HUGEPAGE);  // only advice: it may be refused
+  // only advice: it may be refused
+  if (slack != 0 || sparse) madvise(data, in_pages(bytes), sparse ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
   return data;
 }
 
@@ -132,7 +133,7 @@ bool collapse(char* data) {
 
 }  // namespace
 
-Memory::Memory(size_t bytes, bool shared) : bytes_(bytes) {
+Memory::Memory(size_t bytes, bool shared, bool sparse) : bytes_(bytes), sparse_(sparse) {
   if (shared) {
     file_ = memfd_create("halocline", MFD_CLOEXEC);
     if (file_ < 0 || ftruncate(file_, static_cast<off_t>(in_pages(bytes))) != 0) {
@@ -140,7 +141,7 @@ Memory::Memory(size_t bytes, bool shared) : bytes_(bytes) {
       throw std::runtime_error(std::string("no shared memory: ") + std::generic_category().message(errno));
     }
   }
-  data_ = map(bytes, PROT_READ | PROT_WRITE, file_);
+  data_ = map(bytes, PROT_READ | PROT_WRITE, file_, sparse);
   if (data_ == nullptr) {
     if (shared) close(file_);
     throw OutOfMemory("the memory of a field", bytes, available_memory());
@@ -158,7 +159,7 @@ Memory::Memory(const Handle& handle) : bytes_(handle.bytes) {
     throw std::runtime_error("the memory of process " + std::to_string(handle.process) +
                              " is out of reach: " + why);
   }
-  data_ = map(bytes_, PROT_READ, file_);
+  data_ = map(bytes_, PROT_READ, file_, false);
   if (data_ == nullptr) {
     close(file_);
     throw OutOfMemory("a view of a neighbour's memory", bytes_, available_memory());
@@ -181,7 +182,7 @@ Handle Memory::handle() const {
 }
 
 void Memory::settle(int thread, int threads) const {
-  if (file_ < 0) return;
+  if (file_ < 0 || sparse_) return;
   const size_t chunks = bytes_ / kHugePage, wide = static_cast<size_t>(threads);
   const auto begin = [&](size_t t) { return t * chunks / wide; };
   const auto mine = static_cast<size_t>(thread);

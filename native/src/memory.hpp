@@ -30,9 +30,11 @@ struct Handle {
 //
 // Shared memory is an anonymous file (memfd), not a window of MPI: its pages can be huge ones, the file
 // system for shared memory sets it no limit, and each process frees its own when it likes (decision 9).
+//
+// Sparse memory has small pages, so that what is never touched in the midst of it takes none.
 class Memory {
  public:
-  explicit Memory(size_t bytes, bool shared = false);
+  explicit Memory(size_t bytes, bool shared = false, bool sparse = false);
   // What another process shares, to be read only. Throws std::runtime_error where it is out of reach.
   explicit Memory(const Handle& handle);
   ~Memory();
@@ -54,6 +56,7 @@ class Memory {
  private:
   char* data_;
   size_t bytes_;
+  bool sparse_ = false;
   int file_ = -1;
 };
 

@@ -278,10 +278,11 @@ NB_MODULE(_native, m) {
       "    Cells of the subdomain, halo layers below and above.\n"
       "itemsize : int\n    8 for float64, 4 for float32.\n"
       "index : int\n    Number of the field: equal cells of different numbers do not alias.\n"
-      "shared : bool\n    Whether other processes of the node can read it.\n\n"
+      "shared : bool\n    Whether other processes of the node can read it.\n"
+      "sparse : bool\n    Whether parts in the midst of it are never touched, and are to take no memory.\n\n"
       "Raises\n------\nOutOfMemory\n    With the bytes needed and available.")
-      .def(nb::init<const Index&, const Index&, const Index&, size_t, size_t, bool>(), "shape"_a, "lower"_a,
-           "upper"_a, "itemsize"_a, "index"_a = 0, "shared"_a = false)
+      .def(nb::init<const Index&, const Index&, const Index&, size_t, size_t, bool, bool>(), "shape"_a,
+           "lower"_a, "upper"_a, "itemsize"_a, "index"_a = 0, "shared"_a = false, "sparse"_a = false)
       .def_static("attach", &attach_storage, "handle"_a,
                   "A view of another process's storage, to be read only; RuntimeError where it is out of "
                   "reach.\nIt follows no swap of that.")

@@ -20,7 +20,7 @@ int64_t unaliased(int64_t bytes) { return bytes % kPage == 0 ? bytes + kLine : b
 }  // namespace
 
 Storage::Storage(const Index& shape, const Index& lower, const Index& upper, size_t itemsize, size_t index,
-                 bool shared)
+                 bool shared, bool sparse)
     : shape_(shape), lower_(lower), upper_(upper), itemsize_(itemsize) {
   if (itemsize != 4 && itemsize != 8) {
     throw std::invalid_argument("itemsize is " + std::to_string(itemsize) + ", expected 4 or 8");
@@ -52,7 +52,7 @@ Storage::Storage(const Index& shape, const Index& lower, const Index& upper, siz
   const int64_t stagger = static_cast<int64_t>(index * 5 % (kPage / kLine)) * kLine;
   const auto needed = static_cast<size_t>(stagger + planes * pitch_[0] + kLine);
   if (needed > available) throw OutOfMemory(name, needed, available);
-  memory_ = std::make_shared<Memory>(needed, shared);
+  memory_ = std::make_shared<Memory>(needed, shared, sparse);
   origin_ = memory_->data() + stagger + lower[0] * pitch_[0] + lower[1] * pitch_[1] + lead;
 }
 

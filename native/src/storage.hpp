@@ -27,7 +27,7 @@ class Storage {
  public:
   // Throws std::invalid_argument for a bad shape and OutOfMemory.
   Storage(const Index& shape, const Index& lower, const Index& upper, size_t itemsize, size_t index,
-          bool shared = false);
+          bool shared = false, bool sparse = false);
   // A view of another process's storage, to be read only; it follows no swap of that. Throws
   // std::runtime_error where it is out of reach.
   explicit Storage(const StorageHandle& handle);

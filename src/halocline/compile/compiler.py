@@ -93,6 +93,7 @@ class _Compiler:
             scalars=tuple(self.scalars),
             operations=operations,
             source=emit.translation_unit(self.source),
+            blocks=self.grid.blocks,
         )
 
     # --- numbering ---
@@ -177,7 +178,9 @@ class _Compiler:
         nests, halo = self.nests[id(sweep)], self.halos[id(sweep)]
         staged = any(t.kind == "stage" for n in nests.nests for t in n.targets)
         single = any(n.cell is not None for n in nests.nests)
-        if not self.grid.periodic[-1] or staged or single or halo.extended:
+        # the cuts at borders of blocks may come nearer to the ends of rows than `cut_patches` lets others
+        cut = self.grid.blocks is not None
+        if not self.grid.periodic[-1] or staged or single or halo.extended or cut:
             return frozenset()
 
         def wraps(f: Field, footprint: Footprint) -> bool:

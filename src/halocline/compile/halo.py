@@ -190,6 +190,8 @@ class HaloAnalysis:
         self, sweep: SweepGraph, reads: dict[Field, Footprint], around: dict[Field, Footprint]
     ) -> dict[Field, Footprint]:
         """The assigned fields that are computed in the halo too, all over the same segments."""
+        if self.grid.blocks is not None:  # inactive cells stay zero, whatever the expression gives there
+            return {}
         needed = self.needs[id(sweep)]
         able: dict[Field, Offsets] = {}
         sources: dict[Field, dict[Field, Offsets]] = {}

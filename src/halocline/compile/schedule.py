@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from halocline.compile.footprint import Footprint
+from halocline.lang.blocks import Blocks
 from halocline.lang.trace import OWN
 
 AROUND = OWN + "around"  # see Sweep.wraps
@@ -168,6 +169,8 @@ class Schedule:
     operations : tuple of Operation
     source : str
         The generated C++; see halocline.compile.driver.compile_library.
+    blocks : Blocks, optional
+        Which of the grid's blocks are active, where not all of it is.
     """
 
     ndim: int
@@ -176,6 +179,7 @@ class Schedule:
     scalars: tuple[str, ...]
     operations: tuple[Operation, ...]
     source: str
+    blocks: Blocks | None = None
 
     def sweeps(self) -> Iterator[Sweep]:
         """Every sweep, in the order of the program text."""

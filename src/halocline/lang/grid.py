@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
 from halocline.lang import trace
+from halocline.lang.blocks import Blocks
 from halocline.lang.boundary import SIDES, BoundaryCondition, Periodic, Value, resolve_sides
 from halocline.lang.expression import Expr, Offset, Operators, as_offset, index, read
 
@@ -52,6 +53,11 @@ class Grid:
         Where the ends of an axis that is not periodic lie. "face": half a cell outside the first and last
         point, x_i = origin + (i + 1/2) h with h = extent / n. "node": on a point just outside,
         x_i = origin + (i + 1) h with h = extent / (n + 1). Periodic axes always have h = extent / n.
+    active : array of bool, optional
+        The grid in blocks, as many along each axis as the array has entries there (sizes differ by at most
+        one cell): where it is False, nothing is computed, no memory is held, and every field is zero. What
+        is computed next to such a block reads these zeros; reductions leave its cells out. A point on a face
+        or edge belongs to the cell above it.
 
     Raises
     ------
@@ -73,6 +79,7 @@ class Grid:
         origin: float | Sequence[float] = 0.0,
         periodic: bool | Sequence[bool] = False,
         walls: str = "face",
+        active: Any = None,
     ) -> None:
         given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
         if not 1 <= len(given) <= 3:
@@ -103,6 +110,7 @@ class Grid:
         if walls not in ("face", "node"):
             raise InputError(f"walls {walls!r} is unknown; expected 'face' or 'node'")
         self.walls = walls
+        self.blocks = None if active is None else Blocks.of(active, self.shape)
         self.fields: dict[str, Field] = {}
         self.vectors: dict[str, Vector] = {}
         self._own: dict[Any, Field] = {}  # see Program.own_field
@@ -125,6 +133,11 @@ class Grid:
     def size(self) -> int:
         """Number of cells."""
         return math.prod(self.shape)
+
+    @property
+    def active_cells(self) -> int:
+        """Number of cells that are computed: those of active blocks."""
+        return self.size if self.blocks is None else self.blocks.cells
 
     def h(self, axis: int) -> Expr:
         """The spacing along an axis as a scalar of the program."""

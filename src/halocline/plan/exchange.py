@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import sub
 
 from halocline.compile.footprint import Direction, Footprint
 from halocline.compile.schedule import FieldInfo
+from halocline.lang.blocks import Blocks
 from halocline.lang.dtype import ITEMSIZE
 from halocline.plan.box import Box
 from halocline.plan.subdomain import Subdomain
@@ -80,6 +82,7 @@ def exchange(
     number: int,
     transfers: Transfers,
     wraps: tuple[int, ...] = (),
+    blocks: Blocks | None = None,
 ) -> Exchange:
     """Plans one exchange of one subdomain.
 
@@ -92,8 +95,20 @@ def exchange(
     transfers : Transfers
     wraps : tuple of int
         Fields whose rows the kernel wraps around itself: their ends need no copy.
+    blocks : Blocks, optional
+        What is not active does not travel, and subdomains without an active cell receive nothing: their halos
+        are not read, and all others hold zeros there.
     """
     own = subdomain.number
+
+    def neighbour(direction: Direction) -> int | None:
+        peer = subdomain.neighbour(direction)
+        if peer is None or peer == own or Subdomain(subdomain.decomposition, peer).active(blocks):
+            return peer
+        return None
+
+    if not subdomain.active(blocks):
+        return Exchange()
     sends: dict[Direction, list[tuple[int, Box]]] = {}
     receives: dict[Direction, list[tuple[int, Box, Box]]] = {}
     copies = []
@@ -102,22 +117,24 @@ def exchange(
         points = subdomain.owned(field)
         for direction, width in footprint:
             towards = subdomain.across(direction)
-            peer = subdomain.neighbour(direction)
+            peer = neighbour(direction)
             along_rows = number_of_field in wraps and not any(direction[:-1])
             if peer is not None and not along_rows:
                 there = Subdomain(subdomain.decomposition, peer) if peer != own else subdomain
-                source = there.source(there.owned(field), direction, width)
-                target = subdomain.segment(points, direction, width)
-                if transfers.copied(own, peer):
-                    size = target.size * ITEMSIZE[field.dtype]
-                    copies.append(Copy(number_of_field, source, target, peer, size))
-                else:
-                    receives.setdefault(towards, []).append((number_of_field, target, source))
+                segment = subdomain.segment(points, direction, width)
+                whole = there.source(there.owned(field), direction, width)
+                for source in there.pieces(whole, blocks):
+                    target = source.shift(tuple(map(sub, segment.lo, whole.lo)))
+                    if transfers.copied(own, peer):
+                        size = target.size * ITEMSIZE[field.dtype]
+                        copies.append(Copy(number_of_field, source, target, peer, size))
+                    else:
+                        receives.setdefault(towards, []).append((number_of_field, target, source))
             # the neighbour opposite receives from here what this subdomain receives from `direction`
-            peer = subdomain.neighbour(_opposite(direction))
+            peer = neighbour(_opposite(direction))
             if peer is not None and not along_rows and not transfers.copied(own, peer):
-                source = subdomain.source(points, direction, width)
-                sends.setdefault(_opposite(towards), []).append((number_of_field, source))
+                for source in subdomain.pieces(subdomain.source(points, direction, width), blocks):
+                    sends.setdefault(_opposite(towards), []).append((number_of_field, source))
 
     def message(
         towards: Direction, sent: Direction, parts: list[tuple[int, Box]], sources: list[Box]

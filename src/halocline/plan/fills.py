@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
 from halocline.compile.schedule import FieldInfo, Fill
+from halocline.lang.blocks import Blocks
 from halocline.plan.box import Box
 from halocline.plan.exchange import Message
 from halocline.plan.subdomain import Subdomain
@@ -45,18 +46,23 @@ def fill_boxes(
     fills: tuple[Fill, ...],
     receives: tuple[Message, ...],
     transfers: Transfers,
+    blocks: Blocks | None = None,
 ) -> tuple[FillBoxes, ...]:
-    """The boxes of every fill whose wall this subdomain touches.
+    """The boxes of every fill whose wall this subdomain touches; several for a fill where inactive blocks lie
+    between, whose ghost cells nobody reads.
 
     Along the other axes a fill covers the owned points, and as many layers beyond as `Fill.corners` asks:
     over halo cells of another subdomain (a rim), over halo cells that were copied within this one (core),
     over ghost cells that the fill of a lower axis has written (core). Ghost cells of higher axes are
     left to their own fill, which covers this one's.
     """
+    if not subdomain.active(blocks):
+        return ()
     return tuple(
-        _boxes(subdomain, fields[fill.field], number, fill, receives, transfers)
+        boxes
         for number, fill in enumerate(fills)
         if subdomain.walls[fill.axis][fill.side > 0]
+        for boxes in _boxes(subdomain, fields[fill.field], number, fill, receives, transfers, blocks)
     )
 
 
@@ -67,7 +73,8 @@ def _boxes(
     fill: Fill,
     receives: tuple[Message, ...],
     transfers: Transfers,
-) -> FillBoxes:
+    blocks: Blocks | None,
+) -> Iterator[FillBoxes]:
     owned = subdomain.owned(field)
     pieces = []  # per axis the intervals that the fill covers, the one without messages first
     for axis, n in enumerate(owned.hi):
@@ -91,9 +98,15 @@ def _boxes(
 
     boxes = [Box(*map(tuple, zip(*intervals, strict=True))) for intervals in product(*pieces)]
     operands = {fill.field, *fill.operands}
-    return FillBoxes(
-        number, boxes[0], tuple(Rim(box, _needs(box, fill, operands, receives)) for box in boxes[1:])
+    yield FillBoxes(
+        number,
+        Box((0,) * len(owned.lo), (0,) * len(owned.lo)) if blocks else boxes[0],
+        tuple(Rim(box, _needs(box, fill, operands, receives)) for box in boxes[1:]),
     )
+    if blocks is not None:
+        read = blocks.near(list(map(max, fill.corners)), subdomain.decomposition.periodic)
+        for core in subdomain.pieces(boxes[0], read):
+            yield FillBoxes(number, core, ())
 
 
 def _needs(box: Box, fill: Fill, operands: set[int], receives: tuple[Message, ...]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import ceil, prod
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from halocline.compile.schedule import Schedule, Sweep
 from halocline.errors import InputError
+from halocline.lang.blocks import Blocks
 from halocline.lang.dtype import ITEMSIZE
 from halocline.plan.subdomain import Subdomain
 
@@ -119,7 +120,7 @@ def patch_shape(shape: Sequence[int], working_sets: Sequence[WorkingSet], caches
 
 @dataclass(frozen=True, eq=False)
 class Patches:
-    """The patches of one subdomain, row by row: axis 0 slowest.
+    """The patches of one subdomain, row by row: axis 0 slowest; those of inactive blocks are left out.
 
     Parameters
     ----------
@@ -158,6 +159,7 @@ def cut_patches(
     patch: int | Sequence[int] | None = None,
     threads: int = 1,
     caches: Caches | None = None,
+    blocks: Blocks | None = None,
 ) -> Patches:
     """Cuts a subdomain into patches.
 
@@ -178,6 +180,8 @@ def cut_patches(
         thin, and at least 8 inner patches per thread of 4096 cells or more.
     threads : int
     caches : Caches, optional
+    blocks : Blocks, optional
+        Patches are cut at the borders of blocks too, and those of inactive blocks are left out.
 
     Raises
     ------
@@ -193,7 +197,14 @@ def cut_patches(
         edges = [[*range(0, n, size), n] for n, size in zip(shape, _explicit(patch, len(shape)), strict=True)]
     lower, upper = ends[0], shape[-1] - ends[1]
     edges[-1] = [0, *(cut for cut in edges[-1][1:-1] if lower <= cut <= upper), shape[-1]]
-    return _table(edges, subdomain.walls, threads)
+    if blocks is None:
+        return _table(edges, subdomain.walls, threads)
+    box = subdomain.box
+    edges = [
+        sorted({*cuts, *(cut - lo for cut in borders if lo < cut < hi)})
+        for cuts, borders, lo, hi in zip(edges, blocks.borders, box.lo, box.hi, strict=True)
+    ]
+    return _table(edges, subdomain.walls, threads, lambda lo: blocks.active_at(lo + box.lo))
 
 
 def _explicit(patch: int | Sequence[int], ndim: int) -> tuple[int, ...]:
@@ -252,8 +263,13 @@ def _outer_layers(n: int, received: tuple[int, int], rows: bool) -> tuple[int, i
     return (layers[0], layers[1]) if 2 * sum(layers) <= n else (0, 0)
 
 
-def _table(edges: Sequence[Sequence[int]], walls: tuple[tuple[bool, bool], ...], threads: int) -> Patches:
-    """All patches between the edges."""
+def _table(
+    edges: Sequence[Sequence[int]],
+    walls: tuple[tuple[bool, bool], ...],
+    threads: int,
+    active: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None = None,
+) -> Patches:
+    """All patches between the edges, or those whose first cells are active."""
     import numpy as np  # planning without patches does not need it
 
     intervals = [list(pairwise(e)) for e in edges]
@@ -264,6 +280,8 @@ def _table(edges: Sequence[Sequence[int]], walls: tuple[tuple[bool, bool], ...],
         table[:, 0, axis] = cut[grid[axis]]
         table[:, 1, axis] = cut[grid[axis] + 1]
         table[:, 2, axis] = wall & (table[:, 1, axis] == cuts[-1])
+    if active is not None:
+        table = table[active(table[:, 0])]
     table.setflags(write=False)
 
     cells = list(accumulate((table[:, 1] - table[:, 0]).prod(axis=1).tolist(), initial=0))
@@ -274,7 +292,7 @@ def _table(edges: Sequence[Sequence[int]], walls: tuple[tuple[bool, bool], ...],
 
 def scratch_bytes(sweep: Sweep, patches: Patches) -> int:
     """Scratch memory that the kernel of a sweep needs for the largest patch."""
-    extents = (patches.table[:, 1] - patches.table[:, 0]).max(axis=0).tolist()
+    extents = (patches.table[:, 1] - patches.table[:, 0]).max(axis=0, initial=0).tolist()
     total = 0
     for item, *extra in sweep.scratch:
         *outer, row = (n + e for n, e in zip(extents, extra, strict=True))

@@ -38,7 +38,7 @@ class FieldPlan:
     storage : Box
         The same with the halo.
     bytes : int
-        Of `storage`, without padding.
+        Of `storage`, without padding; 0 where the subdomain has no active cell: nothing is written there.
     """
 
     name: str
@@ -299,9 +299,18 @@ def plan_subdomain(
     decomposition = transfers.layout.decomposition
     check_fit(schedule, decomposition)
     subdomain = Subdomain(decomposition, number)
+    blocks = schedule.blocks
     wrapped = wraps_rows(transfers)
     exchanges = [
-        exchange(subdomain, schedule.fields, sweep.exchange, n, transfers, sweep.wraps if wrapped else ())
+        exchange(
+            subdomain,
+            schedule.fields,
+            sweep.exchange,
+            n,
+            transfers,
+            sweep.wraps if wrapped else (),
+            blocks=blocks,
+        )
         for n, sweep in enumerate(schedule.sweeps())
     ]
     patches = cut_patches(
@@ -312,13 +321,14 @@ def plan_subdomain(
         patch=patch,
         threads=threads,
         caches=caches,
+        blocks=blocks,
     )
     near = _Nearness(subdomain, patches)
     return SubdomainPlan(
         decomposition,
         number,
         subdomain.box,
-        tuple(_field(subdomain, field) for field in schedule.fields),
+        tuple(_field(subdomain, field, subdomain.active(blocks)) for field in schedule.fields),
         patches,
         tuple(
             _sweep(schedule, sweep, subdomain, transfers, moved, near, patches, backward)
@@ -392,7 +402,7 @@ def _sweep(
     """The plan of one sweep."""
     import numpy as np  # the layer above reads plans without arrays too
 
-    fills = fill_boxes(subdomain, schedule.fields, sweep.fills, moved.receives, transfers)
+    fills = fill_boxes(subdomain, schedule.fields, sweep.fills, moved.receives, transfers, schedule.blocks)
     rims: dict[int, list[Box]] = {}
     for fill in fills:
         rims.setdefault(sweep.fills[fill.fill].field, []).extend(rim.box for rim in fill.rims)
@@ -470,10 +480,11 @@ def _received(schedule: Schedule, exchanges: Sequence[Exchange]) -> list[tuple[i
     return [(lower, upper) for lower, upper in depth]
 
 
-def _field(subdomain: Subdomain, field: FieldInfo) -> FieldPlan:
+def _field(subdomain: Subdomain, field: FieldInfo, active: bool) -> FieldPlan:
     owned = subdomain.owned(field)
     storage = owned.grow(field.halo)
-    return FieldPlan(field.name, field.dtype, owned, storage, storage.size * ITEMSIZE[field.dtype])
+    size = storage.size * ITEMSIZE[field.dtype] if active else 0
+    return FieldPlan(field.name, field.dtype, owned, storage, size)
 
 
 def _check_storage(

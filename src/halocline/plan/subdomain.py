@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from operator import add, sub
 
 from halocline.compile.footprint import Direction
 from halocline.compile.schedule import FieldInfo
+from halocline.lang.blocks import Blocks
 from halocline.plan.box import Box
 from halocline.plan.decompose import Decomposition
 
@@ -41,6 +44,20 @@ class Subdomain:
                 strict=True,
             )
         )
+
+    def active(self, blocks: Blocks | None) -> bool:
+        """Whether it has any active cell."""
+        return blocks is None or blocks.any(self.box.lo, self.box.hi)
+
+    def pieces(self, box: Box, blocks: Blocks | None) -> Iterator[Box]:
+        """The active cells of a box, as boxes; what lies beyond the grid counts with the nearest cells."""
+        if blocks is None:
+            yield box
+            return
+        first = self.box.lo
+        lo, hi = tuple(map(add, box.lo, first)), tuple(map(add, box.hi, first))
+        for begin, end in blocks.pieces(lo, hi):
+            yield Box(tuple(map(sub, begin, first)), tuple(map(sub, end, first)))
 
     def neighbour(self, direction: Direction) -> int | None:
         """The subdomain in `direction`; None beyond a wall."""

@@ -6,7 +6,7 @@ import functools
 import logging
 import operator
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import product
@@ -17,6 +17,7 @@ from halocline.compile.compiler import compile_program
 from halocline.compile.driver import compile_library
 from halocline.compile.schedule import AROUND, FieldInfo, Loop, Schedule
 from halocline.errors import InputError, RunError
+from halocline.lang.blocks import Blocks
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.grid import Field, Grid, unknown
 from halocline.lang.program import Program
@@ -105,6 +106,8 @@ class Domain:
         Which rank has which subdomains, and how these exchange; None until the first program is prepared.
     storages : dict of str to list of native Storage
         The memory of each field that has any, by subdomain of this rank.
+    blocks : Blocks or None
+        Which of the grid's blocks are active.
     generation : int
         Of the storages: engines made before the last change are stale.
     """
@@ -127,6 +130,7 @@ class Domain:
         self.widths: dict[str, tuple[tuple[int, int], ...]] = {}  # of storages
         self.generation = 0
         self.near: Near | None = None
+        self.blocks = grid.blocks
         self.timeline = None if self.how.trace is None else Timeline(self.how.trace, self.threads)
 
     def prepare(self, program: Program, given: Iterable[str]) -> Prepared:
@@ -138,7 +142,7 @@ class Domain:
         given : names
             The scalars that have a value when it runs. InputError for one that is used and has none.
         """
-        schedule = compile_program(program, self.grid)
+        schedule = replace(compile_program(program, self.grid), blocks=self.blocks)
         known = {*given, *self.grid.scalar_values(), *program.scalars_set()}
         for name in schedule.scalars:
             if name not in known and OWN not in name:
@@ -273,6 +277,16 @@ class Domain:
                     made.append(name)
         return made
 
+    def activate(self, blocks: Blocks) -> None:
+        """Change which blocks are active; all ranks call this, and prepare their programs anew. Cells of
+        other blocks, and halos, are zero then."""
+        self.blocks = blocks
+        for name, old in list(self.storages.items()):
+            with self.comm.agreement(f"make field {name!r} anew"):
+                shapes = [tuple(storage.shape)[3 - self.grid.ndim :] for storage in old]
+                self._make(name, shapes, old[0].itemsize)
+        self.share(list(self.storages))
+
     def share(self, names: Sequence[str]) -> None:
         """See the memory of these fields in other processes of the node; all ranks call this."""
         if self.near is None or not names:
@@ -306,17 +320,18 @@ class Domain:
         """Storages with the field's present halo; they take over what the ones before them hold."""
         halo = self.halos[name.removesuffix("'")]
         lower, upper = zip(*halo, strict=True)
-        index, shared = len(self.storages), self.near is not None
+        index, shared, sparse = len(self.storages), self.near is not None, self.blocks is not None
         try:
             made = [
-                native().Storage(three(shape, 1), three(lower), three(upper), itemsize, index, shared)
+                native().Storage(three(shape, 1), three(lower), three(upper), itemsize, index, shared, sparse)
                 for shape in shapes
             ]
         except MemoryError as error:
             raise RunError(f"field {name!r}: {error}") from None
         if name in self.storages:
-            for new, old in zip(made, self.storages[name], strict=True):
-                new.view()[...] = old.view()
+            kept = self._pieces(self.storages[name])
+            for (_, new), (_, old) in zip(self._pieces(made), kept, strict=True):
+                new[...] = old
             self.generation += 1
         self.storages[name], self.widths[name] = made, halo
 
@@ -328,13 +343,54 @@ class Domain:
 
     # --- values ---
 
-    def views(self, field: Field) -> list[NDArray[Any]]:
-        """The points of a field in each subdomain of this rank, as NumPy views without halo; valid until the
-        next run."""
+    def _stored(self, field: Field) -> list[Any]:
         storages = self.storages.get(field.name)
         if storages is None:
             raise InputError(f"field {field.name!r} has no memory yet: no program that was run uses it")
-        return [storage.view()[(0,) * (3 - self.grid.ndim)] for storage in storages]
+        return storages
+
+    def _view(self, storage: Any) -> NDArray[Any]:
+        whole: NDArray[Any] = storage.view()[(0,) * (3 - self.grid.ndim)]
+        return whole
+
+    def views(self, field: Field) -> list[NDArray[Any]]:
+        """The points of a field in each subdomain of this rank, as NumPy views without halo; valid until the
+        next run, and not to be written where blocks are inactive."""
+        views = [self._view(storage) for storage in self._stored(field)]
+        for view in views:
+            view.flags.writeable = self.blocks is None
+        return views
+
+    def pieces(self, field: Field) -> list[tuple[tuple[int, ...], NDArray[Any]]]:
+        """The points of a field that are computed on this rank, as boxes: the index of the first in the whole
+        field, and a NumPy view without halo; valid until the next run."""
+        return [
+            (tuple(map(add, self._first(n), lo)), view) for (n, lo), view in self._pieces(self._stored(field))
+        ]
+
+    def _first(self, n: int) -> tuple[int, ...]:
+        """The global index of the first cell of the n-th subdomain of this rank."""
+        assert self.decomposition is not None
+        return self.decomposition.box(self.subdomains[n]).lo
+
+    def _pieces(self, storages: Sequence[Any]) -> list[tuple[tuple[int, tuple[int, ...]], NDArray[Any]]]:
+        """The points of storages that are computed: the subdomain's place on this rank and the index of the
+        first in it, and a view."""
+        return [
+            ((n, lo), self._view(storage)[tuple(map(slice, lo, hi))])
+            for n, storage in enumerate(storages)
+            for lo, hi in self._active(n, storage)
+        ]
+
+    def _active(self, n: int, storage: Any) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """The boxes of the points that are computed in the n-th subdomain of this rank, in its indices."""
+        points = tuple(storage.shape)[3 - self.grid.ndim :]
+        if self.blocks is None:
+            yield (0,) * self.grid.ndim, points
+            return
+        first = self._first(n)
+        for lo, hi in self.blocks.pieces(first, tuple(map(add, first, points))):
+            yield tuple(map(sub, lo, first)), tuple(map(sub, hi, first))
 
     def view(self, field: Field) -> NDArray[Any]:
         """This rank's points of a field: a view, or, of several subdomains, a copy that cannot be written.
@@ -365,24 +421,27 @@ class Domain:
         """The whole field as a new array on rank 0, None elsewhere; all ranks call this."""
         import numpy as np
 
-        mine = [
-            (offset, np.ascontiguousarray(view))
-            for offset, view in zip(self.offsets(), self.views(field), strict=True)
-        ]
+        mine = [(origin, np.ascontiguousarray(view)) for origin, view in self.pieces(field)]
         pieces = self.comm.gather(mine)
-        return None if pieces is None else _assembled([piece for each in pieces for piece in each])
+        if pieces is None:
+            return None
+        whole = np.zeros(field.points, dtype=field.dtype)
+        for origin, piece in (piece for each in pieces for piece in each):
+            whole[tuple(map(slice, origin, map(add, origin, piece.shape)))] = piece
+        return whole
 
     def checksum(self, field: Field) -> str:
         """A hash of a field's bits in global order, the same for every decomposition: 32 hexadecimal
         digits."""
         mine = [
             storage.checksum(
-                [0, 0, 0], list(storage.shape), three(offset), three(field.points, 1), self.threads
+                three(lo), three(hi, 1), three(self._first(n)), three(field.points, 1), self.threads
             )
-            for storage, offset in zip(self.storages[field.name], self.offsets(), strict=True)
+            for n, storage in enumerate(self._stored(field))
+            for lo, hi in self._active(n, storage)
         ]
         words = [words for each in self.comm.allgather(mine) for words in each]
-        sums = [sum(column) % 2**64 for column in zip(*words, strict=True)]
+        sums = [sum(column) % 2**64 for column in zip((0, 0), *words, strict=True)]
         return "".join(f"{word:016x}" for word in sums)
 
     def check_finite(self, fields: Sequence[Field], when: str) -> None:
@@ -398,14 +457,13 @@ class Domain:
         """This rank's first value that is not finite: number of the field, global cell, value."""
         for number, searched in enumerate(fields):
             found = []
-            for storage, offset, view in zip(
-                self.storages[searched.name], self.offsets(), self.views(searched), strict=True
-            ):
-                place = storage.first_nonfinite([0, 0, 0], list(storage.shape), self.threads)
-                if place is not None:
-                    local = place[3 - self.grid.ndim :]
-                    cell = tuple(o + i for o, i in zip(offset, local, strict=True))
-                    found.append((number, cell, float(view[local])))
+            for n, storage in enumerate(self._stored(searched)):
+                for lo, hi in self._active(n, storage):
+                    place = storage.first_nonfinite(three(lo), three(hi, 1), self.threads)
+                    if place is not None:
+                        local = place[3 - self.grid.ndim :]
+                        cell = tuple(map(add, self._first(n), local))
+                        found.append((number, cell, float(self._view(storage)[local])))
             if found:
                 return min(found)
         return None

@@ -78,6 +78,7 @@ class Fields:
     def __getitem__(self, field: Field | str) -> NDArray[Any]:
         """This rank's points of a field as a NumPy view, valid until the next run; where the rank has several
         subdomains, a copy that cannot be written, or InputError where these do not make up a box (`views`).
+        Where the grid has inactive blocks it cannot be written either.
         """
         target = self._stored(field)
         self._checked.discard(target)
@@ -157,7 +158,7 @@ class Fields:
         import numpy as np
 
         points, lines = field.points, field.positions
-        for origin, view in self.views(field):
+        for origin, view in self.domain.pieces(field):
             mine = slice(origin[-1], origin[-1] + view.shape[-1])
             for local in np.ndindex(view.shape[:-1]):
                 at = [np.full(points[-1], lines[a][origin[a] + i]) for a, i in enumerate(local)]
@@ -178,7 +179,7 @@ class Fields:
             raise InputError(
                 f"field {field.name!r} is given an array of dtype {array.dtype}; expected real numbers"
             )
-        for origin, view in self.views(field):
+        for origin, view in self.domain.pieces(field):
             part = (
                 array
                 if array.shape == ()

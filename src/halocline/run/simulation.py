@@ -5,16 +5,18 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
 from halocline.errors import InputError, RunError
 from halocline.lang import trace
+from halocline.lang.blocks import Blocks
 from halocline.lang.expression import Expr, as_expr
 from halocline.lang.functions import where
 from halocline.lang.grid import Field, Grid, Vector, check_options
 from halocline.lang.program import Program, ProgramFunction, Scalar, bind, loop, own_name, stop
-from halocline.run.domain import Domain, Outcome
+from halocline.run.domain import Domain, Outcome, Prepared, check_agreement
 from halocline.run.execution import Execution
 from halocline.run.fields import Fields
 from halocline.run.mpi import Communicator, from_user, world
@@ -195,10 +197,40 @@ class Simulation(Fields):
 
     # --- running ---
 
+    def activate(self, active: Any) -> None:
+        """Change which blocks of the grid are active, between two runs; all ranks call this.
+
+        Blocks that become inactive give their memory back, and those that become active begin with zeros.
+
+        Parameters
+        ----------
+        active : array of bool
+            As for `Grid`; the blocks may be others than before.
+
+        Raises
+        ------
+        InputError
+            The grid was made without ``active``; a mask that does not fit it.
+        """
+        if self.domain.blocks is None:
+            raise InputError(
+                "this grid has no blocks: make it with active=, an array of True for each block that is "
+                "computed at first"
+            )
+        self._settle()
+        blocks = Blocks.of(active, self.grid.shape)
+        check_agreement(self.domain.comm, "the active blocks are", blocks, "all ranks must give the same")
+        self.domain.activate(blocks)
+        self._evaluations.clear()
+        self._prepared = Prepared(
+            self.domain, replace(self._prepared.schedule, blocks=blocks), self.program.name
+        )
+
     @property
     def bytes_per_step(self) -> float:
         """Bytes that must cross memory in one step, all ranks together."""
-        return self._prepared.bytes_per_pass * self.grid.size
+        blocks = self.domain.blocks
+        return self._prepared.bytes_per_pass * (self.grid.size if blocks is None else blocks.cells)
 
     def share_of_bound(self) -> float | None:
         """What the last run reached of the speed of memory, measured now; all ranks call this. None where no

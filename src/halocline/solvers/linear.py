@@ -275,7 +275,7 @@ class LinearProblem:
             reduction=outcome.reduction,
             seconds_per_iteration=outcome.loop_seconds / iterations if iterations else None,
             fields=self.fields,
-            bytes_per_iteration=self._prepared.bytes_per_pass * math.prod(self.unknown.grid.shape),
+            bytes_per_iteration=self._prepared.bytes_per_pass * self.unknown.grid.active_cells,
         )
 
 

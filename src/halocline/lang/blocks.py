@@ -1,0 +1,156 @@
+"""Which parts of a grid are computed: equal blocks, each active or inactive."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+from itertools import groupby, product
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from halocline.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Cells = tuple[tuple[int, ...], tuple[int, ...]]  # the first and the end
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """A grid in blocks whose sizes along an axis differ by at most one cell, each active or inactive.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Cells of the grid.
+    counts : tuple of int
+        Blocks along each axis.
+    active : bytes
+        One for each block, in C order: 1 where it is active.
+    """
+
+    shape: tuple[int, ...]
+    counts: tuple[int, ...]
+    active: bytes = field(repr=False)
+    digest: str = field(init=False)  # all ranks compare what they print of a plan
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "digest", blake2b(self.active, digest_size=8).hexdigest())
+
+    @classmethod
+    def of(cls, mask: Any, shape: Sequence[int]) -> Blocks:
+        """Blocks from a mask with one entry for each.
+
+        Raises
+        ------
+        InputError
+            The mask has another number of axes than the grid, more blocks than cells along one, entries that
+            are neither true nor false, or no active block.
+        """
+        import numpy as np
+
+        array = np.asarray(mask)
+        if array.ndim != len(shape):
+            raise InputError(
+                f"active has {array.ndim} axes; expected {len(shape)}, one entry for each block of a grid of "
+                f"shape {tuple(shape)}"
+            )
+        if array.dtype != np.bool_:
+            raise InputError(f"active has entries of dtype {array.dtype}; expected True or False")
+        for axis, (count, n) in enumerate(zip(array.shape, shape, strict=True)):
+            if not 1 <= count <= n:
+                raise InputError(
+                    f"active has {count} blocks along axis {'xyz'[axis]} of {n} cells; expected 1 to {n}"
+                )
+        if not array.any():
+            raise InputError("active names no active block; at least one is needed")
+        return cls(tuple(shape), array.shape, array.tobytes())
+
+    @cached_property
+    def mask(self) -> NDArray[np.bool_]:
+        """Which blocks are active, one entry for each."""
+        import numpy as np
+
+        return np.frombuffer(self.active, dtype=np.bool_).reshape(self.counts)
+
+    @cached_property
+    def borders(self) -> tuple[tuple[int, ...], ...]:
+        """Where blocks begin along each axis, and where the last one ends."""
+        return tuple(
+            tuple(i * n // count for i in range(count + 1))
+            for n, count in zip(self.shape, self.counts, strict=True)
+        )
+
+    @cached_property
+    def cells(self) -> int:
+        """How many cells are active."""
+        return sum(
+            prod(map(int.__sub__, hi, lo)) for lo, hi in self.pieces((0,) * len(self.shape), self.shape)
+        )
+
+    def block(self, cell: Sequence[int]) -> tuple[int, ...]:
+        """The block that a cell lies in; what lies beyond the grid counts with the nearest cells."""
+        return tuple(
+            min(max(bisect_right(border, i), 1), count) - 1
+            for border, count, i in zip(self.borders, self.counts, cell, strict=True)
+        )
+
+    def holds(self, cell: Sequence[int]) -> bool:
+        """Whether a cell is active."""
+        return bool(self.mask[self.block(cell)])
+
+    def active_at(self, cells: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether each of many cells, an array (cells, axes), is active."""
+        import numpy as np
+
+        place = (
+            np.searchsorted(border, cells[:, axis], side="right") - 1
+            for axis, border in enumerate(self.borders)
+        )
+        return self.mask[tuple(place)]
+
+    def near(self, reach: Sequence[int], periodic: Sequence[bool]) -> Blocks:
+        """Blocks that are active where these, or any within that many cells along the axes, are."""
+        import numpy as np
+
+        mask = self.mask
+        for axis, (cells, wraps) in enumerate(zip(reach, periodic, strict=True)):
+            least = self.shape[axis] // self.counts[axis]
+            for _ in range(-(-cells // least)):
+                sides = [np.roll(mask, step, axis) for step in (-1, 1)]
+                if not wraps:
+                    for side, end in zip(sides, (-1, 0), strict=True):
+                        side[(slice(None),) * axis + (end,)] = False
+                mask = mask | sides[0] | sides[1]
+        return Blocks(self.shape, self.counts, mask.tobytes())
+
+    def any(self, lo: Sequence[int], hi: Sequence[int]) -> bool:
+        """Whether any cell of a box is active."""
+        first, last = self.block(lo), self.block([i - 1 for i in hi])
+        return bool(self.mask[tuple(slice(a, b + 1) for a, b in zip(first, last, strict=True))].any())
+
+    def pieces(self, lo: Sequence[int], hi: Sequence[int]) -> Iterator[Cells]:
+        """The active cells of a box as boxes: runs of blocks along the last axis."""
+        first, last = self.block(lo), self.block([i - 1 for i in hi])
+        *outer, row = (range(a, b + 1) for a, b in zip(first, last, strict=True))
+
+        def clipped(begin: Sequence[int], end: Sequence[int]) -> Cells:
+            borders = self.borders
+            return (
+                tuple(max(l, border[b]) if b else l for l, border, b in zip(lo, borders, begin, strict=True)),
+                tuple(
+                    min(h, border[e + 1]) if e + 1 < count else h
+                    for h, border, e, count in zip(hi, borders, end, self.counts, strict=True)
+                ),
+            )
+
+        for place in product(*outer):
+            for active, run in groupby(row, key=lambda n: bool(self.mask[(*place, n)])):
+                if active:
+                    blocks = list(run)
+                    yield clipped((*place, blocks[0]), (*place, blocks[-1]))
