@@ -21,6 +21,7 @@ CASES = {
     "wave_2d": (["40"], {"energy changed": 1e-13, "air changed": 1e-13}),
     "gray_scott": (["64", "2000"], {"matter made": 1e-15}),
     "own_operator": (["48"], {"error": 2e-3}),
+    "l_shape": (["63"], {"error": 2e-2}),
     "channel": (["12"], {"error": 3e-4}),
     "euler_1d": (["120"], {"mass lost": 1e-14, "energy lost": 1e-14, "mean error": 4.5e-3}),
     "euler_2d": (

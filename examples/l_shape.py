@@ -1,0 +1,42 @@
+"""The drum of L shape: the lowest mode of three unit squares, by inverse iteration on a grid with a hole.
+
+The block of the fourth square is inactive: it is not computed, holds no memory and is zero, as the rim is.
+The frequency is compared with 9.6397238440219 (Betcke and Trefethen, SIAM Review 47, 2005).
+
+python examples/l_shape.py [points along both squares, an odd number]
+"""
+
+import os
+import sys
+
+import numpy as np
+
+import halocline as hc
+
+n = int(sys.argv[1]) if len(sys.argv) > 1 else 255
+out = os.environ.get("HALOCLINE_OUT", "out")
+
+
+def lowest_mode(n):
+    # an odd number of points: those at the rim of the hole lie in its block
+    grid = hc.Grid((n, n), extent=2.0, walls="node", active=[[True, True], [True, False]])
+    u, f = (grid.field(name, boundary=hc.Value(0.0)) for name in "uf")
+    problem = hc.LinearProblem(lambda u: -hc.laplacian(u), u, f)
+    problem.fields[u] = 1.0
+    for _ in range(8):
+        problem.fields[f] = u / problem.fields.evaluate(hc.max(abs(u)))
+        solution = problem.solve(rtol=1e-10)
+    uu, uf = problem.fields.evaluate(hc.dot(u, u), hc.dot(u, f))
+    return u, solution, uf / uu
+
+
+(_, _, coarse), (u, solution, found) = lowest_mode(n // 2), lowest_mode(n)
+exact = 9.6397238440219
+order = np.log2(abs(coarse - exact) / abs(found - exact))
+hc.print(f"eigenvalue  {found:.6f}, exact {exact:.6f}")
+hc.print(f"error       {abs(found - exact):.2e}, on half the points {abs(coarse - exact):.2e}: order {order:.2f}")
+hc.print(f"computed    {u.grid.active_cells} of {u.grid.size} points")
+hc.print(f"checksum    {solution.fields.checksum(u)}")
+hc.picture(solution, u, f"{out}/l_shape.png", title="The lowest mode", label="u")
+assert solution.converged
+assert 1.0 < order < 2.1
