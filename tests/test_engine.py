@@ -221,6 +221,8 @@ def sweep(engine: Any, kernel: str, operands: list[int], **options: Any) -> None
     names = ("reductions", "swaps", "scratch_bytes", "backward", "halo_kernel", "in_place")
     whole = {name: options.pop(name) for name in names if name in options}
     engine.sweep(kernel, operands, [native.Share(**options)], **whole)
+    if "reductions" in whole:
+        engine.await_results()
 
 
 # ---------------------------------------------------------------------------------------- storage

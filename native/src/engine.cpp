@@ -157,6 +157,8 @@ void Engine::scalars(const std::string& function) {
   operations_.emplace_back(rank_.library.function<hc_scalars>(function));
 }
 
+void Engine::await_results() { operations_.emplace_back(Await{}); }
+
 void Engine::stop(const std::string& condition, const std::string& reason) {
   operations_.emplace_back(Stop{rank_.library.function<hc_condition>(condition), reason});
 }
@@ -210,6 +212,7 @@ void Engine::prepare() {
   progress_.store(0, std::memory_order_relaxed);
   outermost_since_.reset();
   stop_known_ = false;
+  reducing_ = nullptr;
   accumulators_ = std::make_unique<Accumulators>(team_.size(), reductions);
   if (scratch != 0 && (scratch_.empty() || scratch_.front()->bytes() < scratch)) {
     scratch_.clear();
@@ -340,6 +343,7 @@ void Engine::conduct(Worker& worker) {
   while (at < operations_.size()) {
     at = std::visit([&](auto& operation) { return step(operation, at, worker); }, operations_[at]);
   }
+  step(Await{}, at, worker);
   await_loans();
   await_mailboxes();
 }
@@ -394,6 +398,7 @@ size_t Engine::step(std::unique_ptr<Sweep>& sweep, size_t at, Worker& worker) {
   const double begun = now();
   sweep->start();
   current_ = sweep.get();
+  rank_.allreduce = reducing_ == nullptr ? nullptr : allreduce_.get();
   team_.publish();
   sweep->work(worker, team_);
   const size_t reductions = sweep->reductions().size();
@@ -404,20 +409,31 @@ size_t Engine::step(std::unique_ptr<Sweep>& sweep, size_t at, Worker& worker) {
   sweep->finish();
   sweep->executions += 1;
   sweep->seconds += now() - begun;
-  if (reductions != 0) reduce(sweep->reductions(), worker);
+  if (reductions == 0) return at + 1;
+  if (allreduce_) {
+    if (reducing_ != nullptr) step(Await{}, at, worker);
+    allreduce_->start(worker.reductions, reductions, stop_wanted());
+    reducing_ = sweep.get();
+  } else {
+    take_results(sweep->reductions(), worker.reductions);
+  }
   return at + 1;
 }
 
-void Engine::reduce(const std::vector<Reduction>& reductions, Worker& worker) {
-  worker.clock.enter(Activity::kReduction);
-  const Span span(worker.trace.get(), Doing::kReduction, -1, static_cast<int32_t>(reductions.size()));
-  const hc_accumulator* merged = worker.reductions;
-  if (allreduce_) {
-    allreduce(merged, reductions.size());
-    merged = allreduce_->result();
-  }
+void Engine::take_results(const std::vector<Reduction>& reductions, const hc_accumulator* merged) {
   for (size_t n = 0; n < reductions.size(); ++n) rank_.scalars[reductions[n].scalar] = hc_result(&merged[n]);
+}
+
+size_t Engine::step(Await, size_t at, Worker& worker) {
+  if (reducing_ == nullptr) return at + 1;  // one rank has its results at once
+  worker.clock.enter(Activity::kReduction);
+  const std::vector<Reduction>& reductions = reducing_->reductions();
+  const Span span(worker.trace.get(), Doing::kReduction, -1, static_cast<int32_t>(reductions.size()));
+  await_allreduce();
+  take_results(reductions, allreduce_->result());
+  reducing_ = nullptr;
   worker.clock.enter(Activity::kCompute);
+  return at + 1;
 }
 
 namespace {
@@ -427,8 +443,7 @@ constexpr double kOthersPatience = 2;
 
 }  // namespace
 
-void Engine::allreduce(const hc_accumulator* accumulators, size_t n) {
-  allreduce_->start(accumulators, n, stop_wanted());
+void Engine::await_allreduce() {
   Backoff backoff = team_.backoff();
   const double patience = kOthersPatience * rank_.timeout;
   Watchdog watchdog(patience);
@@ -512,7 +527,8 @@ bool Engine::stop_agreed(const Loop& loop, Worker& worker) {
   if (!allreduce_) return stop_wanted();
   if (!loop.agrees && static_cast<int64_t>(rank_.scalars[loop.count]) % kAgreeEvery == kAgreeEvery - 1) {
     worker.clock.enter(Activity::kReduction);
-    allreduce(nullptr, 0);
+    allreduce_->start(nullptr, 0, stop_wanted());
+    await_allreduce();
     worker.clock.enter(Activity::kCompute);
   }
   return stop_known_;

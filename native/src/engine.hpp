@@ -51,6 +51,8 @@ class Engine {
   // Append operations.
   void sweep(const SweepPlan& plan);
   void scalars(const std::string& function);
+  // Waits for the reductions of the last sweep that has any, which go on until then.
+  void await_results();
   void stop(const std::string& condition, const std::string& reason);
   void loop(const std::optional<std::string>& until, std::optional<int64_t> limit, int64_t count,
             const std::vector<int64_t>& record);
@@ -66,6 +68,7 @@ class Engine {
   void request_stop() { stop_requested_.store(true, std::memory_order_relaxed); }
 
  private:
+  struct Await {};
   struct Stop {
     hc_condition condition;
     std::string reason;
@@ -86,7 +89,7 @@ class Engine {
   struct End {
     size_t loop;
   };
-  using Operation = std::variant<std::unique_ptr<Sweep>, hc_scalars, Stop, Begin, End>;
+  using Operation = std::variant<std::unique_ptr<Sweep>, hc_scalars, Await, Stop, Begin, End>;
 
   void check() const;
   // Touches the memory of all fields, each page by the thread that works on it.
@@ -106,6 +109,7 @@ class Engine {
   // Each runs one operation and returns the number of the next.
   size_t step(std::unique_ptr<Sweep>& sweep, size_t at, Worker& worker);
   size_t step(hc_scalars function, size_t at, Worker& worker);
+  size_t step(Await, size_t at, Worker& worker);
   size_t step(const Stop& stop, size_t at, Worker& worker);
   size_t step(const Begin& begin, size_t at, Worker& worker);
   size_t step(const End& end, size_t at, Worker& worker);
@@ -113,8 +117,8 @@ class Engine {
   bool stop_agreed(const Loop& loop, Worker& worker);
   // Behind the outermost loop, if the run is in one: its time counts.
   void leave_outermost();
-  void reduce(const std::vector<Reduction>& reductions, Worker& worker);
-  void allreduce(const hc_accumulator* accumulators, size_t n);
+  void take_results(const std::vector<Reduction>& reductions, const hc_accumulator* merged);
+  void await_allreduce();
   void wait(MPI_Request& request, const char* name) const;
   bool stop_wanted() const;
 
@@ -135,6 +139,7 @@ class Engine {
   // of the present run
   Result result_;
   Sweep* current_ = nullptr;               // null: the run is over
+  Sweep* reducing_ = nullptr;              // its reductions are on their way between ranks
   std::optional<double> outermost_since_;  // when the outermost loop began that the run is in
   bool stop_known_ = false;                // all ranks know that one of them wishes to stop
   std::atomic<int64_t> progress_{0};

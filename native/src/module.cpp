@@ -487,6 +487,9 @@ NB_MODULE(_native, m) {
           "in_place : bool\n"
           "    The kernel overwrites cells that are sent: patches wait until the receivers have them.")
       .def("scalars", &BoundEngine::scalars, "function"_a, "Append a run of scalar statements.")
+      .def("await_results", &BoundEngine::await_results,
+           "Append a wait for the results of the last sweep with reductions: their scalars have old values "
+           "before.")
       .def("stop", &BoundEngine::stop, "condition"_a, "reason"_a,
            "Append a test that ends the run with `reason` where the condition holds.")
       .def("loop", &BoundEngine::loop, "until"_a.none(), "limit"_a.none(), "count"_a,

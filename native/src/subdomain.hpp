@@ -16,6 +16,8 @@
 
 namespace halocline {
 
+class Allreduce;
+
 using Storages = std::vector<std::shared_ptr<Storage>>;
 
 // Where a subdomain and its neighbours in other processes tell each other how far they are: two numbers
@@ -87,6 +89,7 @@ struct Rank {
   // Of the present run; both but for measuring one without the other.
   bool messages = true, kernels = true;
   Mailboxes* mailboxes = nullptr;  // of the communicator
+  Allreduce* allreduce = nullptr;  // that is on its way while a sweep runs
 
   bool alone() const { return !communicator || communicator->size() == 1; }
   // The number itself; throws std::invalid_argument where there is no such storage or scalar.

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "move.hpp"
+#include "reduction.hpp"
 
 namespace halocline {
 
@@ -248,6 +249,9 @@ bool Sweep::all_closed() const {
 }
 
 void Sweep::communicate(Worker& worker, Team& team) {
+  if (rank_.allreduce != nullptr && worker.thread == 0) {
+    if (const auto turn = rank_.communicator->turn(worker.thread)) rank_.allreduce->test();
+  }
   for (const auto& part : parts_) {
     if (!part->free.load(std::memory_order_acquire)) settle(*part);
     const bool settled = part->complete() && (!in_place_ || part->sent());

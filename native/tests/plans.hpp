@@ -188,6 +188,7 @@ inline void compare_with_one_array(const Torus& torus, int threads, std::optiona
   torus.exchange(1, patches, plan.shares.front(), static_cast<bool>(meet));
   engine.loop({}, 9, 0, {1, 2});
   engine.sweep(plan);
+  engine.await_results();
   engine.end();
   for (int run = 0; run < 2; ++run) {
     const halocline::Result result = engine.run();

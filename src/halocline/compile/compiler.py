@@ -9,6 +9,8 @@ from halocline.compile.contract import contract, count_flops
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import HaloAnalysis, SweepHalo, WallFill
 from halocline.compile.lower import (
+    AwaitGraph,
+    LoopGraph,
     OperationGraph,
     ScalarGraph,
     StopGraph,
@@ -17,8 +19,10 @@ from halocline.compile.lower import (
     sweeps,
 )
 from halocline.compile.nests import Nest, SweepNests, Target, build, inline
+from halocline.compile.results import awaited, scalars_in
 from halocline.compile.schedule import (
     AROUND,
+    Await,
     FieldInfo,
     Fill,
     Loop,
@@ -51,6 +55,14 @@ def compile_program(program: Program, grid: Grid) -> Schedule:
         For a program without statements, a field without a boundary condition where one is needed, a value
         that was overwritten before its use.
     """
+    return _Compiler(program, grid, *arranged(program, grid)).schedule()
+
+
+def arranged(
+    program: Program, grid: Grid
+) -> tuple[list[OperationGraph], dict[int, SweepNests], dict[int, SweepHalo]]:
+    """The operations of a program, one for each of its schedule, and the nests and halos of its sweeps by
+    identity. Raises as `compile_program`."""
     operations = lower(program)
     for sweep in sweeps(operations):
         for f in sweep.sets:
@@ -59,8 +71,18 @@ def compile_program(program: Program, grid: Grid) -> Schedule:
                     f"program {program.name!r} sets field {f.name!r} of another grid, {f.grid!r}"
                 )
     nests = {id(s): build(s, grid) for s in sweeps(operations)}
-    halos = HaloAnalysis(operations, nests, grid)
-    return _Compiler(program, grid, operations, nests, halos.result).schedule()
+    halos = HaloAnalysis(operations, nests, grid).result
+
+    def reads(sweep: SweepGraph) -> set[str]:
+        return scalars_in(roots_of(nests[id(sweep)], halos[id(sweep)]))
+
+    return awaited(operations, reads), nests, halos
+
+
+def roots_of(nests: SweepNests, halo: SweepHalo) -> list[Expr]:
+    """Every expression that a sweep evaluates, at walls too."""
+    roots = [target.expression for nest in nests.nests for target in nest.targets]
+    return roots + [ghost for fill in halo.fills for ghost in fill.ghosts]
 
 
 @dataclass
@@ -133,16 +155,14 @@ class _Compiler:
             for operation in operations:
                 roots: list[Expr] = []
                 if isinstance(operation, SweepGraph):
-                    roots = [t.expression for n in self.nests[id(operation)].nests for t in n.targets]
-                    for fill in self.halos[id(operation)].fills:
-                        roots += fill.ghosts
+                    roots = roots_of(self.nests[id(operation)], self.halos[id(operation)])
                     written.extend(operation.reductions.values())
                 elif isinstance(operation, ScalarGraph):
                     roots = [e for _, e in operation.statements]
                     written.extend(name for name, _ in operation.statements)
                 elif isinstance(operation, StopGraph):
                     roots = [operation.condition]
-                else:
+                elif isinstance(operation, LoopGraph):
                     roots = [] if operation.until is None else [operation.until]
                     written.append(operation.count)
                     visit(operation.body)
@@ -206,6 +226,8 @@ class _Compiler:
             name = self._symbol("scalars")
             self.source.append(emit.write_scalars(name, operation.statements, self.scalars))
             return Scalars(name)
+        if isinstance(operation, AwaitGraph):
+            return Await()
         if isinstance(operation, StopGraph):
             name = self._symbol("stop")
             self.source.append(emit.write_condition(name, operation.condition, self.scalars))

@@ -63,7 +63,12 @@ class LoopGraph:
     body: list[OperationGraph]
 
 
-OperationGraph = SweepGraph | ScalarGraph | StopGraph | LoopGraph
+@dataclass
+class AwaitGraph:
+    """As compile.schedule.Await."""
+
+
+OperationGraph = SweepGraph | ScalarGraph | AwaitGraph | StopGraph | LoopGraph
 
 
 Place = tuple[bool, ...]  # the axes that points are staggered along

@@ -42,7 +42,7 @@ class FieldInfo:
 @dataclass(frozen=True)
 class Reduction:
     """A number over the grid: `kind` is "sum", "min", "max", "count" or "value"; the result goes to the
-    scalar numbered `scalar` once the sweep is complete on all ranks."""
+    scalar numbered `scalar` at the `Await` that follows the sweep."""
 
     kind: str
     scalar: int
@@ -131,6 +131,11 @@ class Scalars:
 
 
 @dataclass(frozen=True)
+class Await:
+    """Waits for the results of the last sweep with reductions; until then their scalars have old values."""
+
+
+@dataclass(frozen=True)
 class Stop:
     """Ends the run with `reason` where the `hc_condition` named `condition` holds; `error`: that is one."""
 
@@ -152,7 +157,7 @@ class Loop:
     body: tuple[Operation, ...]
 
 
-Operation = Sweep | Scalars | Stop | Loop
+Operation = Sweep | Scalars | Await | Stop | Loop
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from halocline.compile.schedule import Loop, Operation, Scalars, Schedule, Stop, Sweep
+from halocline.compile.schedule import Await, Loop, Operation, Scalars, Schedule, Stop, Sweep
 from halocline.plan.box import Box
 from halocline.plan.exchange import TAGS, Message
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
@@ -144,6 +144,8 @@ def _append(engine: Any, operations: tuple[Operation, ...], binder: _Binder, num
             binder.sweep(engine, operation, next(numbers))
         elif isinstance(operation, Scalars):
             engine.scalars(operation.function)
+        elif isinstance(operation, Await):
+            engine.await_results()
         elif isinstance(operation, Stop):
             engine.stop(operation.condition, operation.reason)
         elif isinstance(operation, Loop):

@@ -24,6 +24,8 @@ from halocline.run.mpi import Communicator, from_user, world
 log = logging.getLogger("halocline")
 
 OWN_SCALARS = ("dt", "t", "step")
+TIME_STEPS = ("exact", "delayed")
+NEXT_STEP = own_name("dt_next")  # where it is delayed
 BAD_STEP = "the time step is not a positive number"
 FIRST_CHECK = 64  # steps before all fields are looked through the first time; then twice as many, and so on
 
@@ -55,6 +57,11 @@ class Simulation(Fields):
     dt : float, or callable, optional
         The time step; a callable is traced like the equations and may reduce fields,
         ``lambda u: 0.4 * hc.min(dx / abs(u))``. Needed for a plain function.
+    time_step : {"exact", "delayed"}
+        For a time step that reduces fields. "exact": of the fields that the step starts from; all ranks wait
+        for it. "delayed": of the fields that the step before started from, so that the reduction goes on
+        while fields are computed (Mendygral et al. 2017, Section 4.1.1); leave room in it for what can change
+        in a step. The first step after fields or parameters were set is exact.
     order : int
         Order of accuracy of differences.
     after_step : callable, optional
@@ -79,6 +86,7 @@ class Simulation(Fields):
         parameters: Mapping[str, float] | None = None,
         scheme: Scheme | None = None,
         dt: float | Callable[..., Any] | None = None,
+        time_step: str = "exact",
         order: int = 2,
         after_step: Callable[..., Any] | None = None,
         communicator: Any = None,
@@ -95,7 +103,15 @@ class Simulation(Fields):
         super().__init__(Domain(grid, comm, Execution(**execution)), parameters or {})
         self.values |= {"t": 0.0, "step": 0.0}
         self._last_run = 0.0, 0.0  # steps and seconds
-        program = self._trace(function, scheme, dt, order, after_step)
+        self._ran_with: dict[str, float] = {}  # the parameters of the last run
+        if time_step not in TIME_STEPS:
+            raise InputError(f"time_step {time_step!r} is unknown; known are {', '.join(TIME_STEPS)}")
+        if time_step == "delayed" and not callable(dt):
+            raise InputError(
+                f"time_step is 'delayed', but dt is {dt!r}; expected a function of fields, which is reduced"
+            )
+        self._first_step: Program | None = None  # what a delayed time step begins with
+        program = self._trace(function, scheme, dt, time_step, order, after_step)
         self.program = program
         self._prepared = self.domain.prepare(program, (*self.values, "until", "steps"))
         if comm.rank == 0:
@@ -110,6 +126,7 @@ class Simulation(Fields):
         function: Callable[..., Any] | ProgramFunction,
         scheme: Scheme | None,
         dt: Any,
+        time_step: str,
         order: int,
         after_step: Callable[..., Any] | None,
     ) -> Program:
@@ -153,19 +170,21 @@ class Simulation(Fields):
             return registers[key]
 
         with trace.tracing(program), trace.order(order), loop(until=t >= until, limit=steps):
+            later: Callable[[], None] | None = None
             if timed:
                 step = names["dt"]
-                wanted = (
-                    as_expr(trace.call(dt, **bound(dt)), "dt")
-                    if callable(dt)
-                    else trace.scalar(own_name("dt_wanted"))
-                )
-                if wanted.varies:
-                    raise InputError("dt varies from cell to cell; reduce it with hc.min")
-                step.set(wanted)
+                if time_step == "delayed":
+                    following = program.own("dt_next")
+                    step.set(following)
+                elif callable(dt):
+                    step.set(_number(trace.call(dt, **bound(dt))))
+                else:
+                    step.set(trace.scalar(own_name("dt_wanted")))
                 # the last step ends at `until`, and no sliver of a step is left by rounding
                 step.set(where(until - t < step * (1.0 + 1e-9), until - t, step))
                 stop(~((step > 0.0) & (step < math.inf)), BAD_STEP)
+                if time_step == "delayed":
+                    later = partial(following.set, self._delayed(program, dt, bound(dt)))
             arguments = bound(plain)
             if isinstance(function, ProgramFunction):
                 trace.call(plain, **arguments)
@@ -186,6 +205,8 @@ class Simulation(Fields):
                 scheme.step(rhs, step.expr, register)
                 for start in starts:
                     t.set(start)
+            if later is not None:
+                later()
             if timed:
                 t.set(where(t + step >= until, until, t + step))
             number.set(number + 1.0)
@@ -194,6 +215,19 @@ class Simulation(Fields):
         self._set_by_program = program.scalars_set()
         self._timed = timed or "t" in self._set_by_program
         return program
+
+    def _delayed(self, program: Program, dt: Callable[..., Any], arguments: dict[str, Any]) -> Expr:
+        """The time step of the fields as they are now, to be used when the program is at its end."""
+        kept = dict(arguments)
+        for name, argument in arguments.items():
+            if isinstance(argument, Scalar) and name in OWN_SCALARS:
+                kept[name] = program.hidden(name)
+                kept[name].set(argument)
+        self._first_step = Program("first_time_step")
+        with trace.tracing(self._first_step):
+            self._first_step.own("dt_next").set(_number(trace.call(dt, **arguments)))
+        (value,) = program.reduced(_number(trace.call(dt, **kept)))
+        return value
 
     # --- running ---
 
@@ -338,13 +372,14 @@ class Simulation(Fields):
         `first` is the step that the whole run started at."""
         checked = self.values["step"]
         whole: Outcome | None = None
+        self._begin_delayed()
         while True:
             steps = min(last - checked, max(FIRST_CHECK, checked - first))
             outcome = self._prepared.run(
                 {**self.values, "until": target, "steps": steps},
                 None if on_progress is None else partial(_report, on_progress, int(checked - first)),
             )
-            for name in (*OWN_SCALARS, *self._set_by_program):
+            for name in (*OWN_SCALARS, NEXT_STEP, *self._set_by_program):
                 if name in outcome.scalars:
                     self.values[name] = outcome.scalars[name]
             whole = outcome if whole is None else whole.followed_by(outcome)
@@ -358,6 +393,19 @@ class Simulation(Fields):
             checked = self.values["step"]
             if outcome.reason != "completed" or checked >= last or outcome.loops[0] == "condition":
                 return whole
+
+    def __setitem__(self, field: Field | str, value: Any) -> None:
+        self.values.pop(NEXT_STEP, None)
+        super().__setitem__(field, value)
+
+    def _begin_delayed(self) -> None:
+        """Know a delayed time step before the first step, or where fields or parameters were set since."""
+        now = dict(self.parameters)
+        if self._first_step is None or (NEXT_STEP in self.values and now == self._ran_with):
+            return
+        prepared = self.domain.prepare(self._first_step, ("dt", *self.values))
+        scalars = prepared.run({"dt": 0.0, **self.values}).scalars
+        self.values[NEXT_STEP], self._ran_with = scalars[NEXT_STEP], now
 
     def _targets(self, until: float | None, every: float | None) -> Iterator[float]:
         end = math.inf if until is None else until
@@ -383,6 +431,14 @@ class Simulation(Fields):
 
 def _report(on_progress: Callable[[int], None], before: int, done: int) -> None:
     on_progress(before + done)
+
+
+def _number(value: Any) -> Expr:
+    """A time step as a scalar expression."""
+    number = as_expr(value, "dt")
+    if number.varies:
+        raise InputError("dt varies from cell to cell; reduce it with hc.min")
+    return number
 
 
 def _time_step(dt: Any) -> float:

@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
-from halocline.compile.compiler import compile_program
+from halocline.compile.compiler import arranged, compile_program
 from halocline.compile.footprint import Direction, Footprint
-from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, StopGraph, SweepGraph, lower
+from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, StopGraph, SweepGraph
+from halocline.compile.results import scalars_in
 from halocline.compile.schedule import Loop, Operation, Schedule, Stop, Sweep
 from halocline.errors import InputError
-from halocline.lang.expression import Expr, text, walk
+from halocline.lang.expression import Expr, text
 from halocline.lang.grid import Grid
 from halocline.lang.program import AssignScalar, Line, Program
 from halocline.lang.trace import OWN
@@ -303,7 +304,7 @@ def explain_program(
     ------
     InputError
     """
-    graphs = lower(program)
+    graphs, *_ = arranged(program, grid)
     schedule = compile_program(program, grid)
     how = Execution(threads=threads, **execution)
     layout = how.layout(schedule, grid, ranks, how.ranks_per_node)
@@ -318,7 +319,7 @@ def explain_program(
     with contextlib.suppress(InputError):  # too many ranks for slabs
         slabs = replace(how, decomposition="1d")
         alternative = slabs.layout(schedule, grid, ranks, how.ranks_per_node).decomposition
-    steps = tuple(_Teller(program, schedule, plan).tell(graphs, schedule.operations, 0))
+    steps = tuple(_Teller(program, schedule, plan, graphs).tell(graphs, schedule.operations, 0))
     return Explanation(schedule, plan, steps, alternative, how.overlap)
 
 
@@ -398,16 +399,20 @@ def _sides(directions: Iterable[Direction]) -> tuple[str, ...]:
 class _Teller:
     """Puts schedule, plan and what the user wrote together, operation by operation."""
 
-    def __init__(self, program: Program, schedule: Schedule, plan: RankPlan) -> None:
+    def __init__(
+        self, program: Program, schedule: Schedule, plan: RankPlan, graphs: Sequence[OperationGraph]
+    ) -> None:
         self.schedule, self.plan, self.own = schedule, plan, plan.subdomains[0]
         self.plans = zip(*(own.sweeps for own in plan.subdomains), strict=True)
         self.names: dict[str, str] = {}  # that the compiler made, and what they stand for
         self.sweeps = list(schedule.sweeps())
         self.bodies = _bodies(schedule.operations)
-        self.lines: dict[str, list[Line]] = {}  # where each scalar is set, in the order of the text
+        self.unplaced: dict[str, list[Line]] = {}  # where each scalar is set, in the order of the text
         for statement in program.flat():
             if isinstance(statement, AssignScalar):
-                self.lines.setdefault(statement.scalar.name, []).append(statement.line)
+                self.unplaced.setdefault(statement.scalar.name, []).append(statement.line)
+        self.lines: dict[int, list[Line | None]] = {}  # of the statements of each graph, by its identity
+        self._number_lines(graphs)
 
     def tell(
         self, graphs: Sequence[OperationGraph], operations: Sequence[Operation], depth: int
@@ -416,8 +421,9 @@ class _Teller:
         for i, (graph, operation) in enumerate(pairs):
             if isinstance(graph, SweepGraph) and isinstance(operation, Sweep):
                 self.names |= {name: _sum(root) for root, name in graph.reductions.items()}
-                after = pairs[i + 1][0] if i + 1 < len(pairs) else None
-                yield self._sweep(graph, operation, depth, after if isinstance(after, ScalarGraph) else None)
+                later = [g for g, _ in pairs[i + 1 :] if isinstance(g, ScalarGraph)]
+                lines = [line for g in later for line in self._lines_of(g, graph)]
+                yield self._sweep(graph, operation, depth, [*graph.lines, *lines])
             elif isinstance(graph, ScalarGraph):
                 told = {name: self._named(plain(value)) for name, value in graph.statements}
                 self.names |= {name: value for name, value in told.items() if name.startswith(OWN)}
@@ -436,6 +442,20 @@ class _Teller:
                 yield Step("loop", depth, (", ".join(ends),))
                 yield from self.tell(graph.body, operation.body, depth + 1)
 
+    def _number_lines(self, graphs: Sequence[OperationGraph]) -> None:
+        for graph in graphs:
+            if isinstance(graph, ScalarGraph):
+                known = (self.unplaced.get(name) for name, _ in graph.statements)
+                self.lines[id(graph)] = [lines.pop(0) if lines else None for lines in known]
+            elif isinstance(graph, LoopGraph):
+                self._number_lines(graph.body)
+
+    def _lines_of(self, graph: ScalarGraph, sweep: SweepGraph) -> Iterator[Line]:
+        """Where the scalars are set that take a number which the sweep sums up: they belong to it."""
+        for (_, value), line in zip(graph.statements, self.lines[id(graph)], strict=True):
+            if line is not None and not scalars_in([value]).isdisjoint(sweep.reductions.values()):
+                yield line
+
     def _is_sum(self, value: Expr) -> bool:
         """Whether a scalar is what a sweep has summed up; it is told with the sweep."""
         return str(value.attribute[0]).startswith(OWN) and value.attribute[0] in self.names
@@ -444,16 +464,9 @@ class _Teller:
         """A text in which names that the compiler made are replaced by what they stand for."""
         return re.sub(OWN + r"\w+", lambda match: self.names.get(match[0], match[0]), said)
 
-    def _sweep(self, graph: SweepGraph, sweep: Sweep, depth: int, after: ScalarGraph | None) -> Step:
+    def _sweep(self, graph: SweepGraph, sweep: Sweep, depth: int, lines: list[Line]) -> Step:
         plans = next(self.plans)
         fields = self.schedule.fields
-        lines = list(graph.lines)
-        for name, value in [] if after is None else after.statements:
-            line = self.lines[name].pop(0) if self.lines.get(name) else None
-            if line and any(
-                n.op == "scalar" and n.attribute[0] in graph.reductions.values() for n in walk([value])
-            ):
-                lines.append(line)  # a number that the sweep sums up belongs to it
         return Step(
             kind="sweep",
             depth=depth,
