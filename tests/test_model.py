@@ -21,6 +21,7 @@ from halocline.plan.layout import Layout, lay_out
 from halocline.plan.machine import Machine, load_machine, parse_machine
 from halocline.plan.traffic import Traffic
 from halocline.study import figures, predict
+from halocline.study.exchange import exchange_schedule
 
 PUBLISHED = json.loads((Path(__file__).parent / "data" / "model_strong_scaling.json").read_text())
 OPTIONS = {
@@ -70,8 +71,9 @@ def test_wrong_numbers() -> None:
 # -- discrete-event execution ------------------------------------------------------------------------------
 
 
-def machine(devices: int = 1, **network: float) -> Machine:
-    """Nodes of devices of 1 GB/s each, joined by links that cost nothing, with one network card."""
+def machine(devices: int = 1, kind: str = "gpu", near: float = 0.0, **network: float) -> Machine:
+    """Nodes of devices of 1 GB/s each, joined by links of infinite bandwidth, `near` seconds long, with one
+    network card."""
     ends = ", ".join(f'["device{n}", "hub"]' for n in range(devices))
     numbers = {"bandwidth": 1e30, "latency": 0.0, "overhead": 0.0} | network
     return parse_machine(
@@ -80,8 +82,17 @@ def machine(devices: int = 1, **network: float) -> Machine:
         title = "M"
         source = "made up"
         nodes = 1000000
-        device = {{kind = "gpu", model = "G", count = {devices}, bandwidth = 1e9, memory = 1e9, flops = 1e9}}
-        links = [{{ends = [{ends}, ["hub", "card"]], bandwidth = 1e30}}]
+        [device]
+        kind = "{kind}"
+        model = "G"
+        count = {devices}
+        bandwidth = 1e9
+        memory = 1e9
+        flops = 1e9
+        [[links]]
+        ends = [{ends}, ["hub", "card"]]
+        bandwidth = 1e30
+        latency = {near}
         [network]
         cards = ["card"]
         bandwidth = {numbers["bandwidth"]}
@@ -168,13 +179,16 @@ def test_ranks_wait_for_reductions() -> None:
 
 def test_spans_of_a_rank_do_not_overlap() -> None:
     schedule, cut = heat(64, 16, (4, 4), per_node=4)
-    found = execute(schedule, cut, machine(4, latency=1e-6, overhead=1e-7), traced=(5,), patch=4)
+    there = machine(4, "cpu", latency=1e-6, overhead=1e-7)
+    found = execute(schedule, cut, there, traced=(5,), patch=4)
     assert {span.rank for span in found.spans} == {5}
-    own = sorted((s.begin, s.end) for s in found.spans if not s.name.startswith("message"))
+    own = sorted((s.begin, s.end) for s in found.spans if s.kind != "message")
     assert all(end <= begin + 1e-15 for (_, end), (begin, _) in itertools.pairwise(own))
-    names = {span.name for span in found.spans}
-    assert names >= {"pack", "send", "unpack", "u"}
-    assert {f"message to {n}" for n in (1, 4, 6, 9)} <= names
+    assert {span.kind for span in found.spans} == {"pack", "send", "unpack", "patch", "message"}
+    came = {span.name for span in found.spans if span.kind == "message"}
+    assert came == {f"u: from rank {n}" for n in (1, 9)}, "those of other nodes"
+    copied = {span.name for span in found.spans if span.kind == "unpack"}
+    assert copied >= {f"u: from rank {n}" for n in (4, 6)}, "those of its own"
 
 
 def test_many_ranks_take_the_same_time_as_few_of_the_same_size() -> None:
@@ -186,16 +200,18 @@ def test_many_ranks_take_the_same_time_as_few_of_the_same_size() -> None:
 
 
 def test_placement_on_the_links_of_a_node() -> None:
-    """Pearson et al. (2020), Section IV.B: its worst case on a node of Summit, where links alone matter."""
-    schedule, _ = heat(64, 1, (1, 1))
+    """Pearson et al. (2020), Section IV.B: the worst case for a trivial placement on a node of Summit, whose
+    exchange an aware one makes 20 % faster; here where links alone matter."""
+    grid = hc.Grid((1440, 1452, 700), periodic=True)
+    schedule = exchange_schedule(grid, 4, "float32", 3)
     summit = load_machine("summit")
     seconds = {}
-    for placement in ("aware", "trivial", "random"):
+    for placement in ("aware", "trivial"):
         options = {"strategy": "bisection", "traffic": Traffic.of_schedule(schedule), "placement": placement}
-        layout = lay_out((14400, 4840), 6, **options, distance=summit.distance())
+        layout = lay_out(grid.shape, 6, **options, distance=summit.distance())
+        assert layout.decomposition.box(0).shape == (720, 484, 700)
         seconds[placement] = execute(schedule, layout, summit, rates=Rates(1e30, 1e30)).seconds
-    assert seconds["aware"] <= seconds["trivial"] <= seconds["random"]
-    assert seconds["aware"] < seconds["random"]
+    assert 1.2 < seconds["trivial"] / seconds["aware"] < 1.4
 
 
 def test_wrong_executions() -> None:
@@ -204,6 +220,109 @@ def test_wrong_executions() -> None:
         execute(schedule, cut, machine().model_copy(update={"nodes": 3}))
     with pytest.raises(InputError, match="passes is 1; two at least"):
         execute(schedule, cut, machine(), passes=1)
+
+
+# -- transfer methods ---------------------------------------------------------------------------------------
+
+
+def line(ranks: int, *, subdomains: int = 1, per_node: int | None = None) -> tuple[Schedule, Layout]:
+    """Strips of 64 x 64 cells that exchange rows of 512 bytes, periodic along x alone."""
+    grid = hc.Grid((64 * ranks * subdomains, 64), periodic=(True, False))
+    grid.field("u", boundary=hc.Value(0))
+
+    def step(u: hc.Field) -> None:
+        with hc.loop(limit=10):
+            u.set(u + 0.1 * hc.second(u, 0))
+
+    schedule = compile_program(hc.program(step).trace(grid.fields["u"]), grid)
+    layout = lay_out(
+        grid.shape,
+        ranks,
+        ranks_per_node=per_node or ranks,
+        subdomains_per_rank=subdomains,
+        strategy="1d-x",
+        traffic=Traffic.of_schedule(schedule),
+        periodic=grid.periodic,
+    )
+    return schedule, layout
+
+
+WORK, ROWS = 64 * 64 * 16 / 1e9, 2 * 512  # seconds and bytes a pass
+LATENCY, OVERHEAD, PACKING = 1e-5, 3e-6, 1e8
+
+
+def together(methods: str, kind: str = "cpu", **options: Any) -> float:
+    """Seconds of a pass of three ranks of a node that hide nothing, on links of infinite bandwidth."""
+    schedule, layout = line(3)
+    there = machine(3, kind, LATENCY / 2, overhead=OVERHEAD)
+    rates = Rates(bandwidth=1e9, packing=PACKING, **options)
+    return execute(schedule, layout, there, rates=rates, methods=methods, overlap=False).seconds
+
+
+def test_a_message_is_packed_sent_and_unpacked() -> None:
+    """Both sides are packed and posted one after the other; the first is unpacked while the second flies, or
+    waits for it."""
+    packed, waits = ROWS / PACKING, max(LATENCY, ROWS / 2 / PACKING)
+    assert together("mpi") == pytest.approx(WORK + packed + OVERHEAD + waits + ROWS / 2 / PACKING)
+
+
+def test_a_colocated_receiver_copies_once_and_pays_no_overhead() -> None:
+    """The neighbours are ready when they have ended their own sweep; nobody packs or posts."""
+    assert together("colocated") == pytest.approx(WORK + LATENCY + ROWS / PACKING)
+    assert together("colocated", "gpu") == pytest.approx(together("mpi") - OVERHEAD), "packed there"
+    assert together("colocated", copying=2 * PACKING) == pytest.approx(WORK + LATENCY + ROWS / PACKING / 2)
+
+
+def test_what_is_fetched_takes_a_signal_and_a_request_more() -> None:
+    """And an overhead each for the fetch and the acknowledgement of both messages."""
+    assert together("rma") - together("mpi") == pytest.approx(2 * LATENCY + 3 * OVERHEAD)
+
+
+def test_a_rank_copies_between_its_subdomains_without_messages() -> None:
+    schedule, layout = line(1, subdomains=3)
+    slow = machine(1, latency=1.0, overhead=1.0)
+    rates = Rates(bandwidth=1e9, packing=PACKING)
+    found = execute(schedule, layout, slow, rates=rates, traced=(0,))
+    assert found.seconds == pytest.approx(3 * (WORK + ROWS / PACKING))
+    assert {span.kind for span in found.spans} == {"copy", "patch"}
+    assert execute(schedule, layout, slow, rates=rates, methods="mpi").seconds > 1
+
+
+def test_a_rank_is_one_server_for_all_its_subdomains() -> None:
+    schedule, layout = line(2, subdomains=2)
+    assert layout.ranks == 2
+    found = execute(schedule, layout, machine(4), rates=FREE, methods="self,mpi", traced=(0, 1))
+    assert found.seconds == pytest.approx(2 * WORK)
+    assert {span.rank for span in found.spans} == {0, 1}
+
+
+def test_cells_that_are_lent_are_not_overwritten() -> None:
+    """Three ranks between walls: the outer ones lend one side and could run ahead of the one in the middle,
+    which copies two."""
+    grid = hc.Grid((96, 64))
+    grid.field("u", boundary=hc.Value(0))
+
+    def step(u: hc.Field) -> None:
+        with hc.loop(limit=10):
+            u.set(u + 0.1 * hc.second(u, 0))
+
+    schedule = compile_program(hc.program(step).trace(grid.fields["u"]), grid)
+    layout = lay_out(grid.shape, 3, strategy="1d-x", traffic=Traffic.of_schedule(schedule), periodic=False)
+    rates = Rates(bandwidth=1e12, packing=1e6)
+    found = execute(schedule, layout, machine(3, "cpu"), rates=rates, traced=(1, 2), patch=4, passes=4)
+    copied = [s.end for s in found.spans if (s.rank, s.name) == (1, "u: from rank 2")]
+    mine = sorted(s.begin for s in found.spans if s.rank == 2 and s.kind == "patch")
+    assert len(copied) == 4
+    assert mine[0] == 0.0, "inner patches of the first pass wait for nobody"
+    assert len(mine) == 8, "each pass has inner patches and those at the neighbour"
+    for n, end in enumerate(copied[:-1]):
+        assert min(mine[2 * n + 2 :]) >= end, "those of the next pass wait"
+
+
+def test_unknown_methods() -> None:
+    schedule, layout = line(2)
+    with pytest.raises(InputError, match="transfer method 'tcp' is unknown"):
+        execute(schedule, layout, machine(2), methods="tcp")
 
 
 # -- predictions of a study --------------------------------------------------------------------------------

@@ -315,6 +315,26 @@ def test_bound_is_bytes_over_bandwidth():
 
 
 @pytest.mark.parametrize(
+    ("options", "latencies", "crossings"),
+    [
+        ({"methods": "mpi"}, 1, 4),
+        ({"methods": "rma,mpi"}, 3, 4),
+        ({}, 1, 2),  # one node: colocated
+        ({"ranks_per_node": 1}, 1, 4),
+        ({"ranks": 1, "subdomains_per_rank": 4}, 0, 2),  # peer, and no reduction over ranks
+    ],
+)
+def test_the_prediction_counts_by_transfer_method(options, latencies, crossings):
+    """Of 2 x 2 subdomains each has two neighbours and gets 128 numbers of r from each."""
+    told = poisson(256, 2, **{"ranks": 4, **options})
+    bound, own = told.bound(), len(told.plan.subdomains)
+    hops = 2 * 2 if own == 1 else 0
+    latency = bound.latency * (own * 2 * latencies + hops)
+    moved = own * 2 * 128 * 8 * crossings / bound.bandwidth
+    assert bound.predicted - bound.seconds_per_pass == pytest.approx(latency + moved)
+
+
+@pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"ranks": 4, "rank": 4}, "rank 4 of 4"),

@@ -1,62 +1,45 @@
 """Discrete-event execution: a plan runs on a machine file instead of hardware.
 
-Every rank is a server that does one thing at a time: it begins a sweep (packs, copies, posts its messages),
-unpacks what has come, and runs its patches, those that wait for the same messages as one piece of work, as
-soon as they are ready. A message queues at each link and card that it crosses, and holds it for as long as
-its bytes take there; its first byte goes on to the next while the last has not yet come. A reduction ends
-when the last rank has come and the hops of a tree are done. For no latency and links that nobody shares this
-comes to the closed formula of `halocline.model.formula`.
+Every rank is a server that does one thing at a time, for all of its subdomains: it begins a sweep (packs,
+posts its messages, copies), takes what has come, and runs its patches, those that wait for the same
+messages as one piece of work, as soon as they are ready. What crosses between two ranks goes by the transfer
+method of the pair (`halocline.plan.transfer`): packed and sent, announced and fetched, or copied by the
+receiver straight out of the sender's cells, which the sender may not overwrite before; between GPUs that is
+packed, copied and unpacked without MPI. It queues at each link and card that it crosses, and holds it for as
+long as its bytes take there; its first byte goes on to the next while the last has not yet come. A reduction
+ends when the last rank has come and the hops of a tree are done. For no latency and links that nobody shares
+this comes to the closed formula of `halocline.model.formula`.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import count
-from math import ceil, log2
 
 from halocline.compile.footprint import Direction
 from halocline.compile.schedule import Schedule, Sweep
 from halocline.errors import InputError
-from halocline.lang.dtype import ITEMSIZE
-from halocline.plan.decompose import Decomposition
+from halocline.model.rates import Rates
+from halocline.model.roads import Roads, Travel
 from halocline.plan.layout import Layout
-from halocline.plan.machine import Machine, Road
+from halocline.plan.machine import Machine
+from halocline.plan.patches import Caches
 from halocline.plan.rank import SubdomainPlan, SweepPlan, plan_subdomain
-from halocline.plan.transfer import Transfers
-
-
-@dataclass(frozen=True)
-class Rates:
-    """What one rank does in a second, and what it costs to begin.
-
-    Attributes
-    ----------
-    bandwidth : float
-        Bytes a second that its sweeps move through memory.
-    packing : float
-        Bytes a second that it packs, unpacks or copies.
-    begin : float
-        Seconds that each sweep takes beside its patches: kernel launches, waking threads.
-    """
-
-    bandwidth: float
-    packing: float
-    begin: float = 0.0
-
-    @classmethod
-    def of(cls, machine: Machine, ranks_per_node: int) -> Rates:
-        """Of a rank with its share of the devices of a node; packing reads and writes memory."""
-        each = machine.device.bandwidth * min(1.0, machine.device.count / ranks_per_node)
-        return cls(each, each / 2, machine.device.launch)
+from halocline.plan.transfer import DEFAULT, Transfers, chosen_methods
 
 
 @dataclass(frozen=True)
 class Span:
-    """What a rank or message did from `begin` to `end`, in seconds."""
+    """What a rank or message did from `begin` to `end`, in seconds.
+
+    Its `kind` is "patch", "copy", "pack", "send", "unpack", "reduction" or "message".
+    """
 
     rank: int
+    kind: str
     name: str
     begin: float
     end: float
@@ -82,17 +65,72 @@ class Prediction:
 
 
 @dataclass(frozen=True)
+class _Send:
+    """A message of one of a rank's subdomains."""
+
+    local: int
+    direction: Direction
+    size: int
+    method: str
+
+
+@dataclass(frozen=True)
+class _Receive:
+    """A message to one of a rank's subdomains; `seconds` to unpack it, or to copy it at the least."""
+
+    local: int
+    direction: Direction
+    method: str
+    size: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class _Share:
-    """One sweep of a rank, and of all ranks with subdomains of the same shape at the same walls."""
+    """One sweep of a subdomain, and of all that have its shape at the same walls and its methods; or of a
+    rank, which has some."""
 
     name: str
-    begin: float
-    sends: tuple[tuple[Direction, int], ...]  # with bytes
-    receives: dict[Direction, int]  # the bit of the message from each direction
-    unpacking: tuple[float, ...]  # seconds of each received message
+    sends: tuple[_Send, ...]
+    receives: tuple[_Receive, ...]
+    copying: float
     pieces: tuple[tuple[int, float], ...]  # needs (bits of received messages) and seconds
-    all_received: int
     reduces: bool
+    in_place: bool
+
+    @cached_property
+    def numbers(self) -> dict[tuple[int, Direction], int]:
+        """Of the receives, by subdomain of the rank and direction."""
+        return {(r.local, r.direction): n for n, r in enumerate(self.receives)}
+
+    @classmethod
+    def of_rank(cls, shares: Sequence[_Share]) -> _Share:
+        """Those of all subdomains of a rank as one."""
+        if len(shares) == 1:
+            return shares[0]
+        sends: list[_Send] = []
+        receives: list[_Receive] = []
+        pieces: dict[int, float] = {}
+        for local, share in enumerate(shares):
+            first = len(receives)
+            sends += [replace(send, local=local) for send in share.sends]
+            receives += [replace(receive, local=local) for receive in share.receives]
+            for needs, seconds in share.pieces:
+                pieces[needs << first] = pieces.get(needs << first, 0.0) + seconds
+        return cls(
+            shares[0].name,
+            tuple(sends),
+            tuple(receives),
+            sum(share.copying for share in shares),
+            _in_order(pieces),
+            shares[0].reduces,
+            shares[0].in_place,
+        )
+
+
+def _in_order(pieces: dict[int, float]) -> tuple[tuple[int, float], ...]:
+    """What waits for fewer messages first."""
+    return tuple(sorted(pieces.items(), key=lambda piece: (piece[0].bit_count(), piece[0])))
 
 
 def execute(
@@ -101,11 +139,13 @@ def execute(
     machine: Machine,
     *,
     rates: Rates | None = None,
+    methods: Iterable[str] | str | None = None,
     passes: int = 3,
     overlap: bool = True,
     traced: Sequence[int] = (),
     patch: int | Sequence[int] | None = None,
     threads: int = 1,
+    caches: Caches | None = None,
 ) -> Prediction:
     """Predict the time of one pass of the outermost loop, or of the whole program where it has none.
 
@@ -113,26 +153,26 @@ def execute(
     ----------
     schedule : Schedule
     layout : Layout
-        Each subdomain counts as a rank of its own; more of them than a node has devices share these.
+        Which rank has which subdomains; more of them than a node has devices share these.
     machine : Machine
     rates : Rates, optional
         What a rank does in a second; from the machine by default.
+    methods : str or iterable of str, optional
+        The transfer methods that may be taken, as in a run; see `halocline.plan.chosen_methods`.
     passes : int
         How many to run, two at least.
     overlap : bool
         Whether patches that need no message run before messages have come.
     traced : sequence of int
         Ranks whose doings are kept.
-    patch, threads
+    patch, threads, caches
         As for `halocline.plan.plan_rank`; the threads of a rank share its rates.
 
     Raises
     ------
     InputError
-        More ranks than the machine has room for.
+        More ranks than the machine has room for; a method that is unknown.
     """
-    decomposition, slots = layout.decomposition, layout.slots_per_node
-    transfers = Transfers(layout, ("self", "mpi"))
     if layout.nodes > machine.nodes:
         raise InputError(
             f"{layout.ranks} ranks, {layout.ranks_per_node} on a node, need {layout.nodes} nodes, but "
@@ -140,152 +180,144 @@ def execute(
         )
     if passes < 2:
         raise InputError(f"passes is {passes}; two at least are needed, the first one is not counted")
-    run = _Run(
-        schedule,
-        decomposition,
-        _Roads(machine, layout),
-        rates or Rates.of(machine, slots),
-        overlap,
-        frozenset(traced),
-        lambda number: plan_subdomain(schedule, transfers, number, patch=patch, threads=threads),
-    )
-    return run(passes)
+    chosen = DEFAULT if methods is None else chosen_methods(methods)
+    rates = rates or Rates.of(machine, layout.ranks_per_node, layout.subdomains_per_rank)
+    work = _Work(schedule, Transfers(layout, chosen), machine, rates, patch, threads, caches)
+    return _Run(work, Roads(machine, layout), overlap, frozenset(traced))(passes)
 
 
-@dataclass(frozen=True)
-class _Hop:
-    """One direction of a link, or a network card, on the way of a message."""
+class _Work:
+    """What each rank has to do in each sweep of a pass."""
 
-    at_home: bool  # at the sender's node, not the receiver's
-    ends: tuple[str, str]
-    bandwidth: float
-    latency: float
+    def __init__(
+        self,
+        schedule: Schedule,
+        transfers: Transfers,
+        machine: Machine,
+        rates: Rates,
+        patch: int | Sequence[int] | None,
+        threads: int,
+        caches: Caches | None,
+    ) -> None:
+        self.schedule, self.transfers, self.machine, self.rates = schedule, transfers, machine, rates
+        self.how = {"patch": patch, "threads": threads, "caches": caches}
+        self.layout, self.cut = transfers.layout, transfers.layout.decomposition
+        self.sweeps = list(schedule.pass_sweeps())
+        self.pulls = machine.device.kind == "cpu"  # the receiver of what is colocated
+        self.directions = sorted(
+            {d for s in self.sweeps for footprint in s.exchange.values() for d, _ in footprint}
+        )
+        self.kinds: dict[tuple[object, ...], tuple[_Share, ...]] = {}
+        self.ranks: dict[tuple[tuple[object, ...], ...], tuple[_Share, ...]] = {}
 
+    def of_rank(self, rank: int) -> tuple[_Share, ...]:
+        """Sweep by sweep."""
+        owned = self.layout.owned(rank)
+        kinds = tuple(self._kind(subdomain) for subdomain in owned)
+        if kinds not in self.ranks:
+            each = [self._of_kind(kind, subdomain) for kind, subdomain in zip(kinds, owned, strict=True)]
+            self.ranks[kinds] = tuple(_Share.of_rank(shares) for shares in zip(*each, strict=True))
+        return self.ranks[kinds]
 
-@dataclass(slots=True)
-class _Travel:
-    """A message on its way."""
+    def _kind(self, subdomain: int) -> tuple[object, ...]:
+        """What is the same for subdomains that do the same: shape, walls, and the methods of all neighbours;
+        where some belong to one rank, their devices too, since a rank copies between these."""
+        cut = self.cut
+        neighbours = [cut.neighbour(subdomain, direction) for direction in self.directions]
+        methods = tuple(
+            None if peer is None else self.transfers.method(subdomain, peer) for peer in neighbours
+        )
+        slot = self.layout.slot(subdomain)[1] if self.layout.subdomains_per_rank > 1 else None
+        at = cut.coordinates(subdomain)
+        walls = tuple((c == 0, c == p - 1) for c, p in zip(at, cut.parts, strict=True))
+        return cut.box(subdomain).shape, walls, methods, slot
 
-    sender: int
-    receiver: int
-    what: int  # sweep and bit at the receiver
-    size: int
-    hops: list[_Hop]
-    begin: float
-    reached: int = 0  # hops
-    last: float = 0.0  # when its last byte has crossed them
+    def _of_kind(self, kind: tuple[object, ...], subdomain: int) -> tuple[_Share, ...]:
+        if kind not in self.kinds:
+            plan = plan_subdomain(self.schedule, self.transfers, subdomain, **self.how)  # type: ignore[arg-type]
+            todo = {id(s): p for s, p in zip(self.schedule.sweeps(), plan.sweeps, strict=True)}
+            self.kinds[kind] = tuple(self._of_sweep(s, todo[id(s)], plan) for s in self.sweeps)
+        return self.kinds[kind]
 
-
-class _Roads:
-    """The links of all nodes, and when each is free."""
-
-    def __init__(self, machine: Machine, layout: Layout) -> None:
-        self.machine, self.slots = machine, layout.slots_per_node
-        places = [layout.slot(subdomain) for subdomain in range(layout.decomposition.count)]
-        self.node = [node for node, _ in places]
-        self.device = [machine.device_of(slot, self.slots) for _, slot in places]
-        self.free: dict[tuple[int, tuple[str, str]], float] = {}
-        self._known: dict[tuple[int, int, bool], list[_Hop]] = {}
-
-    def tree(self, ranks: int) -> float:
-        """The seconds that a number takes through a tree over all ranks and back."""
-        inside = min(ranks, self.slots)
-        nodes = -(-ranks // self.slots)
-        network = self.machine.network
-        near = max((link.latency for link in self.machine.links), default=0.0)
-        return 2 * (
-            ceil(log2(nodes)) * (network.latency + 2 * network.overhead)
-            + ceil(log2(inside)) * (near + network.overhead)
+    def _of_sweep(self, sweep: Sweep, todo: SweepPlan, plan: SubdomainPlan) -> _Share:
+        rates, overhead = self.rates, self.machine.network.overhead
+        seconds = rates.per_cell(sweep)
+        table = plan.patches.table
+        cells = (table[:, 1, :] - table[:, 0, :]).prod(axis=1)
+        pieces: dict[int, float] = {}
+        for needs, own in zip(todo.patch_needs.tolist(), cells.tolist(), strict=True):
+            pieces[needs] = pieces.get(needs, 0.0) + own * seconds
+        taking = {
+            "mpi": lambda size: size / rates.packing,
+            "rma": lambda size: size / rates.packing + 2 * overhead,  # the fetch, and the acknowledgement
+            "colocated": lambda size: (
+                size / (rates.copying or rates.packing if self.pulls else rates.packing)
+            ),
+        }
+        return _Share(
+            " and ".join(sweep.names) or sweep.kernel,
+            tuple(_Send(0, m.direction, m.bytes, m.method) for m in todo.sends),
+            tuple(
+                _Receive(0, m.direction, m.method, m.bytes, taking[m.method](m.bytes)) for m in todo.receives
+            ),
+            sum(copy.bytes / self._copying(plan.number, copy.subdomain) for copy in todo.copies),
+            _in_order(pieces),
+            bool(sweep.reductions),
+            todo.in_place,
         )
 
-    def cross(self, message: _Travel, now: float) -> float:
-        """Let a message that is at its next hop cross it; when it is at the one after."""
-        hop = message.hops[message.reached]
-        key = self.node[message.sender if hop.at_home else message.receiver], hop.ends
-        begin = max(now, self.free.get(key, 0.0))
-        self.free[key] = through = begin + message.size / hop.bandwidth
-        message.last = max(message.last, through) + hop.latency
-        message.reached += 1
-        return begin + hop.latency
-
-    def hops(self, sender: int, receiver: int) -> list[_Hop]:
-        """The way from one rank to another."""
-        same = self.node[sender] == self.node[receiver]
-        key = self.device[sender], self.device[receiver], same
-        if key not in self._known:
-            self._known[key] = list(self._way(*key))
-        return self._known[key]
-
-    def _way(self, a: int, b: int, same_node: bool) -> Iterator[_Hop]:
-        machine, network = self.machine, self.machine.network
-        if same_node and a == b:
-            yield _Hop(True, (f"device{a}", f"device{a}"), machine.device.bandwidth / 2, network.overhead)
-        elif same_node:
-            yield from self._links(True, machine.road(f"device{a}", f"device{b}"))
-        else:
-            out, into = machine.card(a), machine.card(b)
-            yield from self._links(True, machine.road(f"device{a}", out))
-            yield _Hop(True, (out, "network"), network.bandwidth, network.latency + network.overhead)
-            yield _Hop(False, ("network", into), network.bandwidth, 0.0)
-            yield from self._links(False, machine.road(into, f"device{b}"))
-
-    def _links(self, at_home: bool, road: Road) -> Iterator[_Hop]:
-        for start, end, link in road:
-            ends = (start, end) if link.duplex or start < end else (end, start)
-            yield _Hop(at_home, ends, link.bandwidth, link.latency)
+    def _copying(self, to: int, source: int) -> float:
+        """Bytes a second that a rank copies between two of its subdomains."""
+        slots = self.layout.slots_per_node
+        a, b = (self.machine.device_of(self.layout.slot(s)[1], slots) for s in (source, to))
+        if a == b:
+            return self.rates.packing
+        return min(self.rates.packing, self.machine.bandwidth(a, b))
 
 
-_BEGUN, _SENT, _HOP, _COME, _DONE = range(5)
+_SENT, _HOP, _COME, _RELEASED, _DONE = range(5)
 
 
 class _Run:
     """The ranks of one execution."""
 
-    def __init__(
-        self,
-        schedule: Schedule,
-        decomposition: Decomposition,
-        roads: _Roads,
-        rates: Rates,
-        overlap: bool,
-        traced: frozenset[int],
-        plan: Callable[[int], SubdomainPlan],
-    ) -> None:
-        self.schedule, self.decomposition, self.roads = schedule, decomposition, roads
-        self.rates, self.overlap, self.traced, self.plan = rates, overlap, traced, plan
-        self.sweeps = list(schedule.pass_sweeps())
-        self.kinds: dict[tuple[object, ...], tuple[_Share, ...]] = {}
-        ranks = range(decomposition.count)
-        self.shares = [self._shares(rank) for rank in ranks]
+    def __init__(self, work: _Work, roads: Roads, overlap: bool, traced: frozenset[int]) -> None:
+        self.work, self.roads, self.overlap, self.traced = work, roads, overlap, traced
+        self.layout, self.cut = work.layout, work.cut
+        ranks = range(self.layout.ranks)
+        self.home = [self.layout.home(subdomain) for subdomain in range(self.cut.count)]
+        self.owned = [self.layout.owned(rank) for rank in ranks]
+        self.shares = [work.of_rank(rank) for rank in ranks]
+        self.sweeps = len(work.sweeps)
         self.events: list[tuple[float, int, int, int, int]] = []  # time, order, kind, rank or message, what
         self.order = count()
         self.numbers = count()
-        self.messages: dict[int, _Travel] = {}  # on their way, by number
+        self.messages: dict[int, Travel] = {}  # on their way, by number
         self.at = [0] * len(ranks)  # sweeps ended, over all passes
-        self.come: list[list[int]] = [[] for _ in ranks]  # messages that wait to be unpacked
+        self.come: list[list[int]] = [[] for _ in ranks]  # messages that wait to be taken
         self.early: list[dict[int, list[int]]] = [{} for _ in ranks]  # those of later sweeps
-        self.unpacked = [0] * len(ranks)
+        self.taken = [0] * len(ranks)
         self.left: list[list[tuple[int, float]]] = [[] for _ in ranks]
+        self.lent: list[dict[int, int]] = [{} for _ in ranks]  # cells that others have yet to copy, by sweep
         self.busy = [True] * len(ranks)
-        self.joined: dict[int, int] = {}  # ranks that have come to a reduction, by sweep
-        self.ends: list[float] = []
+        self.joined: dict[int, list[tuple[int, float]]] = {}  # who has come to a reduction, when, by sweep
         self.spans: list[Span] = []
 
     def __call__(self, passes: int) -> Prediction:
-        self.last = passes * len(self.sweeps)
+        self.last = passes * self.sweeps
         self.ended = [0.0] * passes
-        for rank in range(self.decomposition.count):
+        for rank in range(self.layout.ranks):
             self._begin(rank, 0.0)
         while self.events:
             now, _, kind, rank, what = heapq.heappop(self.events)
-            if kind == _BEGUN:
-                self._post(rank, now)
-            elif kind == _SENT:
-                self._travel(rank, what, now)
+            if kind == _SENT:
+                self._send(rank, what, now)
             elif kind == _HOP:
                 self._cross(rank, now)
             elif kind == _COME:
                 self._arrive(rank, what, now)
+            elif kind == _RELEASED:
+                self._release(rank, what, now)
             else:
                 self._finish(rank, what, now)
         seconds = (self.ended[-1] - self.ended[0]) / (passes - 1)
@@ -295,43 +327,62 @@ class _Run:
         heapq.heappush(self.events, (time, next(self.order), kind, rank, what))
 
     def _share(self, rank: int) -> _Share:
-        return self.shares[rank][self.at[rank] % len(self.sweeps)]
+        return self.shares[rank][self.at[rank] % self.sweeps]
 
-    def _note(self, rank: int, name: str, begin: float, end: float) -> None:
+    def _note(self, rank: int, kind: str, name: str, begin: float, end: float) -> None:
         if rank in self.traced and end > begin:
-            self.spans.append(Span(rank, name, begin, end))
+            self.spans.append(
+                Span(rank, kind, f"{self._share(rank).name}: {name}" if name else kind, begin, end)
+            )
 
     # --- what happens ---
 
     def _begin(self, rank: int, now: float) -> None:
-        share = self._share(rank)
+        """Lend what others copy, pack and post the rest, and copy."""
+        share, sweep = self._share(rank), self.at[rank]
+        rates, overhead = self.work.rates, self.roads.machine.network.overhead
         self.busy[rank] = True
-        self.unpacked[rank] = 0
-        self.come[rank] = self.early[rank].pop(self.at[rank], [])
+        self.taken[rank] = 0
+        self.come[rank] = self.early[rank].pop(sweep, [])
         self.left[rank] = list(share.pieces)
-        self._note(rank, "pack", now, now + share.begin)
-        self._push(now + share.begin, _BEGUN, rank)
+        done = now + rates.begin
+        for n, send in enumerate(share.sends):
+            what = sweep << 8 | n
+            near = send.method == "colocated"
+            if near and self.work.pulls:
+                self.lent[rank][sweep] = self.lent[rank].get(sweep, 0) + 1
+                self._push(now, _SENT, rank, what)
+                continue
+            packed = done + send.size / rates.packing
+            self._note(rank, "pack", "pack", done, packed)
+            done = packed + (0.0 if near else overhead)
+            self._note(rank, "send", "send", packed, done)
+            self._push(packed, _SENT, rank, what)
+        self._note(rank, "copy", "copy", done, done + share.copying)
+        self._push(done + share.copying, _DONE, rank)
 
-    def _post(self, rank: int, now: float) -> None:
-        overhead = self.roads.machine.network.overhead
-        share = self._share(rank)
-        for n in range(len(share.sends)):
-            self._push(now + n * overhead, _SENT, rank, self.at[rank] << 8 | n)
-        done = now + len(share.sends) * overhead
-        self._note(rank, "send", now, done)
-        self._push(done, _DONE, rank)
-
-    def _travel(self, rank: int, what: int, now: float) -> None:
+    def _send(self, rank: int, what: int, now: float) -> None:
+        """A message leaves; of cells that are lent the receiver hears."""
         sweep, n = what >> 8, what & 255
-        direction, size = self.shares[rank][sweep % len(self.sweeps)].sends[n]
-        peer = self.decomposition.neighbour(rank, direction)
+        send = self.shares[rank][sweep % self.sweeps].sends[n]
+        subdomain = self.owned[rank][send.local]
+        peer = self.cut.neighbour(subdomain, send.direction)
         assert peer is not None
-        bit = self.shares[peer][sweep % len(self.sweeps)].receives[tuple(-d for d in direction)]
+        there, local = self.home[peer]
+        numbers = self.shares[there][sweep % self.sweeps].numbers
+        number = numbers[local, tuple(-d for d in send.direction)]
+        hops, latency = self.roads.way(subdomain, peer)
+        if send.method == "colocated" and self.work.pulls:
+            self._push(now + latency, _COME, there, sweep << 8 | number)
+            return
+        # before what is fetched, the signal goes there and the request comes back
+        later = now + (2 * latency if send.method == "rma" else 0.0)
+        self._travel(Travel(subdomain, peer, sweep << 8 | number, send.size, hops, now, later, False), later)
+
+    def _travel(self, message: Travel, begin: float) -> None:
         number = next(self.numbers)
-        self.messages[number] = _Travel(
-            rank, peer, sweep << 8 | bit, size, self.roads.hops(rank, peer), now, last=now
-        )
-        self._cross(number, now)
+        self.messages[number] = message
+        self._push(begin, _HOP, number)
 
     def _cross(self, number: int, now: float) -> None:
         message = self.messages[number]
@@ -340,44 +391,85 @@ class _Run:
             self._push(there, _HOP, number)
             return
         del self.messages[number]
-        if message.sender in self.traced:
-            name = f"message to {message.receiver}"
-            self.spans.append(Span(message.sender, name, message.begin, message.last))
-        self._push(message.last, _COME, message.receiver, message.what)
+        sender, receiver = self.home[message.sender][0], self.home[message.receiver][0]
+        if message.pulled:
+            self._note(receiver, "unpack", f"from rank {sender}", message.begin, message.least)
+            self._push(message.least, _DONE, receiver, 1 + (message.what & 255))
+            return
+        if receiver in self.traced:
+            sweep = self.work.sweeps[(message.what >> 8) % self.sweeps]
+            name = f"{' and '.join(sweep.names) or sweep.kernel}: from rank {sender}"
+            self.spans.append(Span(receiver, "message", name, message.begin, message.least))
+        self._push(message.least, _COME, receiver, message.what)
 
     def _arrive(self, rank: int, what: int, now: float) -> None:
-        sweep, bit = what >> 8, what & 255
+        sweep, number = what >> 8, what & 255
         if sweep != self.at[rank]:
-            self.early[rank].setdefault(sweep, []).append(bit)
+            self.early[rank].setdefault(sweep, []).append(number)
             return
-        self.come[rank].append(bit)
+        self.come[rank].append(number)
+        if not self.busy[rank]:
+            self._next(rank, now)
+
+    def _release(self, rank: int, sweep: int, now: float) -> None:
+        """A neighbour has copied what was lent to it."""
+        self.lent[rank][sweep] -= 1
+        if not self.lent[rank][sweep]:
+            del self.lent[rank][sweep]
         if not self.busy[rank]:
             self._next(rank, now)
 
     def _finish(self, rank: int, what: int, now: float) -> None:
-        """A piece of work is done; `what` is one more than the message that was unpacked, or 0."""
+        """A piece of work is done; `what` is one more than the message that was taken, or 0."""
         if what:
-            self.unpacked[rank] |= 1 << (what - 1)
+            self.taken[rank] |= 1 << (what - 1)
+            share = self._share(rank)
+            if share.receives[what - 1].method == "colocated" and self.work.pulls:
+                self._give_back(rank, what - 1, now)
         self._next(rank, now)
+
+    def _source(self, rank: int, number: int) -> tuple[int, int]:
+        """The subdomains that a message comes from and goes to."""
+        message = self._share(rank).receives[number]
+        own = self.owned[rank][message.local]
+        peer = self.cut.neighbour(own, message.direction)
+        assert peer is not None
+        return peer, own
+
+    def _give_back(self, rank: int, number: int, now: float) -> None:
+        peer, own = self._source(rank, number)
+        self._push(now + self.roads.way(own, peer)[1], _RELEASED, self.home[peer][0], self.at[rank])
+
+    def _take(self, rank: int, number: int, now: float) -> None:
+        """Unpack a message, or copy what is lent."""
+        message = self._share(rank).receives[number]
+        done = now + message.seconds
+        if message.method == "colocated" and self.work.pulls:
+            peer, own = self._source(rank, number)
+            hops, _ = self.roads.way(peer, own)
+            self._travel(Travel(peer, own, number, message.size, hops, now, done, True), now)
+            return
+        self._note(rank, "unpack", "unpack", now, done)
+        self._push(done, _DONE, rank, number + 1)
 
     def _next(self, rank: int, now: float) -> None:
         share = self._share(rank)
         self.busy[rank] = True
         if self.come[rank]:
-            bit = self.come[rank].pop(0)
-            done = now + share.unpacking[bit]
-            self._note(rank, "unpack", now, done)
-            self._push(done, _DONE, rank, bit + 1)
+            self._take(rank, self.come[rank].pop(0), now)
             return
-        have = self.unpacked[rank]
-        ready = self.overlap or have == share.all_received
+        have, all_taken = self.taken[rank], (1 << len(share.receives)) - 1
+        ready = self.overlap or have == all_taken
+        # cells that are lent may not be overwritten: by a sweep in place not those that it lends itself
+        if any(sweep < self.at[rank] or share.in_place for sweep in self.lent[rank]):
+            ready = False
         for i, (needs, seconds) in enumerate(self.left[rank]):
             if ready and needs & ~have == 0:
                 del self.left[rank][i]
-                self._note(rank, share.name, now, now + seconds)
+                self._note(rank, "patch", "patches", now, now + seconds)
                 self._push(now + seconds, _DONE, rank)
                 return
-        if self.left[rank] or have != share.all_received:
+        if self.left[rank] or have != all_taken:
             self.busy[rank] = False
         elif share.reduces:
             self._reduce(rank, now)
@@ -386,56 +478,19 @@ class _Run:
 
     def _reduce(self, rank: int, now: float) -> None:
         """Events come in the order of time: who comes last has waited for no one."""
-        sweep, ranks = self.at[rank], self.decomposition.count
-        self.joined[sweep] = self.joined.get(sweep, 0) + 1
-        if rank in self.traced:
-            self.spans.append(Span(rank, "reduction", now, now))
-        if self.joined[sweep] == ranks:
-            done = now + (self.roads.tree(ranks) if ranks > 1 else 0.0)
-            for each in range(ranks):
-                self._advance(each, done)
+        there = self.joined.setdefault(self.at[rank], [])
+        there.append((rank, now))
+        if len(there) == self.layout.ranks:
+            del self.joined[self.at[rank]]
+            hops = self.roads.tree(len(there), self.work.rates.hop) if len(there) > 1 else 0.0
+            for each, came in there:
+                self._note(each, "reduction", "reduction", came, now + hops)
+                self._advance(each, now + hops)
 
     def _advance(self, rank: int, now: float) -> None:
         self.at[rank] += 1
-        turn, within = divmod(self.at[rank], len(self.sweeps))
+        turn, within = divmod(self.at[rank], self.sweeps)
         if within == 0:
             self.ended[turn - 1] = max(self.ended[turn - 1], now)
         if self.at[rank] < self.last:
             self._begin(rank, now)
-
-    # --- what each rank has to do ---
-
-    def _shares(self, rank: int) -> tuple[_Share, ...]:
-        """Of one rank: the same for all whose subdomains have its shape and touch the same walls."""
-        cut = self.decomposition
-        box = cut.box(rank)
-        kind = (
-            box.shape,
-            tuple(c == 0 for c in cut.coordinates(rank)),
-            tuple(c == p - 1 for c, p in zip(cut.coordinates(rank), cut.parts, strict=True)),
-        )
-        if kind not in self.kinds:
-            plan = self.plan(rank)
-            todo = {id(s): p for s, p in zip(self.schedule.sweeps(), plan.sweeps, strict=True)}
-            self.kinds[kind] = tuple(self._of_sweep(s, todo[id(s)], plan) for s in self.sweeps)
-        return self.kinds[kind]
-
-    def _of_sweep(self, sweep: Sweep, todo: SweepPlan, plan: SubdomainPlan) -> _Share:
-        rates = self.rates
-        table = plan.patches.table
-        cells = (table[:, 1, :] - table[:, 0, :]).prod(axis=1)
-        pieces: dict[int, float] = {}
-        for needs, own in zip(todo.patch_needs.tolist(), cells.tolist(), strict=True):
-            pieces[needs] = pieces.get(needs, 0.0) + own * sweep.bytes / rates.bandwidth
-        copied = sum(c.source.size * ITEMSIZE[plan.fields[c.field].dtype] for c in todo.copies)
-        packed = sum(message.bytes for message in todo.sends)
-        return _Share(
-            " and ".join(sweep.names),
-            rates.begin + (copied + packed) / rates.packing,
-            tuple((m.direction, m.bytes) for m in todo.sends),
-            {m.direction: bit for bit, m in enumerate(todo.receives)},
-            tuple(m.bytes / rates.packing for m in todo.receives),
-            tuple(sorted(pieces.items(), key=lambda piece: (piece[0].bit_count(), piece[0]))),
-            (1 << len(todo.receives)) - 1,
-            bool(sweep.reductions),
-        )

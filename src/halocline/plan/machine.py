@@ -42,6 +42,11 @@ class Device(_Part):
         Seconds from one kernel to the next on an idle device.
     routes : bool
         Whether what others send may pass through a device.
+    latency : float
+        Seconds from one rank to another that share a device.
+    messages : float, optional
+        Bytes a second of messages between two such ranks; half of `bandwidth`, to read and to write, where
+        not given.
     """
 
     kind: Literal["gpu", "cpu"]
@@ -52,6 +57,8 @@ class Device(_Part):
     flops: float = Field(gt=0)
     launch: float = Field(default=0.0, ge=0)
     routes: bool = False
+    latency: float = Field(default=0.0, ge=0)
+    messages: float | None = Field(default=None, gt=0)
 
 
 class Link(_Part):

@@ -34,6 +34,10 @@ from halocline.run.mpi import Communicator
 from halocline.study.explain_text import lines, side
 
 LATENCY = 2e-6  # seconds
+# By transfer method, how often each byte crosses memory (read and written: copied; packed and unpacked), and
+# how many latencies pass: what is fetched waits for a signal, a request and the answer.
+CROSSINGS = {"self": 2, "peer": 2, "colocated": 2, "rma": 4, "mpi": 4}
+LATENCIES = {"self": 0, "peer": 0, "colocated": 1, "rma": 3, "mpi": 1}
 LONG = 32  # characters of a reduction, beyond which its terms are left out
 
 
@@ -118,7 +122,8 @@ class Bound:
         Seconds from rank to rank that are taken for granted: those of shared memory and of good networks.
     predicted : float
         With them, one after the other: the latency for each message and for each of the log2(ranks) hops of a
-        reduction, the bytes of messages at the bandwidth of memory, in and out of a buffer on both sides.
+        reduction, and the bytes of halos at the bandwidth of memory: copied once, or, by the methods "mpi"
+        and "rma", in and out of a buffer on both sides.
     exceeds_cache : bool
         Whether kernels for fields that exceed the last-level cache are taken.
     """
@@ -211,14 +216,8 @@ class Explanation:
         """What this rank receives and copies in one pass of the loop, by subdomain and side."""
         layout, transfers = self.plan.layout, self.plan.transfers
         found: dict[tuple[int, int, Direction], int] = {}
-        for own in self.plan.subdomains:
-            for sweep in self._in_loop(own):
-                for message in sweep.receives:
-                    key = own.number, message.peer, message.direction
-                    found[key] = found.get(key, 0) + message.bytes
-                for copy in sweep.copies:
-                    key = own.number, copy.subdomain, _direction_of(copy, own)
-                    found[key] = found.get(key, 0) + copy.bytes
+        for _, key, size in self._brought():
+            found[key] = found.get(key, 0) + size
         return tuple(
             Route(
                 own,
@@ -234,6 +233,17 @@ class Explanation:
                 found.items(), key=lambda item: (item[0][0], _place(item[0][2]), item[0][1])
             )
         )
+
+    def _brought(self) -> Iterator[tuple[str, tuple[int, int, Direction], int]]:
+        """What this rank receives and copies in one pass of the loop: the method, to which subdomain, from
+        which and where that lies, and bytes."""
+        for own in self.plan.subdomains:
+            for sweep in self._in_loop(own):
+                for message in sweep.receives:
+                    yield message.method, (own.number, message.peer, message.direction), message.bytes
+                for copy in sweep.copies:
+                    method = self.plan.transfers.method(own.number, copy.subdomain)
+                    yield method, (own.number, copy.subdomain, _direction_of(copy, own)), copy.bytes
 
     def _in_loop(self, own: SubdomainPlan) -> Iterator[SweepPlan]:
         """The plans of the sweeps of one pass of the loop."""
@@ -251,9 +261,9 @@ class Explanation:
         each = self.plan.layout.subdomains_per_rank
         seconds = each * max_cells(self.plan.decomposition) * self.bytes_per_cell / rank
         hops = math.ceil(math.log2(ranks)) * sum(bool(step.reductions) for step in self.loop)
-        messages = sum(step.messages for step in self.loop)
-        copied = 4 * sum(step.bytes_sent for step in self.loop)
-        predicted = seconds + LATENCY * (messages + hops) + copied / rank
+        moved = sum(CROSSINGS[method] * size for method, _, size in self._brought())
+        waits = hops + sum(LATENCIES[method] for method, _, _ in self._brought())
+        predicted = seconds + LATENCY * waits + moved / rank
         return Bound(
             rank, active, seconds, LATENCY, predicted, exceeds_cache(self.plan, -(-active // threads))
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
@@ -84,6 +84,7 @@ def predict(
     scaling: str = "strong",
     strategy: str = "optimal",
     placement: str = "aware",
+    methods: Iterable[str] | str | None = None,
     overlap: bool = True,
     on_progress: Callable[[int], None] | None = None,
 ) -> list[Predicted]:
@@ -104,6 +105,8 @@ def predict(
         Of the decomposition over nodes, and over the ranks of one.
     placement : {"aware", "trivial", "random"}
         Which rank of a node takes which of its subdomains; see `halocline.plan.place`.
+    methods : str or iterable of str, optional
+        The transfer methods that may be taken; see `halocline.plan.chosen_methods`.
     overlap : bool
     on_progress : callable, optional
         Called with how many of `nodes` are done.
@@ -145,7 +148,7 @@ def predict(
             distance=machine.distance(per_node),
         )
         cut = layout.decomposition
-        found = execute(schedule, layout, machine, overlap=overlap)
+        found = execute(schedule, layout, machine, methods=methods, overlap=overlap)
         formula = step_time(
             whole,
             count,
