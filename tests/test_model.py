@@ -17,9 +17,12 @@ from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
 from halocline.model import Rates, execute, step_time
+from halocline.physics.heat import Heat
+from halocline.physics.wave import Wave
 from halocline.plan.layout import Layout, lay_out
 from halocline.plan.machine import Machine, load_machine, parse_machine
 from halocline.plan.traffic import Traffic
+from halocline.run.trace import DOINGS
 from halocline.study import figures, predict
 from halocline.study.exchange import exchange_schedule
 
@@ -71,36 +74,43 @@ def test_wrong_numbers() -> None:
 # -- discrete-event execution ------------------------------------------------------------------------------
 
 
+MACHINE = """
+name = "m"
+title = "M"
+source = "made up"
+nodes = 1000000
+
+[device]
+kind = "{kind}"
+model = "G"
+count = {devices}
+bandwidth = 1e9
+memory = 1e9
+flops = 1e9
+
+[[links]]
+ends = [{ends}]
+bandwidth = 1e30
+latency = {near}
+
+[network]
+cards = ["card"]
+bandwidth = {bandwidth}
+latency = {latency}
+overhead = {overhead}
+"""
+DEFAULTS = {
+    **{"kind": "gpu", "devices": 1, "near": 0.0, "ends": '["device0", "hub"], ["hub", "card"]'},
+    **{"bandwidth": 1e30, "latency": 0.0, "overhead": 0.0},
+}
+
+
 def machine(devices: int = 1, kind: str = "gpu", near: float = 0.0, **network: float) -> Machine:
     """Nodes of devices of 1 GB/s each, joined by links of infinite bandwidth, `near` seconds long, with one
     network card."""
-    ends = ", ".join(f'["device{n}", "hub"]' for n in range(devices))
-    numbers = {"bandwidth": 1e30, "latency": 0.0, "overhead": 0.0} | network
-    return parse_machine(
-        f"""
-        name = "m"
-        title = "M"
-        source = "made up"
-        nodes = 1000000
-        [device]
-        kind = "{kind}"
-        model = "G"
-        count = {devices}
-        bandwidth = 1e9
-        memory = 1e9
-        flops = 1e9
-        [[links]]
-        ends = [{ends}, ["hub", "card"]]
-        bandwidth = 1e30
-        latency = {near}
-        [network]
-        cards = ["card"]
-        bandwidth = {numbers["bandwidth"]}
-        latency = {numbers["latency"]}
-        overhead = {numbers["overhead"]}
-        """,
-        "m.toml",
-    )
+    ends = ", ".join([*(f'["device{n}", "hub"]' for n in range(devices)), '["hub", "card"]'])
+    own = {"kind": kind, "devices": devices, "near": near, "ends": ends}
+    return parse_machine(MACHINE.format(**{**DEFAULTS, **own, **network}), "m.toml")
 
 
 def heat(n: int, ranks: int, parts: tuple[int, int], per_node: int = 1) -> tuple[Schedule, Layout]:
@@ -376,6 +386,61 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     told = json.loads(record.read_text())
     assert [p["nodes"] for p in told["runs"]] == [1, 4]
     assert told["runs"][0]["ranks"] == 6
+    assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("line", "title", "bytes_per_cell"),
+    [
+        ("heat --n 64", "Heat in 3D, N = 64, rk3, order 6; a pass is a step", 88),
+        ("heat --n 512 --dim 2 --scheme euler --order 2", "Heat in 2D, N = 512, euler, order 2", 16),
+        ("wave --n 512", "Waves in 2D, N = 512; a pass is a step", 72),
+    ],
+)
+def test_other_cases(
+    line: str, title: str, bytes_per_cell: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.toml").write_text(MACHINE.format(**DEFAULTS))
+    record = tmp_path / "r.json"
+    words = f"model {line} --machine {tmp_path}/m.toml --json {record}"
+    assert run(words.split()) == 0
+    assert title in capfd.readouterr().out
+    told = json.loads(record.read_text())
+    (one,) = told["runs"]
+    assert one["formula"] == pytest.approx(prod(one["shape"]) * bytes_per_cell / 1e9)
+    assert one["seconds"] == pytest.approx(one["formula"], rel=0.3), "and copies around periodic axes"
+
+
+def test_cases_are_those_that_a_simulation_runs() -> None:
+    """Traced without memory, they come to the same sweeps."""
+
+    def told(schedule: Schedule) -> list[Any]:
+        names = [field.name for field in schedule.fields]
+        return [
+            (s.bytes, s.flops, {names[n]: halo for n, halo in s.exchange.items()})
+            for s in schedule.pass_sweeps()
+        ]
+
+    heat = Heat.on(16)
+    options = {"parameters": {"kappa": 0.1}, "scheme": hc.RK3(), "order": 6, "dt": 1e-5}
+    assert told(predict.heat(16)[0]) == told(hc.Simulation(heat.grid, heat.equations, **options).schedule)
+    wave = Wave.on(16)
+    assert told(predict.wave(16)[0]) == told(hc.Simulation(wave.grid, hc.program(wave.step), dt=0.1).schedule)
+
+
+def test_a_prediction_is_traced_as_a_run_is(tmp_path: Path) -> None:
+    """The same processes, threads and kinds of doings as `chrome_events` writes of a run."""
+    trace, picture = tmp_path / "t.json", tmp_path / "t.png"
+    line = "model poisson --n 256 --machine stampede2-skx --ranks-per-node 4 --nodes 1,2 --traced 2,4"
+    assert run(f"{line} --trace {trace} --timeline {picture} --json {tmp_path}/r.json".split()) == 0
+    events = json.loads(trace.read_text())["traceEvents"]
+    names = {e["args"]["name"] for e in events if e["ph"] == "M"}
+    assert names == {"rank 2", "rank 4", "thread 0", "messages"}
+    done = [e for e in events if e["ph"] == "X"]
+    assert {e["cat"] for e in done} == {"patch", "pack", "unpack", "reduction"}
+    assert {e["cat"] for e in done} < set(DOINGS)
+    assert {e["ph"] for e in events if e["cat" if "cat" in e else "ph"] == "message"} == {"b", "e"}
+    assert "spans" not in json.loads((tmp_path / "r.json").read_text())["runs"][0]
     assert picture.stat().st_size > 10_000
 
 

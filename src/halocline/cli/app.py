@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from halocline.cli.options import (
+    Cells,
     Csv,
     Decomposition,
     Dim,
@@ -16,26 +17,37 @@ from halocline.cli.options import (
     FieldCount,
     Html,
     Json,
+    MachineName,
     MailboxesOfMessage,
     MaxIterations,
     Method,
     Methods,
+    ModelTrace,
     N,
+    Nodes,
     Ns,
+    Order,
     Overlap,
     Patch,
+    PerNode,
     Pictures,
+    Placement,
     Radius,
     Ranks,
     RanksList,
     RanksPerNode,
     Repeat,
     Rtol,
+    Scaling,
+    ScalingPicture,
     Schedule,
+    Scheme,
     SubdomainsPerRank,
     Threads,
     ThreadsList,
+    Timeline,
     Trace,
+    TracedRanks,
     execution,
 )
 from halocline.errors import InputError
@@ -106,6 +118,7 @@ explain = _group(
 model = _group(
     "Predict how a case scales on a machine that need not be there: every rank's plan, executed by a model.",
     "halocline model poisson --n 8192 --machine summit --nodes 1,2,4,8,16",
+    "halocline model heat --n 2048 --machine lumi-g --nodes 1,8,64",
 )
 bench = _group(
     "Time one part of a run alone.",
@@ -305,6 +318,14 @@ def explain_poisson(
     )  # fmt: skip
 
 
+PREDICTED = (
+    "executed by a model of links and memory, beside the closed formula max(work, traffic). No rank is "
+    "started."
+)
+HEAT = "Heat in a periodic interval, square or cube, dT/dt = kappa ΔT."
+WAVE = "Sound in a closed room: pressure in the cells, velocity on the faces between them, leapfrog in time."
+
+
 @model.command(
     "poisson",
     epilog=_examples(
@@ -312,86 +333,105 @@ def explain_poisson(
         "halocline model poisson --n 4096 --machine stampede2-skx --ranks-per-node 48 --nodes 1,2,4,8",
         "halocline model poisson --n 16384 --machine mine.toml --nodes 1,64 --scaling weak --json weak.json",
     ),
-    help=f"{POISSON}\n\nThe seconds of an iteration, executed by a model of links and memory, beside the "
-    "closed formula max(work, traffic). No rank is started.",
+    help=f"{POISSON}\n\nThe seconds of an iteration, {PREDICTED}",
 )
 def model_poisson(
     n: N,
-    machine: Annotated[
-        str,
-        typer.Option(
-            "--machine",
-            metavar="NAME|FILE",
-            help="blue-waters-xe, dgx-h100, dgx-h200, lumi-g, puhti, stampede2-skx, summit, or a TOML file.",
-            rich_help_panel="Where it would run",
-        ),
-    ],
-    nodes: Annotated[
-        str,
-        typer.Option(
-            "--nodes",
-            metavar="K,K,...",
-            help="Nodes; one prediction for each.",
-            rich_help_panel="Where it would run",
-        ),
-    ],
+    machine: MachineName,
+    nodes: Nodes = "1",
     dim: Dim = 2,
     method: Method = "cg-fused",
-    ranks_per_node: Annotated[
-        int | None,
-        typer.Option(
-            "--ranks-per-node",
-            metavar="R",
-            help="By default one for each device of a node; more of them share these.",
-            rich_help_panel="Where it would run",
-        ),
-    ] = None,
-    scaling: Annotated[
-        str,
-        typer.Option(
-            "--scaling",
-            metavar="strong|weak",
-            help="[bold]strong[/]: the same grid on all. [bold]weak[/]: N belongs to the fewest nodes; the "
-            "axes double in turn with them.",
-            rich_help_panel="Where it would run",
-        ),
-    ] = "strong",
+    ranks_per_node: PerNode = None,
+    scaling: Scaling = "strong",
     decomposition: Decomposition = "optimal",
-    placement: Annotated[
-        str,
-        typer.Option(
-            "--placement",
-            metavar="aware|trivial|random",
-            help="Which device of a node takes which part of the grid: [bold]aware[/] of the links between "
-            "them, in order, or as drawn.",
-            rich_help_panel="Where it would run",
-        ),
-    ] = "aware",
-    overlap: Annotated[
-        bool,
-        typer.Option(
-            "--overlap/--no-overlap",
-            help="Whether patches that need no message run before messages have come.",
-            rich_help_panel="How it is solved",
-        ),
-    ] = True,
+    placement: Placement = "aware",
+    methods: Methods = None,
+    overlap: Overlap = True,
     json: Json = None,
-    picture: Annotated[
-        Path | None,
-        typer.Option(
-            "--picture",
-            metavar="FILE",
-            help="Draw seconds and efficiency over nodes (PNG, SVG or PDF).",
-            rich_help_panel="Results",
-        ),
-    ] = None,
+    picture: ScalingPicture = None,
+    trace: ModelTrace = None,
+    traced: TracedRanks = None,
+    timeline: Timeline = None,
 ) -> None:
     from halocline.cli.model import poisson
 
     poisson(
-        n=n, dim=dim, method=method, machine=machine, nodes=nodes, ranks_per_node=ranks_per_node,
-        scaling=scaling, decomposition=decomposition, placement=placement, overlap=overlap, json=json,
-        picture=picture,
+        n=n, dim=dim, method=method,
+        machine=machine, nodes=nodes, ranks_per_node=ranks_per_node, scaling=scaling,
+        decomposition=decomposition, placement=placement, methods=methods, overlap=overlap, json=json,
+        picture=picture, trace=trace, traced=traced, timeline=timeline,
+    )  # fmt: skip
+
+
+@model.command(
+    "heat",
+    epilog=_examples(
+        "halocline model heat --n 2048 --machine lumi-g --nodes 1,8,64",
+        "halocline model heat --n 256 --machine host --ranks-per-node 2 --trace heat.json",
+    ),
+    help=f"{HEAT}\n\nThe seconds of a step, {PREDICTED}",
+)
+def model_heat(
+    n: Cells,
+    machine: MachineName,
+    nodes: Nodes = "1",
+    dim: Dim = 3,
+    scheme: Scheme = "rk3",
+    order: Order = 6,
+    ranks_per_node: PerNode = None,
+    scaling: Scaling = "strong",
+    decomposition: Decomposition = "optimal",
+    placement: Placement = "aware",
+    methods: Methods = None,
+    overlap: Overlap = True,
+    json: Json = None,
+    picture: ScalingPicture = None,
+    trace: ModelTrace = None,
+    traced: TracedRanks = None,
+    timeline: Timeline = None,
+) -> None:
+    from halocline.cli.model import heat
+
+    heat(
+        n=n, dim=dim, scheme=scheme, order=order,
+        machine=machine, nodes=nodes, ranks_per_node=ranks_per_node, scaling=scaling,
+        decomposition=decomposition, placement=placement, methods=methods, overlap=overlap, json=json,
+        picture=picture, trace=trace, traced=traced, timeline=timeline,
+    )  # fmt: skip
+
+
+@model.command(
+    "wave",
+    epilog=_examples(
+        "halocline model wave --n 32768 --machine puhti --nodes 1,4,16",
+        "halocline model wave --n 1024 --machine host --ranks-per-node 2 --timeline wave.png",
+    ),
+    help=f"{WAVE}\n\nThe seconds of a step, {PREDICTED}",
+)
+def model_wave(
+    n: Cells,
+    machine: MachineName,
+    nodes: Nodes = "1",
+    dim: Dim = 2,
+    ranks_per_node: PerNode = None,
+    scaling: Scaling = "strong",
+    decomposition: Decomposition = "optimal",
+    placement: Placement = "aware",
+    methods: Methods = None,
+    overlap: Overlap = True,
+    json: Json = None,
+    picture: ScalingPicture = None,
+    trace: ModelTrace = None,
+    traced: TracedRanks = None,
+    timeline: Timeline = None,
+) -> None:
+    from halocline.cli.model import wave
+
+    wave(
+        n=n, dim=dim,
+        machine=machine, nodes=nodes, ranks_per_node=ranks_per_node, scaling=scaling,
+        decomposition=decomposition, placement=placement, methods=methods, overlap=overlap, json=json,
+        picture=picture, trace=trace, traced=traced, timeline=timeline,
     )  # fmt: skip
 
 

@@ -2,38 +2,78 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import json as encoding
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from halocline.cli.options import whole_numbers
-from halocline.cli.output import check_files, say, write_json, written
+from halocline.cli.output import check_files, say, write, write_json, written
 from halocline.cli.progress import progress
 
+if TYPE_CHECKING:
+    from halocline.study.predict import Predicted
 
-def poisson(
+SHOWN = 4  # ranks of a trace, where none are named
+
+
+def poisson(*, n: int, dim: int, method: str, **how: Any) -> None:
+    """Predict conjugate gradients."""
+    from halocline.study.predict import poisson as case
+
+    told = {"case": "poisson", "n": n, "dim": dim, "method": method}
+    title = f"Poisson in {dim}D, N = {n}, {method}; a pass is an iteration"
+    _predict(told, title, case(n, dim, method), **how)
+
+
+def heat(*, n: int, dim: int, scheme: str, order: int, **how: Any) -> None:
+    """Predict explicit steps of the heat equation."""
+    from halocline.study.predict import heat as case
+
+    told = {"case": "heat", "n": n, "dim": dim, "scheme": scheme, "order": order}
+    title = f"Heat in {dim}D, N = {n}, {scheme}, order {order}; a pass is a step"
+    _predict(told, title, case(n, dim, scheme, order), **how)
+
+
+def wave(*, n: int, dim: int, **how: Any) -> None:
+    """Predict explicit steps of the wave equation."""
+    from halocline.study.predict import wave as case
+
+    title = f"Waves in {dim}D, N = {n}; a pass is a step"
+    _predict({"case": "wave", "n": n, "dim": dim}, title, case(n, dim), **how)
+
+
+def _predict(
+    told: Mapping[str, Any],
+    title: str,
+    case: tuple[Any, tuple[int, ...]],
     *,
-    n: int,
-    dim: int,
-    method: str,
     machine: str,
     nodes: str,
     ranks_per_node: int | None,
     scaling: str,
     decomposition: str,
     placement: str,
+    methods: str | None,
     overlap: bool,
     json: str | None,
     picture: Path | None,
+    trace: Path | None,
+    traced: str | None,
+    timeline: Path | None,
 ) -> None:
     """Predict, and print the table."""
     from halocline.plan.machine import load_machine
     from halocline.study import predict as study
 
     counts = whole_numbers(nodes, "--nodes")
-    check_files(json, picture)
+    check_files(json, picture, trace, timeline)
     there = load_machine(machine)
-    schedule, shape = study.poisson(n, dim, method=method)
-    with progress(f"{method}, N = {n} on {there.name}", f"of {len(counts)} numbers of nodes") as on_progress:
+    schedule, shape = case
+    ranks: list[int] | range = range(0)
+    if trace is not None or timeline is not None:
+        ranks = range(SHOWN) if traced is None else whole_numbers(traced, "--traced", 0)
+    with progress(f"{title.partition(';')[0]} on {there.name}", f"of {len(counts)} numbers of nodes") as done:
         found = study.predict(
             schedule,
             shape,
@@ -43,30 +83,40 @@ def poisson(
             scaling=scaling,
             strategy=decomposition,
             placement=placement,
+            methods=methods,
             overlap=overlap,
-            on_progress=on_progress,
+            traced=ranks,
+            on_progress=done,
         )
-    heading = {"case": "poisson", "n": n, "dim": dim, "method": method, "machine": there.name}
-    write_json(
-        json,
-        {
-            **heading,
-            "scaling": scaling,
-            "placement": placement,
-            "overlap": overlap,
-            "runs": [asdict(p) for p in found],
-        },
-    )
-    if picture is not None:
-        from halocline.io.style import styled
-
-        with styled():
-            study.plot(found, scaling).savefig(picture)
+    runs = [{k: v for k, v in vars(p).items() if k != "spans"} for p in found]
+    how = {"machine": there.name, "scaling": scaling, "placement": placement, "overlap": overlap}
+    write_json(json, {**told, **how, "runs": runs})
+    _draw(found, scaling, picture, trace, timeline)
     if json != "-":
-        say(f"Poisson in {dim}D, N = {n}, {method}; a pass is an iteration\n")
+        say(f"{title}\n")
         say(study.table(found, there, scaling).text())
         say(study.verdict(found))
-    written([json, picture])
+    written([json, picture, trace, timeline])
+
+
+def _draw(
+    found: list[Predicted], scaling: str, picture: Path | None, trace: Path | None, timeline: Path | None
+) -> None:
+    from halocline.io.style import styled
+    from halocline.run.trace import chrome_events
+    from halocline.study import predict as study
+    from halocline.study import timeline as lanes
+
+    doings = study.doings(found[-1].spans)
+    threads = dict.fromkeys(sorted({doing.rank for doing in doings}), 1)
+    if trace is not None:
+        events = list(chrome_events(doings, threads))
+        write(trace, encoding.dumps({"traceEvents": events, "displayTimeUnit": "ms"}) + "\n")
+    with styled():
+        if picture is not None:
+            study.plot(found, scaling).savefig(picture)
+        if timeline is not None:
+            lanes.plot(doings, threads).savefig(timeline)
 
 
 def figures(folder: Path, json: str | None) -> None:

@@ -18,6 +18,7 @@ def _option(panel: str, *names: str, metavar: str | None, help: str) -> object:
 
 
 N = Annotated[int, _option(PROBLEM, "--n", metavar="N", help="Interior points along each axis.")]
+Cells = Annotated[int, _option(PROBLEM, "--n", metavar="N", help="Cells along each axis.")]
 Ns = Annotated[
     str, _option(PROBLEM, "--n", metavar="N,N,...", help="Interior points along each axis, for each run.")
 ]
@@ -34,6 +35,10 @@ Method = Annotated[
         help="[bold]cg[/]: conjugate gradients as in UMBC HPCF-2018-10, 11 streams of memory an iteration. "
         "[bold]cg-fused[/]: the same in two sweeps and 8 streams.",
     ),
+]
+Scheme = Annotated[str, _option(HOW, "--scheme", metavar="euler|rk2|rk3", help="How time is integrated.")]
+Order = Annotated[
+    int, _option(HOW, "--order", metavar="2|4|6|...", help="Order of accuracy of differences in space.")
 ]
 Rtol = Annotated[
     float,
@@ -140,6 +145,78 @@ ThreadsList = Annotated[
 ]
 Repeat = Annotated[
     int, _option(WHERE, "--repeat", metavar="K", help="Runs of each measurement; the median counts.")
+]
+MachineName = Annotated[
+    str,
+    _option(
+        WHERE,
+        "--machine",
+        metavar="NAME|FILE",
+        help="[bold]host[/] is this one; blue-waters-xe, dgx-h100, dgx-h200, lumi-g, puhti, stampede2-skx, "
+        "summit, or a TOML file.",
+    ),
+]
+Nodes = Annotated[str, _option(WHERE, "--nodes", metavar="K,K,...", help="Nodes; one prediction for each.")]
+PerNode = Annotated[
+    int | None,
+    _option(
+        WHERE,
+        "--ranks-per-node",
+        metavar="R",
+        help="By default one for each device of a node; more of them share these.",
+    ),
+]
+Scaling = Annotated[
+    str,
+    _option(
+        WHERE,
+        "--scaling",
+        metavar="strong|weak",
+        help="[bold]strong[/]: the same grid on all. [bold]weak[/]: N belongs to the fewest nodes; the axes "
+        "double in turn with them.",
+    ),
+]
+Placement = Annotated[
+    str,
+    _option(
+        WHERE,
+        "--placement",
+        metavar="aware|trivial|random",
+        help="Which device of a node takes which part of the grid: [bold]aware[/] of the links between them, "
+        "in order, or as drawn.",
+    ),
+]
+TracedRanks = Annotated[
+    str | None,
+    _option(
+        RESULTS,
+        "--traced",
+        metavar="R,R,...",
+        help="The ranks that --trace and --timeline show, on the last number of nodes; the first four by "
+        "default.",
+    ),
+]
+Timeline = Annotated[
+    Path | None,
+    _option(RESULTS, "--timeline", metavar="FILE", help="Draw what these ranks and their messages would do."),
+]
+ScalingPicture = Annotated[
+    Path | None,
+    _option(
+        RESULTS,
+        "--picture",
+        metavar="FILE",
+        help="Draw seconds and efficiency over nodes (PNG, SVG or PDF).",
+    ),
+]
+ModelTrace = Annotated[
+    Path | None,
+    _option(
+        RESULTS,
+        "--trace",
+        metavar="FILE",
+        help="Write what ranks and messages would do, for Perfetto or chrome://tracing, as runs do.",
+    ),
 ]
 Json = Annotated[
     str | None,

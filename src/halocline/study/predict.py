@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING
 
 from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
-from halocline.model import Rates, execute, step_time
+from halocline.model import Rates, Span, execute, step_time
+from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
+from halocline.physics.wave import Wave
 from halocline.plan.fit import least_thickness
 from halocline.plan.layout import lay_out
 from halocline.plan.machine import Machine
 from halocline.plan.traffic import Traffic
+from halocline.run.trace import Doing
 from halocline.study.table import Table, counted, duration
 
 if TYPE_CHECKING:
@@ -43,6 +46,8 @@ class Predicted:
         Relative to the first of the study: speed-up over the ratio of ranks, or for weak scaling the ratio of
         times.
     cells_per_second : float
+    spans : list of Span
+        What the ranks that were asked for did, on the last number of nodes.
     """
 
     nodes: int
@@ -54,12 +59,28 @@ class Predicted:
     bound: str
     efficiency: float
     cells_per_second: float
+    spans: list[Span] = field(default_factory=list, repr=False)
 
 
-def poisson(n: int, dim: int = 2, *, method: str = "cg-fused") -> tuple[Schedule, tuple[int, ...]]:
+Case = tuple[Schedule, tuple[int, ...]]
+
+
+def poisson(n: int, dim: int = 2, method: str = "cg-fused") -> Case:
     """The schedule of a Poisson solve, and the shape of its grid."""
     equations = Poisson.on(n, dim)
     return compile_program(equations.program(method), equations.grid), equations.grid.shape
+
+
+def heat(n: int, dim: int = 3, scheme: str = "rk3", order: int = 6) -> Case:
+    """The schedule of explicit steps of the heat equation, and the shape of its grid."""
+    equations = Heat.on(n, dim)
+    return compile_program(equations.program(scheme, order), equations.grid), equations.grid.shape
+
+
+def wave(n: int, dim: int = 2) -> Case:
+    """The schedule of explicit steps of the wave equation, and the shape of its grid."""
+    equations = Wave.on(n, dim)
+    return compile_program(equations.program(), equations.grid), equations.grid.shape
 
 
 def grown(shape: Sequence[int], factor: int) -> tuple[int, ...]:
@@ -86,6 +107,7 @@ def predict(
     placement: str = "aware",
     methods: Iterable[str] | str | None = None,
     overlap: bool = True,
+    traced: Sequence[int] = (),
     on_progress: Callable[[int], None] | None = None,
 ) -> list[Predicted]:
     """Predict a scaling study.
@@ -108,6 +130,8 @@ def predict(
     methods : str or iterable of str, optional
         The transfer methods that may be taken; see `halocline.plan.chosen_methods`.
     overlap : bool
+    traced : sequence of int
+        Ranks whose doings on the last number of nodes are kept; those that there are.
     on_progress : callable, optional
         Called with how many of `nodes` are done.
 
@@ -148,7 +172,14 @@ def predict(
             distance=machine.distance(per_node),
         )
         cut = layout.decomposition
-        found = execute(schedule, layout, machine, methods=methods, overlap=overlap)
+        found = execute(
+            schedule,
+            layout,
+            machine,
+            methods=methods,
+            overlap=overlap,
+            traced=traced if count == counts[-1] else (),
+        )
         formula = step_time(
             whole,
             count,
@@ -167,12 +198,21 @@ def predict(
         made.append(
             Predicted(
                 count, cut.count, whole, cut.parts, found.seconds, formula.seconds, formula.bound, gain,
-                prod(whole) / found.seconds,
+                prod(whole) / found.seconds, found.spans,
             )
         )  # fmt: skip
         if on_progress is not None:
             on_progress(len(made))
     return made
+
+
+def doings(spans: Sequence[Span]) -> list[Doing]:
+    """What a prediction says that ranks do, as a trace of a run has it: one thread each, and messages."""
+    kinds = {"send": "pack"}  # a run has no other word for it
+    return [
+        Doing(s.rank, int(s.kind == "message"), kinds.get(s.kind, s.kind), s.name, s.begin, s.end)
+        for s in spans
+    ]
 
 
 def table(found: Sequence[Predicted], machine: Machine, scaling: str) -> Table:
