@@ -20,6 +20,7 @@ from halocline.cli.options import (
     MachineName,
     MailboxesOfMessage,
     MaxIterations,
+    Measure,
     Method,
     Methods,
     ModelTrace,
@@ -352,6 +353,7 @@ def model_poisson(
     trace: ModelTrace = None,
     traced: TracedRanks = None,
     timeline: Timeline = None,
+    measure: Measure = None,
 ) -> None:
     from halocline.cli.model import poisson
 
@@ -359,7 +361,7 @@ def model_poisson(
         n=n, dim=dim, method=method,
         machine=machine, nodes=nodes, ranks_per_node=ranks_per_node, scaling=scaling,
         decomposition=decomposition, placement=placement, methods=methods, overlap=overlap, json=json,
-        picture=picture, trace=trace, traced=traced, timeline=timeline,
+        picture=picture, trace=trace, traced=traced, timeline=timeline, measure=measure,
     )  # fmt: skip
 
 
@@ -389,6 +391,7 @@ def model_heat(
     trace: ModelTrace = None,
     traced: TracedRanks = None,
     timeline: Timeline = None,
+    measure: Measure = None,
 ) -> None:
     from halocline.cli.model import heat
 
@@ -396,7 +399,7 @@ def model_heat(
         n=n, dim=dim, scheme=scheme, order=order,
         machine=machine, nodes=nodes, ranks_per_node=ranks_per_node, scaling=scaling,
         decomposition=decomposition, placement=placement, methods=methods, overlap=overlap, json=json,
-        picture=picture, trace=trace, traced=traced, timeline=timeline,
+        picture=picture, trace=trace, traced=traced, timeline=timeline, measure=measure,
     )  # fmt: skip
 
 
@@ -424,6 +427,7 @@ def model_wave(
     trace: ModelTrace = None,
     traced: TracedRanks = None,
     timeline: Timeline = None,
+    measure: Measure = None,
 ) -> None:
     from halocline.cli.model import wave
 
@@ -431,8 +435,35 @@ def model_wave(
         n=n, dim=dim,
         machine=machine, nodes=nodes, ranks_per_node=ranks_per_node, scaling=scaling,
         decomposition=decomposition, placement=placement, methods=methods, overlap=overlap, json=json,
-        picture=picture, trace=trace, traced=traced, timeline=timeline,
+        picture=picture, trace=trace, traced=traced, timeline=timeline, measure=measure,
     )  # fmt: skip
+
+
+@model.command(
+    "calibrate",
+    epilog=_examples(
+        "halocline model calibrate",
+        "halocline model calibrate --file node.toml",
+        "halocline model heat --n 256 --machine host --ranks-per-node 2 --measure 160",
+    ),
+    help="Measure this host for --machine host, some 15 seconds: the pace of sweeps by bytes, operations and "
+    "sums, in cache and beyond it, with one rank and with one for each core; packing, and what messages, "
+    "copies between ranks and reductions take. Leave it alone meanwhile.",
+)
+def model_calibrate(
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file",
+            metavar="FILE",
+            help="Where the machine file goes; by default into the cache folder, for --machine host.",
+            rich_help_panel="Results",
+        ),
+    ] = None,
+) -> None:
+    from halocline.cli.model import calibrate
+
+    calibrate(file)
 
 
 @model.command(

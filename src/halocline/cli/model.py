@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json as encoding
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halocline.cli.options import whole_numbers
 from halocline.cli.output import check_files, say, write, write_json, written
 from halocline.cli.progress import progress
+from halocline.errors import InputError
 
 if TYPE_CHECKING:
-    from halocline.study.predict import Predicted
+    from halocline.study.predict import Case, Predicted
 
 SHOWN = 4  # ranks of a trace, where none are named
 
@@ -23,7 +24,7 @@ def poisson(*, n: int, dim: int, method: str, **how: Any) -> None:
 
     told = {"case": "poisson", "n": n, "dim": dim, "method": method}
     title = f"Poisson in {dim}D, N = {n}, {method}; a pass is an iteration"
-    _predict(told, title, case(n, dim, method), **how)
+    _predict(told, title, lambda n: case(n, dim, method), **how)
 
 
 def heat(*, n: int, dim: int, scheme: str, order: int, **how: Any) -> None:
@@ -32,7 +33,7 @@ def heat(*, n: int, dim: int, scheme: str, order: int, **how: Any) -> None:
 
     told = {"case": "heat", "n": n, "dim": dim, "scheme": scheme, "order": order}
     title = f"Heat in {dim}D, N = {n}, {scheme}, order {order}; a pass is a step"
-    _predict(told, title, case(n, dim, scheme, order), **how)
+    _predict(told, title, lambda n: case(n, dim, scheme, order), **how)
 
 
 def wave(*, n: int, dim: int, **how: Any) -> None:
@@ -40,13 +41,13 @@ def wave(*, n: int, dim: int, **how: Any) -> None:
     from halocline.study.predict import wave as case
 
     title = f"Waves in {dim}D, N = {n}; a pass is a step"
-    _predict({"case": "wave", "n": n, "dim": dim}, title, case(n, dim), **how)
+    _predict({"case": "wave", "n": n, "dim": dim}, title, lambda n: case(n, dim), **how)
 
 
 def _predict(
     told: Mapping[str, Any],
     title: str,
-    case: tuple[Any, tuple[int, ...]],
+    make: Callable[[int], Case],
     *,
     machine: str,
     nodes: str,
@@ -61,15 +62,22 @@ def _predict(
     trace: Path | None,
     traced: str | None,
     timeline: Path | None,
+    measure: int | None,
 ) -> None:
     """Predict, and print the table."""
-    from halocline.plan.machine import load_machine
+    from halocline.study import host
     from halocline.study import predict as study
 
     counts = whole_numbers(nodes, "--nodes")
     check_files(json, picture, trace, timeline)
-    there = load_machine(machine)
-    schedule, shape = case
+    there = host.machine_named(machine)
+    schedule, shape = make(told["n"])
+    pace = 1.0
+    if measure is not None:
+        if machine != host.HOST:
+            raise InputError(f"--measure {measure} runs the case here, but --machine is {machine}: say host")
+        per_node = ranks_per_node or there.device.count
+        pace = host.pace_of({**told, "n": measure}, make(measure), there, per_node)
     ranks: list[int] | range = range(0)
     if trace is not None or timeline is not None:
         ranks = range(SHOWN) if traced is None else whole_numbers(traced, "--traced", 0)
@@ -86,16 +94,21 @@ def _predict(
             methods=methods,
             overlap=overlap,
             traced=ranks,
+            pace=pace,
             on_progress=done,
         )
     runs = [{k: v for k, v in vars(p).items() if k != "spans"} for p in found]
     how = {"machine": there.name, "scaling": scaling, "placement": placement, "overlap": overlap}
+    if measure is not None:
+        how |= {"pace": pace, "pace_measured_at": measure}
     write_json(json, {**told, **how, "runs": runs})
     _draw(found, scaling, picture, trace, timeline)
     if json != "-":
         say(f"{title}\n")
         say(study.table(found, there, scaling).text())
         say(study.verdict(found))
+        if measure is not None:
+            say(f"Sweeps take {pace:.2f} times as long as their bytes and operations let expect: measured.")
     written([json, picture, trace, timeline])
 
 
@@ -117,6 +130,20 @@ def _draw(
             study.plot(found, scaling).savefig(picture)
         if timeline is not None:
             lanes.plot(doings, threads).savefig(timeline)
+
+
+def calibrate(file: Path | None) -> None:
+    """Measure this host, keep what came of it, and tell it."""
+    from halocline.study import host
+
+    target = host.calibration_file() if file is None else file
+    check_files(target)
+    with progress("calibrating this host", "of 2 numbers of ranks") as done:
+        made = host.calibrate(done)
+    write(target, host.as_toml(made))
+    say(f"{made.title}\n")
+    say(host.table(made).text())
+    written([target])
 
 
 def figures(folder: Path, json: str | None) -> None:

@@ -166,6 +166,16 @@ PerNode = Annotated[
         help="By default one for each device of a node; more of them share these.",
     ),
 ]
+Measure = Annotated[
+    int | None,
+    _option(
+        WHERE,
+        "--measure",
+        metavar="N",
+        help="Run the case with N on every rank of this host by itself, and take the pace of its sweeps from "
+        "that, not from their bytes and operations; with --machine host.",
+    ),
+]
 Scaling = Annotated[
     str,
     _option(

@@ -2,6 +2,6 @@
 
 from halocline.model.execute import Prediction, Span, execute
 from halocline.model.formula import StepTime, step_time
-from halocline.model.rates import Rates
+from halocline.model.rates import Rates, memory_of_node
 
-__all__ = ["Prediction", "Rates", "Span", "StepTime", "execute", "step_time"]
+__all__ = ["Prediction", "Rates", "Span", "StepTime", "execute", "memory_of_node", "step_time"]

@@ -22,7 +22,7 @@ from itertools import count
 from halocline.compile.footprint import Direction
 from halocline.compile.schedule import Schedule, Sweep
 from halocline.errors import InputError
-from halocline.model.rates import Rates
+from halocline.model.rates import Rates, memory_of_node
 from halocline.model.roads import Roads, Travel
 from halocline.plan.layout import Layout
 from halocline.plan.machine import Machine
@@ -181,7 +181,9 @@ def execute(
     if passes < 2:
         raise InputError(f"passes is {passes}; two at least are needed, the first one is not counted")
     chosen = DEFAULT if methods is None else chosen_methods(methods)
-    rates = rates or Rates.of(machine, layout.ranks_per_node, layout.subdomains_per_rank)
+    if rates is None:
+        memory = memory_of_node(schedule, layout)
+        rates = Rates.of(machine, layout.ranks_per_node, layout.subdomains_per_rank, memory)
     work = _Work(schedule, Transfers(layout, chosen), machine, rates, patch, threads, caches)
     return _Run(work, Roads(machine, layout), overlap, frozenset(traced))(passes)
 
@@ -248,7 +250,7 @@ class _Work:
         for needs, own in zip(todo.patch_needs.tolist(), cells.tolist(), strict=True):
             pieces[needs] = pieces.get(needs, 0.0) + own * seconds
         taking = {
-            "mpi": lambda size: size / rates.packing,
+            "mpi": lambda size: size / rates.packing + overhead,
             "rma": lambda size: size / rates.packing + 2 * overhead,  # the fetch, and the acknowledgement
             "colocated": lambda size: (
                 size / (rates.copying or rates.packing if self.pulls else rates.packing)
@@ -446,7 +448,11 @@ class _Run:
         done = now + message.seconds
         if message.method == "colocated" and self.work.pulls:
             peer, own = self._source(rank, number)
-            hops, _ = self.roads.way(peer, own)
+            hops = self.roads.links(peer, own)
+            if not hops:
+                self._note(rank, "unpack", f"from rank {self.home[peer][0]}", now, done)
+                self._push(done, _DONE, rank, number + 1)
+                return
             self._travel(Travel(peer, own, number, message.size, hops, now, done, True), now)
             return
         self._note(rank, "unpack", "unpack", now, done)

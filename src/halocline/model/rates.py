@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf, prod
 
-from halocline.compile.schedule import Sweep
+from halocline.compile.schedule import Schedule, Sweep
+from halocline.lang.dtype import ITEMSIZE
+from halocline.plan.layout import Layout
 from halocline.plan.machine import Machine
 
 
@@ -39,8 +42,25 @@ class Rates:
     hop: float | None = None
 
     @classmethod
-    def of(cls, machine: Machine, ranks_per_node: int, subdomains_per_rank: int = 1) -> Rates:
-        """Of a rank with its share of the devices of a node; packing reads and writes memory."""
+    def of(
+        cls, machine: Machine, ranks_per_node: int, subdomains_per_rank: int = 1, memory: float = inf
+    ) -> Rates:
+        """As measured, where the machine knows, with `memory` bytes of fields on a node; ranks beyond those
+        measured take turns. Else of a rank with its share of the devices of a node; packing reads and writes
+        memory."""
+        found = machine.measured
+        if found is not None:
+            pace = found.pace(ranks_per_node, memory)
+            rates = cls(
+                pace.bandwidth,
+                found.packing,
+                found.begin,
+                pace.per_flop,
+                pace.per_sum,
+                found.copying,
+                found.hop,
+            )
+            return rates.slowed(max(1.0, ranks_per_node / pace.ranks))
         taken = min(ranks_per_node * subdomains_per_rank, machine.device.count)
         each = machine.device.bandwidth * taken / ranks_per_node
         return cls(each, each / 2, machine.device.launch)
@@ -58,3 +78,9 @@ class Rates:
             per_flop=self.per_flop * factor,
             per_sum=self.per_sum * factor,
         )
+
+
+def memory_of_node(schedule: Schedule, layout: Layout) -> float:
+    """Bytes of all fields on a node, without halos."""
+    of_cell = sum(ITEMSIZE[field.dtype] for field in schedule.fields)
+    return of_cell * prod(layout.decomposition.shape) / layout.nodes

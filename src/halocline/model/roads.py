@@ -82,6 +82,11 @@ class Roads:
             self._known[key] = hops, sum(hop.latency for hop in hops)
         return self._known[key]
 
+    def links(self, sender: int, receiver: int) -> list[Hop]:
+        """The links that one rank's reads of another's memory cross: none on the same device, where they are
+        bound by its memory."""
+        return [] if self.device[sender] == self.device[receiver] else self.way(sender, receiver)[0]
+
     def _way(self, a: int, b: int, same_node: bool) -> Iterator[Hop]:
         machine, network = self.machine, self.machine.network
         if same_node and a == b:

@@ -106,6 +106,58 @@ class Network(_Part):
     overhead: float = Field(ge=0)
 
 
+class Pace(_Part):
+    """How fast sweeps are on a rank while so many ranks of a node are at work at once.
+
+    Attributes
+    ----------
+    ranks : int
+    memory : float
+        Bytes of the fields of a node up to which this holds; `inf` for all that exceed a cache.
+    bandwidth : float
+        Bytes a second of one rank.
+    per_flop, per_sum : float
+        Seconds that an operation, and a summand of a sum over the grid, take beside the bytes.
+    """
+
+    ranks: int = Field(ge=1)
+    memory: float = Field(gt=0)
+    bandwidth: float = Field(gt=0)
+    per_flop: float = Field(ge=0)
+    per_sum: float = Field(ge=0)
+
+
+class Measured(_Part):
+    """What was measured of ranks of one thread, in the place of what follows from the devices.
+
+    Attributes
+    ----------
+    begin : float
+        Seconds of a sweep over next to nothing.
+    packing : float
+        Bytes a second that a rank packs, unpacks or copies.
+    copying : float
+        Bytes a second that it copies out of another rank's memory.
+    hop : float
+        Seconds that a reduction takes from one rank of a node to another and back.
+    sweeps : tuple of Pace
+    """
+
+    begin: float = Field(ge=0)
+    packing: float = Field(gt=0)
+    copying: float = Field(gt=0)
+    hop: float = Field(ge=0)
+    sweeps: tuple[Pace, ...] = Field(min_length=1)
+
+    def pace(self, ranks: int, memory: float) -> Pace:
+        """Of the fewest ranks measured that are not fewer, else of the most; and of the least memory that
+        holds so much, else of the most."""
+        counts = {pace.ranks for pace in self.sweeps}
+        count = min((c for c in counts if c >= ranks), default=max(counts))
+        known = sorted((p for p in self.sweeps if p.ranks == count), key=lambda p: p.memory)
+        return next((p for p in known if p.memory >= memory), known[-1])
+
+
 class Machine(_Part):
     """A cluster of equal nodes.
 
@@ -119,6 +171,7 @@ class Machine(_Part):
     device : Device
     links : tuple of Link
     network : Network
+    measured : Measured, optional
     """
 
     name: str
@@ -128,6 +181,7 @@ class Machine(_Part):
     device: Device
     links: tuple[Link, ...] = ()
     network: Network
+    measured: Measured | None = None
 
     @model_validator(mode="after")
     def _joined(self) -> Machine:

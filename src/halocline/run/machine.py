@@ -168,6 +168,15 @@ def share_of_cores(mine: int, masks: Iterable[int]) -> int:
     return max(1, mine.bit_count() // max(1, sum(bool(mine & mask) for mask in masks)))
 
 
+def sockets() -> int:
+    """How many processors the hardware threads belong to that this process may use; 1 where nothing says."""
+    packages = {
+        _read(f"/sys/devices/system/cpu/cpu{thread}/topology/physical_package_id")
+        for thread in os.sched_getaffinity(0)
+    }
+    return len(packages - {""}) or 1
+
+
 def _numa_nodes(threads: Iterable[int]) -> int | None:
     lists = [_read(path) for path in Path("/sys/devices/system/node").glob("node[0-9]*/cpulist")]
     return sum(not parse_list(text).isdisjoint(threads) for text in lists) or None

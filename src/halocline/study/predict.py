@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
-from halocline.model import Rates, Span, execute, step_time
+from halocline.model import Rates, Span, execute, memory_of_node, step_time
 from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
 from halocline.physics.wave import Wave
@@ -108,6 +108,7 @@ def predict(
     methods: Iterable[str] | str | None = None,
     overlap: bool = True,
     traced: Sequence[int] = (),
+    pace: float = 1.0,
     on_progress: Callable[[int], None] | None = None,
 ) -> list[Predicted]:
     """Predict a scaling study.
@@ -132,6 +133,9 @@ def predict(
     overlap : bool
     traced : sequence of int
         Ranks whose doings on the last number of nodes are kept; those that there are.
+    pace : float
+        How many times as long sweeps take as bytes and operations let expect; see
+        `halocline.study.host.pace_of`.
     on_progress : callable, optional
         Called with how many of `nodes` are done.
 
@@ -153,8 +157,6 @@ def predict(
             "name a strategy such as optimal"
         )
     traffic = Traffic.of_schedule(schedule)
-    rates = Rates.of(machine, per_node)
-    bytes_per_cell = sum(sweep.bytes for sweep in schedule.pass_sweeps())
     made: list[Predicted] = []
     for count in counts:
         if scaling == "weak" and count % counts[0]:
@@ -172,10 +174,12 @@ def predict(
             distance=machine.distance(per_node),
         )
         cut = layout.decomposition
+        rates = Rates.of(machine, per_node, memory=memory_of_node(schedule, layout)).slowed(pace)
         found = execute(
             schedule,
             layout,
             machine,
+            rates=rates,
             methods=methods,
             overlap=overlap,
             traced=traced if count == counts[-1] else (),
@@ -184,7 +188,7 @@ def predict(
             whole,
             count,
             per_node,
-            per_cell=bytes_per_cell / rates.bandwidth,
+            per_cell=sum(map(rates.per_cell, schedule.pass_sweeps())),
             per_halo_cell=1.0 / machine.injection,
             per_halo_cell_within=1.0 / rates.packing,
             strategy=strategy,
