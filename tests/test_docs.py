@@ -75,6 +75,12 @@ def test_tutorial_prints_what_it_says(blocks, ranks, tmp_path):
     assert {path.name for path in (tmp_path / "out" / "tutorial").iterdir()} == {"plate.png", "gradient.png"}
 
 
+def test_the_reference_of_planning_prints_what_it_says(tmp_path):
+    found = BLOCK.findall((ROOT / "docs" / "reference" / "planning.md").read_text())
+    assert len(found) == 4
+    assert run("".join(code for code, _ in found), 1, tmp_path) == "".join(output for _, output in found)
+
+
 def test_every_printing_block_shows_its_output(blocks):
     for code, expected in blocks:
         assert ("hc.print(" in code) == (expected is not None), code

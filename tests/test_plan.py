@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import subprocess
+import sys
 import time
 import tracemalloc
 from dataclasses import dataclass, replace
@@ -861,3 +863,32 @@ def test_one_rank_of_very_many():
         assert len(plan.neighbours) == 26
         assert peak < 500_000
     assert max(kept) < 1.2 * min(kept)
+
+
+def test_a_rank_of_very_many_is_planned_in_a_small_process():
+    """260,000 ranks of 32,500 nodes, from the grid on, in a process that does nothing else: 0.2 s, 60 MB."""
+    script = """
+import re, time
+from pathlib import Path
+import numpy  # counts as memory, not as planning
+from halocline.compile.compiler import compile_program
+from halocline.physics.heat import Heat
+from halocline.plan import Traffic, Transfers, lay_out, least_thickness, plan_rank
+
+heat = Heat.on(4160)
+schedule = compile_program(heat.program(), heat.grid)
+traffic, thickness = Traffic.of_schedule(schedule), least_thickness(schedule)
+times = []
+for rank in (0, 131_313, 259_999):
+    begun = time.process_time()
+    layout = lay_out((4160,) * 3, 260_000, ranks_per_node=8, traffic=traffic, thickness=thickness)
+    plan = plan_rank(schedule, Transfers(layout), rank)
+    times.append(time.process_time() - begun)
+most = re.search(r"VmHWM: *(\\d+) kB", Path("/proc/self/status").read_text().replace("\\t", " "))
+print(min(times), int(most[1]) * 1024, len(plan.subdomains[0].neighbours))
+"""
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    seconds, memory, neighbours = map(float, told.split())
+    assert neighbours == 6
+    assert seconds < 0.2
+    assert memory < 60e6
