@@ -187,6 +187,29 @@ def test_ranks_wait_for_reductions() -> None:
     assert found.ends == pytest.approx([found.seconds * n for n in (1, 2, 3)])
 
 
+@pytest.mark.parametrize("latency", [1e-9, 3e-8, 1e-3])
+def test_a_reduction_goes_on_while_what_does_not_need_it_is_computed(latency: float) -> None:
+    grid = hc.Grid((12, 12), periodic=True)
+    grid.field("u"), grid.field("v")
+
+    def step(u: hc.Field, v: hc.Field) -> None:
+        total, half = hc.scalars("total half")
+        with hc.loop(limit=10):
+            u.set(2.0 * u)
+            total.set(hc.sum(u))
+            v.set(v + u[0, 1] - u[0, -1])
+            half.set(total / 2)
+
+    program = hc.program(step).trace(grid.fields["u"], grid.fields["v"])
+    schedule = compile_program(program, grid)
+    traffic = Traffic.of_schedule(schedule)
+    cut = lay_out(grid.shape, 4, ranks_per_node=1, strategy=(4, 1), traffic=traffic)
+    found = execute(schedule, cut, machine(latency=latency), rates=FREE)
+    first, second = (36 * sweep.bytes / 1e9 for sweep in schedule.pass_sweeps())
+    hops = 4 * latency
+    assert found.seconds == pytest.approx(first + max(second, hops))
+
+
 def test_spans_of_a_rank_do_not_overlap() -> None:
     schedule, cut = heat(64, 16, (4, 4), per_node=4)
     there = machine(4, "cpu", latency=1e-6, overhead=1e-7)

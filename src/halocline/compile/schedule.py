@@ -193,15 +193,20 @@ class Schedule:
     def pass_sweeps(self) -> Iterator[Sweep]:
         """The sweeps of one pass of the first loop, those in loops within it once; all without a loop."""
 
-        def walk(operations: tuple[Operation, ...]) -> Iterator[Sweep]:
-            for operation in operations:
-                if isinstance(operation, Sweep):
-                    yield operation
-                elif isinstance(operation, Loop):
-                    yield from walk(operation.body)
+        return (operation for operation in self._pass() if isinstance(operation, Sweep))
 
+    def pass_waits(self) -> frozenset[int]:
+        """After how many of the sweeps of one pass results of reductions are waited for."""
+        waits, sweeps = set(), 0
+        for operation in self._pass():
+            sweeps += isinstance(operation, Sweep)
+            if isinstance(operation, Await):
+                waits.add(sweeps)
+        return frozenset(waits)
+
+    def _pass(self) -> Iterator[Operation]:
         loops = [operation for operation in self.operations if isinstance(operation, Loop)]
-        return walk(loops[0].body if loops else self.operations)
+        return _flat(loops[0].body if loops else self.operations)
 
     def stops(self) -> Iterator[Stop]:
         """Every stop, in the order of the program text."""
@@ -210,10 +215,11 @@ class Schedule:
     def flat(self) -> Iterator[Operation]:
         """Every operation, also those in loops, in the order of the program text."""
 
-        def walk(operations: tuple[Operation, ...]) -> Iterator[Operation]:
-            for operation in operations:
-                yield operation
-                if isinstance(operation, Loop):
-                    yield from walk(operation.body)
+        return _flat(self.operations)
 
-        return walk(self.operations)
+
+def _flat(operations: tuple[Operation, ...]) -> Iterator[Operation]:
+    for operation in operations:
+        yield operation
+        if isinstance(operation, Loop):
+            yield from _flat(operation.body)

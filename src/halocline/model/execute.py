@@ -7,8 +7,8 @@ method of the pair (`halocline.plan.transfer`): packed and sent, announced and f
 receiver straight out of the sender's cells, which the sender may not overwrite before; between GPUs that is
 packed, copied and unpacked without MPI. It queues at each link and card that it crosses, and holds it for as
 long as its bytes take there; its first byte goes on to the next while the last has not yet come. A reduction
-ends when the last rank has come and the hops of a tree are done. For no latency and links that nobody shares
-this comes to the closed formula of `halocline.model.formula`.
+ends when the last rank has come and the hops of a tree are done; ranks wait for it where the schedule says. For
+no latency and links that nobody shares this comes to the closed formula of `halocline.model.formula`.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ class _Work:
         self.schedule, self.transfers, self.machine, self.rates = schedule, transfers, machine, rates
         self.how = {"patch": patch, "threads": threads, "caches": caches}
         self.layout, self.cut = transfers.layout, transfers.layout.decomposition
-        self.sweeps = list(schedule.pass_sweeps())
+        self.sweeps, self.waits = list(schedule.pass_sweeps()), schedule.pass_waits()
         self.pulls = machine.device.kind == "cpu"  # the receiver of what is colocated
         self.directions = sorted(
             {d for s in self.sweeps for footprint in s.exchange.values() for d, _ in footprint}
@@ -302,7 +302,10 @@ class _Run:
         self.left: list[list[tuple[int, float]]] = [[] for _ in ranks]
         self.lent: list[dict[int, int]] = [{} for _ in ranks]  # cells that others have yet to copy, by sweep
         self.busy = [True] * len(ranks)
-        self.joined: dict[int, list[tuple[int, float]]] = {}  # who has come to a reduction, when, by sweep
+        self.reducing: list[int | None] = [None] * len(ranks)  # the sweep whose results are yet to be taken
+        self.joined: dict[int, int] = {}  # how many have come to a reduction, by sweep
+        self.reduced: dict[int, float] = {}  # when its results are there
+        self.waiting: dict[int, list[tuple[int, float]]] = {}  # who waits for them, since when
         self.spans: list[Span] = []
 
     def __call__(self, passes: int) -> Prediction:
@@ -483,17 +486,35 @@ class _Run:
             self._advance(rank, now)
 
     def _reduce(self, rank: int, now: float) -> None:
-        """Events come in the order of time: who comes last has waited for no one."""
-        there = self.joined.setdefault(self.at[rank], [])
-        there.append((rank, now))
-        if len(there) == self.layout.ranks:
-            del self.joined[self.at[rank]]
-            hops = self.roads.tree(len(there), self.work.rates.hop) if len(there) > 1 else 0.0
-            for each, came in there:
-                self._note(each, "reduction", "reduction", came, now + hops)
-                self._advance(each, now + hops)
+        """The rank's part of a reduction is on its way. Events come in the order of time: when the last one
+        comes, all parts are there."""
+        sweep = self.at[rank]
+        self.reducing[rank] = sweep
+        self.joined[sweep] = self.joined.get(sweep, 0) + 1
+        if self.joined[sweep] == self.layout.ranks:
+            del self.joined[sweep]
+            hops = self.roads.tree(self.layout.ranks, self.work.rates.hop) if self.layout.ranks > 1 else 0.0
+            self.reduced[sweep] = now + hops
+            for each, came in self.waiting.pop(sweep, []):
+                self._take_result(each, came, now + hops)
+        self._advance(rank, now)
+
+    def _take_result(self, rank: int, came: float, there: float) -> None:
+        self._note(rank, "reduction", "reduction", came, there)
+        self.reducing[rank] = None
+        self._enter(rank, max(came, there))
 
     def _advance(self, rank: int, now: float) -> None:
+        """After a sweep: wait for the results of an earlier one, where the next needs them."""
+        sweep = self.reducing[rank]
+        if sweep is None or self.at[rank] % self.sweeps + 1 not in self.work.waits:
+            self._enter(rank, now)
+        elif sweep in self.reduced:
+            self._take_result(rank, now, self.reduced[sweep])
+        else:
+            self.waiting.setdefault(sweep, []).append((rank, now))
+
+    def _enter(self, rank: int, now: float) -> None:
         self.at[rank] += 1
         turn, within = divmod(self.at[rank], self.sweeps)
         if within == 0:
