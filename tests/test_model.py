@@ -352,6 +352,27 @@ def test_cells_that_are_lent_are_not_overwritten() -> None:
         assert min(mine[2 * n + 2 :]) >= end, "those of the next pass wait"
 
 
+def test_what_is_inactive_costs_nothing() -> None:
+    """Of four ranks the third has half of its cells to compute, the last none."""
+    grid = hc.Grid((64, 64), active=[[True, True], [True, True], [True, False], [False, False]])
+    grid.field("u", boundary=hc.Value(0))
+
+    def step(u: hc.Field) -> None:
+        with hc.loop(limit=10):
+            u.set(u + 0.1 * hc.laplacian(u))
+
+    schedule = compile_program(hc.program(step).trace(grid.fields["u"]), grid)
+    layout = lay_out(grid.shape, 4, strategy="1d-x", traffic=Traffic.of_schedule(schedule), periodic=False)
+    found = execute(schedule, layout, machine(4), rates=FREE, traced=range(4), passes=2, methods="mpi")
+    busy = [
+        sum(s.end - s.begin for s in found.spans if (s.rank, s.kind) == (rank, "patch")) for rank in range(4)
+    ]
+    whole = 2 * 16 * 64 * 16 / 1e9
+    assert busy == pytest.approx([whole, whole, whole / 2, 0.0])
+    sent = {(s.rank, s.name) for s in found.spans if s.kind == "message"}
+    assert sent == {(a, f"u: from rank {b}") for a, b in ((0, 1), (1, 0), (1, 2), (2, 1))}
+
+
 def test_unknown_methods() -> None:
     schedule, layout = line(2)
     with pytest.raises(InputError, match="transfer method 'tcp' is unknown"):

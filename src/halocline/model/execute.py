@@ -223,7 +223,10 @@ class _Work:
 
     def _kind(self, subdomain: int) -> tuple[object, ...]:
         """What is the same for subdomains that do the same: shape, walls, and the methods of all neighbours;
-        where some belong to one rank, their devices too, since a rank copies between these."""
+        where some belong to one rank, their devices too, since a rank copies between these. Where blocks of
+        the grid are inactive, each counts for itself."""
+        if self.schedule.blocks is not None:
+            return (subdomain,)
         cut = self.cut
         neighbours = [cut.neighbour(subdomain, direction) for direction in self.directions]
         methods = tuple(
