@@ -9,6 +9,7 @@ import typer
 
 from halocline.errors import InputError
 from halocline.plan.transfer import METHODS
+from halocline.run.tuning import BY_CACHES, TUNE
 
 PROBLEM, HOW, WHERE, RESULTS = "The problem", "How it is solved", "Where it runs", "Results"
 
@@ -68,8 +69,10 @@ Patch = Annotated[
     _option(
         WHERE,
         "--patch",
-        metavar="B[,B[,B]]",
-        help="Edges in cells of the patches that threads work on; by default chosen to suit the caches.",
+        metavar="B[,B[,B]]|tune|caches",
+        help="Edges in cells of the patches that threads work on. [bold]tune[/]: measure some before the "
+        "first run, and remember the fastest for later ones; [bold]caches[/]: to suit the caches. By default "
+        "what is remembered, else to suit the caches.",
     ),
 ]
 Ranks = Annotated[
@@ -296,10 +299,10 @@ def execution(
     }
 
 
-def patch_edges(text: str | None) -> list[int] | int | None:
+def patch_edges(text: str | None) -> list[int] | int | str | None:
     """The patch that --patch asks for."""
-    if text is None:
-        return None
+    if text is None or text in (TUNE, BY_CACHES):
+        return text
     edges = whole_numbers_of_patch(text)
     return edges[0] if len(edges) == 1 else edges
 
@@ -308,5 +311,6 @@ def whole_numbers_of_patch(text: str) -> list[int]:
     """The edges of a patch; they may be equal."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.lstrip("-").isdigit() for part in parts):
-        raise InputError(f"--patch {text}: expected whole numbers of cells, such as 64 or 32,256")
+        expected = f"expected whole numbers of cells, such as 64 or 32,256; or {TUNE}, or {BY_CACHES}"
+        raise InputError(f"--patch {text}: {expected}")
     return [int(part) for part in parts]

@@ -105,6 +105,8 @@ def _summary(result: object, dim: int, method: str, rtol: float) -> str:
         rate = r.bytes_per_iteration / r.seconds_per_iteration
         triad = f"{result.bandwidth / 1e9:.1f} GB/s of a += s * b on the same cores now"
         lines.append(f"{'bandwidth':13} {rate / 1e9:.1f} GB/s, {r.bandwidth_share:.0%} of the {triad}")
+    if result.tuned is not None:
+        lines.append(f"{'patches':13} {result.tuned}")
     lines += [f"{'memory':13} {amount(r.memory_bytes)} resident", f"{'checksum':13} {r.checksum}"]
     return "\n".join(lines)
 

@@ -130,6 +130,24 @@ def _headers(folder: Path) -> str:
     return digest.hexdigest()
 
 
+def _flags(compiler: Compiler, streaming: bool) -> list[str]:
+    return [*compiler.flags, *([f"-D{STREAMING}"] if streaming else [])]
+
+
+def library_key(source: str, *, streaming: bool = False) -> str:
+    """What tells the library of generated C++ from all others.
+
+    Raises
+    ------
+    CompileError
+        Without a compiler.
+    """
+    compiler = find_compiler()
+    flags = " ".join(_flags(compiler, streaming))
+    parts = (source, _headers(include_folder()), flags, compiler.path, compiler.version, cpu())
+    return sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
 def compile_library(source: str, *, streaming: bool = False) -> Path:
     """The shared library of generated C++: from the cache, else compiled.
 
@@ -149,10 +167,8 @@ def compile_library(source: str, *, streaming: bool = False) -> Path:
         Without a compiler, for a cache that cannot be written, or for source the compiler rejects.
     """
     compiler, include = find_compiler(), include_folder()
-    flags = [*compiler.flags, *([f"-D{STREAMING}"] if streaming else [])]
-    parts = (source, _headers(include), " ".join(flags), compiler.path, compiler.version, cpu())
-    key = sha256("\0".join(parts).encode()).hexdigest()[:32]
-    folder = cache_folder()
+    flags = _flags(compiler, streaming)
+    key, folder = library_key(source, streaming=streaming), cache_folder()
     library = folder / f"{key}.so"
     if library.is_file():
         return library

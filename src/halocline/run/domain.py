@@ -6,7 +6,9 @@ import functools
 import logging
 import operator
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import product
@@ -22,15 +24,18 @@ from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.grid import Field, Grid, unknown
 from halocline.lang.program import Program
 from halocline.lang.trace import OWN
+from halocline.plan.candidates import candidates
 from halocline.plan.decompose import Decomposition
 from halocline.plan.patches import Caches
 from halocline.plan.rank import RankPlan, plan_rank, wraps_rows
 from halocline.plan.transfer import Transfers, chosen_methods
+from halocline.run import tuning
 from halocline.run.bind import SPINS, Near, build_engine, three
 from halocline.run.execution import Execution
 from halocline.run.machine import data_caches, last_level_cache, share_of_cores
 from halocline.run.mpi import Communicator, affinity, native, world
 from halocline.run.trace import Timeline
+from halocline.run.tuning import BY_CACHES, TUNE, Tuned, largest
 from halocline.run.watch import watching
 
 if TYPE_CHECKING:
@@ -41,6 +46,7 @@ log = logging.getLogger("halocline")
 
 T = TypeVar("T")
 
+PASSES = f"{OWN}limit"  # of a loop that is timed
 CROWDED = 64  # threads of a node for each of its hardware threads that are hardly meant
 
 
@@ -132,6 +138,13 @@ class Domain:
         self.near: Near | None = None
         self.blocks = grid.blocks
         self.timeline = None if self.how.trace is None else Timeline(self.how.trace, self.threads)
+
+    def scratch(self) -> Domain:
+        """The same subdomains with memory of their own, for what must not touch the fields."""
+        other = copy(self)
+        other.storages, other.halos, other.widths, other.timeline = {}, {}, {}, None
+        other.near = None if self.near is None else replace(self.near, storages={})
+        return other
 
     def prepare(self, program: Program, given: Iterable[str]) -> Prepared:
         """Compile and plan a program; all ranks call this with the same program.
@@ -517,9 +530,25 @@ def exceeds_cache(plan: RankPlan, ranks_of_node: int) -> bool:
 
 
 class Prepared:
-    """A program compiled, planned and bound to the engine, ready to run any number of times."""
+    """A program compiled, planned and bound to the engine, ready to run any number of times.
 
-    def __init__(self, domain: Domain, schedule: Schedule, name: str) -> None:
+    Parameters
+    ----------
+    domain : Domain
+    schedule : Schedule
+    name : str
+    patch : sequence of int, or {"caches"}, optional
+        Instead of what `Execution.patch` says.
+
+    Attributes
+    ----------
+    tuned : Tuned or None
+        What is known of the speed of patches, where that decided.
+    """
+
+    def __init__(
+        self, domain: Domain, schedule: Schedule, name: str, patch: Sequence[int] | str | None = None
+    ) -> None:
         import numpy as np
 
         self.domain, self.schedule, self.name = domain, schedule, name
@@ -539,18 +568,18 @@ class Prepared:
                 "all ranks must run the same version of Halocline on the same kind of machine",
             )
         assert domain.transfers is not None
-        self.plan = plan_rank(
-            schedule,
-            domain.transfers,
-            comm.rank,
-            patch=domain.how.patch,
-            threads=domain.threads,
-            caches=caches(),
+        how = domain.how if patch is None else replace(domain.how, patch=patch)
+        planned = functools.partial(
+            plan_rank, schedule, domain.transfers, comm.rank, threads=domain.threads, caches=caches()
         )
+        self.plan = planned(patch=how.patch_shape)
         # one library for all ranks, also where those of another node hold less
         streaming = any(comm.allgather(exceeds_cache(self.plan, comm.ranks_of_node)))
         self.library = compile_once(schedule.source, comm, streaming=streaming)
         self._loops = any(isinstance(operation, Loop) for operation in schedule.operations)
+        self.tuned = self._tune() if self._loops and how.patch in (None, TUNE) else None
+        if self.tuned is not None and self.tuned.patch is not None:
+            self.plan = planned(patch=self.tuned.patch)
         self._errors = {stop.reason for stop in schedule.stops() if stop.error}
         self.values: NDArray[np.float64] = np.zeros(len(schedule.scalars))
         if AROUND in schedule.scalars and wraps_rows(domain.transfers):
@@ -561,6 +590,29 @@ class Prepared:
         with comm.agreement(f"allocate fields of {name!r}"):
             made = domain.allocate(schedule.fields, self.plan)
         domain.share(made)
+
+    def _tune(self) -> Tuned | None:
+        """What is remembered of the speed of patches; measured where the user asks for it. All ranks call
+        this."""
+        domain, comm, cut = self.domain, self.domain.comm, self.plan.decomposition
+        name = tuning.key(self.library.stem, cut, domain.threads, comm.ranks_of_node)
+        known = comm.bcast(tuning.recall(name) if comm.rank == 0 else None)
+        if known is not None or domain.how.patch != TUNE:
+            return known
+        begun = time.monotonic()
+        try:
+            found = tuning.fastest(
+                candidates(largest(cut), domain.threads), _Passes(domain.scratch(), self.schedule, self.name)
+            )
+        except RunError as error:
+            if comm.rank == 0:
+                log.warning("patches of %s are not tuned: %s", self.name, error)
+            return None
+        with comm.agreement("remember what was tuned"):
+            if comm.rank == 0:
+                tuning.remember(name, found, self.name)
+                log.info("patches of %s: %s (%.1f s)", self.name, found, time.monotonic() - begun)
+        return found
 
     @property
     def engine(self) -> Any:
@@ -651,6 +703,41 @@ class Prepared:
             reduction=report["reduction"],
             loop_seconds=report["loop_seconds"],
         )
+
+
+class _Passes:
+    """Times passes of a program's loop with patches of any shape, on fields that hold ones.
+
+    Its statements about scalars and its conditions are left out: scalars keep the value 1, and nothing ends
+    a run before its time.
+    """
+
+    def __init__(self, scratch: Domain, schedule: Schedule, name: str) -> None:
+        body, size = tuple(schedule.pass_sweeps()), len(schedule.scalars)
+        loop = Loop(until=None, limit=size, count=size + 1, record=(), body=body)
+        own = {*scratch.grid.scalar_values(), AROUND}
+        self.values = {scalar: 1.0 for scalar in schedule.scalars if scalar not in own}
+        self.schedule = replace(
+            schedule, operations=(loop,), scalars=(*schedule.scalars, PASSES, f"{OWN}passes")
+        )
+        self.domain, self.name, self.filled = scratch, name, False
+
+    def __call__(self, patch: Sequence[int] | None) -> Callable[[int], float]:
+        """The seconds of so many passes, on the slowest rank."""
+        prepared = Prepared(self.domain, self.schedule, self.name, BY_CACHES if patch is None else patch)
+        _ = prepared.engine  # each thread touches its memory first
+        if not self.filled:
+            for storage in (storage for each in self.domain.storages.values() for storage in each):
+                storage.whole()[...] = 1
+            self.filled = True
+
+        def seconds(passes: int) -> float:
+            outcome = prepared.run({**self.values, PASSES: float(passes)})
+            if outcome.reason == "interrupted":
+                raise KeyboardInterrupt
+            return outcome.loop_seconds
+
+        return seconds
 
 
 def check_agreement(comm: Communicator, what: str, mine: Any, advice: str) -> None:

@@ -13,6 +13,7 @@ from halocline.plan.fit import least_thickness
 from halocline.plan.layout import Layout, lay_out
 from halocline.plan.traffic import Traffic
 from halocline.plan.transfer import chosen_methods
+from halocline.run.tuning import BY_CACHES, TUNE
 
 SCHEDULES = ("guided", "static", "dynamic")
 
@@ -27,8 +28,10 @@ class Execution:
         Per rank; OMP_NUM_THREADS, else the cores of the node shared among its ranks.
     decomposition : str or sequence of int
         How the grid is cut into subdomains; see `halocline.plan.decompose`.
-    patch : int or sequence of int, optional
-        Shape of the patches; chosen by cache size where not given.
+    patch : int or sequence of int, or {"tune", "caches"}, optional
+        Shape of the patches. "tune": where nothing is remembered for this program on such a machine, several
+        are measured before the first run, and the fastest is remembered for later ones; "caches": chosen by
+        cache size. Where not given, what is remembered, else by cache size.
     subdomains_per_rank : int
         How many subdomains each rank has.
     ranks_per_node : int, optional
@@ -58,7 +61,7 @@ class Execution:
 
     threads: int | None = None
     decomposition: str | Sequence[int] = "optimal"
-    patch: int | Sequence[int] | None = None
+    patch: int | str | Sequence[int] | None = None
     subdomains_per_rank: int = 1
     ranks_per_node: int | None = None
     methods: str | Iterable[str] | None = None
@@ -81,8 +84,15 @@ class Execution:
                 raise InputError(f"{name} {number!r}: expected a whole number from 1")
         if self.methods is not None:
             object.__setattr__(self, "methods", chosen_methods(self.methods))
+        if isinstance(self.patch, str) and self.patch not in (TUNE, BY_CACHES):
+            raise InputError(f"patch {self.patch!r}: expected cells, {TUNE!r} or {BY_CACHES!r}")
         if self.schedule not in SCHEDULES:
             raise InputError(f"schedule {self.schedule!r} is unknown; known are {', '.join(SCHEDULES)}")
+
+    @property
+    def patch_shape(self) -> int | Sequence[int] | None:
+        """The patches that the user named in cells."""
+        return None if isinstance(self.patch, str) else self.patch
 
     def layout(
         self,

@@ -11,14 +11,16 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from halocline.compile.compiler import arranged, compile_program
+from halocline.compile.driver import library_key
 from halocline.compile.footprint import Direction, Footprint
 from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, StopGraph, SweepGraph
 from halocline.compile.results import scalars_in
 from halocline.compile.schedule import Loop, Operation, Schedule, Stop, Sweep
-from halocline.errors import InputError
+from halocline.errors import CompileError, InputError
 from halocline.lang.expression import Expr, text
 from halocline.lang.grid import Grid
 from halocline.lang.program import AssignScalar, Line, Program
@@ -27,10 +29,12 @@ from halocline.plan.decompose import Decomposition
 from halocline.plan.exchange import Copy
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan, plan_rank
 from halocline.plan.transfer import Transfers, chosen_methods
+from halocline.run import tuning
 from halocline.run.bandwidth import triad_bandwidth
 from halocline.run.domain import Domain, caches, exceeds_cache
 from halocline.run.execution import Execution
 from halocline.run.mpi import Communicator
+from halocline.run.tuning import BY_CACHES
 from halocline.study.explain_text import lines, side
 
 LATENCY = 2e-6  # seconds
@@ -175,6 +179,8 @@ class Explanation:
         Slabs along one axis, to compare the chosen decomposition with.
     overlap : bool
         Whether patches that need no message run before all have come.
+    patches_by : str
+        Where the shape of the patches comes from: "as given", "by cache size", or what was measured.
     """
 
     schedule: Schedule
@@ -182,6 +188,7 @@ class Explanation:
     steps: tuple[Step, ...]
     alternative: Decomposition | None
     overlap: bool = True
+    patches_by: str = "by cache size"
 
     def __str__(self) -> str:
         return "\n".join(lines(self, self.bound()))
@@ -283,6 +290,7 @@ class Explanation:
                 "bytes_per_cell": self.bytes_per_cell,
             },
             "inner_patches": self.inner_patches,
+            "patches_by": self.patches_by,
             "memory_bytes": self.plan.memory,
         }
 
@@ -324,13 +332,32 @@ def explain_program(
     if not 0 <= rank < ranks:
         raise InputError(f"rank {rank} of {ranks}: expected one from 0 to {ranks - 1}")
     transfers = Transfers(layout, chosen_methods(how.methods))
-    plan = plan_rank(schedule, transfers, rank, patch=how.patch, threads=threads, caches=caches())
+    plan, patches_by = _planned(schedule, transfers, rank, threads, how)
     alternative = None
     with contextlib.suppress(InputError):  # too many ranks for slabs
         slabs = replace(how, decomposition="1d")
         alternative = slabs.layout(schedule, grid, ranks, how.ranks_per_node).decomposition
     steps = tuple(_Teller(program, schedule, plan, graphs).tell(graphs, schedule.operations, 0))
-    return Explanation(schedule, plan, steps, alternative, how.overlap)
+    return Explanation(schedule, plan, steps, alternative, how.overlap, patches_by)
+
+
+def _planned(
+    schedule: Schedule, transfers: Transfers, rank: int, threads: int, how: Execution
+) -> tuple[RankPlan, str]:
+    """A plan as a run would make it here, and where the shape of its patches comes from."""
+    planned = partial(plan_rank, schedule, transfers, rank, threads=threads, caches=caches())
+    plan = planned(patch=how.patch_shape)
+    if how.patch_shape is not None:
+        return plan, "as given"
+    if how.patch != BY_CACHES:
+        layout = transfers.layout
+        on_node = min(how.ranks_per_node or layout.ranks, layout.ranks)
+        with contextlib.suppress(CompileError):  # without a compiler nothing was measured
+            library = library_key(schedule.source, streaming=exceeds_cache(plan, on_node))
+            known = tuning.recall(tuning.key(library, plan.decomposition, threads, on_node))
+            if known is not None:
+                return plan if known.patch is None else planned(patch=known.patch), known.why
+    return plan, "by cache size"
 
 
 class Problem(Protocol):

@@ -65,9 +65,9 @@ def _cut(told: Explanation) -> Iterator[str]:
     sizes = ", ".join(" x ".join(map(str, shape)) for shape in shapes[:3]) + (
         ", ..." if len(shapes) > 3 else ""
     )
-    patches = f"  {len(table):,} patch{'' if len(table) == 1 else 'es'} ({sizes} cells)"
+    patches = f"  {len(table):,} patch{'' if len(table) == 1 else 'es'} ({sizes} cells), {told.patches_by}"
     waits = any(own.neighbours for own in plan.subdomains)
-    yield patches + (f", {told.inner_patches} of them wait for no message" if waits else "")
+    yield patches + (f"; {told.inner_patches} of them wait for no message" if waits else "")
 
 
 def _routes(told: Explanation) -> Iterator[str]:

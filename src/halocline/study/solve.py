@@ -11,6 +11,7 @@ from halocline.lang.reductions import max as largest
 from halocline.physics.poisson import Poisson
 from halocline.run.bandwidth import triad_bandwidth
 from halocline.run.machine import resident_bytes
+from halocline.run.tuning import Tuned
 from halocline.solvers.linear import LinearProblem, Solution, check_limits
 
 VECTORS = 4  # that conjugate gradients keep: x, r, p, and q or the next p
@@ -73,12 +74,15 @@ class Result:
         Bytes a second of a += s * b on all ranks at once.
     solution : Solution
     equations : Poisson
+    tuned : Tuned or None
+        What is known of the speed of patches, where that decided.
     """
 
     record: Record
     bandwidth: float
     solution: Solution = field(repr=False)
     equations: Poisson = field(repr=False)
+    tuned: Tuned | None = None
 
 
 def poisson(
@@ -159,7 +163,7 @@ def poisson(
         bytes_per_iteration=solution.bytes_per_iteration,
         bandwidth_share=solution.bytes_per_iteration / each / bandwidth if each else None,
     )
-    return Result(record, bandwidth, solution, equations)
+    return Result(record, bandwidth, solution, equations, problem.prepared.tuned)
 
 
 def predicted_bytes(n: int, dim: int) -> int:

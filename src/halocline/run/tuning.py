@@ -1,0 +1,144 @@
+"""Patches that were found to be fast: measured where a user asks for it, and remembered."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import statistics
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from math import ceil
+from pathlib import Path
+
+from halocline.compile.driver import cache_folder
+from halocline.errors import RunError
+from halocline.plan.decompose import Decomposition
+from halocline.run.machine import data_caches
+
+TUNE, BY_CACHES = "tune", "caches"  # words for a patch: see Execution
+TURN = 0.02  # seconds that one measurement takes at least
+ROUNDS = 5  # measurements of those that may win
+NEAR = 1.2  # times the best of the first round: who is slower is out
+GAIN = 1.02  # times faster than by cache size a patch must be: less may be chance
+
+Patch = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What a measurement of patches found.
+
+    Attributes
+    ----------
+    patch : tuple of int or None
+        The fastest; None where none was faster than those by cache size.
+    gain : float
+        How many times as fast as those by cache size: 1 where these are the fastest.
+    tried : int
+        Shapes that were measured.
+    """
+
+    patch: Patch | None
+    gain: float
+    tried: int
+
+    @property
+    def why(self) -> str:
+        """The reason for the shape of the patches, in words."""
+        if self.patch is None:
+            return f"by cache size, the fastest of {self.tried} that were tried"
+        return f"tuned: {self.gain:.2f} times as fast as by cache size"
+
+    def __str__(self) -> str:
+        return self.why if self.patch is None else f"{' x '.join(map(str, self.patch))}, {self.why}"
+
+
+def fastest(shapes: Sequence[Patch], timer_of: Callable[[Patch | None], Callable[[int], float]]) -> Tuned:
+    """Measure patches in turn; all ranks call this, and find the same.
+
+    Parameters
+    ----------
+    shapes : sequence of tuple of int
+        To be tried beside those by cache size.
+    timer_of : callable
+        Of a shape, or None for patches by cache size: a function that runs so many passes, and returns the
+        seconds of the slowest rank.
+    """
+    timers = {patch: timer_of(patch) for patch in (None, *shapes)}
+    for timer in timers.values():
+        timer(1)
+    passes = max(1, ceil(TURN / max(timers[None](1), 1e-7)))
+
+    def gains(able: Sequence[Patch | None]) -> dict[Patch | None, float]:
+        """How many times as fast as by cache size: medians of ratios within a round."""
+        rounds = []
+        for turn in range(ROUNDS):
+            order = able if turn % 2 == 0 else able[::-1]
+            rounds.append({patch: timers[patch](passes) for patch in order})
+        return {patch: statistics.median(each[None] / each[patch] for each in rounds) for patch in able}
+
+    once = {patch: timer(passes) for patch, timer in timers.items()}
+    near = NEAR * min(once.values())
+    found = gains([None, *(patch for patch in shapes if once[patch] <= near)])
+    best = max(found, key=lambda patch: found[patch])
+    # the best of many is partly luck: measured once more, it must still be better
+    gain = 1.0 if best is None else gains([None, best])[best]
+    return Tuned(best, gain, len(timers)) if gain >= GAIN else Tuned(None, 1.0, len(timers))
+
+
+def largest(decomposition: Decomposition) -> tuple[int, ...]:
+    """The shape of the largest subdomain."""
+    return tuple(ceil(n / p) for n, p in zip(decomposition.shape, decomposition.parts, strict=True))
+
+
+def key(library: str, decomposition: Decomposition, threads: int, ranks_of_node: int) -> str:
+    """What a measurement holds for: these kernels on this kind of processor, subdomains of this size and so
+    many threads and ranks on a node.
+
+    Parameters
+    ----------
+    library : str
+        The key of the compiled kernels; it holds source, compiler, flags and the model of the CPU.
+    """
+    cut = tuple(p > 1 for p in decomposition.parts)
+    parts = (library, data_caches(), os.cpu_count(), largest(decomposition), cut, threads, ranks_of_node)
+    return sha256(repr(parts).encode()).hexdigest()[:32]
+
+
+def _place(name: str) -> Path:
+    return cache_folder() / f"{name}.patch.json"
+
+
+def recall(name: str) -> Tuned | None:
+    """What is remembered under a key; None where nothing is, or nothing that can be read."""
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+        told = json.loads(_place(name).read_text())
+        patch = told["patch"]
+        return Tuned(
+            None if patch is None else tuple(map(int, patch)), float(told["gain"]), int(told["tried"])
+        )
+    return None
+
+
+def remember(name: str, tuned: Tuned, program: str) -> None:
+    """Keep it for later runs: whole or not at all, whoever else writes.
+
+    Raises
+    ------
+    RunError
+        The cache cannot be written.
+    """
+    place = _place(name)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=place.parent, prefix="making-", delete=False) as file:
+            json.dump({"program": program, **asdict(tuned)}, file)
+        os.replace(file.name, place)
+    except OSError as error:
+        raise RunError(
+            f"the patches that were tuned cannot be kept in {place.parent} ({error.strerror}); set "
+            "HALOCLINE_CACHE to a folder that can be written"
+        ) from None

@@ -1,0 +1,205 @@
+"""Patches that were measured: found, remembered, used, and without a trace in the result."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import halocline as hc
+from halocline.cli.app import run
+from halocline.compile.driver import cache_folder
+from halocline.errors import InputError
+from halocline.plan.candidates import candidates
+from halocline.plan.decompose import decompose
+from halocline.run import tuning
+from halocline.run.mpi import world
+from halocline.run.tuning import Tuned
+
+SHAPE = (61, 53)
+
+
+def heat(**options: Any) -> hc.Simulation:
+    """A step from a reduction, and a field that is neither read nor set before the first run."""
+    grid = hc.Grid(SHAPE, periodic=(True, False))
+    T = grid.field("T", boundary=hc.Value(0.5))
+
+    def equation(T: Any, kappa: Any) -> Any:
+        return {T: kappa * hc.laplacian(T)}
+
+    sim = hc.Simulation(
+        grid,
+        equation,
+        parameters={"kappa": 0.01},
+        scheme=hc.RK3(),
+        dt=lambda T: 1e-3 / (1.0 + hc.max(abs(T))),
+        **options,
+    )
+    sim[T] = lambda x, y: hc.sin(3 * x) * y
+    return sim
+
+
+def result(sim: hc.Simulation) -> tuple[str, float]:
+    sim.run(steps=7)
+    return sim.checksum("T"), sim.time
+
+
+def key_of(sim: hc.Simulation) -> str:
+    prepared, domain = sim._prepared, sim.domain
+    return tuning.key(
+        prepared.library.stem, prepared.plan.decomposition, domain.threads, domain.comm.ranks_of_node
+    )
+
+
+@pytest.fixture
+def nothing_known() -> Iterator[Path]:
+    """The cache, where no patch is remembered before and after."""
+
+    def forget() -> None:
+        if world().rank == 0:
+            for kept in cache_folder().glob("*.patch.json"):
+                kept.unlink()
+        world().barrier()
+
+    forget()
+    yield cache_folder()
+    world().barrier()
+    forget()
+
+
+@pytest.mark.ranks(1, 2, 3)
+def test_tuning_leaves_no_trace_in_results_and_is_remembered(nothing_known: Path) -> None:
+    comm = world()
+    plain = heat(threads=2)
+    assert plain._prepared.tuned is None
+    wanted = result(plain)
+
+    first = heat(threads=2, patch="tune")
+    found = first._prepared.tuned
+    assert found is not None
+    assert found.tried > 1
+    assert len(set(comm.allgather(found))) == 1
+    assert result(first) == wanted
+    (kept,) = nothing_known.glob("*.patch.json")
+    written = kept.stat().st_mtime_ns
+
+    for patch in ("tune", None):
+        again = heat(threads=2, patch=patch)
+        assert again._prepared.tuned == found
+        assert result(again) == wanted
+    assert heat(threads=2, patch="caches")._prepared.tuned is None
+    assert heat(threads=1)._prepared.tuned is None
+    assert kept.stat().st_mtime_ns == written
+    assert not list(nothing_known.glob("making-*"))
+
+
+@pytest.mark.ranks(1, 2)
+def test_what_is_remembered_is_used(nothing_known: Path) -> None:
+    sim = heat(threads=1)
+    before = result(sim)
+    if world().rank == 0:
+        tuning.remember(key_of(sim), Tuned((5, 7), 1.25, 9), "heat")
+    world().barrier()
+    tuned = heat(threads=1)
+    (own,) = tuned.plan.subdomains
+    assert {len(edges) - 1 for edges in own.patches.edges} == {
+        -(-n // size) for n, size in zip(own.box.shape, (5, 7), strict=True)
+    }
+    assert result(tuned) == before
+    told = hc.explain(tuned, rank=world().rank)
+    assert told.plan.subdomains[0].patches.edges == own.patches.edges
+    assert told.patches_by == "tuned: 1.25 times as fast as by cache size"
+    assert hc.explain(tuned, patch="caches").patches_by == "by cache size"
+    assert hc.explain(tuned, patch=4).patches_by == "as given"
+
+
+def test_a_solver_whose_fields_have_values_is_tuned(
+    nothing_known: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The iteration would divide by zero on empty fields, and end after a pass."""
+    caplog.set_level(logging.INFO, "halocline")
+    found = []
+    for patch in (None, "tune"):
+        grid = hc.Grid((40, 33), walls="node")
+        u = grid.field("u", boundary=hc.Value(0.0))
+        solution = hc.solve(lambda u: -hc.laplacian(u), u, rhs=lambda x, y: x * y, rtol=1e-6, patch=patch)
+        found.append((solution.iterations, solution.fields.checksum(u)))
+    assert found[0] == found[1]
+    (line,) = (record.message for record in caplog.records if "patches of" in record.message)
+    (kept,) = nothing_known.glob("*.patch.json")
+    told = json.loads(kept.read_text())
+    assert line.startswith(f"patches of {told['program']}: ")
+
+
+def test_the_fastest_is_found() -> None:
+    """Of timers that always take the same time."""
+    speeds = {None: 1.0, (8, 8): 1.5, (4, 4): 0.8, (2, 2): 0.99}
+    calls: dict[Any, int] = dict.fromkeys(speeds, 0)
+
+    def timer_of(patch: Any) -> Any:
+        def timer(passes: int) -> float:
+            calls[patch] += passes
+            return passes * 1e-2 * speeds[patch]
+
+        return timer
+
+    assert tuning.fastest([(8, 8), (4, 4), (2, 2)], timer_of) == Tuned((4, 4), 1.25, 4)
+    assert calls[(8, 8)] < calls[(4, 4)]  # who is far behind is not measured again
+    speeds[(4, 4)] = 1.0
+    assert tuning.fastest([(4, 4), (2, 2)], timer_of) == Tuned(None, 1.0, 3)  # 1 % may be chance
+    assert tuning.fastest([], timer_of) == Tuned(None, 1.0, 1)
+
+
+def test_what_cannot_be_read_is_not_remembered(nothing_known: Path) -> None:
+    assert tuning.recall("unknown") is None
+    tuning.remember("mine", Tuned((3, 4), 1.1, 5), "heat")
+    assert tuning.recall("mine") == Tuned((3, 4), 1.1, 5)
+    for text in ("", "{", "[]", '{"patch": 7, "gain": 1, "tried": 2}', '{"patch": null}'):
+        (cache_folder() / "mine.patch.json").write_text(text)
+        assert tuning.recall("mine") is None, text
+
+
+def test_what_a_measurement_holds_for() -> None:
+    cut = {parts: decompose((64, 64), 4, strategy=parts) for parts in ((4, 1), (2, 2))}
+    keys = {
+        tuning.key(library, cut[parts], threads, ranks)
+        for library in ("a", "b")
+        for parts in cut
+        for threads in (1, 2)
+        for ranks in (1, 4)
+    }
+    assert len(keys) == 16
+
+
+@pytest.mark.parametrize("shape", [(100_000,), (64, 64), (5, 4000), (512, 512, 512), (7, 200, 33), (3, 2, 2)])
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_candidates_suit_the_subdomain(shape: tuple[int, ...], threads: int) -> None:
+    found = candidates(shape, threads)
+    assert len(set(found)) == len(found) <= 21
+    for patch in found:
+        assert all(1 <= edge <= n for edge, n in zip(patch, shape, strict=True))
+        assert np.prod([-(-n // edge) for n, edge in zip(shape, patch, strict=True)]) >= threads
+    if shape == (512, 512, 512):
+        assert {(32,) * 3, (50,) * 3} <= set(found)
+        assert len(found) > 12
+
+
+def test_the_command(nothing_known: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    line = "solve poisson --n 64 --threads 1 --max-iterations 3 --patch"
+    checksums = []
+    for word in ("caches", "tune"):
+        assert run([*line.split(), word]) == 0
+        told = capfd.readouterr().out
+        assert ("\npatches " in told) == (word == "tune")
+        checksums.append(told.split("checksum")[1])
+    assert checksums[0] == checksums[1]
+    assert run(["explain", "poisson", "--n", "64"]) == 0
+    told = capfd.readouterr().out
+    assert "tuned: " in told or "that were tried" in told
+    with pytest.raises(InputError, match="patch 'tuna': expected cells, 'tune' or 'caches'"):
+        hc.Execution(patch="tuna")
