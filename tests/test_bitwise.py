@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pytest
 
 import halocline as hc
 from halocline.errors import InputError
+from halocline.run.mpi import world
 
 DTYPES = ("float64", "float32")
 STRATEGIES = ("optimal", "bisection", "row", "morton", "1d-x", "1d-y", "2d")
@@ -239,6 +240,33 @@ WAYS: list[dict[str, Any]] = [
 @pytest.mark.ranks(1, 2, 3, timeout=300)
 def test_every_way_of_running_gives_the_same_bits(dtype: str) -> None:
     check_all(dtype, lambda ndim: WAYS)
+
+
+@hc.program
+def turn(u: Any) -> None:
+    u.set(u[0, 1] - u[1, 0])
+
+
+@pytest.mark.ranks(4)
+def test_ranks_dealt_to_nodes_in_turn_give_the_same_bits() -> None:
+    """As ``mpiexec --map-by node`` does; two pretended nodes have a part of the grid each."""
+    from mpi4py import MPI
+
+    plain = world()
+    node = plain.node.Split(plain.rank % 2)
+    dealt = replace(plain, node=node, ranks_per_node=2, nodes_of_ranks=(0, 1, 0, 1), _groups={})
+    for problem in (heat, solve("cg-fused")):
+        wanted = problem("float64", communicator=MPI.COMM_SELF, threads=1)
+        for methods in ("self,peer,colocated,mpi", "rma,mpi"):
+            for each in (1, 2):
+                options = {"methods": methods, "subdomains_per_rank": each, "threads": 1}
+                assert problem("float64", communicator=dealt, **options) == wanted
+    grid = hc.Grid((24, 24), periodic=True)
+    grid.field("u")
+    sim = hc.Simulation(grid, turn, communicator=dealt)
+    assert sim.domain.transfers is not None
+    assert [sim.domain.transfers.layout.owned(rank) for rank in range(4)] == [(0,), (2,), (1,), (3,)]
+    node.Free()
 
 
 @hc.program

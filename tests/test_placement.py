@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 import tomllib
+from itertools import product
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ from hypothesis import strategies as st
 
 from halocline.errors import InputError
 from halocline.plan import decompose, decompose_levels, flow, place, placement_cost
-from halocline.plan.layout import lay_out
+from halocline.plan.layout import Layout, lay_out
 from halocline.plan.machine import known_machines, load_machine, parse_machine
 from halocline.plan.placement import STRATEGIES
 from halocline.plan.traffic import Traffic
@@ -204,9 +207,19 @@ def test_levels_of_the_paper() -> None:
         assert sorted(places) == sorted((corner[0] + i, corner[1] + j, 0) for i in (0, 1) for j in (0, 1))
 
 
-@settings(max_examples=60)
+def test_the_smallest_node_is_cut_too() -> None:
+    """Nodes have 3 and 2 of 5 cells: three ranks cannot share the latter along that axis."""
+    traffic = Traffic((((1, 0, 0), 1), ((-1, 0, 0), 1)), ((1, 1), (1, 1), (0, 0)))
+    made = decompose_levels((13, 10, 5), 2, 3, strategy="row", traffic=traffic, periodic=(True, True, False))
+    assert min(min(made.box(number).shape) for number in range(6)) >= 1
+    with pytest.raises(InputError, match="cannot be cut into 3"):
+        decompose_levels((5,), 2, 3, periodic=False)
+    assert decompose_levels((7,), 2, 3, periodic=False).parts == (6,)
+
+
+@settings(max_examples=100)
 @given(
-    st.lists(st.integers(12, 40), min_size=1, max_size=3),
+    st.lists(st.integers(1, 40), min_size=1, max_size=3),
     st.integers(1, 6),
     st.integers(1, 6),
     st.sampled_from(["optimal", "bisection", "row"]),
@@ -219,6 +232,7 @@ def test_a_node_has_one_box(
         made = decompose_levels(shape, nodes, devices, strategy=strategy, periodic=periodic)
     except InputError:
         return
+    assert min(min(made.box(number).shape) for number in range(made.count)) >= 1
     outer = decompose(shape, nodes, strategy=strategy, periodic=periodic)
     assert made.count == nodes * devices
     seen = np.zeros(shape, dtype=int)
@@ -331,3 +345,59 @@ def test_wrong_layouts() -> None:
     made = lay_out((8, 8), 2, traffic=Traffic.of_radius(1, 2))
     with pytest.raises(IndexError):
         made.owned(2)
+
+
+@settings(max_examples=100)
+@given(
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.sampled_from(["optimal", "bisection", "row"]),
+    st.randoms(use_true_random=False),
+)
+def test_ranks_that_do_not_follow_each_other_node_by_node(
+    nodes: int, per_node: int, per_rank: int, strategy: str, random: Random
+) -> None:
+    """Whatever order a launcher deals them out in, a node has the part of the grid that it would have had."""
+    options: dict[str, Any] = {
+        "ranks_per_node": per_node,
+        "subdomains_per_rank": per_rank,
+        "strategy": strategy,
+        "traffic": Traffic.of_radius(1, 3),
+    }
+    plain = lay_out((40, 36, 30), nodes * per_node, **options)
+    dealt = [node for node in range(nodes) for _ in range(per_node)]
+    random.shuffle(dealt)
+    made = lay_out((40, 36, 30), nodes * per_node, **options, nodes_of_ranks=tuple(dealt))
+    assert made.decomposition == plain.decomposition
+    assert made.nodes == nodes
+    for node in range(nodes):
+        ours, theirs = (
+            sorted(s for rank in range(of.ranks) if of.node(rank) == node for s in of.owned(rank))
+            for of in (made, plain)
+        )
+        assert ours == theirs
+    for rank in range(made.ranks):
+        assert [made.home(s) for s in made.owned(rank)] == [(rank, local) for local in range(per_rank)]
+
+
+def test_nodes_in_turn_exchange_as_little_as_nodes_in_order() -> None:
+    """What crosses nodes, of 4 x 2 ranks on a long grid; in one level every neighbour would be elsewhere."""
+
+    def crossing(made: Layout) -> int:
+        cut, total = made.decomposition, 0
+        for number in range(cut.count):
+            for axis, d in product(range(2), (-1, 1)):
+                peer = cut.neighbour(number, tuple(d if a == axis else 0 for a in range(2)))
+                if peer is not None and made.node(made.home(peer)[0]) != made.node(made.home(number)[0]):
+                    shape = cut.box(number).shape
+                    total += shape[1 - axis]
+        return total
+
+    options: dict[str, Any] = {"ranks_per_node": 2, "traffic": Traffic.of_radius(1, 2), "periodic": False}
+    in_order = crossing(lay_out((64, 64), 8, **options))
+    in_turn = crossing(lay_out((64, 64), 8, **options, nodes_of_ranks=(0, 1, 2, 3) * 2))
+    assert in_turn == in_order == 2 * 2 * 64
+    # where nodes differ, each has subdomains that follow each other
+    uneven = lay_out((64, 64), 8, **options, nodes_of_ranks=(0, 1, 0, 0, 1, 0, 1, 0))
+    assert [uneven.node(uneven.home(number)[0]) for number in range(8)] == [0] * 5 + [1] * 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from halocline.errors import InputError
 from halocline.plan.decompose import Decomposition, decompose
@@ -18,7 +19,8 @@ class Layout:
 
     A node has a slot for each of its subdomains: those of its ranks one after the other. The subdomains of a
     node follow each other in the decomposition, and every node places its own alike, so that nothing here
-    grows with the number of ranks.
+    grows with the number of ranks, unless a launcher has dealt them out to nodes in another order
+    (``mpiexec --map-by node``).
 
     Parameters
     ----------
@@ -62,16 +64,28 @@ class Layout:
         """Subdomains of a full node."""
         return self.ranks_per_node * self.subdomains_per_rank
 
+    @cached_property
+    def _by_node(self) -> tuple[int, ...]:
+        """All ranks, node by node, where they do not come so."""
+        nodes = self.nodes_of_ranks
+        return tuple(sorted(range(len(nodes)), key=lambda rank: (nodes[rank], rank)))
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        """The place of each rank in `_by_node`."""
+        return {rank: place for place, rank in enumerate(self._by_node)}
+
     def home(self, subdomain: int) -> tuple[int, int]:
         """The rank that has a subdomain, and which of that rank's it is."""
         node, slot = self.slot(subdomain)
-        return divmod(node * self.slots_per_node + slot, self.subdomains_per_rank)
+        place, local = divmod(node * self.slots_per_node + slot, self.subdomains_per_rank)
+        return (self._by_node[place] if self.nodes_of_ranks else place), local
 
     def owned(self, rank: int) -> tuple[int, ...]:
         """The subdomains of a rank, in its order."""
         if not 0 <= rank < self.ranks:
             raise IndexError(f"rank {rank} of {self.ranks}")
-        first = rank * self.subdomains_per_rank
+        first = (self._places[rank] if self.nodes_of_ranks else rank) * self.subdomains_per_rank
         node, slot = divmod(first, self.slots_per_node)
         if not self._placed(node):
             return tuple(range(first, first + self.subdomains_per_rank))
@@ -113,8 +127,8 @@ def lay_out(
     shape : sequence of int
     ranks : int
     ranks_per_node : int, optional
-        All on one node by default. On one node, where the ranks do not fill the last node or do not follow
-        each other node by node, or where the parts of each axis are given, the grid is cut in one level.
+        All on one node by default. On one node, where not all nodes have as many ranks, or where the parts of
+        each axis are given, the grid is cut in one level.
     subdomains_per_rank : int
     strategy, traffic, thickness, periodic
         As for `halocline.plan.decompose`.
@@ -137,8 +151,9 @@ def lay_out(
     if placement not in STRATEGIES:
         raise InputError(f"placement {placement!r} is unknown; known are {', '.join(STRATEGIES)}")
     slots = per_node * subdomains_per_rank
+    even = all(nodes_of_ranks.count(node) == per_node for node in set(nodes_of_ranks))
     if (
-        not nodes_of_ranks
+        even
         and isinstance(strategy, str)
         and not strategy[:1].isdigit()
         and ranks % per_node == 0
