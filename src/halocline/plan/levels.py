@@ -56,10 +56,21 @@ def decompose_levels(
         )
 
     outer = cut(shape, nodes, periodic, "node")
-    inside = [-(-n // p) for n, p in zip(outer.shape, outer.parts, strict=True)]
     # the ends of an axis that one node spans lead to itself, or to walls
-    inner = cut(inside, per_node, [p > 1 for p in outer.parts], "device")
-    parts = tuple(p * q for p, q in zip(outer.parts, inner.parts, strict=True))
+    ends = [p > 1 for p in outer.parts]
+
+    def within(shape: Sequence[int]) -> tuple[Decomposition, tuple[int, ...]]:
+        inner = cut(shape, per_node, ends, "device")
+        return inner, tuple(p * q for p, q in zip(outer.parts, inner.parts, strict=True))
+
+    inner, parts = within([-(-n // p) for n, p in zip(outer.shape, outer.parts, strict=True)])
+    if thickness is None:
+        layers = (traffic or Traffic.of_radius(radius, outer.ndim)).layers
+        thickness = [max(own) for own in layers]
+    least = [thickness] * outer.ndim if isinstance(thickness, int) else thickness
+    if any(p > 1 and n // p < max(1, t) for n, p, t in zip(outer.shape, parts, least, strict=True)):
+        # nodes' parts are not equal: what fits the largest is too thin for the smallest
+        inner, parts = within([n // p for n, p in zip(outer.shape, outer.parts, strict=True)])
     return Decomposition(
         outer.shape, parts, outer.periodic, outer.strategy, outer.order + inner.order, inner.cost
     )
