@@ -222,12 +222,14 @@ def check_all(dtype: str, options_of: Callable[[int], Iterable[dict[str, Any]]])
         assert tried >= 4
 
 
-# Every transfer method, schedule, number of mailboxes and of subdomains, with overlap and without.
+# Every transfer method, schedule, number of mailboxes and of subdomains; with overlap, without, and changing
+# from one to the other.
 WAYS: list[dict[str, Any]] = [
     {"methods": "mpi"},
+    {"methods": "mpi", "overlap": "auto", "threads": 2, "patch": 4},
     {"methods": "self,mpi", "overlap": False, "threads": 2},
     {"methods": "rma,mpi", "mailboxes": 1, "schedule": "static", "threads": 2, "patch": 4},
-    {"methods": "colocated,mpi", "schedule": "dynamic", "threads": 2, "patch": 4},
+    {"methods": "colocated,mpi", "schedule": "dynamic", "overlap": True, "threads": 2, "patch": 4},
     {"subdomains_per_rank": 2, "methods": "self,rma", "mailboxes": 3, "threads": 2},
     {"subdomains_per_rank": 2, "methods": "mpi", "patch": 5},
     {"subdomains_per_rank": 3, "decomposition": "1d-x", "threads": 2, "schedule": "static"},

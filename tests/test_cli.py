@@ -20,7 +20,7 @@ COMMAND = [sys.executable, "-m", "halocline.cli"]
 RECORD = [
     *("n", "dof", "iterations", "converged", "error_max", "seconds", "seconds_per_iteration"),
     *("residual_relative", "checksum", "ranks", "threads", "memory_bytes", "bytes_per_iteration"),
-    "bandwidth_share",
+    *("bandwidth_share", "overlap", "overlap_why", "sweep_seconds_overlap", "sweep_seconds_no_overlap"),
 ]
 
 
@@ -59,6 +59,11 @@ def test_solve_gives_the_same_bits_on_one_rank_and_three(tmp_path):
     spread = json.loads((tmp_path / "new" / "r.json").read_text())
     assert list(spread) == RECORD
     assert spread["ranks"] == 3
+    assert (alone["overlap"], alone["overlap_why"]) == (True, "since there is one rank")
+    assert re.search(r"^overlap +(on|off), (decided by measuring|not decided)", three.stdout, re.MULTILINE)
+    wrong = halocline("solve poisson --n 48 --overlap perhaps", tmp_path)
+    assert wrong.returncode == 2
+    assert "--overlap perhaps: expected auto, on or off" in wrong.stderr
     assert (spread["iterations"], spread["checksum"]) == (alone["iterations"], alone["checksum"])
     assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["error.png", "r.json", "solution.png"]
 

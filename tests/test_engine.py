@@ -421,6 +421,41 @@ def test_loop_ends_by_condition_or_limit(kernels: str) -> None:
     assert report["sweep_counts"] == [0]
 
 
+def test_a_run_pauses_and_goes_on(kernels: str) -> None:
+    engine, (storage,), scalars = make(kernels)
+    with pytest.raises(ValueError, match="no run has paused"):
+        engine.run(resumed=True)
+    with pytest.raises(ValueError, match="-1 passes, expected at least 0"):
+        engine.run(passes=-1)
+    engine.scalars("start")
+    engine.loop("small", 9, 0, record=[0, 1])
+    engine.scalars("halve")
+    sweep(engine, "count_visits", [0])
+    engine.end()
+    sweep(engine, "negate", [0])
+    scalars[9] = 100
+    reports = [engine.run(passes=2), engine.run(passes=3, resumed=True, overlap=False)]
+    assert [report["reason"] for report in reports] == ["paused", "paused"]
+    assert [report["sweep_counts"] for report in reports] == [[2, 0], [3, 0]]
+    assert [report["loops"] for report in reports] == [[None], [None]]
+    assert all(report["loop_seconds"] > 0 for report in reports)
+    assert engine.progress() == 5
+    assert (storage.view() == 5).all()
+    # a loop that is over after as many passes does not pause
+    reports.append(engine.run(passes=2, resumed=True))
+    assert reports[-1]["reason"] == "completed"
+    assert reports[-1]["loops"] == ["condition"]
+    assert (storage.view() == -7).all()
+    history = np.concatenate([report["history"] for report in reports])
+    np.testing.assert_array_equal(history, [(n, 2.0**-n) for n in range(1, 8)])
+    with pytest.raises(ValueError, match="no run has paused"):
+        engine.run(resumed=True)
+    assert engine.run(passes=4)["reason"] == "paused"
+    engine.run()  # from the beginning
+    assert (storage.view() == -(-7 + 4 + 7)).all()
+    assert engine.progress() == 7
+
+
 def test_loops_in_loops(kernels: str) -> None:
     engine, _, scalars = make(kernels)
     engine.scalars("start")

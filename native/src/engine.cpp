@@ -45,7 +45,7 @@ bool forget_stop() noexcept { return stop_everything.exchange(false, std::memory
 Engine::Engine(const std::string& library, std::vector<Subdomain> subdomains,
                std::vector<Neighbour> neighbours, double* scalars, size_t scalar_count, const Index& shape,
                int threads, uint32_t spins, std::optional<int> communicator, size_t mailboxes,
-               Schedule schedule, bool overlap)
+               Schedule schedule)
     : rank_{Library(library),
             scalars,
             scalar_count,
@@ -53,7 +53,6 @@ Engine::Engine(const std::string& library, std::vector<Subdomain> subdomains,
             threads,
             timeout_from_environment(),
             schedule,
-            overlap,
             checks_from_environment(),
             std::move(subdomains),
             std::move(neighbours)},
@@ -185,11 +184,16 @@ void Engine::end() {
   open_.pop_back();
 }
 
-void Engine::prepare() {
+void Engine::prepare(const Running& how) {
   if (!open_.empty()) throw std::invalid_argument("a loop has no end()");
+  if (how.resumed && !paused_at_) throw std::invalid_argument("no run has paused that could be resumed");
+  if (how.passes < 0) {
+    throw std::invalid_argument(std::to_string(how.passes) + " passes, expected at least 0");
+  }
   size_t reductions = 0, scratch = 0;
   result_ = {};
   recorded_.reset();
+  passes_left_ = how.passes;
   size_t depth = 0, recorded_depth = 0;
   for (const Operation& operation : operations_) {
     if (const auto* sweep = std::get_if<std::unique_ptr<Sweep>>(&operation)) {
@@ -207,9 +211,12 @@ void Engine::prepare() {
       --depth;
     }
   }
-  for (Loop& loop : loops_) loop.ended.clear();
   if (recorded_) result_.columns = loops_[*recorded_].record.size();
-  progress_.store(0, std::memory_order_relaxed);
+  if (!how.resumed) {
+    paused_at_.reset();
+    for (Loop& loop : loops_) loop.ended.clear();
+    progress_.store(0, std::memory_order_relaxed);
+  }
   outermost_since_.reset();
   stop_known_ = false;
   reducing_ = nullptr;
@@ -227,18 +234,19 @@ void Engine::prepare() {
   }
 }
 
-Result Engine::run(bool messages, bool kernels, bool traced) {
+Result Engine::run(const Running& how) {
   if (running_.exchange(true)) throw std::runtime_error("this engine is running already");
-  rank_.messages = messages;
-  rank_.kernels = kernels;
-  rank_.messages_trace = traced ? std::make_unique<Trace>() : nullptr;
-  for (Worker& worker : workers_) worker.trace = traced ? std::make_unique<Trace>() : nullptr;
+  rank_.messages = how.messages;
+  rank_.kernels = how.kernels;
+  rank_.overlap = how.overlap;
+  rank_.messages_trace = how.traced ? std::make_unique<Trace>() : nullptr;
+  for (Worker& worker : workers_) worker.trace = how.traced ? std::make_unique<Trace>() : nullptr;
   const struct Release {
     std::atomic<bool>& flag;
     ~Release() { flag.store(false); }
   } release{running_};
   const auto several = !rank_.alone();
-  team_.attempt([&] { prepare(); });
+  team_.attempt([&] { prepare(how); });
   double begun = 0;
   if (!team_.failed()) {
     if (rank_.mailboxes != nullptr) prepare_mailboxes();
@@ -294,7 +302,7 @@ Result Engine::run(bool messages, bool kernels, bool traced) {
   result_.compute = clock.seconds(Activity::kCompute);
   result_.exchange = clock.seconds(Activity::kExchange);
   result_.reduction = clock.seconds(Activity::kReduction);
-  if (traced) take_events(begun);
+  if (how.traced) take_events(begun);
   if (result_.reason.empty()) result_.reason = "completed";
   for (const Loop& loop : loops_) result_.loops.push_back(loop.ended);
   for (const Operation& operation : operations_) {
@@ -339,7 +347,9 @@ void Engine::conclude(double seconds) {
 }
 
 void Engine::conduct(Worker& worker) {
-  size_t at = 0;
+  size_t at = paused_at_.value_or(0);
+  if (paused_at_) outermost_since_ = now();
+  paused_at_.reset();
   while (at < operations_.size()) {
     at = std::visit([&](auto& operation) { return step(operation, at, worker); }, operations_[at]);
   }
@@ -496,7 +506,16 @@ size_t Engine::step(const End& end, size_t, Worker& worker) {
   if (recorded_ == end.loop) {
     for (const size_t scalar : loop.record) result_.history.push_back(rank_.scalars[scalar]);
   }
-  return test(loop, worker);
+  const size_t next = test(loop, worker);
+  return loop.outermost && next == loop.body ? pause_before(next) : next;
+}
+
+size_t Engine::pause_before(size_t next) {
+  if (passes_left_ == 0 || --passes_left_ != 0) return next;
+  result_.reason = "paused";
+  paused_at_ = next;
+  leave_outermost();
+  return operations_.size();
 }
 
 size_t Engine::test(Loop& loop, Worker& worker) {

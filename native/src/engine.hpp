@@ -23,7 +23,7 @@ void request_stop() noexcept;
 bool forget_stop() noexcept;
 
 struct Result {
-  std::string reason;              // "completed", "interrupted" or the reason of a stop
+  std::string reason;              // "completed", "paused", "interrupted" or the reason of a stop
   std::vector<std::string> loops;  // how each ended: "condition", "limit", or "" where it did not
   std::vector<double> history;     // one row of `columns` scalars a pass
   size_t columns = 0;
@@ -36,13 +36,21 @@ struct Result {
   std::vector<std::vector<Event>> events;  // by thread, then those of messages; times since the run began
 };
 
+// How operations are run; no bit of the result depends on it while there are messages and kernels.
+struct Running {
+  bool messages = true, kernels = true;  // without them the rest runs as it would, to be measured
+  bool traced = false;                   // the result holds what threads and messages did
+  bool overlap = true;                   // patches that need no message run before all have come
+  int64_t passes = 0;    // of an outermost loop after which the run pauses, if that goes on; 0: it never does
+  bool resumed = false;  // goes on where the run before has paused
+};
+
 class Engine {
  public:
   // Throws std::invalid_argument, std::runtime_error and OutOfMemory before any call of MPI.
   Engine(const std::string& library, std::vector<Subdomain> subdomains, std::vector<Neighbour> neighbours,
          double* scalars, size_t scalar_count, const Index& shape, int threads, uint32_t spins,
-         std::optional<int> communicator, size_t mailboxes = 0, Schedule schedule = Schedule::kGuided,
-         bool overlap = true);
+         std::optional<int> communicator, size_t mailboxes = 0, Schedule schedule = Schedule::kGuided);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -58,10 +66,8 @@ class Engine {
             const std::vector<int64_t>& record);
   void end();
 
-  // All ranks. Throws what went wrong on a run of one rank; of several, ends them all. Without messages
-  // or kernels the rest runs as it would, to be measured.
-  // With `traced` the result holds what threads and messages did.
-  Result run(bool messages = true, bool kernels = true, bool traced = false);
+  // All ranks. Throws what went wrong on a run of one rank; of several, ends them all.
+  Result run(const Running& how = {});
   // Passes of the outermost loops in the present or last run; any thread.
   int64_t progress() const { return progress_.load(std::memory_order_relaxed); }
   // Asks this run to stop on all ranks; any thread.
@@ -94,7 +100,7 @@ class Engine {
   void check() const;
   // Touches the memory of all fields, each page by the thread that works on it.
   void place();
-  void prepare();
+  void prepare(const Running& how);
   // All ranks, at the end: what they tell each other of the run, which took this one `seconds`.
   void conclude(double seconds);
   void take_events(double begun);
@@ -117,6 +123,8 @@ class Engine {
   bool stop_agreed(const Loop& loop, Worker& worker);
   // Behind the outermost loop, if the run is in one: its time counts.
   void leave_outermost();
+  // Where a pass of an outermost loop goes on at operation `next`: the same, or the end where the run pauses.
+  size_t pause_before(size_t next);
   void take_results(const std::vector<Reduction>& reductions, const hc_accumulator* merged);
   void await_allreduce();
   void wait(MPI_Request& request, const char* name) const;
@@ -138,6 +146,8 @@ class Engine {
 
   // of the present run
   Result result_;
+  int64_t passes_left_ = 0;                // before it pauses, where it does
+  std::optional<size_t> paused_at_;        // the operation that the next run may go on with
   Sweep* current_ = nullptr;               // null: the run is over
   Sweep* reducing_ = nullptr;              // its reductions are on their way between ranks
   std::optional<double> outermost_since_;  // when the outermost loop began that the run is in

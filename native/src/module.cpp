@@ -128,9 +128,9 @@ class BoundEngine : public Engine {
  public:
   BoundEngine(const std::string& library, std::vector<Subdomain> subdomains, Scalars scalars,
               const Index& shape, int threads, uint32_t spins, std::optional<int> communicator,
-              std::vector<Neighbour> neighbours, size_t mailboxes, const std::string& schedule, bool overlap)
+              std::vector<Neighbour> neighbours, size_t mailboxes, const std::string& schedule)
       : Engine(library, std::move(subdomains), std::move(neighbours), scalars.data(), scalars.shape(0), shape,
-               threads, spins, communicator, mailboxes, schedule_of(schedule), overlap),
+               threads, spins, communicator, mailboxes, schedule_of(schedule)),
         scalars_(std::move(scalars)) {}
 
  private:
@@ -203,11 +203,12 @@ nb::ndarray<nb::numpy, double> as_array(const std::vector<Event>& events) {
   return nb::ndarray<nb::numpy, double>(rows->data(), 2, shape, owner);
 }
 
-nb::dict run(BoundEngine& engine, bool messages, bool kernels, bool traced) {
+nb::dict run(BoundEngine& engine, bool messages, bool kernels, bool traced, bool overlap, int64_t passes,
+             bool resumed) {
   Result result;
   {
     const nb::gil_scoped_release release;
-    result = engine.run(messages, kernels, traced);
+    result = engine.run({messages, kernels, traced, overlap, passes, resumed});
   }
   nb::dict report;
   report["reason"] = result.reason;
@@ -456,13 +457,11 @@ NB_MODULE(_native, m) {
       "schedule : str\n"
       "    Who runs which patch: 'static', its owner; 'dynamic', whoever comes first; 'guided', its owner, "
       "or\n"
-      "    who has run all of its own.\n"
-      "overlap : bool\n    Whether patches that need no message run before all messages have come.")
+      "    who has run all of its own.")
       .def(nb::init<const std::string&, std::vector<Subdomain>, Scalars, const Index&, int, uint32_t,
-                    std::optional<int>, std::vector<Neighbour>, size_t, const std::string&, bool>(),
+                    std::optional<int>, std::vector<Neighbour>, size_t, const std::string&>(),
            "library"_a, "subdomains"_a, "scalars"_a.noconvert(), "shape"_a, "threads"_a, "spins"_a,
-           "communicator"_a.none(), "neighbours"_a = nb::list(), "mailboxes"_a = 0, "schedule"_a = "guided",
-           "overlap"_a = true)
+           "communicator"_a.none(), "neighbours"_a = nb::list(), "mailboxes"_a = 0, "schedule"_a = "guided")
       .def(
           "sweep", &append_sweep, "kernel"_a, "operands"_a, "shares"_a, "reductions"_a = nb::list(),
           "halo_kernel"_a = nb::none(), "swaps"_a = nb::list(), "scratch_bytes"_a = 0, "backward"_a = false,
@@ -501,11 +500,18 @@ NB_MODULE(_native, m) {
            "`record`\n"
            "are appended to the history.")
       .def("end", &BoundEngine::end, "End the innermost open loop.")
-      .def("run", &run, "messages"_a = true, "kernels"_a = true, "traced"_a = false,
+      .def("run", &run, "messages"_a = true, "kernels"_a = true, "traced"_a = false, "overlap"_a = true,
+           "passes"_a = 0, "resumed"_a = false,
            "Run all operations; collective. Other Python threads run meanwhile. Without messages or kernels\n"
            "the rest takes the time that it would take.\n\n"
+           "Parameters\n----------\n"
+           "overlap : bool\n    Whether patches that need no message run before all messages have come.\n"
+           "passes : int\n"
+           "    Of an outermost loop after which the run pauses, where that goes on; 0: it does not pause.\n"
+           "resumed : bool\n"
+           "    Go on where the run before has paused. Nothing may change between the two.\n\n"
            "Returns\n-------\ndict\n"
-           "    reason : 'completed', 'interrupted' or the reason of a stop.\n"
+           "    reason : 'completed', 'paused', 'interrupted' or the reason of a stop.\n"
            "    loops : per loop 'condition', 'limit' or None where it did not end.\n"
            "    stopped : whether a rank was asked to stop, also where that came too late to cut the run "
            "short;\n"

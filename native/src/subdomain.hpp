@@ -79,7 +79,6 @@ struct Rank {
   int threads;
   double timeout;  // seconds without a message after which the run is given up
   Schedule schedule;
-  bool overlap;  // patches that need no message run before all have come
   bool checked;  // messages carry a seal, which is compared (HALOCLINE_CHECK)
   std::vector<Subdomain> subdomains;
   std::vector<Neighbour> neighbours;
@@ -88,6 +87,7 @@ struct Rank {
   std::unique_ptr<Trace> messages_trace{};  // of the present run, where it is traced
   // Of the present run; both but for measuring one without the other.
   bool messages = true, kernels = true;
+  bool overlap = true;             // patches that need no message run before all have come
   Mailboxes* mailboxes = nullptr;  // of the communicator
   Allreduce* allreduce = nullptr;  // that is on its way while a sweep runs
 

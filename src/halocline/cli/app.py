@@ -166,7 +166,7 @@ def solve_poisson(
     methods: Methods = None,
     mailboxes: MailboxesOfMessage = 2,
     schedule: Schedule = "guided",
-    overlap: Overlap = True,
+    overlap: Overlap = "auto",
     trace: Trace = None,
     json: Json = None,
     pictures: Pictures = None,
@@ -287,7 +287,7 @@ def explain_poisson(
     subdomains_per_rank: SubdomainsPerRank = 1,
     ranks_per_node: RanksPerNode = None,
     methods: Methods = None,
-    overlap: Overlap = True,
+    overlap: Overlap = "auto",
     code: Annotated[
         bool,
         typer.Option(
@@ -533,7 +533,7 @@ def bench_exchange(
     methods: Methods = None,
     mailboxes: MailboxesOfMessage = 2,
     schedule: Schedule = "guided",
-    overlap: Overlap = True,
+    overlap: Overlap = "auto",
     json: Json = None,
 ) -> None:
     from halocline.cli.bench import exchange

@@ -14,7 +14,7 @@ from halocline.run.tuning import BY_CACHES, TUNE
 PROBLEM, HOW, WHERE, RESULTS = "The problem", "How it is solved", "Where it runs", "Results"
 
 
-def _option(panel: str, *names: str, metavar: str | None, help: str) -> object:
+def _option(panel: str, *names: str, metavar: str, help: str) -> object:
     return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)
 
 
@@ -132,12 +132,13 @@ Schedule = Annotated[
     ),
 ]
 Overlap = Annotated[
-    bool,
+    str,
     _option(
         WHERE,
-        "--overlap/--no-overlap",
-        metavar=None,
-        help="Whether patches that need no message run before all messages have come.",
+        "--overlap",
+        metavar="auto|on|off",
+        help="Whether patches that need no message run before all messages have come; [bold]auto[/]: as the "
+        "first passes show, some of which run so and some not.",
     ),
 ]
 RanksList = Annotated[
@@ -281,7 +282,7 @@ def execution(
     subdomains_per_rank: int,
     ranks_per_node: int | None,
     methods: str | None,
-    overlap: bool,
+    overlap: str,
     mailboxes: int = 2,
     schedule: str = "guided",
 ) -> dict[str, Any]:
@@ -295,8 +296,15 @@ def execution(
         "methods": methods,
         "mailboxes": mailboxes,
         "schedule": schedule,
-        "overlap": overlap,
+        "overlap": overlap_of(overlap),
     }
+
+
+def overlap_of(text: str) -> bool | str:
+    """The choice that --overlap names."""
+    if text not in ("auto", "on", "off"):
+        raise InputError(f"--overlap {text}: expected auto, on or off")
+    return text if text == "auto" else text == "on"
 
 
 def patch_edges(text: str | None) -> list[int] | int | str | None:

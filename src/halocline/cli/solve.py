@@ -107,6 +107,8 @@ def _summary(result: object, dim: int, method: str, rtol: float) -> str:
         lines.append(f"{'bandwidth':13} {rate / 1e9:.1f} GB/s, {r.bandwidth_share:.0%} of the {triad}")
     if result.tuned is not None:
         lines.append(f"{'patches':13} {result.tuned}")
+    if r.ranks > 1:
+        lines.append(f"{'overlap':13} {s.overlap}")
     lines += [f"{'memory':13} {amount(r.memory_bytes)} resident", f"{'checksum':13} {r.checksum}"]
     return "\n".join(lines)
 

@@ -95,7 +95,7 @@ def build_engine(
     near : Near, optional
         Where there are colocated messages.
     how : Execution, optional
-        Its schedule, mailboxes and overlap.
+        Its schedule and mailboxes.
     """
     how = how or Execution()
     near = near or Near()
@@ -129,7 +129,6 @@ def build_engine(
         ],
         how.mailboxes if "rma" in plan.transfers.methods else 0,
         how.schedule,
-        how.overlap,
     )
     binder = _Binder(native, plan, {number: n for n, number in enumerate(near.subdomains)})
     _append(engine, schedule.operations, binder, count())

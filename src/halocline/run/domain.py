@@ -34,6 +34,7 @@ from halocline.run.bind import SPINS, Near, build_engine, three
 from halocline.run.execution import Execution
 from halocline.run.machine import data_caches, last_level_cache, share_of_cores
 from halocline.run.mpi import Communicator, affinity, native, world
+from halocline.run.overlap import Overlap, OverlapTrial
 from halocline.run.trace import Timeline
 from halocline.run.tuning import BY_CACHES, TUNE, Tuned, largest
 from halocline.run.watch import watching
@@ -69,6 +70,8 @@ class Outcome:
         kernels, packing and waiting for messages, and in reductions.
     loop_seconds : float
         What of the wall clock the outermost loops took, on the slowest rank.
+    overlap : Overlap
+        Whether computing and messages overlapped in the end, and why.
     """
 
     reason: str
@@ -80,6 +83,7 @@ class Outcome:
     exchange: float
     reduction: float
     loop_seconds: float
+    overlap: Overlap
 
     def followed_by(self, later: Outcome) -> Outcome:
         """Both runs as one."""
@@ -581,6 +585,7 @@ class Prepared:
         if self.tuned is not None and self.tuned.patch is not None:
             self.plan = planned(patch=self.tuned.patch)
         self._errors = {stop.reason for stop in schedule.stops() if stop.error}
+        self._overlap = OverlapTrial(domain.how.overlap, _needs_no_choice(schedule, comm))
         self.values: NDArray[np.float64] = np.zeros(len(schedule.scalars))
         if AROUND in schedule.scalars and wraps_rows(domain.transfers):
             self.values[schedule.scalars.index(AROUND)] = domain.grid.shape[-1]
@@ -664,8 +669,6 @@ class Prepared:
         KeyboardInterrupt
             The same for a program without a loop, which has been run as a whole.
         """
-        import numpy as np
-
         given = {**self.domain.grid.scalar_values(), **(values or {})}
         check_agreement(
             self.domain.comm,
@@ -680,10 +683,16 @@ class Prepared:
         timeline = self.domain.timeline if self._loops else None
         if timeline is not None and all(self.domain.comm.allgather(timeline.full)):
             timeline = None
+        outcomes: list[Outcome] = []
+        undecided = self._overlap.open
         with watching(engine, on_progress):
-            report = engine.run(traced=timeline is not None)
+            for report in self._overlap.run(engine, traced=timeline is not None):
+                outcomes.append(self._outcome(report))
+                if timeline is not None:
+                    timeline.add(self.domain.comm.rank, self.schedule, report)
+        if undecided and not self._overlap.open and self.domain.comm.rank == 0:
+            log.info("overlap in program %r: %s", self.name, self._overlap.choice)
         if timeline is not None:
-            timeline.add(self.domain.comm.rank, self.schedule, report)
             timeline.write(self.domain.comm)
         # where ranks must agree, a signal that came after the run's last word is the next run's
         late = self.domain.comm.size == 1 and native().forget_stop()
@@ -692,8 +701,16 @@ class Prepared:
         interrupted = report["stopped"] or late
         if interrupted and not report["loops"]:
             raise KeyboardInterrupt
+        whole = functools.reduce(Outcome.followed_by, outcomes)
+        if interrupted and whole.reason in ("completed", "paused"):
+            whole = replace(whole, reason="interrupted")
+        return whole
+
+    def _outcome(self, report: Mapping[str, Any]) -> Outcome:
+        import numpy as np
+
         return Outcome(
-            reason="interrupted" if interrupted and report["reason"] == "completed" else report["reason"],
+            reason=report["reason"],
             loops=tuple(ended or "" for ended in report["loops"]),
             history=np.asarray(report["history"]),
             scalars=dict(zip(self.schedule.scalars, self.values.tolist(), strict=True)),
@@ -702,6 +719,7 @@ class Prepared:
             exchange=report["exchange"],
             reduction=report["reduction"],
             loop_seconds=report["loop_seconds"],
+            overlap=self._overlap.choice,
         )
 
 
@@ -738,6 +756,17 @@ class _Passes:
             return outcome.loop_seconds
 
         return seconds
+
+
+def _needs_no_choice(schedule: Schedule, comm: Communicator) -> str:
+    """Why it need not be measured whether overlap pays; empty where it must be."""
+    if comm.size == 1:
+        return "since there is one rank"
+    if not any(isinstance(operation, Loop) for operation in schedule.operations):
+        return "since there is no loop"
+    if not any(sweep.exchange for sweep in schedule.pass_sweeps()):
+        return "since nothing travels"
+    return ""
 
 
 def check_agreement(comm: Communicator, what: str, mine: Any, advice: str) -> None:

@@ -44,9 +44,10 @@ class Execution:
         Which thread of a rank runs which patch: "static", the one that the patch was given to, as many cells
         to each; "dynamic", whichever comes first; "guided", the one that it was given to, or one that has run
         all of its own.
-    overlap : bool
+    overlap : {"auto", True, False}
         Whether patches that need no message run before all messages of a sweep have come, to any subdomain of
-        the rank.
+        the rank. "auto": as the first passes of the loop show, some of which run with overlap and some
+        without; see `halocline.run.overlap`.
     trace : str or path, optional
         A file that is to hold what each thread and message did in runs of loops, in the format that Perfetto
         and chrome://tracing open: the first 20,000 things of each thread.
@@ -67,7 +68,7 @@ class Execution:
     methods: str | Iterable[str] | None = None
     mailboxes: int = 2
     schedule: str = "guided"
-    overlap: bool = True
+    overlap: bool | str = "auto"
     trace: str | Path | None = None
 
     def __post_init__(self) -> None:
@@ -88,6 +89,8 @@ class Execution:
             raise InputError(f"patch {self.patch!r}: expected cells, {TUNE!r} or {BY_CACHES!r}")
         if self.schedule not in SCHEDULES:
             raise InputError(f"schedule {self.schedule!r} is unknown; known are {', '.join(SCHEDULES)}")
+        if not isinstance(self.overlap, bool) and self.overlap != "auto":
+            raise InputError(f'overlap {self.overlap!r}: expected "auto", True or False')
 
     @property
     def patch_shape(self) -> int | Sequence[int] | None:

@@ -18,6 +18,7 @@ from halocline.run.domain import Domain
 from halocline.run.execution import Execution
 from halocline.run.fields import Fields
 from halocline.run.mpi import Communicator, from_user, world
+from halocline.run.overlap import Overlap
 from halocline.run.parameters import Parameters
 from halocline.solvers.cg import BAD_START, BREAKDOWN, method_named
 from halocline.solvers.linearity import check_linear
@@ -49,6 +50,8 @@ class Solution:
         ``.checksum(u)``.
     bytes_per_iteration : float
         That must cross memory in one iteration, all ranks together.
+    overlap : Overlap
+        Whether computing and messages overlapped in the end, and why.
     """
 
     converged: bool
@@ -62,6 +65,7 @@ class Solution:
     seconds_per_iteration: float | None
     fields: Fields = field(repr=False)
     bytes_per_iteration: float
+    overlap: Overlap
 
     @property
     def bandwidth_share(self) -> float | None:
@@ -276,6 +280,7 @@ class LinearProblem:
             seconds_per_iteration=outcome.loop_seconds / iterations if iterations else None,
             fields=self.fields,
             bytes_per_iteration=self._prepared.bytes_per_pass * self.unknown.grid.active_cells,
+            overlap=outcome.overlap,
         )
 
 

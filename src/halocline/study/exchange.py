@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -162,7 +162,10 @@ class Bench:
         )
         self.grid = Grid(tuple(shape), periodic=periodic)
         self.dtype, self.radii, self.corners = dtype, radii, corners
-        domain = Domain(self.grid, comm, Execution(**execution))
+        how = Execution(**execution)
+        if how.overlap == "auto":  # no patch computes, so there is nothing to choose
+            how = replace(how, overlap=True)
+        domain = Domain(self.grid, comm, how)
         schedule = exchange_schedule(self.grid, fields, dtype, radii, corners=corners)
         self.prepared = Prepared(domain, schedule, "exchange")
 

@@ -177,7 +177,7 @@ class Explanation:
     steps : tuple of Step
     alternative : Decomposition or None
         Slabs along one axis, to compare the chosen decomposition with.
-    overlap : bool
+    overlap : {"auto", True, False}
         Whether patches that need no message run before all have come.
     patches_by : str
         Where the shape of the patches comes from: "as given", "by cache size", or what was measured.
@@ -187,7 +187,7 @@ class Explanation:
     plan: RankPlan
     steps: tuple[Step, ...]
     alternative: Decomposition | None
-    overlap: bool = True
+    overlap: bool | str = "auto"
     patches_by: str = "by cache size"
 
     def __str__(self) -> str:

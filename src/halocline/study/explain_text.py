@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from halocline.study.explain import Bound, Explanation, Halo, Step
 
 WIDTH = 100
+OVERLAP = {
+    True: "patches inside run meanwhile",
+    False: "patches wait until all has come",
+    "auto": "whether patches inside run meanwhile is decided by measuring, in the first passes of a run",
+}
 
 
 def side(direction: Direction) -> str:
@@ -189,4 +194,4 @@ def _totals(told: Explanation, bound: Bound) -> Iterator[str]:
     for method in methods:
         yield f"  {method}: {METHODS[method]}"
     if not COPIED.issuperset(methods):
-        yield "  patches inside run meanwhile" if told.overlap else "  patches wait until all has come"
+        yield "  " + OVERLAP[told.overlap]

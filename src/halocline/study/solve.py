@@ -45,6 +45,11 @@ class Record:
         That must cross memory in one iteration, all ranks together.
     bandwidth_share : float or None
         Their rate, over that of a += s * b on the same threads in the same run.
+    overlap : bool
+        Whether computing and messages overlapped in the end.
+    overlap_why : str
+    sweep_seconds_overlap, sweep_seconds_no_overlap : float or None
+        What that was decided by: the median seconds of a sweep with overlap and without.
     """
 
     n: int
@@ -61,6 +66,10 @@ class Record:
     memory_bytes: int
     bytes_per_iteration: float
     bandwidth_share: float | None
+    overlap: bool
+    overlap_why: str
+    sweep_seconds_overlap: float | None
+    sweep_seconds_no_overlap: float | None
 
 
 @dataclass(frozen=True)
@@ -162,6 +171,10 @@ def poisson(
         memory_bytes=memory,
         bytes_per_iteration=solution.bytes_per_iteration,
         bandwidth_share=solution.bytes_per_iteration / each / bandwidth if each else None,
+        overlap=solution.overlap.on,
+        overlap_why=solution.overlap.why,
+        sweep_seconds_overlap=solution.overlap.seconds_on,
+        sweep_seconds_no_overlap=solution.overlap.seconds_off,
     )
     return Result(record, bandwidth, solution, equations, problem.prepared.tuned)
 
