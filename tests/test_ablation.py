@@ -30,12 +30,18 @@ def test_every_variant_takes_what_it_says() -> None:
     assert methods["+peer"] == {"colocated", "peer"}
     assert methods["+self"] == {"colocated", "peer", "self"}
     assert methods["mailboxes"] == {"rma", "peer", "self"}
-    sums = {m.name: sum(m.bytes_by_method.values()) for m in found if m.group != "decompositions"}
+    alone = [m for m in found if m.group not in ("decompositions", "overlap")]
+    sums = {m.name: sum(m.bytes_by_method.values()) for m in alone}
     assert len({sums[name] for name in ablation.METHODS}) == 1, "methods move the same halos"
+    assert sum(groups["overlap"][0].bytes_by_method.values()) < sums["without"], (
+        "kernels wrap rows themselves"
+    )
     assert sums["without"] < sums["with"] == sums["uniform"]
     assert sums["per field (2, 1)"] < sums["uniform"]
     assert [m.name for m in groups["decompositions"]] == list(ablation.DECOMPOSITIONS)
     assert groups["decompositions"][2].parts == (4, 1, 1)
+    assert [(m.name, m.whole) for m in groups["overlap"]] == [("without", True), ("with", True)]
+    assert not any(m.whole for m in found if m.group != "overlap")
 
 
 def test_placement_matters_on_the_papers_worst_case() -> None:
@@ -52,6 +58,7 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run([*line.split(), *(w for kind, file in files.items() for w in (f"--{kind}", str(file)))]) == 0
     out = capfd.readouterr().out
     assert "Transfer methods" in out
+    assert ablation.WHOLE in out
     assert "Predicted by running the plan on the machine file." in out
     told = json.loads(files["json"].read_text())["variants"]
     rows = list(csv.DictReader(files["csv"].read_text().splitlines()))

@@ -112,6 +112,10 @@ ablation = _group(
     "Take one thing away at a time, and see what it was worth.",
     "halocline study ablation exchange --n 128 --ranks 2",
 )
+overlap = _group(
+    "How much of the exchange of halos is hidden behind computing, from runs of each alone.",
+    "halocline study overlap heat --n 128 --ranks 2",
+)
 explain = _group(
     "Tell what a case would do on many ranks, without starting any.",
     "halocline explain poisson --n 1024 --ranks 64",
@@ -130,6 +134,7 @@ app.add_typer(study, name="study")
 study.add_typer(convergence, name="convergence")
 study.add_typer(strong, name="strong")
 study.add_typer(ablation, name="ablation")
+study.add_typer(overlap, name="overlap")
 app.add_typer(explain, name="explain")
 app.add_typer(model, name="model")
 app.add_typer(bench, name="bench")
@@ -246,6 +251,87 @@ def strong_poisson(
     strong(
         Case("poisson", dim, method, rtol, max_iterations, decomposition, patch),
         n=n, ranks=ranks, threads=threads, repeat=repeat, json=json, csv=csv, html=html,
+    )  # fmt: skip
+
+
+HIDDEN = (
+    "Times whole steps, steps whose patches wait for all messages, steps without messages, and steps without "
+    "kernels, all in turn, by each transfer method between ranks. What is hidden is "
+    "1 - (step - compute alone) / exchange alone."
+)
+
+
+@overlap.command(
+    "heat",
+    help=f"Explicit steps of heat in a periodic box, order 2 R in space.\n\n{HIDDEN}",
+    epilog=_examples(
+        "halocline study overlap heat --n 128 --ranks 2",
+        "halocline study overlap heat --n 96 --ranks 2 --threads 4 --radius 3 --fields 4 --dtype float32",
+    ),
+)
+def overlap_heat(
+    n: Annotated[
+        int,
+        typer.Option(
+            "--n", metavar="N", help="Cells along an axis for each rank.", rich_help_panel="The problem"
+        ),
+    ] = 128,
+    dim: Dim = 3,
+    radius: Radius = 1,
+    fields: FieldCount = 1,
+    dtype: Dtype = "float64",
+    repeat: Repeat = 15,
+    ranks: Ranks = None,
+    threads: Threads = None,
+    decomposition: Decomposition = "optimal",
+    patch: Patch = None,
+    subdomains_per_rank: SubdomainsPerRank = 1,
+    ranks_per_node: RanksPerNode = None,
+    mailboxes: MailboxesOfMessage = 2,
+    schedule: Schedule = "guided",
+    json: Json = None,
+) -> None:
+    from halocline.cli.overlap import heat
+
+    heat(
+        n=n, dim=dim, radius=radius, fields=fields, dtype=dtype, repeat=repeat, ranks=ranks, json=json,
+        execution=execution(
+            threads=threads, decomposition=decomposition, patch=patch,
+            subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, mailboxes=mailboxes,
+            schedule=schedule,
+        ),
+    )  # fmt: skip
+
+
+@overlap.command(
+    "poisson",
+    help=f"Iterations of conjugate gradients. {POISSON}\n\n{HIDDEN}",
+    epilog=_examples("halocline study overlap poisson --n 1024 --ranks 2"),
+)
+def overlap_poisson(
+    n: N,
+    dim: Dim = 2,
+    method: Method = "cg-fused",
+    repeat: Repeat = 15,
+    ranks: Ranks = None,
+    threads: Threads = None,
+    decomposition: Decomposition = "optimal",
+    patch: Patch = None,
+    subdomains_per_rank: SubdomainsPerRank = 1,
+    ranks_per_node: RanksPerNode = None,
+    mailboxes: MailboxesOfMessage = 2,
+    schedule: Schedule = "guided",
+    json: Json = None,
+) -> None:
+    from halocline.cli.overlap import poisson
+
+    poisson(
+        n=n, dim=dim, method=method, repeat=repeat, ranks=ranks, json=json,
+        execution=execution(
+            threads=threads, decomposition=decomposition, patch=patch,
+            subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, mailboxes=mailboxes,
+            schedule=schedule,
+        ),
     )  # fmt: skip
 
 

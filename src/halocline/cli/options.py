@@ -281,8 +281,8 @@ def execution(
     patch: str | None = None,
     subdomains_per_rank: int,
     ranks_per_node: int | None,
-    methods: str | None,
-    overlap: str,
+    methods: str | None = None,
+    overlap: str = "auto",
     mailboxes: int = 2,
     schedule: str = "guided",
 ) -> dict[str, Any]:

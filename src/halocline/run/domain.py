@@ -706,6 +706,30 @@ class Prepared:
             whole = replace(whole, reason="interrupted")
         return whole
 
+    def timed(
+        self,
+        values: Mapping[str, float],
+        *,
+        messages: bool = True,
+        kernels: bool = True,
+        overlap: bool = True,
+    ) -> float:
+        """Seconds that the outermost loops take on the slowest rank, perhaps without messages or kernels:
+        fields then hold nonsense. All ranks call this.
+
+        Raises
+        ------
+        KeyboardInterrupt
+        """
+        for number, name in enumerate(self.schedule.scalars):
+            if name in values:
+                self.values[number] = values[name]
+        with watching(self.engine):
+            report = self.engine.run(messages=messages, kernels=kernels, overlap=overlap)
+        if report["stopped"]:
+            raise KeyboardInterrupt
+        return float(report["loop_seconds"])
+
     def _outcome(self, report: Mapping[str, Any]) -> Outcome:
         import numpy as np
 

@@ -18,7 +18,8 @@ from halocline.plan.layout import lay_out
 from halocline.plan.machine import Machine
 from halocline.plan.placement import STRATEGIES as PLACEMENTS
 from halocline.plan.traffic import Traffic
-from halocline.study.exchange import Bench, Timing, exchange_schedule
+from halocline.study.exchange import Bench, exchange_schedule, moved
+from halocline.study.overlap import StepBench, heat
 from halocline.study.table import Table, amount, duration
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ METHODS = {
     "+self": "self,peer,colocated,mpi",
     "mailboxes": "self,peer,rma,mpi",
 }
+WHOLE = "Steps of heat with as many fields of this radius: an exchange alone has nothing to overlap with."
 DECOMPOSITIONS = ("optimal", "bisection", "1d-x", "1d-y", "1d-z")
 
 
@@ -44,12 +46,15 @@ class Variant:
         What is changed.
     name : str
     options : mapping
-        Of `halocline.study.exchange.Bench`.
+        Of `halocline.study.exchange.Bench`, or of halocline.Execution for whole steps.
+    whole : bool
+        Whether whole steps of a program are timed, and not its exchange alone.
     """
 
     group: str
     name: str
     options: Mapping[str, Any]
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,8 @@ class Measured:
         The seconds of the first variant of the group over these.
     predicted : bool
         Whether a model was run, and no rank.
+    whole : bool
+        Whether a step with its kernels was timed, and not its exchange alone.
     """
 
     group: str
@@ -81,6 +88,12 @@ class Measured:
     seconds: float
     ratio: float
     predicted: bool = False
+    whole: bool = False
+
+    @property
+    def unit(self) -> str:
+        """What the seconds belong to."""
+        return "a step" if self.whole else "an exchange"
 
 
 def variants(fields: int, radius: int, ndim: int = 3) -> list[Variant]:
@@ -99,6 +112,10 @@ def variants(fields: int, radius: int, ndim: int = 3) -> list[Variant]:
         Variant("decompositions", name, {"decomposition": name})
         for name in DECOMPOSITIONS
         if not name.startswith("1d-") or name[3:] in "xyz"[:ndim]
+    ]
+    made += [
+        Variant("overlap", "without", {"overlap": False}, whole=True),
+        Variant("overlap", "with", {"overlap": True}, whole=True),
     ]
     return made
 
@@ -133,11 +150,16 @@ def measure(
     if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
         raise InputError(f"repeats is {repeats!r}; expected a whole number from 1")
     common = {"fields": fields, "radius": radius, "dtype": dtype, **execution}
-    ready: list[tuple[Variant, Bench]] = []
+    ready: list[tuple[Variant, Bench | StepBench]] = []
     taken: set[tuple[str, ...]] = set()
     for variant in variants(fields, radius, len(shape)):
+        bench: Bench | StepBench
         try:
-            bench = Bench(shape, **{**common, **variant.options})
+            if variant.whole:
+                bench = heat(shape, **{**common, **variant.options})
+                bench.calibrate()
+            else:
+                bench = Bench(shape, **{**common, **variant.options})
         except InputError:
             if variant.group != "decompositions":
                 raise  # a grid may be too thin for slabs
@@ -156,17 +178,19 @@ def measure(
     found: list[Measured] = []
     first: dict[str, float] = {}
     for (variant, bench), own in zip(ready, times, strict=True):
-        timing: Timing = bench.timing(own[1:])
-        base = first.setdefault(variant.group, timing.seconds)
+        seconds = statistics.median(own[1:])
+        base = first.setdefault(variant.group, seconds)
+        messages, bytes_by_method = moved(bench.prepared)
         found.append(
             Measured(
                 variant.group,
                 variant.name,
-                timing.parts,
-                timing.messages,
-                timing.bytes_by_method,
-                timing.seconds,
-                base / timing.seconds,
+                bench.prepared.plan.decomposition.parts,
+                messages,
+                bytes_by_method,
+                seconds,
+                base / seconds,
+                whole=variant.whole,
             )
         )
     return found
@@ -224,7 +248,9 @@ def table(found: Sequence[Measured]) -> list[Table]:
             for m in own
         )
         note = "Predicted by running the plan on the machine file." if own[0].predicted else ""
-        heads = ("", "subdomains", "messages", "into a rank", "time", f"faster than\n{own[0].name}")
+        if own[0].whole:
+            note = WHOLE
+        heads = ("", "subdomains", "messages", "into a rank", own[0].unit, f"faster than\n{own[0].name}")
         made.append(Table(group.capitalize(), heads, rows, left=2, note=note))
     return made
 
@@ -248,7 +274,7 @@ def plot(found: Sequence[Measured]) -> Figure:
         axes.invert_yaxis()
         axes.set_title(group.capitalize() + (" (predicted)" if own[0].predicted else ""), loc="left")
         axes.set_xlim(0, None)
-    figure.supxlabel("milliseconds an exchange")
+    figure.supxlabel("milliseconds an exchange, or a step where kernels run too")
     return figure
 
 
@@ -258,7 +284,7 @@ def verdicts(found: Sequence[Measured]) -> list[str]:
     for group in dict.fromkeys(m.group for m in found):
         own = [m for m in found if m.group == group]
         best = min(own, key=lambda m: m.seconds)
-        how = f"is {'predicted to be ' * best.predicted}fastest, {duration(best.seconds)} an exchange"
+        how = f"is {'predicted to be ' * best.predicted}fastest, {duration(best.seconds)} {best.unit}"
         others = [m.seconds for m in own if m is not best]
         more = statistics.median(others) / best.seconds if others else 1.0
         said.append(

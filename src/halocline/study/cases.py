@@ -51,7 +51,7 @@ def _heat(how: Mapping[str, Any], n: int, dim: int = 3, scheme: str = "rk3", ord
         dt=0.1 / n**2,
         **how,
     )
-    sim[equations.T] = 1.0
+    sim[equations.fields[0]] = 1.0
     return lambda count: sim.run(steps=count).loop_seconds / count
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import compress, product
 from typing import Any
 
 from halocline.compile.footprint import Footprint
@@ -179,15 +179,7 @@ class Bench:
     def timing(self, seconds: Sequence[float]) -> Timing:
         """What runs that took so long tell; their median counts."""
         plan, comm = self.prepared.plan, self.prepared.domain.comm
-        mine: dict[str, int] = {}
-        for own in plan.subdomains:
-            for message in own.sweeps[0].receives:
-                mine[message.method] = mine.get(message.method, 0) + message.bytes
-            for copy in own.sweeps[0].copies:
-                method = plan.transfers.method(own.number, copy.subdomain)
-                mine[method] = mine.get(method, 0) + copy.bytes
-        sent = sum(len(own.sweeps[0].sends) for own in plan.subdomains)
-        told = comm.allgather((sent, mine))
+        messages, bytes_by_method = moved(self.prepared)
         layout = plan.layout
         return Timing(
             self.grid.shape,
@@ -201,10 +193,28 @@ class Bench:
             layout.subdomains_per_rank,
             layout.nodes,
             plan.transfers.methods,
-            max(sent for sent, _ in told),
-            max((each for _, each in told), key=lambda each: sum(each.values())),
+            messages,
+            bytes_by_method,
             statistics.median(seconds),
         )
+
+
+def moved(prepared: Prepared) -> tuple[int, dict[str, int]]:
+    """The messages that the busiest rank sends in one pass of the loop, and the bytes that come into the
+    subdomains of the busiest rank by each transfer method; all ranks call this."""
+    plan, mine, sent = prepared.plan, dict[str, int](), 0
+    repeated = {id(sweep) for sweep in prepared.schedule.pass_sweeps()}
+    inside = [id(sweep) in repeated for sweep in prepared.schedule.sweeps()]
+    for own in plan.subdomains:
+        for sweep in compress(own.sweeps, inside):
+            sent += len(sweep.sends)
+            for message in sweep.receives:
+                mine[message.method] = mine.get(message.method, 0) + message.bytes
+            for copy in sweep.copies:
+                method = plan.transfers.method(own.number, copy.subdomain)
+                mine[method] = mine.get(method, 0) + copy.bytes
+    told = prepared.domain.comm.allgather((sent, mine))
+    return max(n for n, _ in told), max((each for _, each in told), key=lambda each: sum(each.values()))
 
 
 def measure(

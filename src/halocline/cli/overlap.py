@@ -1,0 +1,84 @@
+"""`halocline study overlap`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from halocline.cli.output import check_files, say, write_json, written
+from halocline.cli.progress import progress
+from halocline.cli.ranks import spread
+
+if TYPE_CHECKING:
+    from halocline.study.overlap import StepBench
+
+
+def heat(
+    *,
+    n: int,
+    dim: int,
+    radius: int,
+    fields: int,
+    dtype: str,
+    repeat: int,
+    ranks: int | None,
+    json: str | None,
+    execution: Mapping[str, Any],
+) -> None:
+    """Measure explicit steps, and tell."""
+    spread(ranks)
+    from halocline.run.mpi import world
+    from halocline.study import overlap
+    from halocline.study.exchange import weak_shape
+    from halocline.study.table import counted
+
+    shape = weak_shape(n, world().size, dim)
+    what = f"Heat: {counted(fields, dtype + ' field')} of {'x'.join(map(str, shape))} cells, radius {radius}"
+    how: dict[str, Any] = {"radius": radius, "fields": fields, "dtype": dtype}
+    _tell(partial(overlap.heat, shape, **how), what, {"shape": shape, **how}, repeat, json, execution)
+
+
+def poisson(
+    *,
+    n: int,
+    dim: int,
+    method: str,
+    repeat: int,
+    ranks: int | None,
+    json: str | None,
+    execution: Mapping[str, Any],
+) -> None:
+    """Measure iterations, and tell."""
+    spread(ranks)
+    from halocline.study import overlap
+
+    facts = {"n": n, "dim": dim, "method": method}
+    make = partial(overlap.poisson, n, dim, method=method)
+    _tell(make, f"Poisson in {dim}D, N = {n}, {method}", facts, repeat, json, execution)
+
+
+def _tell(
+    make: Callable[..., StepBench],
+    what: str,
+    facts: Mapping[str, Any],
+    repeat: int,
+    json: str | None,
+    execution: Mapping[str, Any],
+) -> None:
+    from halocline.study import overlap
+    from halocline.study.table import counted
+
+    check_files(json)
+    options = {name: value for name, value in execution.items() if name not in ("methods", "overlap")}
+    with progress("whole steps and parts of them in turn", f"of {repeat} rounds") as on_progress:
+        found = overlap.measure(make, repeats=repeat, on_progress=on_progress, **options)
+    write_json(json, {**facts, "repeats": repeat, "methods": [asdict(own) for own in found]})
+    if json != "-":
+        first = found[0]
+        where = f"{counted(first.ranks, 'rank')} of {counted(first.threads, 'thread')}"
+        say(f"{what}, {where}, subdomains {' x '.join(map(str, first.parts))}\n")
+        say(overlap.table(found).text())
+        say("\n".join(overlap.verdict(found)))
+    written([json])

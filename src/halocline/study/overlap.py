@@ -1,0 +1,277 @@
+"""How much of the exchange is hidden behind computing, from runs of each alone.
+
+The share that is hidden is 1 - (t_step - t_compute) / t_exchange: whole steps, the same without messages, and
+the same without kernels. Without messages halos hold what is old, without kernels nothing is computed: such
+runs have problems of their own, whose fields nobody sees.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from halocline.compile.schedule import Loop, Operation, Schedule, Stop
+from halocline.errors import InputError
+from halocline.lang.program import own_name
+from halocline.physics.heat import Heat
+from halocline.physics.poisson import Poisson
+from halocline.run.domain import Prepared
+from halocline.run.simulation import Simulation
+from halocline.solvers.linear import LinearProblem
+from halocline.solvers.schemes import Euler
+from halocline.study.exchange import moved
+from halocline.study.table import Table, amount, duration
+
+# by what crosses ranks; copies within a rank are the same in all
+METHODS = {
+    "colocated": "self,peer,colocated,mpi",
+    "mpi": "self,peer,mpi",
+    "rma": "self,peer,rma,mpi",
+}
+KINDS = {
+    "step": {"overlap": True},
+    "waiting": {"overlap": False},
+    "compute": {"messages": False},
+    "exchange": {"kernels": False},
+    "neither": {"messages": False, "kernels": False},
+}
+LEAST = 0.04  # seconds of one run
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What the steps of a program took, whole and in parts; seconds are medians on the slowest rank.
+
+    Attributes
+    ----------
+    name : str
+        Of the transfer methods; see METHODS.
+    parts : tuple of int
+        Subdomains along each axis.
+    ranks, threads : int
+        Threads are those of one rank.
+    messages : int
+        That the busiest rank sends in one step.
+    bytes_by_method : dict of str to int
+        Into the subdomains of the busiest rank.
+    step, waiting : float
+        A step with overlap; the same where all patches wait until all messages have come.
+    compute, exchange, neither : float
+        A step without messages; without kernels; without both.
+    share, share_waiting : float
+        What of the exchange is hidden with overlap, and without. The exchange is what a step without kernels
+        takes beyond one without both: loops and reductions of single numbers are none of it.
+    """
+
+    name: str
+    parts: tuple[int, ...]
+    ranks: int
+    threads: int
+    messages: int
+    bytes_by_method: dict[str, int]
+    step: float
+    waiting: float
+    compute: float
+    exchange: float
+    neither: float
+    share: float
+    share_waiting: float
+
+
+class StepBench:
+    """The steps of a program, ready to be timed whole and in parts; all ranks make it, and call its methods.
+
+    Parameters
+    ----------
+    problem : Simulation or LinearProblem
+        Made for this alone: its fields hold nonsense afterwards.
+    limit : str
+        The scalar that says how many steps are made.
+    """
+
+    def __init__(self, problem: Simulation | LinearProblem, limit: str) -> None:
+        self.prepared = Prepared(problem.domain, endless(problem.schedule), "overlap")
+        fields = problem.fields if isinstance(problem, LinearProblem) else problem
+        self.values = {**problem.domain.grid.scalar_values(), **fields.values, "until": math.inf}
+        self.limit, self.passes = limit, 1
+
+    def calibrate(self) -> None:
+        """Find out how many steps make a run that is long enough to be timed."""
+        self.run()
+        self.passes = max(3, math.ceil(LEAST / self.run()))
+
+    def run(self, **kind: bool) -> float:
+        """The seconds of one step on the slowest rank; `kind` as `KINDS` has it, with overlap as the problem
+        was asked to run where it says nothing."""
+        for storages in self.prepared.domain.storages.values():
+            for storage in storages:  # so that no number grows out of bounds from one run to the next
+                storage.view()[...] = 1.0
+        kind = {"overlap": self.prepared.domain.how.overlap is not False, **kind}
+        return self.prepared.timed({**self.values, self.limit: float(self.passes)}, **kind) / self.passes
+
+
+def endless(schedule: Schedule) -> Schedule:
+    """The same sweeps, with no condition that ends them but the limit of passes."""
+
+    def without(operations: Sequence[Operation]) -> tuple[Operation, ...]:
+        return tuple(
+            replace(operation, until=None, body=without(operation.body))
+            if isinstance(operation, Loop)
+            else operation
+            for operation in operations
+            if not isinstance(operation, Stop)
+        )
+
+    return replace(schedule, operations=without(schedule.operations))
+
+
+def heat(
+    shape: Sequence[int],
+    *,
+    radius: int = 1,
+    fields: int = 1,
+    dtype: str = "float64",
+    **execution: Any,
+) -> StepBench:
+    """Explicit steps of heat, as wide a stencil as the radius says.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Cells.
+    radius, fields, dtype
+        Of the stencil; see halocline.physics.heat.Heat.
+    **execution
+        `communicator`, and see halocline.Execution.
+
+    Raises
+    ------
+    InputError
+    """
+    if isinstance(radius, bool) or not isinstance(radius, int) or radius < 1:
+        raise InputError(f"radius is {radius!r}; expected a whole number from 1")
+    equations = Heat.in_box(shape, fields=fields, dtype=dtype)
+    return StepBench(
+        Simulation(
+            equations.grid,
+            equations.equations,
+            parameters={"kappa": 1.0},
+            scheme=Euler(),
+            dt=equations.stable_step,
+            order=2 * radius,
+            **execution,
+        ),
+        "steps",
+    )
+
+
+def poisson(n: int, dim: int = 2, *, method: str = "cg-fused", **execution: Any) -> StepBench:
+    """Iterations of conjugate gradients; see halocline.physics.poisson.Poisson."""
+    equations = Poisson.on(n, dim)
+    return StepBench(
+        LinearProblem(equations.operator, equations.u, equations.rhs, method=method, **execution),
+        own_name("max_iterations"),
+    )
+
+
+def measure(
+    make: Callable[..., StepBench],
+    *,
+    repeats: int = 7,
+    on_progress: Callable[[int], None] | None = None,
+    **execution: Any,
+) -> list[Hidden]:
+    """Time whole steps and parts of them in turn, over and over, by all methods; all ranks call this.
+
+    Parameters
+    ----------
+    make : callable
+        Takes options of `halocline.Execution`, and makes the problem: `heat` or `poisson` of some size.
+    repeats : int
+        Rounds.
+    on_progress : callable, optional
+        Called with the number of rounds done.
+    **execution
+        Those options, but methods and overlap.
+
+    Raises
+    ------
+    InputError
+    """
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
+        raise InputError(f"repeats is {repeats!r}; expected a whole number from 1")
+    benches: dict[str, StepBench] = {}
+    taken: set[tuple[str, ...]] = set()
+    for name, methods in METHODS.items():
+        bench = make(methods=methods, **execution)
+        found = bench.prepared.plan.transfers.methods
+        if found not in taken:  # else the one that it names cannot be had here
+            benches[name] = bench
+            bench.calibrate()
+        taken.add(found)
+    times: dict[str, dict[str, list[float]]] = {name: {kind: [] for kind in KINDS} for name in benches}
+    for turn in range(repeats):
+        for name, bench in benches.items():
+            order = list(KINDS.items())
+            for kind, options in order if turn % 2 == 0 else reversed(order):
+                times[name][kind].append(bench.run(**options))
+        if on_progress is not None:
+            on_progress(turn + 1)
+    return [_hidden(name, bench.prepared, times[name]) for name, bench in benches.items()]
+
+
+def _hidden(name: str, prepared: Prepared, times: dict[str, list[float]]) -> Hidden:
+    """Differences are taken of runs that were neighbours, since the speed of a machine drifts."""
+
+    def beyond(more: str, less: str) -> float:
+        return statistics.median(a - b for a, b in zip(times[more], times[less], strict=True))
+
+    exchange = beyond("exchange", "neither")
+    messages, bytes_by_method = moved(prepared)
+    return Hidden(
+        name,
+        prepared.plan.decomposition.parts,
+        prepared.domain.comm.size,
+        prepared.plan.threads,
+        messages,
+        bytes_by_method,
+        **{kind: statistics.median(own) for kind, own in times.items()},
+        share=1 - beyond("step", "compute") / exchange,
+        share_waiting=1 - beyond("waiting", "compute") / exchange,
+    )
+
+
+def table(found: Sequence[Hidden]) -> Table:
+    """One row for each method."""
+    rows = tuple(
+        (
+            own.name,
+            ", ".join(f"{amount(size)} {method}" for method, size in own.bytes_by_method.items()),
+            *(duration(seconds) for seconds in (own.step, own.waiting, own.compute)),
+            duration(own.exchange - own.neither),
+            f"{own.share:.0%}",
+            f"{own.share_waiting:.0%}",
+        )
+        for own in found
+    )
+    heads = ("", "into a rank", "step", "without\noverlap", "compute\nalone", "exchange\nalone", "hidden")
+    return Table(
+        "How much of the exchange is hidden",
+        (*heads, "hidden without\noverlap"),
+        rows,
+        left=2,
+        note="1 - (step - compute alone) / exchange alone; medians of runs in turn.",
+    )
+
+
+def verdict(found: Sequence[Hidden]) -> list[str]:
+    """What the study shows, a sentence for each method."""
+    said = []
+    for own in found:
+        gain = own.waiting / own.step
+        times = f"{gain:.2f} times as fast" if gain >= 1 else f"{1 / gain:.2f} times as slow"
+        said.append(f"{own.name}: {own.share:.0%} of the exchange is hidden; steps are {times} with overlap.")
+    return said
