@@ -15,6 +15,7 @@ from halocline.cli.options import (
     Dim,
     Dtype,
     FieldCount,
+    Halo,
     Html,
     Json,
     MachineName,
@@ -172,6 +173,7 @@ def solve_poisson(
     mailboxes: MailboxesOfMessage = 2,
     schedule: Schedule = "guided",
     overlap: Overlap = "auto",
+    halo: Halo = "read",
     trace: Trace = None,
     json: Json = None,
     pictures: Pictures = None,
@@ -184,7 +186,7 @@ def solve_poisson(
         execution=execution(
             threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,
-            mailboxes=mailboxes, schedule=schedule, overlap=overlap,
+            mailboxes=mailboxes, schedule=schedule, overlap=overlap, halo=halo,
         ) | {"trace": trace},
     )  # fmt: skip
 
@@ -374,6 +376,7 @@ def explain_poisson(
     ranks_per_node: RanksPerNode = None,
     methods: Methods = None,
     overlap: Overlap = "auto",
+    halo: Halo = "read",
     code: Annotated[
         bool,
         typer.Option(
@@ -400,7 +403,7 @@ def explain_poisson(
         execution=execution(
             threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,
-            overlap=overlap,
+            overlap=overlap, halo=halo,
         ),
     )  # fmt: skip
 

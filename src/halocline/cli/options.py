@@ -141,6 +141,16 @@ Overlap = Annotated[
         "first passes show, some of which run so and some not.",
     ),
 ]
+Halo = Annotated[
+    str,
+    _option(
+        WHERE,
+        "--halo",
+        metavar="read|uniform",
+        help="What travels: [bold]read[/], only what is read; [bold]uniform[/], to compare, all fields that "
+        "travel at all, as wide as the widest, with all edges and corners.",
+    ),
+]
 RanksList = Annotated[
     str, _option(WHERE, "--ranks", metavar="R,R,...", help="Processes; one run for each, and for each T.")
 ]
@@ -285,6 +295,7 @@ def execution(
     overlap: str = "auto",
     mailboxes: int = 2,
     schedule: str = "guided",
+    halo: str = "read",
 ) -> dict[str, Any]:
     """The options of a run, as `halocline.run.execution.Execution` takes them."""
     return {
@@ -297,6 +308,7 @@ def execution(
         "mailboxes": mailboxes,
         "schedule": schedule,
         "overlap": overlap_of(overlap),
+        "halo": halo,
     }
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from halocline.compile import emit
 from halocline.compile.contract import contract, count_flops
 from halocline.compile.footprint import Footprint
-from halocline.compile.halo import HaloAnalysis, SweepHalo, WallFill
+from halocline.compile.halo import HaloAnalysis, SweepHalo, WallFill, make_uniform
 from halocline.compile.lower import (
     AwaitGraph,
     LoopGraph,
@@ -40,7 +40,7 @@ from halocline.lang.grid import AXES, Field, Grid
 from halocline.lang.program import Program
 
 
-def compile_program(program: Program, grid: Grid) -> Schedule:
+def compile_program(program: Program, grid: Grid, *, halo: str = "read") -> Schedule:
     """The schedule of a program, with the C++ source of its kernels.
 
     Parameters
@@ -48,6 +48,9 @@ def compile_program(program: Program, grid: Grid) -> Schedule:
     program : Program
     grid : Grid
         The grid whose fields the program assigns.
+    halo : {"read", "uniform"}
+        What travels: what is read; or, to compare, all fields that travel at all, as wide as the widest, with
+        all edges and corners.
 
     Raises
     ------
@@ -55,11 +58,11 @@ def compile_program(program: Program, grid: Grid) -> Schedule:
         For a program without statements, a field without a boundary condition where one is needed, a value
         that was overwritten before its use.
     """
-    return _Compiler(program, grid, *arranged(program, grid)).schedule()
+    return _Compiler(program, grid, *arranged(program, grid, halo)).schedule()
 
 
 def arranged(
-    program: Program, grid: Grid
+    program: Program, grid: Grid, halo: str = "read"
 ) -> tuple[list[OperationGraph], dict[int, SweepNests], dict[int, SweepHalo]]:
     """The operations of a program, one for each of its schedule, and the nests and halos of its sweeps by
     identity. Raises as `compile_program`."""
@@ -72,6 +75,8 @@ def arranged(
                 )
     nests = {id(s): build(s, grid) for s in sweeps(operations)}
     halos = HaloAnalysis(operations, nests, grid).result
+    if halo == "uniform":
+        make_uniform(halos.values(), grid.ndim)
 
     def reads(sweep: SweepGraph) -> set[str]:
         return scalars_in(roots_of(nests[id(sweep)], halos[id(sweep)]))
@@ -184,7 +189,7 @@ class _Compiler:
 
         for sweep in sweeps(self.operations):
             halo = self.halos[id(sweep)]
-            for f, footprint in (*halo.reads.items(), *halo.extended.items()):
+            for f, footprint in (*halo.reads.items(), *halo.extended.items(), *halo.exchange.items()):
                 widen(f, footprint)
         infos = [FieldInfo(f.name, f.dtype, f.staggered, tuple(layers[f])) for f in self.numbers]
         infos += [FieldInfo(f.name + "'", f.dtype, f.staggered, tuple(layers[f])) for f in self.seconds]

@@ -7,6 +7,7 @@ the halo too, where all that its expression reads there is needed by the sweep a
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import chain, product
 
@@ -20,6 +21,7 @@ from halocline.lang.grid import AXES, Field, Grid
 
 Offsets = frozenset[Offset]
 NONE: Offsets = frozenset()
+HALOS = ("read", "uniform")  # see `make_uniform`
 WALL = 2  # see HaloAnalysis._around
 
 
@@ -299,6 +301,23 @@ class HaloAnalysis:
             leaf.attribute[0] for leaf in leaves if leaf.op == "scalar"
         )
         return others
+
+
+def make_uniform(halos: Collection[SweepHalo], ndim: int) -> None:
+    """Have every exchange carry all fields that ever travel, each as wide as the widest, with all edges and
+    corners: the first version of the cavity code, to see what it is worth that only what is read travels.
+
+    Nothing else changes: what is read, computed in the halo, or filled beyond walls.
+    """
+    travelling = dict.fromkeys(f for halo in halos for f in halo.exchange)
+    moved = chain.from_iterable(halo.exchange.values() for halo in halos)
+    widest = max((max(width) for footprint in moved for _, width in footprint), default=0)
+    directions = [d for d in product((-1, 0, 1), repeat=ndim) if any(d)]
+    whole = Footprint.of((d, tuple(widest * abs(o) for o in d)) for d in directions)
+    for halo in halos:
+        if halo.exchange:
+            # what the sweep computes in the halo must not be overwritten there
+            halo.exchange = {f: whole for f in travelling if f in halo.exchange or f not in halo.extended}
 
 
 def _walls(around: Footprint) -> Footprint:

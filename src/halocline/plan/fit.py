@@ -68,7 +68,7 @@ REACH = "has a boundary condition that reads"
 def _across(schedule: Schedule) -> Iterator[Need]:
     """What is read of, or computed in place of, neighbours."""
     for sweep in schedule.sweeps():
-        for field, footprint in sweep.reads.items():
+        for field, footprint in (*sweep.reads.items(), *sweep.exchange.items()):
             for axis, layers in enumerate(footprint.layers(schedule.ndim)):
                 yield Need(field, axis, max(layers), HALO)
         if sweep.halo_kernel is not None:

@@ -159,7 +159,7 @@ class Domain:
         given : names
             The scalars that have a value when it runs. InputError for one that is used and has none.
         """
-        schedule = replace(compile_program(program, self.grid), blocks=self.blocks)
+        schedule = replace(compile_program(program, self.grid, halo=self.how.halo), blocks=self.blocks)
         known = {*given, *self.grid.scalar_values(), *program.scalars_set()}
         for name in schedule.scalars:
             if name not in known and OWN not in name:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from halocline.compile.halo import HALOS
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
 from halocline.lang.grid import Grid
@@ -48,6 +49,9 @@ class Execution:
         Whether patches that need no message run before all messages of a sweep have come, to any subdomain of
         the rank. "auto": as the first passes of the loop show, some of which run with overlap and some
         without; see `halocline.run.overlap`.
+    halo : {"read", "uniform"}
+        What travels between subdomains: only what is read, or, to see what that is worth, all fields that
+        travel at all, each as wide as the widest, with all edges and corners.
     trace : str or path, optional
         A file that is to hold what each thread and message did in runs of loops, in the format that Perfetto
         and chrome://tracing open: the first 20,000 things of each thread.
@@ -69,6 +73,7 @@ class Execution:
     mailboxes: int = 2
     schedule: str = "guided"
     overlap: bool | str = "auto"
+    halo: str = "read"
     trace: str | Path | None = None
 
     def __post_init__(self) -> None:
@@ -89,6 +94,8 @@ class Execution:
             raise InputError(f"patch {self.patch!r}: expected cells, {TUNE!r} or {BY_CACHES!r}")
         if self.schedule not in SCHEDULES:
             raise InputError(f"schedule {self.schedule!r} is unknown; known are {', '.join(SCHEDULES)}")
+        if self.halo not in HALOS:
+            raise InputError(f"halo {self.halo!r} is unknown; known are {', '.join(HALOS)}")
         if not isinstance(self.overlap, bool) and self.overlap != "auto":
             raise InputError(f'overlap {self.overlap!r}: expected "auto", True or False')
 

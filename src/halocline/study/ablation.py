@@ -114,6 +114,8 @@ def variants(fields: int, radius: int, ndim: int = 3) -> list[Variant]:
         if not name.startswith("1d-") or name[3:] in "xyz"[:ndim]
     ]
     made += [
+        Variant("halos of a program", "uniform", {"halo": "uniform"}, whole=True),
+        Variant("halos of a program", "as read", {"halo": "read"}, whole=True),
         Variant("overlap", "without", {"overlap": False}, whole=True),
         Variant("overlap", "with", {"overlap": True}, whole=True),
     ]

@@ -181,6 +181,8 @@ class Explanation:
         Whether patches that need no message run before all have come.
     patches_by : str
         Where the shape of the patches comes from: "as given", "by cache size", or what was measured.
+    halo : {"read", "uniform"}
+        What travels; see `halocline.compile.compiler.compile_program`.
     """
 
     schedule: Schedule
@@ -189,6 +191,7 @@ class Explanation:
     alternative: Decomposition | None
     overlap: bool | str = "auto"
     patches_by: str = "by cache size"
+    halo: str = "read"
 
     def __str__(self) -> str:
         return "\n".join(lines(self, self.bound()))
@@ -322,9 +325,9 @@ def explain_program(
     ------
     InputError
     """
-    graphs, *_ = arranged(program, grid)
-    schedule = compile_program(program, grid)
     how = Execution(threads=threads, **execution)
+    graphs, *_ = arranged(program, grid, how.halo)
+    schedule = compile_program(program, grid, halo=how.halo)
     layout = how.layout(schedule, grid, ranks, how.ranks_per_node)
     if rank is None:
         cut = layout.decomposition
@@ -337,8 +340,8 @@ def explain_program(
     with contextlib.suppress(InputError):  # too many ranks for slabs
         slabs = replace(how, decomposition="1d")
         alternative = slabs.layout(schedule, grid, ranks, how.ranks_per_node).decomposition
-    steps = tuple(_Teller(program, schedule, plan, graphs).tell(graphs, schedule.operations, 0))
-    return Explanation(schedule, plan, steps, alternative, how.overlap, patches_by)
+    steps = tuple(_Teller(program, schedule, plan, graphs, how.halo).tell(graphs, schedule.operations, 0))
+    return Explanation(schedule, plan, steps, alternative, how.overlap, patches_by, how.halo)
 
 
 def _planned(
@@ -437,9 +440,14 @@ class _Teller:
     """Puts schedule, plan and what the user wrote together, operation by operation."""
 
     def __init__(
-        self, program: Program, schedule: Schedule, plan: RankPlan, graphs: Sequence[OperationGraph]
+        self,
+        program: Program,
+        schedule: Schedule,
+        plan: RankPlan,
+        graphs: Sequence[OperationGraph],
+        halo: str,
     ) -> None:
-        self.schedule, self.plan, self.own = schedule, plan, plan.subdomains[0]
+        self.schedule, self.plan, self.own, self.halo = schedule, plan, plan.subdomains[0], halo
         self.plans = zip(*(own.sweeps for own in plan.subdomains), strict=True)
         self.names: dict[str, str] = {}  # that the compiler made, and what they stand for
         self.sweeps = list(schedule.sweeps())
@@ -546,6 +554,8 @@ class _Teller:
     def _why(self, sweep: Sweep, name: str, moved: bool) -> str:
         """Why a field travels before a sweep, or why it need not."""
         here = next(i for i, s in enumerate(self.sweeps) if s is sweep)
+        if moved and self.halo == "uniform":
+            return "halos are uniform"
         if moved:
             return "its values have changed since they were last in the halo"
         for i in self._before(here):

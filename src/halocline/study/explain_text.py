@@ -33,12 +33,15 @@ def lines(told: Explanation, bound: Bound) -> Iterator[str]:
     yield ""
     yield from _routes(told)
     yield from _fields(told)
+    if told.halo == "uniform":
+        yield "Halos are uniform: every exchange carries all fields that ever travel, as wide as the widest,"
+        yield "with all edges and corners, whether that is read or not"
     yield ""
     yield "Operations"
     number = 0
     for step in told.steps:
         number += step.kind == "sweep"
-        yield from _step(step, number)
+        yield from _step(step, number, corners=told.halo == "uniform")
     yield ""
     yield from _totals(told, bound)
 
@@ -113,7 +116,7 @@ def _fields(told: Explanation) -> Iterator[str]:
     yield from table.text().rstrip().splitlines()
 
 
-def _step(step: Step, number: int) -> Iterator[str]:
+def _step(step: Step, number: int, *, corners: bool) -> Iterator[str]:
     indent = "  " + "    " * step.depth
     if step.kind == "loop":
         yield f"{indent}repeat {step.statements[0]}"
@@ -135,7 +138,7 @@ def _step(step: Step, number: int) -> Iterator[str]:
     yield inner + costs
     for halo in step.halos:
         yield from textwrap.wrap(_halo(halo), WIDTH, initial_indent=inner, subsequent_indent=inner + "  ")
-    if step.halos and all(len(place) == 2 for halo in step.halos for place, _ in halo.width):
+    if step.halos and not corners and all(len(place) == 2 for halo in step.halos for place, _ in halo.width):
         yield inner + "no corner is read, so none is filled"
     if step.local:
         yield inner + f"{', '.join(step.local)}: at the cell itself alone, no halo"

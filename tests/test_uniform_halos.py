@@ -1,0 +1,110 @@
+"""Uniform halos: every exchange carries all fields, as wide as the widest, with all edges and corners."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+import halocline as hc
+from halocline.cli.app import run
+from halocline.compile.compiler import compile_program
+from halocline.compile.footprint import Footprint
+from halocline.errors import InputError
+from halocline.study import explain as telling
+
+
+def whole(width: int, ndim: int) -> Footprint:
+    return Footprint.of(
+        (d, tuple(width * abs(o) for o in d)) for d in product((-1, 0, 1), repeat=ndim) if any(d)
+    )
+
+
+def both(function: Any, grid: hc.Grid, *names: str) -> list[Any]:
+    """The schedule with halos as read, and with uniform ones."""
+    return [
+        compile_program(hc.program(function).trace(*(grid.fields[n] for n in names)), grid, halo=halo)
+        for halo in ("read", "uniform")
+    ]
+
+
+def test_all_fields_travel_as_wide_as_the_widest() -> None:
+    grid = hc.Grid((16, 16, 16), periodic=(True, True, False))
+    boundary = {"z-": hc.Value(0.0), "z+": hc.Value(0.0)}
+    for name in ("p", "v", "w"):
+        grid.field(name, boundary=boundary)
+
+    def step(p: Any, v: Any, w: Any) -> None:
+        v.set(v + p[2, 0, 0] - p[-2, 0, 0])
+        w.set(v[0, 1, 0] + 2 * w)
+        p.set(p + w)
+
+    read, uniform = both(step, grid, "p", "v", "w")
+    numbers = {info.name: n for n, info in enumerate(uniform.fields)}
+    moved = [sweep.exchange for sweep in read.sweeps() if sweep.exchange]
+    widened = [sweep.exchange for sweep in uniform.sweeps() if sweep.exchange]
+    assert [set(own) for own in moved] == [{numbers["p"]}, {numbers["v"]}]
+    assert [set(own) for own in widened] == [{numbers["p"], numbers["v"]}] * 2
+    assert all(footprint == whole(2, 3) for own in widened for footprint in own.values())
+    halos = {info.name: info.halo for info in uniform.fields}
+    assert halos["p"] == halos["v"] == ((2, 2),) * 3
+    assert halos["w"] == ((0, 0),) * 3, "nobody reads it from a neighbour"
+    assert read.source == uniform.source
+    assert [s.reads for s in read.sweeps()] == [s.reads for s in uniform.sweeps()]
+    assert [s.fills for s in read.sweeps()] == [s.fills for s in uniform.sweeps()]
+
+
+def test_what_is_computed_in_the_halo_does_not_travel() -> None:
+    """The search direction of conjugate gradients; the residual goes with its corners."""
+    grid = hc.Grid((32, 32), walls="node")
+    u = grid.field("u", boundary=hc.Value(0))
+    problem = hc.LinearProblem(lambda v: -hc.laplacian(v), u, 1.0, halo="uniform")
+    names = [info.name for info in problem.schedule.fields]
+    first, repeated, _ = problem.schedule.sweeps()
+    for sweep in (first, repeated):
+        assert sweep.halo_kernel is not None
+        assert {names[n]: footprint for n, footprint in sweep.exchange.items()} == {
+            "u": whole(1, 2),
+            "r": whole(1, 2),
+        }
+
+
+@pytest.mark.ranks(2)
+def test_more_travels_and_thin_subdomains_are_told() -> None:
+    from halocline.study.exchange import moved
+
+    def made(n: int, halo: str) -> hc.Simulation:
+        grid = hc.Grid((n, 24), periodic=True)
+        grid.field("T")
+        grid.field("S")
+
+        def wide(T: Any, S: Any) -> Any:
+            return {T: T[0, 3] - T[0, -3], S: S[1, 0] - T[1, 0]}
+
+        return hc.Simulation(
+            grid, wide, scheme=hc.Euler(), dt=1e-3, threads=1, halo=halo, decomposition="1d-x", methods="mpi"
+        )
+
+    amounts = [sum(moved(made(24, halo)._prepared)[1].values()) for halo in ("read", "uniform")]
+    assert amounts[1] > 3 * amounts[0]
+    made(4, "read").run(steps=1)
+    with pytest.raises(InputError, match="axis x with 4 cells cannot be cut into 2 subdomains of at least 3"):
+        made(4, "uniform")
+
+
+def test_explain_tells(capfd: pytest.CaptureFixture[str]) -> None:
+    line = ["explain", "poisson", "--n", "64", "--ranks", "4", "--halo"]
+    assert run([*line, "uniform"]) == 0
+    said = capfd.readouterr().out
+    assert "Halos are uniform: every exchange carries all fields that ever travel" in said
+    assert "because halos are uniform" in said
+    assert "no corner is read" not in said
+    assert run([*line, "read"]) == 0
+    assert "uniform" not in capfd.readouterr().out
+    with pytest.raises(InputError, match="halo 'wide' is unknown; known are read, uniform"):
+        run([*line, "wide"])
+    grid = hc.Grid((32, 32), periodic=True)
+    grid.field("T")
+    sim = hc.Simulation(grid, lambda T: {T: hc.laplacian(T)}, scheme=hc.Euler(), dt=1e-4, halo="uniform")
+    assert telling.explain(sim, ranks=4).halo == "uniform"
