@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halocline.cli.options import whole_numbers
+from halocline.cli.options import overlap_of, whole_numbers
 from halocline.cli.output import check_files, say, write, write_json, written
 from halocline.cli.progress import progress
 from halocline.errors import InputError
@@ -56,7 +56,7 @@ def _predict(
     decomposition: str,
     placement: str,
     methods: str | None,
-    overlap: bool,
+    overlap: str,
     json: str | None,
     picture: Path | None,
     trace: Path | None,
@@ -92,7 +92,7 @@ def _predict(
             strategy=decomposition,
             placement=placement,
             methods=methods,
-            overlap=overlap,
+            overlap=overlap_of(overlap),
             traced=ranks,
             pace=pace,
             on_progress=done,

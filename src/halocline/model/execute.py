@@ -7,8 +7,8 @@ method of the pair (`halocline.plan.transfer`): packed and sent, announced and f
 receiver straight out of the sender's cells, which the sender may not overwrite before; between GPUs that is
 packed, copied and unpacked without MPI. It queues at each link and card that it crosses, and holds it for as
 long as its bytes take there; its first byte goes on to the next while the last has not yet come. A reduction
-ends when the last rank has come and the hops of a tree are done; ranks wait for it where the schedule says. For
-no latency and links that nobody shares this comes to the closed formula of `halocline.model.formula`.
+ends when the last rank has come and the hops of a tree are done; ranks wait for it where the schedule says.
+For no latency and links that nobody shares this comes to the closed formula of `halocline.model.formula`.
 """
 
 from __future__ import annotations

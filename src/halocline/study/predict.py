@@ -106,7 +106,7 @@ def predict(
     strategy: str = "optimal",
     placement: str = "aware",
     methods: Iterable[str] | str | None = None,
-    overlap: bool = True,
+    overlap: bool | str = True,
     traced: Sequence[int] = (),
     pace: float = 1.0,
     on_progress: Callable[[int], None] | None = None,
@@ -130,7 +130,8 @@ def predict(
         Which rank of a node takes which of its subdomains; see `halocline.plan.place`.
     methods : str or iterable of str, optional
         The transfer methods that may be taken; see `halocline.plan.chosen_methods`.
-    overlap : bool
+    overlap : bool or "auto"
+        "auto" takes whichever is faster, as a run does.
     traced : sequence of int
         Ranks whose doings on the last number of nodes are kept; those that there are.
     pace : float
@@ -175,14 +176,21 @@ def predict(
         )
         cut = layout.decomposition
         rates = Rates.of(machine, per_node, memory=memory_of_node(schedule, layout)).slowed(pace)
-        found = execute(
-            schedule,
-            layout,
-            machine,
-            rates=rates,
-            methods=methods,
-            overlap=overlap,
-            traced=traced if count == counts[-1] else (),
+        ways = (True, False) if overlap == "auto" else (bool(overlap),)
+        found = min(
+            (
+                execute(
+                    schedule,
+                    layout,
+                    machine,
+                    rates=rates,
+                    methods=methods,
+                    overlap=way,
+                    traced=traced if count == counts[-1] else (),
+                )
+                for way in ways
+            ),
+            key=lambda prediction: prediction.seconds,
         )
         formula = step_time(
             whole,
