@@ -30,7 +30,7 @@ def test_every_variant_takes_what_it_says() -> None:
     assert methods["+peer"] == {"colocated", "peer"}
     assert methods["+self"] == {"colocated", "peer", "self"}
     assert methods["mailboxes"] == {"rma", "peer", "self"}
-    alone = [m for m in found if m.group not in ("decompositions", "overlap")]
+    alone = [m for m in found if m.group != "decompositions" and not m.whole]
     sums = {m.name: sum(m.bytes_by_method.values()) for m in alone}
     assert len({sums[name] for name in ablation.METHODS}) == 1, "methods move the same halos"
     assert sum(groups["overlap"][0].bytes_by_method.values()) < sums["without"], (
@@ -41,7 +41,9 @@ def test_every_variant_takes_what_it_says() -> None:
     assert [m.name for m in groups["decompositions"]] == list(ablation.DECOMPOSITIONS)
     assert groups["decompositions"][2].parts == (4, 1, 1)
     assert [(m.name, m.whole) for m in groups["overlap"]] == [("without", True), ("with", True)]
-    assert not any(m.whole for m in found if m.group != "overlap")
+    assert {m.group for m in found if m.whole} == {"overlap", "halos of a program"}
+    whole = {m.name: sum(m.bytes_by_method.values()) for m in groups["halos of a program"]}
+    assert sorted(whole, key=whole.__getitem__)[-1] == "uniform"
 
 
 def test_placement_matters_on_the_papers_worst_case() -> None:

@@ -52,7 +52,8 @@ def test_everything_that_was_done_is_there(tmp_path: Path, methods: str) -> None
         own = [e for e in spans if e["pid"] == rank]
         patches = [e for e in own if e["cat"] == "patch"]
         assert len(patches) == wanted[rank]
-        assert sum(e["cat"] == "reduction" for e in own) == steps
+        # one rank waits for no result
+        assert sum(e["cat"] == "reduction" for e in own) == (steps if comm.size > 1 else 0)
         for lane in range(threads):  # a thread does one thing at a time
             mine = sorted((e for e in own if e["tid"] == lane), key=lambda e: e["ts"])
             for before, after in itertools.pairwise(mine):
