@@ -190,6 +190,13 @@ def test_an_inactive_block_holds_no_memory(ranks: int) -> None:
     assert megabytes(":") - megabytes("::2, ::4") > 24
 
 
+def test_explain_tells_how_many_cells_are_active() -> None:
+    grid = hc.Grid((8, 8), active=[[True, False], [True, True]])
+    grid.field("u")
+    sim = hc.Simulation(grid, hc.program(lambda u: u.set(u + 1.0)))
+    assert "48 of these 64 cells are in active blocks" in str(hc.explain(sim))
+
+
 def wrong() -> list[tuple[Any, str]]:
     return [
         (np.ones((2, 2, 2), dtype=bool), "active has 3 axes; expected 2"),

@@ -98,7 +98,12 @@ def _predict(
             on_progress=done,
         )
     runs = [{k: v for k, v in vars(p).items() if k != "spans"} for p in found]
-    how: dict[str, Any] = {"machine": there.name, "scaling": scaling, "placement": placement, "overlap": overlap}
+    how: dict[str, Any] = {
+        "machine": there.name,
+        "scaling": scaling,
+        "placement": placement,
+        "overlap": overlap,
+    }
     if measure is not None:
         how |= {"pace": pace, "pace_measured_at": measure}
     write_json(json, {**told, **how, "runs": runs})

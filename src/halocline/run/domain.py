@@ -769,8 +769,9 @@ class _Passes:
         prepared = Prepared(self.domain, self.schedule, self.name, BY_CACHES if patch is None else patch)
         _ = prepared.engine  # each thread touches its memory first
         if not self.filled:
-            for storage in (storage for each in self.domain.storages.values() for storage in each):
-                storage.whole()[...] = 1
+            for each in self.domain.storages.values():
+                for _, piece in self.domain._pieces(each):
+                    piece[...] = 1
             self.filled = True
 
         def seconds(passes: int) -> float:

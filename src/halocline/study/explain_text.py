@@ -69,6 +69,10 @@ def _cut(told: Explanation) -> Iterator[str]:
         name = f"subdomain {own.number}" if several or layout.nodes > 1 else f"rank {plan.rank}"
         yield f"  {name} at ({place}): {shape} cells, {where}"
     table = [patch for own in plan.subdomains for patch in own.patches.table]
+    if told.schedule.blocks is not None:
+        computed = sum(int((patch[1] - patch[0]).prod()) for patch in table)
+        cells = sum(own.box.size for own in plan.subdomains)
+        yield f"  {computed:,} of these {cells:,} cells are in active blocks"
     shapes = sorted({tuple(map(int, p[1] - p[0])) for p in table}, reverse=True)
     sizes = ", ".join(" x ".join(map(str, shape)) for shape in shapes[:3]) + (
         ", ..." if len(shapes) > 3 else ""
