@@ -87,9 +87,12 @@ def _machine(
         messages=messages / count,
     )
     ends = tuple((f"device{n}", "board") for n in range(count))
+    title = f"This host ({facts.cores} cores in {count} socket{'s' if count > 1 else ''}, {device.model})"
+    if measured is None:
+        title += ", detected; `halocline model calibrate` measures it"
     return Machine(
         name=HOST,
-        title=f"This host ({facts.cores} cores in {count} socket{'s' if count > 1 else ''}, {device.model})",
+        title=title,
         source=source,
         nodes=1,
         device=device,
