@@ -269,6 +269,7 @@ def test_ranks_dealt_to_nodes_in_turn_give_the_same_bits() -> None:
     sim = hc.Simulation(grid, turn, communicator=dealt)
     assert sim.domain.transfers is not None
     assert [sim.domain.transfers.layout.owned(rank) for rank in range(4)] == [(0,), (2,), (1,), (3,)]
+    assert [own.number for own in hc.explain(sim, rank=1).plan.subdomains] == [2]
     node.Free()
 
 

@@ -14,7 +14,8 @@ import argparse
 import os
 import secrets
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from math import prod
 from typing import Any
@@ -31,7 +32,7 @@ from halocline.plan.box import Box
 from halocline.plan.transfer import METHODS
 from halocline.run.domain import Domain, Prepared
 from halocline.run.execution import SCHEDULES, Execution
-from halocline.run.mpi import world
+from halocline.run.mpi import Communicator, world
 
 BUMPS = [*product(("float64", "float32"), product((0, 1), repeat=3))]  # precision, staggering on three axes
 CASES = {1: 3000, 2: 4000, 3: 2000, 4: 1000}  # by ranks, in `make test-full`
@@ -78,13 +79,14 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Case:
-    """One exchange."""
+    """One exchange; `dealt` is a number of pretended nodes to which ranks are dealt out in turn, or 0."""
 
     shape: tuple[int, ...]
     periodic: tuple[bool, ...]
     fields: tuple[Quantity, ...]
     passes: int
     check: bool
+    dealt: int
     execution: dict[str, Any]
 
     def schedule(self) -> Schedule:
@@ -160,9 +162,21 @@ def draw(random: np.random.Generator, ranks: int) -> Case:
         "schedule": one_of(*SCHEDULES),
         "overlap": chance(0.8),
     }
+    dealt = one_of(0, 0, 0, *range(2, ranks)) if execution["ranks_per_node"] is None else 0
     if execution["patch"] == 1 and prod(shape) > 500:
         execution["patch"] = 4
-    return Case(shape, periodic, tuple(fields), one_of(1, 2, 3), chance(0.2), execution)
+    return Case(shape, periodic, tuple(fields), one_of(1, 2, 3), chance(0.2), dealt, execution)
+
+
+@cache
+def communicator(nodes: int) -> Communicator:
+    """All ranks, dealt out in turn to so many pretended nodes."""
+    comm = world()
+    if nodes == 0:
+        return comm
+    node = comm.node.Split(comm.rank % nodes)
+    dealt = tuple(rank % nodes for rank in range(comm.size))
+    return replace(comm, node=node, ranks_per_node=dealt.count(0), nodes_of_ranks=dealt, _groups={})
 
 
 def points(case: Case, info: FieldInfo) -> tuple[int, ...]:
@@ -200,7 +214,7 @@ def try_case(case: Case) -> Iterable[str]:
     cannot be cut."""
     os.environ["HALOCLINE_CHECK"] = "1" if case.check else "0"
     grid = Grid(case.shape, periodic=case.periodic)
-    domain = Domain(grid, world(), Execution(**case.execution))
+    domain = Domain(grid, communicator(case.dealt), Execution(**case.execution))
     schedule = case.schedule()
     prepared = Prepared(domain, schedule, "exchange")
     assert domain.decomposition is not None

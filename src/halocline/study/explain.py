@@ -305,6 +305,7 @@ def explain_program(
     ranks: int = 1,
     rank: int | None = None,
     threads: int = 1,
+    nodes_of_ranks: tuple[int, ...] = (),
     **execution: Any,
 ) -> Explanation:
     """Compile and plan a program for one rank of many.
@@ -318,6 +319,8 @@ def explain_program(
         Which of them; by default one in the middle, which has neighbours on all sides.
     threads : int
         Of a rank.
+    nodes_of_ranks : tuple of int
+        The node of each rank, where they do not follow each other node by node.
     **execution
         See `halocline.run.execution.Execution`.
 
@@ -328,7 +331,7 @@ def explain_program(
     how = Execution(threads=threads, **execution)
     graphs, *_ = arranged(program, grid, how.halo)
     schedule = compile_program(program, grid, halo=how.halo)
-    layout = how.layout(schedule, grid, ranks, how.ranks_per_node)
+    layout = how.layout(schedule, grid, ranks, how.ranks_per_node, nodes_of_ranks)
     if rank is None:
         cut = layout.decomposition
         rank = layout.home(cut.rank_of([parts // 2 for parts in cut.parts]))[0]
@@ -406,6 +409,7 @@ def explain(problem: Problem, **options: Any) -> Explanation:
     own = {"ranks": domain.comm.size, **asdict(domain.how), "threads": domain.threads}
     if "ranks" not in options:  # as it runs
         own["ranks_per_node"] = domain.comm.ranks_per_node
+        own["nodes_of_ranks"] = () if "ranks_per_node" in options else domain.comm.nodes_of_ranks
         if domain.transfers is not None:
             own["methods"] = domain.transfers.methods
     return explain_program(problem.program, domain.grid, **{**own, **options})
