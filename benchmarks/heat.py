@@ -7,16 +7,13 @@ of a streaming copy.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import subprocess
 import sys
 import venv
-from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 
-from measure import arguments, in_turn, median, numbers, ratio, save
+from measure import arguments, competitor, in_turn, median, numbers, ratio, save
 
 from halocline.run.bandwidth import copy_bandwidth
 
@@ -35,35 +32,6 @@ def devito_python() -> Path:
     return python
 
 
-@contextlib.contextmanager
-def competitor(python: Path, script: str, threads: int, *arguments: object) -> Iterator[Callable[[], float]]:
-    """A process that is ready to measure: each call lets it run once, and returns seconds a million cells."""
-    environment = {
-        **os.environ,
-        "OMP_NUM_THREADS": str(threads),
-        "DEVITO_LANGUAGE": "openmp",
-        "OMP_PROC_BIND": "close",
-    }
-    command = [str(python), str(HERE / script), *map(str, arguments)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        said = process.stdout.readline().split()
-        if said != ["ready"]:
-            raise SystemExit(f"{script} ended before it was ready")
-
-        def run() -> float:
-            print("run", file=process.stdin, flush=True)
-            return 1.0 / float(process.stdout.readline())
-
-        try:
-            yield run
-        finally:
-            process.stdin.close()
-
-
 def main() -> None:
     """Measure and print."""
     options = arguments(
@@ -76,9 +44,9 @@ def main() -> None:
     )
     for n, dtype, order, threads in cases:
         steps = options.steps or max(10, round(1.5e9 / n**3) * threads)
-        mine = (Path(sys.executable), "heat_halocline.py", threads, n, order, dtype, threads, steps)
-        others = (other, "heat_devito.py", threads, n, order, dtype, steps)
-        with competitor(*mine) as halocline, competitor(*others) as devito:
+        mine = (sys.executable, HERE / "heat_halocline.py", n, order, dtype, threads, steps)
+        others = (other, HERE / "heat_devito.py", n, order, dtype, steps)
+        with competitor(*mine, threads=threads) as halocline, competitor(*others, threads=threads) as devito:
             times = in_turn({"halocline": halocline, "devito": devito}, options.repeats)
         speed = 1 / median(times["halocline"])
         bytes_per_cell = 16 if dtype == "float64" else 8

@@ -3,15 +3,62 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
 import statistics
-from collections.abc import Callable, Mapping
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from halocline.run.machine import this_machine
 
 RESULTS = Path(__file__).parent / "results"
+
+
+class Competitor:
+    """A process that is ready to measure: each call lets it run once, and returns seconds a million cells.
+
+    It says "ready", and what else it has to say, then million cells a second for each line that it is given.
+
+    Attributes
+    ----------
+    said : list of str
+        The words after "ready".
+    """
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.given, self.told = process.stdin, process.stdout
+        ready, *self.said = self.told.readline().split() or [""]
+        if ready != "ready":
+            raise SystemExit(f"{process.args!r} ended before it was ready")
+
+    def __call__(self) -> float:
+        print("run", file=self.given, flush=True)
+        return 1.0 / float(self.told.readline())
+
+
+@contextlib.contextmanager
+def competitor(*command: object, threads: int = 1) -> Iterator[Competitor]:
+    """Start a competitor, which ends with the block."""
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": str(threads),
+        "DEVITO_LANGUAGE": "openmp",
+        "OMP_PROC_BIND": "close",
+    }
+    line = [str(word) for word in command]
+    with subprocess.Popen(
+        line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        found = Competitor(process)
+        try:
+            yield found
+        finally:
+            found.given.close()
 
 
 def in_turn(competitors: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, list[float]]:
