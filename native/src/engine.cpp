@@ -511,7 +511,9 @@ size_t Engine::step(const End& end, size_t, Worker& worker) {
 }
 
 size_t Engine::pause_before(size_t next) {
-  if (passes_left_ == 0 || --passes_left_ != 0) return next;
+  if (passes_left_ == 0) return next;
+  passes_left_ -= 1;
+  if (passes_left_ != 0) return next;
   result_.reason = "paused";
   paused_at_ = next;
   leave_outermost();

@@ -15,6 +15,7 @@ from typing import Any
 
 from halocline.compile.schedule import Loop, Operation, Schedule, Stop
 from halocline.errors import InputError
+from halocline.lang.grid import unknown
 from halocline.lang.program import own_name
 from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
@@ -181,6 +182,7 @@ def measure(
     make: Callable[..., StepBench],
     *,
     repeats: int = 7,
+    methods: Sequence[str] = tuple(METHODS),
     on_progress: Callable[[int], None] | None = None,
     **execution: Any,
 ) -> list[Hidden]:
@@ -192,10 +194,12 @@ def measure(
         Takes options of `halocline.Execution`, and makes the problem: `heat` or `poisson` of some size.
     repeats : int
         Rounds.
+    methods : sequence of str
+        Of METHODS.
     on_progress : callable, optional
         Called with the number of rounds done.
     **execution
-        Those options, but methods and overlap.
+        Those options, but overlap.
 
     Raises
     ------
@@ -205,8 +209,10 @@ def measure(
         raise InputError(f"repeats is {repeats!r}; expected a whole number from 1")
     benches: dict[str, StepBench] = {}
     taken: set[tuple[str, ...]] = set()
-    for name, methods in METHODS.items():
-        bench = make(methods=methods, **execution)
+    for name in methods:
+        if name not in METHODS:
+            raise unknown("method", name, list(METHODS))
+        bench = make(methods=METHODS[name], **execution)
         found = bench.prepared.plan.transfers.methods
         if found not in taken:  # else the one that it names cannot be had here
             benches[name] = bench

@@ -1,0 +1,86 @@
+"""How much of the exchange is hidden behind computing: two ranks of one thread, steps of heat.
+
+    python benchmarks/overlap.py [--shape 512,128,128] [--wires 500mbit]
+
+Once with both ranks on this node, by each method: the two cores that compute also copy. Then over a wire of a
+limited rate between two pretended nodes (benchmarks/wire.py), which moves bytes by itself, as a network does;
+there, at least 80 % of the exchange should be hidden, where computing takes longer than the exchange.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from measure import arguments, numbers, save
+from wire import wire
+
+from halocline.run.launch import environment, mpiexec
+
+WANTED = 0.8
+
+
+def steps(shape: str, radius: int, fields: int, dtype: str, repeats: int, methods: str) -> None:
+    """On a rank: measure, and print one line for each method."""
+    from dataclasses import asdict
+    from functools import partial
+
+    from halocline.run.mpi import world
+    from halocline.study import overlap
+
+    make = partial(overlap.heat, tuple(numbers(shape)), radius=radius, fields=fields, dtype=dtype)
+    found = overlap.measure(
+        make, repeats=repeats, threads=1, methods=methods.split(","), decomposition="1d-x"
+    )
+    if world().rank == 0:
+        print(json.dumps([asdict(own) for own in found]))
+
+
+def measured(before: list[str], more: dict[str, str], *problem: object) -> list[dict[str, Any]]:
+    """What two ranks found."""
+    command = [*before, str(mpiexec()), "-n", "2", sys.executable, str(Path(__file__)), "--on-rank"]
+    done = subprocess.run(
+        [*command, *map(str, problem)],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment(), **more},
+    )
+    rows: list[dict[str, Any]] = json.loads(done.stdout.strip().splitlines()[-1])
+    return rows
+
+
+def main() -> None:
+    """Measure and print."""
+    options = arguments(
+        __doc__ or "", shape="512,128,128", radius=3, fields=4, dtype="float32", wires="500mbit"
+    )
+    problem = (options.shape, options.radius, options.fields, options.dtype, options.repeats)
+    rows = [{"wire": None, **row} for row in measured([], {}, *problem, "colocated,mpi,rma")]
+    for rate in filter(None, options.wires.split(",")):
+        try:
+            with wire(rate) as (before, more):
+                rows += [{"wire": rate, **row} for row in measured(before, more, *problem, "mpi")]
+        except OSError as error:
+            print(f"no wire of {rate}: {error}")
+    for row in rows:
+        own = f"{row['name']}, {row['wire']} wire" if row["wire"] else f"{row['name']}, one node"
+        beyond = row["exchange"] - row["neither"]
+        wanted = f" (wanted {WANTED:.0%})" if row["wire"] and row["compute"] > beyond else ""
+        print(
+            f"{own:20} step {1e3 * row['step']:6.2f} ms, waiting {1e3 * row['waiting']:6.2f}, compute "
+            f"{1e3 * row['compute']:6.2f}, exchange {1e3 * beyond:6.2f}: {row['share']:.0%} hidden{wanted}, "
+            f"{row['share_waiting']:.0%} without overlap"
+        )
+    save(options.json, rows)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--on-rank"]:
+        steps(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5], int(sys.argv[6]), sys.argv[7])
+    else:
+        main()
