@@ -3,8 +3,8 @@
 Calibrates the model by kernels of known bytes, operations and sums and by exchanges between ranks; then
 predicts conjugate gradients, heat and waves, which took no part in that, and runs them. Prints predicted over
 measured time: by the roofline alone, and with the pace (1/π) of each case measured on every rank by itself at
-another size, in turn with the runs: medians of ratios of neighbouring measurements. Ranks beyond the cores
-are only told.
+another size, in turn with the runs: medians of ratios of neighbouring measurements, each the best of ten
+rounds. Ranks beyond the cores are only told.
 """
 
 from __future__ import annotations
