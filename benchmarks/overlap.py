@@ -1,6 +1,6 @@
 """How much of the exchange is hidden behind computing: two ranks of one thread, steps of heat.
 
-    python benchmarks/overlap.py [--shape 512,128,128] [--wires 500mbit]
+    python benchmarks/overlap.py [--shape 768,128,128] [--wires 500mbit] [--patch 8,16,128]
 
 Once with both ranks on this node, by each method: the two cores that compute also copy. Then over a wire of a
 limited rate between two pretended nodes (benchmarks/wire.py), which moves bytes by itself, as a network does;
@@ -24,7 +24,7 @@ from halocline.run.launch import environment, mpiexec
 WANTED = 0.8
 
 
-def steps(shape: str, radius: int, fields: int, dtype: str, repeats: int, methods: str) -> None:
+def steps(shape: str, radius: int, fields: int, dtype: str, repeats: int, methods: str, patch: str) -> None:
     """On a rank: measure, and print one line for each method."""
     from dataclasses import asdict
     from functools import partial
@@ -34,7 +34,12 @@ def steps(shape: str, radius: int, fields: int, dtype: str, repeats: int, method
 
     make = partial(overlap.heat, tuple(numbers(shape)), radius=radius, fields=fields, dtype=dtype)
     found = overlap.measure(
-        make, repeats=repeats, threads=1, methods=methods.split(","), decomposition="1d-x"
+        make,
+        repeats=repeats,
+        threads=1,
+        methods=methods.split(","),
+        decomposition="1d-x",
+        patch=numbers(patch) if patch else None,
     )
     if world().rank == 0:
         print(json.dumps([asdict(own) for own in found]))
@@ -57,22 +62,32 @@ def measured(before: list[str], more: dict[str, str], *problem: object) -> list[
 def main() -> None:
     """Measure and print."""
     options = arguments(
-        __doc__ or "", shape="512,128,128", radius=3, fields=4, dtype="float32", wires="500mbit"
+        __doc__ or "",
+        shape="768,128,128",
+        radius=3,
+        fields=4,
+        dtype="float32",
+        wires="500mbit",
+        patch="8,16,128",
     )
     problem = (options.shape, options.radius, options.fields, options.dtype, options.repeats)
-    rows = [{"wire": None, **row} for row in measured([], {}, *problem, "colocated,mpi,rma")]
+    found = measured([], {}, *problem, "colocated,mpi,rma", "")
+    rows = [{"wire": None, "patch": "", **row} for row in found]
     for rate in filter(None, options.wires.split(",")):
         try:
             with wire(rate) as (before, more):
-                rows += [{"wire": rate, **row} for row in measured(before, more, *problem, "mpi")]
+                for patch in ("", options.patch):
+                    found = measured(before, more, *problem, "mpi", patch)
+                    rows += [{"wire": rate, "patch": patch, **row} for row in found]
         except OSError as error:
             print(f"no wire of {rate}: {error}")
     for row in rows:
         own = f"{row['name']}, {row['wire']} wire" if row["wire"] else f"{row['name']}, one node"
+        own += f", patches of {row['patch']}" if row["patch"] else ""
         beyond = row["exchange"] - row["neither"]
         wanted = f" (wanted {WANTED:.0%})" if row["wire"] and row["compute"] > beyond else ""
         print(
-            f"{own:20} step {1e3 * row['step']:6.2f} ms, waiting {1e3 * row['waiting']:6.2f}, compute "
+            f"{own:42} step {1e3 * row['step']:6.2f} ms, waiting {1e3 * row['waiting']:6.2f}, compute "
             f"{1e3 * row['compute']:6.2f}, exchange {1e3 * beyond:6.2f}: {row['share']:.0%} hidden{wanted}, "
             f"{row['share_waiting']:.0%} without overlap"
         )
@@ -81,6 +96,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--on-rank"]:
-        steps(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5], int(sys.argv[6]), sys.argv[7])
+        shape, radius, fields, dtype, repeats, methods, patch = sys.argv[2:]
+        steps(shape, int(radius), int(fields), dtype, int(repeats), methods, patch)
     else:
         main()
