@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+STUB := $(BIN)/python -m nanobind.stubgen -q -m halocline._native
 JOBS := $(shell nproc)
 NATIVE := $(wildcard native/src/* native/include/halocline/*)
 SOURCES := $(wildcard native/*/*.cpp native/*/*.hpp native/include/halocline/*)
@@ -28,13 +29,15 @@ lint: build $(VENV)/dev ## Check style, types and native code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(STUB) -o build/_native.pyi && diff build/_native.pyi src/halocline/_native.pyi
 	$(BIN)/clang-format --dry-run -Werror $(SOURCES)
 	printf '%s\n' native/src/*.cpp | xargs -P $(JOBS) -n 2 $(BIN)/clang-tidy --quiet -p build/native \
 	  --extra-arg=-idirafter$$(dirname $$(g++ -print-file-name=include/omp.h))
 
-format: $(VENV)/dev ## Bring the code into the style that lint asks for
+format: build $(VENV)/dev ## Bring the code into the style that lint asks for
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(STUB) -o src/halocline/_native.pyi
 	$(BIN)/clang-format -i $(SOURCES)
 
 bench: build ## Print the ratios that the project promises

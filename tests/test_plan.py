@@ -21,7 +21,7 @@ from halocline import plan as planning
 from halocline.compile.footprint import Footprint
 from halocline.compile.schedule import FieldInfo, Fill, Loop, Schedule, Sweep
 from halocline.errors import HaloclineError, InputError
-from halocline.plan import Box, Caches, Traffic, Transfers, decompose, least_thickness
+from halocline.plan import Box, Caches, Layout, Traffic, Transfers, decompose, least_thickness, plan_rank
 
 ITEMSIZE = {"float64": 8, "float32": 4}
 UNSET = -1
@@ -605,6 +605,19 @@ def test_threads_have_enough_patches_and_equal_shares(shape, threads):
     # each thread starts on memory of its own: its patches come after those of the one before along axis 0
     firsts = [plan.patches.table[a, 0, 0] for a in plan.patches.ranges[:-1]]
     assert firsts == sorted(set(firsts))
+
+
+@pytest.mark.parametrize("shape", [(2048, 4096), (256, 256, 256)])
+def test_patches_are_short_where_a_thread_must_look_after_messages(shape):
+    """MPI moves bytes only while it is called, which is between two patches."""
+    schedule = one_field((True,) * len(shape), star(len(shape), 1)).schedule
+    cut = decompose(shape, 2, periodic=True, strategy="1d-x")
+    most = {}
+    for methods in (("self", "mpi"), ("self", "rma", "mpi"), ("self", "colocated", "mpi")):
+        transfers = Transfers(Layout.of(cut), methods)
+        most[methods] = cells_of(plan_rank(schedule, transfers, 0).subdomains[0]).max()
+    remote, boxes, near = most.values()
+    assert remote == boxes <= 2**16 < near
 
 
 def planes_in_reach(patch, radius, itemsize):

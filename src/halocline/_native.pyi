@@ -1,114 +1,390 @@
-"""The native engine: executes plans, decides nothing. `help()` of each name says more."""
+"""The native engine of Halocline: executes plans, decides nothing."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Annotated
 
-import numpy as np
+import numpy
 from numpy.typing import NDArray
 
-Index: TypeAlias = Sequence[int]  # three numbers
-Kind: TypeAlias = Literal["sum", "min", "max", "count", "value"]
 
-class OutOfMemory(MemoryError): ...
+class OutOfMemory(MemoryError):
+    pass
 
 class Storage:
-    def __init__(self, shape: Index, lower: Index, upper: Index, itemsize: int, index: int = 0) -> None: ...
-    def view(self) -> NDArray[Any]: ...
-    def whole(self) -> NDArray[Any]: ...
+    """
+    One array of one subdomain with its halo, in memory of its own: zeros that cost nothing until
+    they are touched. Arrays have three axes; the last is contiguous in memory.
+
+    Parameters
+    ----------
+    shape, lower, upper : three int
+        Cells of the subdomain, halo layers below and above.
+    itemsize : int
+        8 for float64, 4 for float32.
+    index : int
+        Number of the field: equal cells of different numbers do not alias.
+    shared : bool
+        Whether other processes of the node can read it.
+    sparse : bool
+        Whether parts in the midst of it are never touched, and are to take no memory.
+
+    Raises
+    ------
+    OutOfMemory
+        With the bytes needed and available.
+    """
+
+    def __init__(self, shape: Sequence[int], lower: Sequence[int], upper: Sequence[int], itemsize: int, index: int = 0, shared: bool = False, sparse: bool = False) -> None: ...
+
+    @staticmethod
+    def attach(handle: tuple[tuple[int, int, int, int], int, Sequence[int], Sequence[int], Sequence[int], Sequence[int], int]) -> Storage:
+        """
+        A view of another process's storage, to be read only; RuntimeError where it is out of reach.
+        It follows no swap of that.
+        """
+
+    def handle(self) -> tuple[tuple[int, int, int, int], int, list[int], list[int], list[int], list[int], int]:
+        """
+        What another process of the node needs to attach it: plain numbers. The storage must be shared.
+        """
+
+    def view(self) -> NDArray:
+        """
+        The interior as an array without a copy. It keeps its memory, which is another's after a swap:
+        take a new view after each run.
+        """
+
+    def whole(self) -> NDArray:
+        """Like view(), with the halo: cell (0, 0, 0) is at `lower`."""
+
     @property
     def shape(self) -> tuple[int, int, int]: ...
+
     @property
     def lower(self) -> tuple[int, int, int]: ...
+
     @property
     def upper(self) -> tuple[int, int, int]: ...
+
     @property
     def itemsize(self) -> int: ...
+
     @property
-    def bytes(self) -> int: ...
-    def checksum(
-        self, lo: Index, hi: Index, origin: Index, shape: Index, threads: int = 1
-    ) -> tuple[int, int]: ...
-    def first_nonfinite(self, lo: Index, hi: Index, threads: int = 1) -> tuple[int, int, int] | None: ...
+    def bytes(self) -> int:
+        """Bytes of memory taken, padding included."""
+
+    def checksum(self, lo: Sequence[int], hi: Sequence[int], origin: Sequence[int], shape: Sequence[int], threads: int = 1) -> tuple[int, int]:
+        """
+        Hash of the bits of the cells in a box, and of their places in the global grid.
+
+        Two 64-bit words. Added up modulo 2**64 over boxes, subdomains and ranks they are the hash of the
+        whole field, whatever the decomposition. NaNs count as one value.
+
+        Parameters
+        ----------
+        lo, hi : three int
+            The box, in the subdomain's indices.
+        origin, shape : three int
+            Global index of cell (0, 0, 0), global shape.
+        """
+
+    def first_nonfinite(self, lo: Sequence[int], hi: Sequence[int], threads: int = 1) -> tuple[int, int, int] | None:
+        """
+        Index of the first cell of a box, in memory order, that is NaN or infinite; None where all are finite.
+        """
 
 class Streams:
+    """
+    Two arrays that threads sweep over, to measure what memory can do. Their pages are touched, and the
+    threads started, before any pass.
+
+    Parameters
+    ----------
+    threads : int
+    bytes : int
+        Of both arrays together.
+
+    Raises
+    ------
+    OutOfMemory
+        With the bytes needed and available.
+    """
+
     def __init__(self, threads: int, bytes: int) -> None: ...
-    def triad(self, passes: int) -> int: ...
-    def copy(self, passes: int) -> int: ...
+
+    def triad(self, passes: int) -> int:
+        """
+        Make passes of a += s * b; return the bytes that crossed memory, in three streams.
+        """
+
+    def copy(self, passes: int) -> int:
+        """
+        Make passes of a copy with streaming stores; return the bytes that crossed memory, in two streams.
+        """
+
+class Counters:
+    """
+    Numbers in shared memory that tell the processes of a node how far this one is, 54 for each of its
+    subdomains.
+    """
+
+    def __init__(self, subdomains: int) -> None: ...
+
+    @staticmethod
+    def attach(handle: tuple[int, int, int, int]) -> Counters:
+        """Those of another process, to be read only."""
+
+    def handle(self) -> tuple[int, int, int, int]:
+        """What another process of the node needs to attach them."""
+
+class Subdomain:
+    """
+    One subdomain of a rank.
+
+    Parameters
+    ----------
+    storages : list of Storage
+        By number. Engines may share them.
+    origin : three int
+        Global index of cell (0, 0, 0).
+    patches : int64 array (P, 9)
+        lo, hi, top of each patch (hc_box), in memory order.
+    owners : int32 array (P,)
+        The thread that touches each patch first, and takes it before others' patches.
+    counters, number : Counters, int
+        Of this rank, and which of its subdomains this is there.
+    """
+
+    def __init__(self, storages: Sequence[Storage], origin: Sequence[int], patches: Annotated[NDArray[numpy.int64], dict(shape=(None, 9), order='C', device='cpu', writable=False)], owners: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], counters: Counters | None = None, number: int = 0) -> None: ...
+
+class Neighbour:
+    """
+    A subdomain of another process of the node: views of its storages, by number, and its counters.
+    """
+
+    def __init__(self, rank: int, storages: Sequence[Storage], counters: Counters, number: int) -> None: ...
 
 class Message:
-    def __init__(self, peer: int, tag: int, parts: Sequence[tuple[int, Index, Index]]) -> None: ...
+    """
+    What goes to, or comes from, one subdomain in one sweep by MPI: parts (storage number, lo, hi), one
+    after the other. Both sides list parts of equal shapes in the same order.
+    """
+
+    def __init__(self, peer: int, tag: int, parts: Sequence[tuple[int, Sequence[int], Sequence[int]]]) -> None: ...
+
+    @staticmethod
+    def rma(peer: int, tag: int, parts: Sequence[tuple[int, Sequence[int], Sequence[int]]]) -> Message:
+        """
+        The same through mailboxes; tag: the direction (0 to 26), the same at both ends, and 27 times the
+        number of the subdomain at the other end.
+        """
+
+    @staticmethod
+    def colocated(neighbour: int, direction: int, parts: Sequence[tuple[int, Sequence[int], Sequence[int], Sequence[int]]]) -> Message:
+        """
+        What the receiver copies out of the memory of a neighbour.
+
+        Parameters
+        ----------
+        neighbour : int
+            Its number.
+        direction : int
+            0 to 26, the same at both ends, another for each message between the two.
+        parts : list of (storage number, lo, hi, lo in the sender's storage)
+        """
 
 class Fill:
-    def __init__(
-        self, kernel: str, operands: Sequence[int], lo: Index, hi: Index, axis: int = -1
-    ) -> None: ...
+    """
+    A boundary condition: `kernel` over the box of ghost cells from `lo` to `hi`. Neighbours in a
+    list with one `axis` of 0, 1 or 2 may run side by side; otherwise each runs after the one before.
+    """
 
-class Report(TypedDict):
-    reason: str
-    loops: list[Literal["condition", "limit"] | None]
-    stopped: bool
-    history: NDArray[np.float64]
-    seconds: float
-    loop_seconds: float
-    compute: float
-    exchange: float
-    reduction: float
-    sweep_counts: list[int]
-    sweep_seconds: list[float]
+    def __init__(self, kernel: str, operands: Sequence[int], lo: Sequence[int], hi: Sequence[int], axis: int = -1) -> None: ...
+
+class Share:
+    """
+    What a sweep does in one subdomain.
+
+    Parameters
+    ----------
+    sends, receives : list of Message
+        At most 64 and 32.
+    copies : list of (storage, source lo, destination lo, extent, subdomain)
+        From a subdomain of this rank, or around a periodic axis from this one.
+    fills, rims : list of Fill
+    needs : uint32 array (P,), default none
+        Bit m: receives[m] must have arrived.
+    needs_rims : bool array (P,), default none
+    halo_boxes, halo_needs : int64 array (H, 9), uint32 array (H,)
+        More work of the same sweep, with its halo kernel.
+    """
+
+    def __init__(self, sends: Sequence[Message] = [], receives: Sequence[Message] = [], copies: Sequence[tuple[int, Sequence[int], Sequence[int], Sequence[int], int]] = [], fills: Sequence[Fill] = [], rims: Sequence[Fill] = [], needs: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, needs_rims: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, halo_boxes: Annotated[NDArray[numpy.int64], dict(shape=(None, 9), order='C', device='cpu', writable=False)] | None = None, halo_needs: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
 
 class Engine:
-    def __init__(
-        self,
-        library: str,
-        storages: Sequence[Storage],
-        scalars: NDArray[np.float64],
-        origin: Index,
-        shape: Index,
-        threads: int,
-        spins: int,
-        communicator: int | None,
-        patches: NDArray[np.int64],
-        owners: NDArray[np.int32],
-    ) -> None: ...
-    def sweep(
-        self,
-        kernel: str,
-        operands: Sequence[int],
-        reductions: Sequence[tuple[Kind, int]] = [],
-        sends: Sequence[Message] = [],
-        receives: Sequence[Message] = [],
-        copies: Sequence[tuple[int, Index, Index, Index]] = [],
-        fills: Sequence[Fill] = [],
-        rims: Sequence[Fill] = [],
-        needs: NDArray[np.uint32] | None = None,
-        needs_rims: NDArray[np.bool_] | None = None,
-        halo_kernel: str | None = None,
-        halo_boxes: NDArray[np.int64] | None = None,
-        halo_needs: NDArray[np.uint32] | None = None,
-        swaps: Sequence[tuple[int, int]] = [],
-        scratch_bytes: int = 0,
-        backward: bool = False,
-    ) -> None: ...
-    def scalars(self, function: str) -> None: ...
-    def stop(self, condition: str, reason: str) -> None: ...
-    def loop(self, until: str | None, limit: int | None, count: int, record: Sequence[int] = []) -> None: ...
-    def end(self) -> None: ...
-    def run(
-        self,
-        messages: bool = True,
-        kernels: bool = True,
-        traced: bool = False,
-        overlap: bool = True,
-        passes: int = 0,
-        resumed: bool = False,
-    ) -> Report: ...
-    def progress(self) -> int: ...
-    def request_stop(self) -> None: ...
+    """
+    Runs the plan of one rank: operations in program order, with `threads` threads.
 
-def request_stop() -> None: ...
-def forget_stop() -> bool: ...
-def stop_on_signals(signals: Sequence[int]) -> None: ...
-def mpi_library() -> str: ...
-def available_memory() -> int: ...
-def simd_width() -> int: ...
-def openmp() -> tuple[int, int]: ...
+    Parameters
+    ----------
+    library : str
+        File of the compiled kernels.
+    subdomains : list of Subdomain
+    scalars : float64 array
+        Shared: the engine reads and writes it.
+    shape : three int
+        Global shape of the grid.
+    spins : int
+        How often a thread that waits looks again at once, before it sleeps in between.
+    communicator : int or None
+        Fortran handle. All its ranks must make their engines in the same order. None: one rank, and no
+        call of MPI, ever.
+    neighbours : list of Neighbour
+        By number, for colocated messages.
+    mailboxes : int
+        For each message by one-sided communication; 0 where there is none on any rank.
+    schedule : str
+        Who runs which patch: 'static', its owner; 'dynamic', whoever comes first; 'guided', its owner, or
+        who has run all of its own.
+    """
+
+    def __init__(self, library: str, subdomains: Sequence[Subdomain], scalars: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], shape: Sequence[int], threads: int, spins: int, communicator: int | None, neighbours: Sequence[Neighbour] = [], mailboxes: int = 0, schedule: str = 'guided') -> None: ...
+
+    def sweep(self, kernel: str, operands: Sequence[int], shares: Sequence[Share], reductions: Sequence[tuple[str, int]] = [], halo_kernel: str | None = None, swaps: Sequence[tuple[int, int]] = [], scratch_bytes: int = 0, backward: bool = False, in_place: bool = False) -> None:
+        """
+        Append a sweep: `kernel` over all patches.
+
+        Copies, packing and sends start first, then the fills run; patches run when these are done and the
+        messages they need have arrived. The rims of a subdomain run when all its messages have arrived,
+        before the patches with needs_rims and before the halo boxes. When all is done the swaps exchange
+        memory, and the reductions, over all threads and ranks, are written to their scalars.
+
+        Parameters
+        ----------
+        operands : list of int
+            Storage numbers.
+        shares : list of Share
+            By subdomain.
+        reductions : list of (kind, scalar)
+            Kind: 'sum', 'min', 'max', 'count' or 'value'.
+        swaps : list of (storage, storage)
+        scratch_bytes : int
+            Per thread.
+        backward : bool
+            Threads run their patches in descending order: what the sweep before left in the cache comes first.
+        in_place : bool
+            The kernel overwrites cells that are sent: patches wait until the receivers have them.
+        """
+
+    def scalars(self, function: str) -> None:
+        """Append a run of scalar statements."""
+
+    def await_results(self) -> None:
+        """
+        Append a wait for the results of the last sweep with reductions: their scalars have old values before.
+        """
+
+    def stop(self, condition: str, reason: str) -> None:
+        """
+        Append a test that ends the run with `reason` where the condition holds.
+        """
+
+    def loop(self, until: str | None, limit: int | None, count: int, record: Sequence[int] = []) -> None:
+        """
+        Begin a loop over what is appended up to end().
+
+        The scalar `count` is set to 0 and counts passes. Before each pass the loop ends where the condition
+        `until` holds, or where `count` has reached the scalar `limit`. After each pass the scalars in `record`
+        are appended to the history.
+        """
+
+    def end(self) -> None:
+        """End the innermost open loop."""
+
+    def run(self, messages: bool = True, kernels: bool = True, traced: bool = False, overlap: bool = True, passes: int = 0, resumed: bool = False) -> dict:
+        """
+        Run all operations; collective. Other Python threads run meanwhile. Without messages or kernels
+        the rest takes the time that it would take.
+
+        Parameters
+        ----------
+        overlap : bool
+            Whether patches that need no message run before all messages have come.
+        passes : int
+            Of an outermost loop after which the run pauses, where that goes on; 0: it does not pause.
+        resumed : bool
+            Go on where the run before has paused. Nothing may change between the two.
+
+        Returns
+        -------
+        dict
+            reason : 'completed', 'paused', 'interrupted' or the reason of a stop.
+            loops : per loop 'condition', 'limit' or None where it did not end.
+            stopped : whether a rank was asked to stop, also where that came too late to cut the run short;
+                the same on all ranks. The request is spent.
+            history : float64 array (passes, len(record)) of the outermost loop that records.
+            seconds, loop_seconds : the run and its outermost loops, the slowest rank's.
+            compute, exchange, reduction : seconds of this rank's first thread; exchange is what is not hidden:
+                packing, polling, waiting for messages; reduction is merging over ranks and waiting for it.
+            sweep_counts, sweep_seconds : executions and time of each sweep, in program order.
+            events : of a traced run, an array for each thread and one for all messages, with rows of what
+                was done (0 patch, 1 halo box, 2 boundary condition, 3 copy, 4 packing, 5 unpacking,
+                6 reduction, 7 message), sweep, patch or peer, begin and end in seconds of the run.
+
+        Raises
+        ------
+        RuntimeError
+            On one rank. On several a failure ends all ranks, with 'rank R: reason' on standard error.
+        """
+
+    def progress(self) -> int:
+        """
+        Passes of the outermost loops so far; may be called from another thread during run().
+        """
+
+    def request_stop(self) -> None:
+        """
+        Ask all ranks to end the run after the present pass of the outermost loop.
+        """
+
+def request_stop() -> None:
+    """
+    Ask the engines of this process to stop, at the same pass on all ranks.
+    """
+
+def forget_stop() -> bool:
+    """
+    Forget a request to stop that no run has followed yet; whether there was one.
+    """
+
+def stop_on_signals(signals: Sequence[int]) -> None:
+    """
+    Let these signals request a stop while run() holds the main thread; a second one ends the process.
+    `signal.signal` takes them back.
+    """
+
+def mpi_library() -> str:
+    """Path of the MPI library that native code is bound to."""
+
+def has_mailboxes(communicator: int) -> bool:
+    """
+    Whether one-sided communication here sees one memory (MPI_WIN_UNIFIED); collective.
+    """
+
+def shared_pages_are_huge() -> bool:
+    """
+    Whether memory that processes share gets huge pages here (Linux 6.1 and later).
+    """
+
+def available_memory() -> int:
+    """
+    Bytes that this process can still take: of the system, or of its control group's limit.
+    """
+
+def simd_width() -> int:
+    """Bits of the widest vector registers of this machine."""
+
+def openmp() -> tuple[int, int]:
+    """
+    The OpenMP version as a date (yyyymm) and the number of threads it takes by default.
+    """

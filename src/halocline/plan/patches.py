@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PATCHES_PER_THREAD = 8  # so that threads end together although one of them also packs and polls
 MOST_CELLS = 2**22  # of a patch; a few milliseconds of work
+POLLED_CELLS = 2**16  # of a patch where messages move on only while a thread looks, which is between patches
 FEWEST_CELLS = 2**12  # of a patch that is made only to have more of them
 LONGEST_LAYER = 16  # of outer patches, in cells
 ROW_LAYER = 32  # the same along rows: whole cache lines
@@ -160,6 +161,7 @@ def cut_patches(
     threads: int = 1,
     caches: Caches | None = None,
     blocks: Blocks | None = None,
+    polled: bool = False,
 ) -> Patches:
     """Cuts a subdomain into patches.
 
@@ -182,6 +184,8 @@ def cut_patches(
     caches : Caches, optional
     blocks : Blocks, optional
         Patches are cut at the borders of blocks too, and those of inactive blocks are left out.
+    polled : bool
+        Whether messages come that need to be looked after: patches are short then.
 
     Raises
     ------
@@ -192,7 +196,9 @@ def cut_patches(
         raise InputError(f"{threads} threads were asked for; at least 1 is needed")
     shape = subdomain.shape
     if patch is None:
-        edges = _default_edges(shape, working_sets, received, threads, caches or Caches())
+        edges = _default_edges(
+            shape, working_sets, received, threads, caches or Caches(), POLLED_CELLS if polled else MOST_CELLS
+        )
     else:
         edges = [[*range(0, n, size), n] for n, size in zip(shape, _explicit(patch, len(shape)), strict=True)]
     lower, upper = ends[0], shape[-1] - ends[1]
@@ -228,6 +234,7 @@ def _default_edges(
     received: Sequence[tuple[int, int]],
     threads: int,
     caches: Caches,
+    most_cells: int,
 ) -> list[list[int]]:
     last = len(shape) - 1
     outer = [(0, 0)] * len(shape)
@@ -240,7 +247,7 @@ def _default_edges(
     patch = patch_shape(inner, working_sets, caches)
     pieces = [ceil(n / size) for n, size in zip(inner, patch, strict=True)]
     least = [max((w.least(axis) for w in working_sets), default=8) for axis in range(last + 1)]
-    wanted = max(PATCHES_PER_THREAD * threads, ceil(prod(inner) / MOST_CELLS))
+    wanted = max(PATCHES_PER_THREAD * threads, ceil(prod(inner) / most_cells))
     wanted = min(wanted, prod(inner) // FEWEST_CELLS)
     # a slab of the grid for each thread first, then whatever makes enough patches; rows stay whole
     for axis in range(max(1, last)):

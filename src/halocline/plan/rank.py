@@ -19,7 +19,7 @@ from halocline.plan.fit import check_fit
 from halocline.plan.layout import Layout
 from halocline.plan.patches import Caches, Patches, WorkingSet, cut_patches, scratch_bytes
 from halocline.plan.subdomain import Subdomain
-from halocline.plan.transfer import Transfers
+from halocline.plan.transfer import POLLED, Transfers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -322,6 +322,7 @@ def plan_subdomain(
         threads=threads,
         caches=caches,
         blocks=blocks,
+        polled=any(m.method in POLLED for moved in exchanges for m in (*moved.sends, *moved.receives)),
     )
     near = _Nearness(subdomain, patches)
     return SubdomainPlan(

@@ -18,6 +18,7 @@ METHODS = {
     "mpi": "packed, sent by MPI and unpacked",
 }
 DEFAULT = tuple(name for name in METHODS if name != "rma")  # mailboxes are for those who ask for them
+POLLED = frozenset({"rma", "mpi"})  # they move on only while a thread looks
 COPIED = frozenset({"self", "peer"})  # by the rank itself, before its patches
 
 
