@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halocline as hc
-from halocline.errors import InputError
+from halocline.errors import InputError, RunError
 from halocline.lang.blocks import Blocks
 from halocline.plan.decompose import decompose
 from halocline.plan.patches import cut_patches
@@ -215,13 +215,122 @@ def test_wrong_masks_are_told(mask: Any, words: str) -> None:
 def test_what_needs_an_active_point_says_so() -> None:
     grid = hc.Grid((8, 8), active=[[True, False]])
     u = grid.field("u")
-    with pytest.raises(InputError, match=r"value at \(3, -1\): the point lies in an inactive block"):
-        hc.value(u, (3, -1))
+    sim = hc.Simulation(grid, hc.program(lambda u: u.set(u + hc.value(u, (1, 1)))))
+    sim[u] = 1.0
+    with pytest.raises(
+        InputError, match=r"the value at \(3, 7\) is asked for, but it lies in an inactive block"
+    ):
+        sim.evaluate(hc.value(u, (3, -1)))
+    with pytest.raises(InputError, match=r"the value at \(1, 1\) is asked for, but"):
+        sim.activate([[False, True]])
+    sim.run(steps=1)  # nothing was lost
+    assert np.array_equal(sim[u], 2.0 * spread(np.array([[True, False]]), (8, 8)))
     plain = hc.Grid((8, 8))
     plain.field("u")
     sim = hc.Simulation(plain, hc.program(lambda u: u.set(u + 1.0)))
     with pytest.raises(InputError, match="make it with active="):
         sim.activate([[True]])
+
+
+def test_a_grid_may_be_larger_than_memory_where_little_of_it_is_active() -> None:
+    mask = np.zeros((64, 1), dtype=bool)
+    mask[40] = True
+    grid = hc.Grid((2**26, 2**22), active=mask)  # a 64th of 2.3 PB is too much
+    grid.field("u")
+    with pytest.raises(RunError, match="the fields need 35,184"):
+        hc.Simulation(grid, hc.program(lambda u: u.set(u + 1.0)))
+    mask = np.zeros((2**16, 1), dtype=bool)
+    mask[40000] = True
+    grid = hc.Grid((2**22, 2**14), active=mask)  # 550 GB, of which 8 MB
+    u = grid.field("u")
+    sim = hc.Simulation(grid, hc.program(lambda u: u.set(u + 1.0)))
+    sim.run(steps=2)
+    assert sim.evaluate(hc.sum(u)) == 2.0 * 64 * 2**14
+
+
+def test_a_delayed_time_step_is_exact_after_blocks_have_changed() -> None:
+    grid = hc.Grid((16, 8), periodic=True, active=[[True], [False]])
+    u = grid.field("u")
+    sim = hc.Simulation(
+        grid, lambda u: {u: 0.0 * u}, scheme=hc.Euler(), dt=lambda u: hc.max(u), time_step="delayed"
+    )
+    sim[u] = lambda x, y: 1.0 + x
+    sim.run(steps=3)
+    sim.activate([[True, False], [False, False], [False, False], [False, False]])
+    expected = sim.evaluate(hc.max(u))
+    before = sim.time
+    sim.run(steps=1)
+    assert sim.time - before == pytest.approx(expected)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> dict[str, Any]:
+    ndim = draw(st.integers(1, 2))
+    shape = tuple(draw(st.integers(4, 9)) for _ in range(ndim))
+    counts = tuple(draw(st.integers(1, n)) for n in shape)
+    bits = draw(st.lists(st.booleans(), min_size=int(np.prod(counts)), max_size=int(np.prod(counts))))
+    mask = np.array(bits, dtype=bool).reshape(counts)
+    mask[(0,) * ndim] |= not mask.any()
+    offset = st.tuples(*[st.integers(-2, 2)] * ndim)
+    return {
+        "shape": shape,
+        "mask": mask,
+        "periodic": tuple(draw(st.booleans()) for _ in range(ndim)),
+        "offsets": draw(st.lists(offset, min_size=3, max_size=3)),
+        "depth": draw(st.integers(0, 3)),
+        "subdomains": draw(st.sampled_from([1, 2, 3])),
+    }
+
+
+def compared(case: dict[str, Any]) -> None:
+    """Thin blocks at walls, conditions that read another field and far inward, several subdomains."""
+    shape, mask, (a, b, c) = case["shape"], case["mask"], case["offsets"]
+    cells = spread(mask, shape)
+    start = np.random.default_rng(5).uniform(1, 2, shape) * cells
+    made = []
+    for holes in (True, False):
+        grid = hc.Grid(shape, periodic=case["periodic"], active=mask if holes else None)
+        u = grid.field("u", boundary=hc.BoundaryKernel(lambda q: 0.5 * q[0] + q[case["depth"]] + 0.25))
+        v = grid.field("v", boundary=hc.BoundaryKernel(lambda q: q.of(u)[0] - 0.5))  # noqa: B023
+        fields = {"u": u, "v": v}
+        if not holes:
+            fields["inside"] = grid.field("inside", boundary=hc.Value(0.0))
+
+        def step(u: Any, v: Any, inside: Any = None) -> None:
+            def kept(value: Any) -> Any:
+                return value if inside is None else hc.where(inside > 0, value, 0.0)
+
+            v.set(kept(0.5 * v[a] + u[b] + 1.0))
+            u.set(kept(0.25 * u + 0.5 * v[c] - 0.125 * u[a]))
+
+        program = hc.program(step if not holes else (lambda u, v: step(u, v)))
+        how = {"subdomains_per_rank": case["subdomains"]} if holes else {}
+        try:
+            sim = hc.Simulation(grid, program, patch=3, **how)
+        except InputError as error:
+            if "cells along axis" in str(error) or "subdomain" in str(error):
+                return  # too thin for what is read
+            raise
+        sim[u], sim[v] = start, 0.5 * start
+        if not holes:
+            sim["inside"] = cells.astype(float)
+        sim.run(steps=3)
+        made.append([np.array(sim.gather(name)) for name in "uv"])
+    for with_holes, dense in zip(*made, strict=True):
+        assert np.array_equal(with_holes, dense), case
+
+
+@given(cases())
+@settings(max_examples=8, deadline=None)
+def test_random_holes_have_the_bits_of_dense_fields(case: dict[str, Any]) -> None:
+    compared(case)
+
+
+@pytest.mark.long
+@given(cases())
+@settings(max_examples=150, deadline=None)
+def test_many_random_holes_have_the_bits_of_dense_fields(case: dict[str, Any]) -> None:
+    compared(case)
 
 
 def test_walls_are_between_blocks_nowhere() -> None:

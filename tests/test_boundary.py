@@ -375,6 +375,28 @@ def test_ghosts_that_follow_another_field_are_the_same_on_any_ranks(shape: tuple
             assert parted.checksum(name) == alone.checksum(name), (methods, name)
 
 
+def test_a_ghost_at_a_corner_follows_a_field_whose_rows_wrap_around() -> None:
+    """The condition reads the other field beyond the end of its rows, which the kernel then may not wrap."""
+    found = []
+    for parts in (1, 2):
+        grid = hc.Grid((5, 8), periodic=(False, True))
+        u = grid.field("u", boundary=hc.Value(0.0))
+        v = grid.field("v", boundary=hc.BoundaryKernel(lambda q: q.of(u)[0]))  # noqa: B023
+        sim = hc.Simulation(
+            grid,
+            hc.program(lambda u, v: u.set(u[0, 1] + 1000 * v[1, 1])),
+            decomposition=(1, parts),
+            subdomains_per_rank=parts,
+        )
+        sim[u] = np.arange(40.0).reshape(5, 8) + 1
+        sim[v] = 0.0
+        sim.run()
+        found.append(sim[u])
+    last = np.roll(np.arange(33.0, 41.0), -1)
+    for values in found:
+        assert np.array_equal(values[4], 1001 * last)
+
+
 def test_a_wall_value_that_changes_in_a_loop_is_used_anew() -> None:
     """Ghost cells are kept while nothing changes; here the value on the wall does, and u does not."""
     grid = hc.Grid(4, 4.0)

@@ -851,7 +851,9 @@ def test_planning_is_quick():
     reads = dict.fromkeys(range(8), footprint)
     schedule = make_schedule((True,) * 3, fields, [(reads, [Footprint()] * 16, ())])
     d = decompose((1024,) * 3, 8, thickness=3)
-    assert 100 < len(plan_subdomain(schedule, d, 5).patches) < 2000
+    assert (
+        512**3 / 2**16 < len(plan_subdomain(schedule, d, 5).patches) < 6000
+    )  # looked after: messages of MPI
     assert fastest(lambda: plan_subdomain(schedule, d, 5)) < 0.05
 
 

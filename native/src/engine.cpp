@@ -103,7 +103,7 @@ void Engine::place() {
     for (const auto& storage : subdomain.storages) {
       if (storage->memory()->placed) continue;
       fresh.emplace_back(&subdomain, storage.get());
-      needed += storage->bytes();
+      if (!storage->memory()->sparse()) needed += storage->bytes();  // else a part that the plan has counted
     }
   }
   if (const size_t available = available_memory(); needed > available) {

@@ -105,7 +105,7 @@ char* map(size_t bytes, int protection, int file, bool sparse) {
   const size_t slack = bytes >= kHugePage && !sparse ? kHugePage : 0;
   const size_t mapped = in_pages(bytes) + slack;
   void* address = mmap(nullptr, mapped, file < 0 ? protection : PROT_NONE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | (file < 0 ? 0 : MAP_NORESERVE), -1, 0);
+                       MAP_PRIVATE | MAP_ANONYMOUS | (file < 0 && !sparse ? 0 : MAP_NORESERVE), -1, 0);
   if (address == MAP_FAILED) return nullptr;
   char* data = static_cast<char*>(address);
   if (slack != 0) {
@@ -148,7 +148,7 @@ Memory::Memory(size_t bytes, bool shared, bool sparse) : bytes_(bytes), sparse_(
   }
 }
 
-Memory::Memory(const Handle& handle) : bytes_(handle.bytes) {
+Memory::Memory(const Handle& handle) : bytes_(handle.bytes), sparse_(handle.sparse) {
   const std::string path = "/proc/" + std::to_string(handle.process) + "/fd/" + std::to_string(handle.file);
   file_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);  // NOLINT(cppcoreguidelines-pro-type-vararg)
   struct stat found{};
@@ -159,7 +159,7 @@ Memory::Memory(const Handle& handle) : bytes_(handle.bytes) {
     throw std::runtime_error("the memory of process " + std::to_string(handle.process) +
                              " is out of reach: " + why);
   }
-  data_ = map(bytes_, PROT_READ, file_, false);
+  data_ = map(bytes_, PROT_READ, file_, sparse_);
   if (data_ == nullptr) {
     close(file_);
     throw OutOfMemory("a view of a neighbour's memory", bytes_, available_memory());
@@ -178,7 +178,7 @@ Handle Memory::handle() const {
   if (file_ < 0) throw std::logic_error("this memory is not shared");
   struct stat found{};
   fstat(file_, &found);
-  return {getpid(), file_, found.st_ino, bytes_};
+  return {getpid(), file_, found.st_ino, bytes_, sparse_};
 }
 
 void Memory::settle(int thread, int threads) const {

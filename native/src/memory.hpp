@@ -24,6 +24,7 @@ struct Handle {
   int64_t process, file;  // its numbers
   uint64_t inode;         // of the file, so that another file is not taken for it
   uint64_t bytes;
+  bool sparse;
 };
 
 // Zeroed pages that cost nothing until they are touched; huge pages where the system has them.
@@ -44,6 +45,7 @@ class Memory {
   char* data() const { return data_; }
   size_t bytes() const { return bytes_; }
   bool shared() const { return file_ >= 0; }
+  bool sparse() const { return sparse_; }
   // Throws std::logic_error for memory that is not shared.
   Handle handle() const;
 

@@ -97,12 +97,12 @@ std::optional<std::tuple<int64_t, int64_t, int64_t>> nonfinite(const Storage& st
 
 std::tuple<int64_t, int64_t, int64_t> as_tuple(const Index& index) { return {index[0], index[1], index[2]}; }
 
-std::tuple<int64_t, int64_t, uint64_t, uint64_t> as_tuple(const Handle& h) {
-  return {h.process, h.file, h.inode, h.bytes};
+std::tuple<int64_t, int64_t, uint64_t, uint64_t, bool> as_tuple(const Handle& h) {
+  return {h.process, h.file, h.inode, h.bytes, h.sparse};
 }
-using HandleTuple = std::tuple<int64_t, int64_t, uint64_t, uint64_t>;
+using HandleTuple = std::tuple<int64_t, int64_t, uint64_t, uint64_t, bool>;
 Handle as_handle(const HandleTuple& t) {
-  return {std::get<0>(t), std::get<1>(t), std::get<2>(t), std::get<3>(t)};
+  return {std::get<0>(t), std::get<1>(t), std::get<2>(t), std::get<3>(t), std::get<4>(t)};
 }
 
 using StorageTuple = std::tuple<HandleTuple, int64_t, std::array<int64_t, 2>, Index, Index, Index, size_t>;

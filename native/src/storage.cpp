@@ -10,6 +10,7 @@ namespace {
 
 constexpr int64_t kLine = 64;
 constexpr int64_t kPage = 4096;
+constexpr size_t kMostAddresses = size_t{1} << 46;
 constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
 
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -40,7 +41,8 @@ Storage::Storage(const Index& shape, const Index& lower, const Index& upper, siz
                 static_cast<double>(upper[axis]);
   }
   const std::string name = "storage of shape " + text(shape);
-  const size_t available = available_memory();
+  // Of a sparse one the plan has counted what will be touched.
+  const size_t available = sparse ? kMostAddresses : available_memory();
   if (estimate > static_cast<double>(available)) {
     throw OutOfMemory(name, estimate < 1e18 ? static_cast<size_t>(estimate) : kUnlimited, available);
   }

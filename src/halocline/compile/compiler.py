@@ -208,12 +208,21 @@ class _Compiler:
         if not self.grid.periodic[-1] or staged or single or halo.extended or cut:
             return frozenset()
 
+        # ghosts at corners may be formed of what other fields hold beyond the ends of rows
+        corners = {
+            n.attribute[0]
+            for fill in halo.fills
+            if fill.corners[-1] != (0, 0)
+            for n in walk(fill.ghosts)
+            if n.op == "read"
+        }
+
         def wraps(f: Field, footprint: Footprint) -> bool:
             along = [(o, place) for o, place in nests.reads.get(f, ()) if o[-1]]
             every = all(p or not own for _, place in along for p, own in zip(place, f.staggered, strict=True))
             alone = not any(d[-1] and any(d[:-1]) for d, _ in footprint)
-            # and no boundary condition reads it there
-            return bool(along) and every and alone and footprint <= Footprint.from_offsets(nests.offsets(f))
+            alone = alone and f not in corners and footprint <= Footprint.from_offsets(nests.offsets(f))
+            return bool(along) and every and alone
 
         return frozenset(f for f, footprint in halo.reads.items() if wraps(f, footprint))
 
@@ -332,7 +341,10 @@ class _Compiler:
             reads={self.numbers[f]: p for f, p in halo.reads.items()},
             exchange={self.numbers[f]: p for f, p in halo.exchange.items()},
             fills=tuple(self._fill(fill) for fill in halo.fills),
-            reductions=tuple(Reduction(r.attribute[0], self.scalars[s]) for r, s in sweep.reductions.items()),
+            reductions=tuple(
+                Reduction(r.attribute[0], self.scalars[s], r.attribute[1])
+                for r, s in sweep.reductions.items()
+            ),
             halo_kernel=halo_kernel,
             halo_extent=extent,
             swaps=tuple((self.numbers[f], self.seconds[f]) for f in sweep.sets if f in doubled),

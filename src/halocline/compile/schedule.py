@@ -42,10 +42,11 @@ class FieldInfo:
 @dataclass(frozen=True)
 class Reduction:
     """A number over the grid: `kind` is "sum", "min", "max", "count" or "value"; the result goes to the
-    scalar numbered `scalar` at the `Await` that follows the sweep."""
+    scalar numbered `scalar` at the `Await` that follows the sweep. A value is that of `cell`."""
 
     kind: str
     scalar: int
+    cell: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)

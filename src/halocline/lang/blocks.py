@@ -54,19 +54,22 @@ class Blocks:
         """
         import numpy as np
 
-        array = np.asarray(mask)
+        try:
+            array = np.asarray(mask)
+        except ValueError:
+            raise InputError(f"active is {mask!r}; expected an array of True or False") from None
         if array.ndim != len(shape):
             raise InputError(
                 f"active has {array.ndim} axes; expected {len(shape)}, one entry for each block of a grid of "
                 f"shape {tuple(shape)}"
             )
-        if array.dtype != np.bool_:
-            raise InputError(f"active has entries of dtype {array.dtype}; expected True or False")
         for axis, (count, n) in enumerate(zip(array.shape, shape, strict=True)):
             if not 1 <= count <= n:
                 raise InputError(
                     f"active has {count} blocks along axis {'xyz'[axis]} of {n} cells; expected 1 to {n}"
                 )
+        if array.dtype != np.bool_:
+            raise InputError(f"active has entries of dtype {array.dtype}; expected True or False")
         if not array.any():
             raise InputError("active names no active block; at least one is needed")
         return cls(tuple(shape), array.shape, array.tobytes())

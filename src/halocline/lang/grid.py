@@ -136,7 +136,7 @@ class Grid:
 
     @property
     def active_cells(self) -> int:
-        """Number of cells that are computed: those of active blocks."""
+        """Number of cells of blocks that are active at first; see `Simulation.activate`."""
         return self.size if self.blocks is None else self.blocks.cells
 
     def h(self, axis: int) -> Expr:

@@ -100,6 +100,4 @@ def value(f: Operand, at: int | tuple[int, ...]) -> Expr:
     if len(at) != grid.ndim or not all(-n <= i < n for i, n in zip(at, points, strict=True)):
         raise InputError(f"value at {at!r}: no point of an expression of shape {points}")
     cell = tuple(i + n if i < 0 else i for i, n in zip(at, points, strict=True))
-    if grid.blocks is not None and not grid.blocks.holds(cell):
-        raise InputError(f"value at {at!r}: the point lies in an inactive block, where nothing is computed")
     return reduction("value", e, cell, place)

@@ -62,20 +62,20 @@ def fill_boxes(
         boxes
         for number, fill in enumerate(fills)
         if subdomain.walls[fill.axis][fill.side > 0]
-        for boxes in _boxes(subdomain, fields[fill.field], number, fill, receives, transfers, blocks)
+        for boxes in _boxes(subdomain, fields[fill.field], fills, number, receives, transfers, blocks)
     )
 
 
 def _boxes(
     subdomain: Subdomain,
     field: FieldInfo,
+    fills: tuple[Fill, ...],
     number: int,
-    fill: Fill,
     receives: tuple[Message, ...],
     transfers: Transfers,
     blocks: Blocks | None,
 ) -> Iterator[FillBoxes]:
-    owned = subdomain.owned(field)
+    fill, owned = fills[number], subdomain.owned(field)
     pieces = []  # per axis the intervals that the fill covers, the one without messages first
     for axis, n in enumerate(owned.hi):
         if axis == fill.axis:
@@ -98,15 +98,26 @@ def _boxes(
 
     boxes = [Box(*map(tuple, zip(*intervals, strict=True))) for intervals in product(*pieces)]
     operands = {fill.field, *fill.operands}
-    yield FillBoxes(
-        number,
-        Box((0,) * len(owned.lo), (0,) * len(owned.lo)) if blocks else boxes[0],
-        tuple(Rim(box, _needs(box, fill, operands, receives)) for box in boxes[1:]),
-    )
-    if blocks is not None:
-        read = blocks.near(list(map(max, fill.corners)), subdomain.decomposition.periodic)
-        for core in subdomain.pieces(boxes[0], read):
-            yield FillBoxes(number, core, ())
+    over = tuple(Rim(box, _needs(box, fill, operands, receives)) for box in boxes[1:])
+    if blocks is None:
+        yield FillBoxes(number, boxes[0], over)
+        return
+    near = blocks.near(_reach(fill, fills), subdomain.decomposition.periodic)
+    for core in subdomain.pieces(boxes[0], near):
+        yield FillBoxes(number, core, ())
+    if over:
+        yield FillBoxes(number, Box((0,) * len(owned.lo), (0,) * len(owned.lo)), over)
+
+
+def _reach(fill: Fill, fills: tuple[Fill, ...]) -> list[int]:
+    """How far from a ghost cell, along each axis, what reads it may lie: patches, across the wall and along
+    it, and fills of other axes, from their walls inward."""
+    reach = [max(layers) for layers in fill.corners]
+    for other in fills:
+        if other.axis != fill.axis:
+            reach[other.axis] = max(reach[other.axis], max(fill.corners[other.axis]) + other.reach)
+    reach[fill.axis] = fill.depth
+    return reach
 
 
 def _needs(box: Box, fill: Fill, operands: set[int], receives: tuple[Message, ...]) -> int:

@@ -29,11 +29,19 @@ def least_thickness(schedule: Schedule) -> tuple[int, ...]:
 
 
 def check_fit(schedule: Schedule, decomposition: Decomposition) -> None:
-    """Raises InputError, the same on every rank, where a subdomain is too thin for the schedule.
+    """Raises InputError, the same on every rank, where a subdomain is too thin for the schedule, or the value
+    at a point is asked for where nothing is computed.
 
     A neighbour sends what it owns, so that its subdomain must be as thick as the halo is wide; a
     boundary condition reads what its subdomain owns.
     """
+    for sweep in schedule.sweeps():
+        for cell in (reduction.cell for reduction in sweep.reductions):
+            if cell is not None and schedule.blocks is not None and not schedule.blocks.holds(cell):
+                raise InputError(
+                    f"the value at {cell} is asked for, but it lies in an inactive block, where nothing is "
+                    "computed"
+                )
     if decomposition.ndim != schedule.ndim or decomposition.periodic != schedule.periodic:
         raise InputError(
             f"a decomposition of shape {decomposition.shape}, periodic {decomposition.periodic}, does not "

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from halocline.compile.footprint import Direction
 from halocline.compile.schedule import FieldInfo, Loop, Operation, Schedule, Sweep
 from halocline.errors import HaloclineError
+from halocline.lang.blocks import Blocks
 from halocline.lang.dtype import ITEMSIZE
 from halocline.plan.box import Box
 from halocline.plan.decompose import Decomposition
@@ -38,7 +39,7 @@ class FieldPlan:
     storage : Box
         The same with the halo.
     bytes : int
-        Of `storage`, without padding; 0 where the subdomain has no active cell: nothing is written there.
+        Of `storage`, without padding; where blocks are inactive, of the others and what lies around them.
     """
 
     name: str
@@ -329,7 +330,7 @@ def plan_subdomain(
         decomposition,
         number,
         subdomain.box,
-        tuple(_field(subdomain, field, subdomain.active(blocks)) for field in schedule.fields),
+        tuple(_field(subdomain, field, blocks) for field in schedule.fields),
         patches,
         tuple(
             _sweep(schedule, sweep, subdomain, transfers, moved, near, patches, backward)
@@ -481,10 +482,11 @@ def _received(schedule: Schedule, exchanges: Sequence[Exchange]) -> list[tuple[i
     return [(lower, upper) for lower, upper in depth]
 
 
-def _field(subdomain: Subdomain, field: FieldInfo, active: bool) -> FieldPlan:
+def _field(subdomain: Subdomain, field: FieldInfo, blocks: Blocks | None) -> FieldPlan:
     owned = subdomain.owned(field)
     storage = owned.grow(field.halo)
-    size = storage.size * ITEMSIZE[field.dtype] if active else 0
+    touched = sum(piece.grow(field.halo).size for piece in subdomain.pieces(owned, blocks))
+    size = min(touched, storage.size) * ITEMSIZE[field.dtype]
     return FieldPlan(field.name, field.dtype, owned, storage, size)
 
 

@@ -147,6 +147,7 @@ class Domain:
         """The same subdomains with memory of their own, for what must not touch the fields."""
         other = copy(self)
         other.storages, other.halos, other.widths, other.timeline = {}, {}, {}, None
+        other.how = replace(self.how, overlap=self.how.overlap is not False)  # nothing else is tried there
         other.near = None if self.near is None else replace(self.near, storages={})
         return other
 
@@ -297,7 +298,16 @@ class Domain:
     def activate(self, blocks: Blocks) -> None:
         """Change which blocks are active; all ranks call this, and prepare their programs anew. Cells of
         other blocks, and halos, are zero then."""
-        self.blocks = blocks
+        before, self.blocks = self.blocks, blocks
+        try:
+            with self.comm.agreement("change the active blocks"):
+                sizes = (
+                    sum(piece.nbytes for _, piece in self._pieces(each)) for each in self.storages.values()
+                )
+                self._check_memory(max(sizes, default=0))
+        except BaseException:
+            self.blocks = before
+            raise
         for name, old in list(self.storages.items()):
             with self.comm.agreement(f"make field {name!r} anew"):
                 shapes = [tuple(storage.shape)[3 - self.grid.ndim :] for storage in old]
@@ -371,12 +381,20 @@ class Domain:
         return whole
 
     def views(self, field: Field) -> list[NDArray[Any]]:
-        """The points of a field in each subdomain of this rank, as NumPy views without halo; valid until the
-        next run, and not to be written where blocks are inactive."""
-        views = [self._view(storage) for storage in self._stored(field)]
-        for view in views:
-            view.flags.writeable = self.blocks is None
-        return views
+        """The points of a field in each subdomain of this rank, as NumPy views without halo, valid until the
+        next run; where blocks are inactive, as copies that cannot be written."""
+        import numpy as np
+
+        storages = self._stored(field)
+        if self.blocks is None:
+            return [self._view(storage) for storage in storages]
+        # to read shared memory that was never written would take pages
+        copies = [np.zeros(self._view(storage).shape, field.dtype) for storage in storages]
+        for (n, lo), piece in self._pieces(storages):
+            copies[n][tuple(map(slice, lo, map(add, lo, piece.shape)))] = piece
+        for copied in copies:
+            copied.flags.writeable = False
+        return copies
 
     def pieces(self, field: Field) -> list[tuple[tuple[int, ...], NDArray[Any]]]:
         """The points of a field that are computed on this rank, as boxes: the index of the first in the whole
@@ -600,7 +618,7 @@ class Prepared:
         """What is remembered of the speed of patches; measured where the user asks for it. All ranks call
         this."""
         domain, comm, cut = self.domain, self.domain.comm, self.plan.decomposition
-        name = tuning.key(self.library.stem, cut, domain.threads, comm.ranks_of_node)
+        name = tuning.key(self.library.stem, cut, domain.threads, comm.ranks_of_node, self.schedule.blocks)
         known = comm.bcast(tuning.recall(name) if comm.rank == 0 else None)
         if known is not None or domain.how.patch != TUNE:
             return known

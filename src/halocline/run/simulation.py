@@ -16,6 +16,7 @@ from halocline.lang.expression import Expr, as_expr
 from halocline.lang.functions import where
 from halocline.lang.grid import Field, Grid, Vector, check_options
 from halocline.lang.program import Program, ProgramFunction, Scalar, bind, loop, own_name, stop
+from halocline.plan.fit import check_fit
 from halocline.run.domain import Domain, Outcome, Prepared, check_agreement
 from halocline.run.execution import Execution
 from halocline.run.fields import Fields
@@ -111,6 +112,7 @@ class Simulation(Fields):
                 f"time_step is 'delayed', but dt is {dt!r}; expected a function of fields, which is reduced"
             )
         self._first_step: Program | None = None  # what a delayed time step begins with
+        self._first_prepared: Prepared | None = None
         program = self._trace(function, scheme, dt, time_step, order, after_step)
         self.program = program
         self._prepared = self.domain.prepare(program, (*self.values, "until", "steps"))
@@ -234,7 +236,8 @@ class Simulation(Fields):
     def activate(self, active: Any) -> None:
         """Change which blocks of the grid are active, between two runs; all ranks call this.
 
-        Blocks that become inactive give their memory back, and those that become active begin with zeros.
+        Blocks that become inactive give their memory back, and those that become active begin with zeros. A
+        delayed time step is exact once more.
 
         Parameters
         ----------
@@ -254,11 +257,14 @@ class Simulation(Fields):
         self._settle()
         blocks = Blocks.of(active, self.grid.shape)
         check_agreement(self.domain.comm, "the active blocks are", blocks, "all ranks must give the same")
+        schedule = replace(self._prepared.schedule, blocks=blocks)
+        assert self.domain.decomposition is not None
+        check_fit(schedule, self.domain.decomposition)  # before anything is lost
         self.domain.activate(blocks)
+        self.values.pop(NEXT_STEP, None)
         self._evaluations.clear()
-        self._prepared = Prepared(
-            self.domain, replace(self._prepared.schedule, blocks=blocks), self.program.name
-        )
+        self._first_prepared = None
+        self._prepared = Prepared(self.domain, schedule, self.program.name)
 
     @property
     def bytes_per_step(self) -> float:
@@ -403,8 +409,9 @@ class Simulation(Fields):
         now = dict(self.parameters)
         if self._first_step is None or (NEXT_STEP in self.values and now == self._ran_with):
             return
-        prepared = self.domain.prepare(self._first_step, ("dt", *self.values))
-        scalars = prepared.run({"dt": 0.0, **self.values}).scalars
+        if self._first_prepared is None:
+            self._first_prepared = self.domain.prepare(self._first_step, ("dt", *self.values))
+        scalars = self._first_prepared.run({"dt": 0.0, **self.values}).scalars
         self.values[NEXT_STEP], self._ran_with = scalars[NEXT_STEP], now
 
     def _targets(self, until: float | None, every: float | None) -> Iterator[float]:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from halocline.compile.driver import cache_folder
 from halocline.errors import RunError
+from halocline.lang.blocks import Blocks
 from halocline.plan.decompose import Decomposition
 from halocline.run.machine import data_caches
 
@@ -94,7 +95,13 @@ def largest(decomposition: Decomposition) -> tuple[int, ...]:
     return tuple(ceil(n / p) for n, p in zip(decomposition.shape, decomposition.parts, strict=True))
 
 
-def key(library: str, decomposition: Decomposition, threads: int, ranks_of_node: int) -> str:
+def key(
+    library: str,
+    decomposition: Decomposition,
+    threads: int,
+    ranks_of_node: int,
+    blocks: Blocks | None = None,
+) -> str:
     """What a measurement holds for: these kernels on this kind of processor, subdomains of this size and so
     many threads and ranks on a node.
 
@@ -102,9 +109,13 @@ def key(library: str, decomposition: Decomposition, threads: int, ranks_of_node:
     ----------
     library : str
         The key of the compiled kernels; it holds source, compiler, flags and the model of the CPU.
+    blocks : Blocks, optional
+        Which of them are active.
     """
     cut = tuple(p > 1 for p in decomposition.parts)
-    parts = (library, data_caches(), os.cpu_count(), largest(decomposition), cut, threads, ranks_of_node)
+    parts = (
+        library, data_caches(), os.cpu_count(), largest(decomposition), cut, threads, ranks_of_node, blocks
+    )  # fmt: skip
     return sha256(repr(parts).encode()).hexdigest()[:32]
 
 

@@ -360,7 +360,7 @@ def _planned(
         on_node = min(how.ranks_per_node or layout.ranks, layout.ranks)
         with contextlib.suppress(CompileError):  # without a compiler nothing was measured
             library = library_key(schedule.source, streaming=exceeds_cache(plan, on_node))
-            known = tuning.recall(tuning.key(library, plan.decomposition, threads, on_node))
+            known = tuning.recall(tuning.key(library, plan.decomposition, threads, on_node, schedule.blocks))
             if known is not None:
                 return plan if known.patch is None else planned(patch=known.patch), known.why
     return plan, "by cache size"
