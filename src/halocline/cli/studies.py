@@ -94,26 +94,28 @@ def strong(
         for t in sorted(whole_numbers(threads, "--threads"))
     ]
     check_files(json, csv, html)
-    measured = _measure(case, [(n, r, t) for n in ns for r, t in layouts], repeat, None)
-    tables = study.tables(measured)
-    if html:
-        from halocline.io.style import styled
-        from halocline.study.page import CLOCK, Page, facts_of_measurements
+    with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
+        folder = Path(scratch) if html else None
+        measured = _measure(case, [(n, r, t) for n in ns for r, t in layouts], repeat, folder)
+        tables = study.tables(measured)
+        if html and folder:
+            from halocline.io.style import styled
+            from halocline.study.page import CLOCK, Page, facts_of_measurements
 
-        with styled():
-            page = Page(
-                title=f"Strong scaling: {case.name} in {case.dim}D",
-                lead=_lead(case, measured),
-                said=study.verdicts(measured),
-                tables=tables,
-                figure=study.plot(measured),
-                pictures=[],
-                facts=facts_of_measurements(measured),
-                command=_command(),
-                commands=[m["command"] for m in measured],
-                footer=CLOCK,
-            )
-            write(html, page.html())
+            with styled():
+                page = Page(
+                    title=f"Strong scaling: {case.name} in {case.dim}D",
+                    lead=_lead(case, measured),
+                    said=study.verdicts(measured),
+                    tables=tables,
+                    figure=study.plot(measured),
+                    pictures=[("timeline of the last run", folder / "timeline.png")],
+                    facts=facts_of_measurements(measured),
+                    command=_command(),
+                    commands=[m["command"] for m in measured],
+                    footer=CLOCK,
+                )
+                write(html, page.html())
     _leave(measured, json, csv, [html])
     if json != "-":
         for table in tables:
