@@ -249,7 +249,9 @@ def test_placement_on_the_links_of_a_node() -> None:
 
 def test_wrong_executions() -> None:
     schedule, cut = heat(16, 4, (2, 2))
-    with pytest.raises(InputError, match="4 ranks, 1 on a node, need 4 nodes, but M has 3"):
+    with pytest.raises(
+        InputError, match="4 ranks, 1 on a node, need 4 nodes; machine 'm' has 3: ask for fewer nodes"
+    ):
         execute(schedule, cut, machine().model_copy(update={"nodes": 3}))
     with pytest.raises(InputError, match="passes is 1; two at least"):
         execute(schedule, cut, machine(), passes=1)
@@ -486,6 +488,22 @@ def test_a_prediction_is_traced_as_a_run_is(tmp_path: Path) -> None:
     assert {e["ph"] for e in events if e["cat" if "cat" in e else "ph"] == "message"} == {"b", "e"}
     assert "spans" not in json.loads((tmp_path / "r.json").read_text())["runs"][0]
     assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--traced 8 --trace {}/t.json", "rank 8 is to be traced, but on 1 node there are 0 to 5"),
+        ("--traced 1", "--traced 1 names ranks, but nothing shows them: give --trace or --timeline"),
+        ("--picture {}/a.xyz", "a.xyz: expected a name that ends in .png, .pdf, .svg"),
+        ("--trace {0}/same.json --json {0}/same.json", "same.json is to hold two things"),
+    ],
+)
+def test_wrong_outputs_are_told_before_any_work(options: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as told:
+        run(f"model poisson --n 1024 --machine summit {options.format(tmp_path)}".split())
+    assert words in str(told.value)
+    assert not list(tmp_path.iterdir())
 
 
 # -- figures of the papers ----------------------------------------------------------------------------------

@@ -103,6 +103,15 @@ def test_the_choice_is_measured_once_and_the_same_on_all_ranks() -> None:
 
 
 @pytest.mark.ranks(2)
+def test_many_short_runs_decide_it_too() -> None:
+    """As where a callback is called after every step."""
+    sim = heat(methods="mpi")
+    for _ in range(40):
+        last = sim.run(steps=1)
+    assert last.overlap.why.startswith("decided by measuring")
+
+
+@pytest.mark.ranks(2)
 def test_a_solve_in_pieces_has_the_same_history() -> None:
     """One run with one loop: it is measured within."""
     made = []

@@ -17,6 +17,8 @@ from halocline.compile.driver import cache_folder
 from halocline.errors import InputError
 from halocline.plan.candidates import candidates
 from halocline.plan.decompose import decompose
+from halocline.plan.layout import Layout
+from halocline.plan.transfer import Transfers
 from halocline.run import tuning
 from halocline.run.mpi import world
 from halocline.run.tuning import Tuned
@@ -52,7 +54,7 @@ def result(sim: hc.Simulation) -> tuple[str, float]:
 def key_of(sim: hc.Simulation) -> str:
     prepared, domain = sim._prepared, sim.domain
     return tuning.key(
-        prepared.library.stem, prepared.plan.decomposition, domain.threads, domain.comm.ranks_of_node
+        prepared.library.stem, prepared.plan.transfers, domain.threads, domain.comm.ranks_of_node, "guided"
     )
 
 
@@ -156,24 +158,41 @@ def test_the_fastest_is_found() -> None:
 
 
 def test_what_cannot_be_read_is_not_remembered(nothing_known: Path) -> None:
-    assert tuning.recall("unknown") is None
+    assert tuning.recall("unknown", 2) is None
     tuning.remember("mine", Tuned((3, 4), 1.1, 5), "heat")
-    assert tuning.recall("mine") == Tuned((3, 4), 1.1, 5)
-    for text in ("", "{", "[]", '{"patch": 7, "gain": 1, "tried": 2}', '{"patch": null}'):
+    assert tuning.recall("mine", 2) == Tuned((3, 4), 1.1, 5)
+    wrong = (
+        "7",
+        "[3]",
+        "[3, 4, 5]",
+        "[0, 4]",
+        "[-1, 4]",
+        "[]",
+        '"12"',
+        "[4.7, 3]",
+        "[Infinity, 1]",
+        "[true, 4]",
+    )
+    files = ["", "{", "[]", "[" * 100_000, '{"patch": null}']
+    files += [f'{{"patch": {patch}, "gain": 1.1, "tried": 2}}' for patch in wrong]
+    files += [f'{{"patch": [3, 4], "gain": {gain}, "tried": 2}}' for gain in ("NaN", "0.5", "Infinity")]
+    for text in files:
         (cache_folder() / "mine.patch.json").write_text(text)
-        assert tuning.recall("mine") is None, text
+        assert tuning.recall("mine", 2) is None, text
 
 
 def test_what_a_measurement_holds_for() -> None:
     cut = {parts: decompose((64, 64), 4, strategy=parts) for parts in ((4, 1), (2, 2))}
     keys = {
-        tuning.key(library, cut[parts], threads, ranks)
+        tuning.key(library, Transfers(Layout.of(cut[parts]), methods), threads, ranks, schedule)
         for library in ("a", "b")
         for parts in cut
         for threads in (1, 2)
         for ranks in (1, 4)
+        for methods in (("self", "mpi"), ("self", "colocated", "mpi"))
+        for schedule in ("static", "guided")
     }
-    assert len(keys) == 16
+    assert len(keys) == 64
 
 
 @pytest.mark.parametrize("shape", [(100_000,), (64, 64), (5, 4000), (512, 512, 512), (7, 200, 33), (3, 2, 2)])

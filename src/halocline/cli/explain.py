@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from halocline.cli.output import check_files, first, say, write_json, written
+from halocline.cli.output import check_files, check_pictures, first, say, write_json, written
 from halocline.errors import InputError
 
 
@@ -30,6 +30,7 @@ def poisson(
     from halocline.study.explain_text import lines
 
     check_files(json, picture)
+    check_pictures(picture)
     if ranks < 1:
         raise InputError(f"ranks is {ranks}; expected a whole number from 1")
     equations = Poisson.on(n, dim)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halocline.cli.options import overlap_of, whole_numbers
-from halocline.cli.output import check_files, say, write, write_json, written
+from halocline.cli.output import check_files, check_pictures, say, write, write_json, written
 from halocline.cli.progress import progress
 from halocline.errors import InputError
 
@@ -70,6 +70,9 @@ def _predict(
 
     counts = whole_numbers(nodes, "--nodes")
     check_files(json, picture, trace, timeline)
+    check_pictures(picture, timeline)
+    if traced is not None and trace is None and timeline is None:
+        raise InputError(f"--traced {traced} names ranks, but nothing shows them: give --trace or --timeline")
     there = host.machine_named(machine)
     schedule, shape = make(told["n"])
     pace = 1.0
@@ -80,7 +83,8 @@ def _predict(
         pace = host.pace_of({**told, "n": measure}, make(measure), there, per_node)
     ranks: list[int] | range = range(0)
     if trace is not None or timeline is not None:
-        ranks = range(SHOWN) if traced is None else whole_numbers(traced, "--traced", 0)
+        shown = range(min(SHOWN, max(counts) * (ranks_per_node or there.device.count)))
+        ranks = shown if traced is None else whole_numbers(traced, "--traced", 0)
     with progress(f"{title.partition(';')[0]} on {there.name}", f"of {len(counts)} numbers of nodes") as done:
         found = study.predict(
             schedule,

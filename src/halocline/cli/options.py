@@ -141,6 +141,16 @@ Overlap = Annotated[
         "first passes show, some of which run so and some not.",
     ),
 ]
+ModelOverlap = Annotated[
+    str,
+    _option(
+        WHERE,
+        "--overlap",
+        metavar="auto|on|off",
+        help="Whether patches that need no message run before messages have come; [bold]auto[/]: whichever "
+        "is faster.",
+    ),
+]
 Halo = Annotated[
     str,
     _option(

@@ -31,9 +31,21 @@ def say(text: str) -> None:
 def check_files(*targets: str | Path | None) -> None:
     """Raise InputError, before any work, where a file cannot be written; all ranks call this."""
     paths = [Path(target) for target in targets if target is not None and str(target) != STDOUT]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise InputError(f"{path} is to hold two things: name another file for one of them")
     wrong = world().bcast(next(filter(None, map(_wrong, paths)), None) if first() else None)
     if wrong:
         raise InputError(wrong)
+
+
+def check_pictures(*targets: Path | None) -> None:
+    """Raise InputError where a file's name says nothing that can be drawn."""
+    from halocline.io.picture import SUFFIXES
+
+    for target in targets:
+        if target is not None and target.suffix not in SUFFIXES:
+            raise InputError(f"cannot draw {target}: expected a name that ends in {', '.join(SUFFIXES)}")
 
 
 def _wrong(target: Path) -> str | None:

@@ -175,8 +175,8 @@ def execute(
     """
     if layout.nodes > machine.nodes:
         raise InputError(
-            f"{layout.ranks} ranks, {layout.ranks_per_node} on a node, need {layout.nodes} nodes, but "
-            f"{machine.title} has {machine.nodes}"
+            f"{layout.ranks} ranks, {layout.ranks_per_node} on a node, need {layout.nodes} nodes; machine "
+            f"{machine.name!r} has {machine.nodes}: ask for fewer nodes, or more ranks on each"
         )
     if passes < 2:
         raise InputError(f"passes is {passes}; two at least are needed, the first one is not counted")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -151,7 +152,7 @@ def lay_out(
     if placement not in STRATEGIES:
         raise InputError(f"placement {placement!r} is unknown; known are {', '.join(STRATEGIES)}")
     slots = per_node * subdomains_per_rank
-    even = all(nodes_of_ranks.count(node) == per_node for node in set(nodes_of_ranks))
+    even = all(count == per_node for count in Counter(nodes_of_ranks).values())
     if (
         even
         and isinstance(strategy, str)

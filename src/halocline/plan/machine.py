@@ -52,13 +52,13 @@ class Device(_Part):
     kind: Literal["gpu", "cpu"]
     model: str
     count: int = Field(ge=1)
-    bandwidth: float = Field(gt=0)
-    memory: float = Field(gt=0)
-    flops: float = Field(gt=0)
-    launch: float = Field(default=0.0, ge=0)
+    bandwidth: float = Field(gt=0, allow_inf_nan=False)
+    memory: float = Field(gt=0, allow_inf_nan=False)
+    flops: float = Field(gt=0, allow_inf_nan=False)
+    launch: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     routes: bool = False
-    latency: float = Field(default=0.0, ge=0)
-    messages: float | None = Field(default=None, gt=0)
+    latency: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    messages: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
 
 class Link(_Part):
@@ -77,8 +77,8 @@ class Link(_Part):
     """
 
     ends: tuple[tuple[str, str], ...] = Field(min_length=1)
-    bandwidth: float = Field(gt=0)
-    latency: float = Field(default=0.0, ge=0)
+    bandwidth: float = Field(gt=0, allow_inf_nan=False)
+    latency: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     duplex: bool = True
 
 
@@ -101,9 +101,9 @@ class Network(_Part):
     """
 
     cards: tuple[str, ...] = Field(min_length=1)
-    bandwidth: float = Field(gt=0)
-    latency: float = Field(ge=0)
-    overhead: float = Field(ge=0)
+    bandwidth: float = Field(gt=0, allow_inf_nan=False)
+    latency: float = Field(ge=0, allow_inf_nan=False)
+    overhead: float = Field(ge=0, allow_inf_nan=False)
 
 
 class Pace(_Part):
@@ -122,9 +122,9 @@ class Pace(_Part):
 
     ranks: int = Field(ge=1)
     memory: float = Field(gt=0)
-    bandwidth: float = Field(gt=0)
-    per_flop: float = Field(ge=0)
-    per_sum: float = Field(ge=0)
+    bandwidth: float = Field(gt=0, allow_inf_nan=False)
+    per_flop: float = Field(ge=0, allow_inf_nan=False)
+    per_sum: float = Field(ge=0, allow_inf_nan=False)
 
 
 class Measured(_Part):
@@ -143,11 +143,19 @@ class Measured(_Part):
     sweeps : tuple of Pace
     """
 
-    begin: float = Field(ge=0)
-    packing: float = Field(gt=0)
-    copying: float = Field(gt=0)
-    hop: float = Field(ge=0)
+    begin: float = Field(ge=0, allow_inf_nan=False)
+    packing: float = Field(gt=0, allow_inf_nan=False)
+    copying: float = Field(gt=0, allow_inf_nan=False)
+    hop: float = Field(ge=0, allow_inf_nan=False)
     sweeps: tuple[Pace, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Measured:
+        known = [(pace.ranks, pace.memory) for pace in self.sweeps]
+        for ranks, memory in known:
+            if known.count((ranks, memory)) > 1:
+                raise ValueError(f"two paces of {ranks} ranks with up to {memory:g} bytes; expected one")
+        return self
 
     def pace(self, ranks: int, memory: float) -> Pace:
         """Of the fewest ranks measured that are not fewer, else of the most; and of the least memory that

@@ -618,8 +618,15 @@ class Prepared:
         """What is remembered of the speed of patches; measured where the user asks for it. All ranks call
         this."""
         domain, comm, cut = self.domain, self.domain.comm, self.plan.decomposition
-        name = tuning.key(self.library.stem, cut, domain.threads, comm.ranks_of_node, self.schedule.blocks)
-        known = comm.bcast(tuning.recall(name) if comm.rank == 0 else None)
+        name = tuning.key(
+            self.library.stem,
+            self.plan.transfers,
+            domain.threads,
+            comm.ranks_of_node,
+            domain.how.schedule,
+            self.schedule.blocks,
+        )
+        known = comm.bcast(tuning.recall(name, self.schedule.ndim) if comm.rank == 0 else None)
         if known is not None or domain.how.patch != TUNE:
             return known
         begun = time.monotonic()
@@ -631,10 +638,12 @@ class Prepared:
             if comm.rank == 0:
                 log.warning("patches of %s are not tuned: %s", self.name, error)
             return None
-        with comm.agreement("remember what was tuned"):
-            if comm.rank == 0:
+        if comm.rank == 0:
+            log.info("patches of %s: %s (%.1f s)", self.name, found, time.monotonic() - begun)
+            try:
                 tuning.remember(name, found, self.name)
-                log.info("patches of %s: %s (%.1f s)", self.name, found, time.monotonic() - begun)
+            except RunError as error:
+                log.warning("%s", error)
         return found
 
     @property

@@ -75,9 +75,11 @@ class OverlapTrial:
             on, passes = self.piece()
             report = engine.run(traced=traced, overlap=on, passes=passes, resumed=resumed)
             yield report
+            # a piece that a short run cuts counts too: it is compared by the sweep
+            if sum(report["sweep_counts"]) and report["reason"] in ("paused", "completed"):
+                self.note(report["loop_seconds"], sum(report["sweep_counts"]))
             if report["reason"] != "paused" or report["stopped"]:
-                return  # a last piece may be a shorter one, and does not count
-            self.note(report["loop_seconds"], sum(report["sweep_counts"]))
+                return
             resumed = True
         yield engine.run(traced=traced, overlap=self.choice.on, resumed=resumed)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import statistics
@@ -12,11 +11,15 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from math import ceil
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from halocline.compile.driver import cache_folder
 from halocline.errors import RunError
 from halocline.lang.blocks import Blocks
 from halocline.plan.decompose import Decomposition
+from halocline.plan.transfer import Transfers
 from halocline.run.machine import data_caches
 
 TUNE, BY_CACHES = "tune", "caches"  # words for a patch: see Execution
@@ -97,9 +100,10 @@ def largest(decomposition: Decomposition) -> tuple[int, ...]:
 
 def key(
     library: str,
-    decomposition: Decomposition,
+    transfers: Transfers,
     threads: int,
     ranks_of_node: int,
+    schedule: str,
     blocks: Blocks | None = None,
 ) -> str:
     """What a measurement holds for: these kernels on this kind of processor, subdomains of this size and so
@@ -109,12 +113,18 @@ def key(
     ----------
     library : str
         The key of the compiled kernels; it holds source, compiler, flags and the model of the CPU.
+    transfers : Transfers
+        How the grid is cut, and how messages travel.
+    schedule : str
+        See Execution.
     blocks : Blocks, optional
         Which of them are active.
     """
-    cut = tuple(p > 1 for p in decomposition.parts)
+    layout, cut = transfers.layout, transfers.layout.decomposition
+    ways = transfers.methods if layout.ranks > 1 else ()
     parts = (
-        library, data_caches(), os.cpu_count(), largest(decomposition), cut, threads, ranks_of_node, blocks
+        library, data_caches(), os.cpu_count(), largest(cut), tuple(p > 1 for p in cut.parts), threads,
+        ranks_of_node, layout.subdomains_per_rank, ways, schedule, blocks,
     )  # fmt: skip
     return sha256(repr(parts).encode()).hexdigest()[:32]
 
@@ -123,15 +133,25 @@ def _place(name: str) -> Path:
     return cache_folder() / f"{name}.patch.json"
 
 
-def recall(name: str) -> Tuned | None:
-    """What is remembered under a key; None where nothing is, or nothing that can be read."""
-    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-        told = json.loads(_place(name).read_text())
-        patch = told["patch"]
-        return Tuned(
-            None if patch is None else tuple(map(int, patch)), float(told["gain"]), int(told["tried"])
-        )
-    return None
+class _Kept(BaseModel):
+    """A file of the cache."""
+
+    model_config = ConfigDict(strict=True)
+    patch: list[Annotated[int, Field(ge=1)]] | None
+    gain: Annotated[float, Field(ge=1, allow_inf_nan=False)]
+    tried: Annotated[int, Field(ge=1)]
+
+
+def recall(name: str, axes: int) -> Tuned | None:
+    """What is remembered under a key, for a grid of so many axes; None where nothing is, or nothing that can
+    have been measured."""
+    try:
+        kept = _Kept.model_validate_json(_place(name).read_bytes())
+    except (OSError, ValidationError):
+        return None
+    if kept.patch is not None and len(kept.patch) != axes:
+        return None
+    return Tuned(None if kept.patch is None else tuple(kept.patch), kept.gain, kept.tried)
 
 
 def remember(name: str, tuned: Tuned, program: str) -> None:
@@ -147,7 +167,11 @@ def remember(name: str, tuned: Tuned, program: str) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=place.parent, prefix="making-", delete=False) as file:
             json.dump({"program": program, **asdict(tuned)}, file)
-        os.replace(file.name, place)
+        try:
+            os.replace(file.name, place)
+        except OSError:
+            os.unlink(file.name)
+            raise
     except OSError as error:
         raise RunError(
             f"the patches that were tuned cannot be kept in {place.parent} ({error.strerror}); set "

@@ -360,7 +360,8 @@ def _planned(
         on_node = min(how.ranks_per_node or layout.ranks, layout.ranks)
         with contextlib.suppress(CompileError):  # without a compiler nothing was measured
             library = library_key(schedule.source, streaming=exceeds_cache(plan, on_node))
-            known = tuning.recall(tuning.key(library, plan.decomposition, threads, on_node, schedule.blocks))
+            key = tuning.key(library, transfers, threads, on_node, how.schedule, schedule.blocks)
+            known = tuning.recall(key, schedule.ndim)
             if known is not None:
                 return plan if known.patch is None else planned(patch=known.patch), known.why
     return plan, "by cache size"

@@ -64,7 +64,8 @@ class Hidden:
         A step without messages; without kernels; without both.
     share, share_waiting : float
         What of the exchange is hidden with overlap, and without. The exchange is what a step without kernels
-        takes beyond one without both: loops and reductions of single numbers are none of it.
+        takes beyond one without both: loops and reductions of single numbers are none of it. None where that
+        is no longer than such differences vary.
     """
 
     name: str
@@ -78,8 +79,8 @@ class Hidden:
     compute: float
     exchange: float
     neither: float
-    share: float
-    share_waiting: float
+    share: float | None
+    share_waiting: float | None
 
 
 class StepBench:
@@ -235,7 +236,12 @@ def _hidden(name: str, prepared: Prepared, times: dict[str, list[float]]) -> Hid
     def beyond(more: str, less: str) -> float:
         return statistics.median(a - b for a, b in zip(times[more], times[less], strict=True))
 
+    def share(kind: str) -> float | None:
+        return 1 - beyond(kind, "compute") / exchange if exchange > scatter else None
+
     exchange = beyond("exchange", "neither")
+    differences = [a - b for a, b in zip(times["exchange"], times["neither"], strict=True)]
+    scatter = statistics.median(abs(d - exchange) for d in differences)
     messages, bytes_by_method = moved(prepared)
     return Hidden(
         name,
@@ -245,8 +251,8 @@ def _hidden(name: str, prepared: Prepared, times: dict[str, list[float]]) -> Hid
         messages,
         bytes_by_method,
         **{kind: statistics.median(own) for kind, own in times.items()},
-        share=1 - beyond("step", "compute") / exchange,
-        share_waiting=1 - beyond("waiting", "compute") / exchange,
+        share=share("step"),
+        share_waiting=share("waiting"),
     )
 
 
@@ -258,8 +264,8 @@ def table(found: Sequence[Hidden]) -> Table:
             ", ".join(f"{amount(size)} {method}" for method, size in own.bytes_by_method.items()),
             *(duration(seconds) for seconds in (own.step, own.waiting, own.compute)),
             duration(own.exchange - own.neither),
-            f"{own.share:.0%}",
-            f"{own.share_waiting:.0%}",
+            _percent(own.share),
+            _percent(own.share_waiting),
         )
         for own in found
     )
@@ -279,5 +285,12 @@ def verdict(found: Sequence[Hidden]) -> list[str]:
     for own in found:
         gain = own.waiting / own.step
         times = f"{gain:.2f} times as fast" if gain >= 1 else f"{1 / gain:.2f} times as slow"
-        said.append(f"{own.name}: {own.share:.0%} of the exchange is hidden; steps are {times} with overlap.")
+        hidden = "the exchange is too short to tell what is hidden"
+        if own.share is not None:
+            hidden = f"{own.share:.0%} of the exchange is hidden"
+        said.append(f"{own.name}: {hidden}; steps are {times} with overlap.")
     return said
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.0%}"

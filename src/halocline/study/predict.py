@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -133,7 +134,7 @@ def predict(
     overlap : bool or "auto"
         "auto" takes whichever is faster, as a run does.
     traced : sequence of int
-        Ranks whose doings on the last number of nodes are kept; those that there are.
+        Ranks whose doings on the last number of nodes are kept.
     pace : float
         How many times as long sweeps take as bytes and operations let expect; see
         `halocline.study.host.pace_of`.
@@ -147,8 +148,12 @@ def predict(
     if scaling not in SCALINGS:
         raise InputError(f"scaling {scaling!r} is unknown; known are {', '.join(SCALINGS)}")
     per_node = machine.device.count if ranks_per_node is None else ranks_per_node
-    if per_node < 1:
-        raise InputError(f"ranks per node is {per_node}; expected a whole number from 1")
+    if isinstance(per_node, bool) or not isinstance(per_node, int) or per_node < 1:
+        raise InputError(f"ranks per node is {per_node!r}; expected a whole number from 1")
+    if overlap not in (True, False, "auto"):
+        raise InputError(f"overlap is {overlap!r}; expected True, False or 'auto'")
+    if not (math.isfinite(pace) and pace > 0):
+        raise InputError(f"pace is {pace!r}; expected a positive number")
     counts = sorted(set(nodes))
     if not counts or counts[0] < 1:
         raise InputError(f"nodes is {list(nodes)}; expected whole numbers from 1")
@@ -157,6 +162,12 @@ def predict(
             f"decomposition {strategy} names parts, but a study cuts the grid over each number of nodes: "
             "name a strategy such as optimal"
         )
+    last = counts[-1] * per_node
+    for rank in traced:
+        if not 0 <= rank < last:
+            raise InputError(
+                f"rank {rank} is to be traced, but on {counted(counts[-1], 'node')} there are 0 to {last - 1}"
+            )
     traffic = Traffic.of_schedule(schedule)
     made: list[Predicted] = []
     for count in counts:
@@ -256,7 +267,8 @@ def table(found: Sequence[Predicted], machine: Machine, scaling: str) -> Table:
     )
     note = (
         f"{machine.title}.\nEvery rank's plan was executed by a model of links and memory; the closed "
-        "formula\nknows neither latency, nor shared links, nor reductions."
+        "formula\nknows neither latency, nor shared links, nor reductions, and lets what a node\nsends and "
+        "receives, on all sides of its part, pass one after the other."
     )
     return Table(f"Predicted {scaling} scaling", heads, rows, left=0, note=note)
 

@@ -41,25 +41,28 @@ def plot(
     last = max((doing.end for doing in doings), default=1.0) if last is None else last
     lanes = [(rank, lane) for rank, count in threads.items() for lane in range(count + 1)]
     places = {lane: place for place, lane in enumerate(lanes)}
-    colours = dict(zip(DOINGS, (*COLOURS, "#c9d3d9"), strict=True))
+    colours = dict(zip(DOINGS, (*COLOURS, "#5f717c"), strict=True))
+    unit, name = (1e3, "milliseconds") if last - first > 1e-3 else (1e6, "microseconds")
     figure = Figure(figsize=(9.6, 1.3 + 0.34 * len(lanes)), layout="constrained")
     axes = figure.subplots()
     shown = [doing for doing in doings if doing.end > first and doing.begin < last]
     for kind in DOINGS:
         for lane, place in places.items():
             spans = [
-                (1e3 * (max(d.begin, first) - first), 1e3 * (min(d.end, last) - max(d.begin, first)))
+                (unit * (max(d.begin, first) - first), unit * (min(d.end, last) - max(d.begin, first)))
                 for d in shown
                 if d.kind == kind and (d.rank, d.lane) == lane
             ]
-            axes.broken_barh(spans, (place - 0.4, 0.8), facecolors=colours[kind], linewidth=0)
+            # messages overlap: the more of them, the darker
+            seen = 0.4 if kind == "message" else 1.0
+            axes.broken_barh(spans, (place - 0.4, 0.8), facecolors=colours[kind], alpha=seen, linewidth=0)
     axes.set_yticks(
         range(len(lanes)),
         [f"rank {rank}, {'messages' if lane == threads[rank] else f'thread {lane}'}" for rank, lane in lanes],
     )
-    axes.invert_yaxis()
-    axes.set_xlim(0, 1e3 * (last - first))
-    axes.set_xlabel("milliseconds")
+    axes.set_ylim(len(lanes) - 0.5, -0.5)
+    axes.set_xlim(0, unit * (last - first))
+    axes.set_xlabel(name)
     kinds = [kind for kind in DOINGS if any(d.kind == kind for d in shown)]
     figure.legend(
         handles=[Patch(color=colours[kind], label=kind) for kind in kinds],
