@@ -37,13 +37,13 @@ class Storage:
     def __init__(self, shape: Sequence[int], lower: Sequence[int], upper: Sequence[int], itemsize: int, index: int = 0, shared: bool = False, sparse: bool = False) -> None: ...
 
     @staticmethod
-    def attach(handle: tuple[tuple[int, int, int, int], int, Sequence[int], Sequence[int], Sequence[int], Sequence[int], int]) -> Storage:
+    def attach(handle: tuple[tuple[int, int, int, int, bool], int, Sequence[int], Sequence[int], Sequence[int], Sequence[int], int]) -> Storage:
         """
         A view of another process's storage, to be read only; RuntimeError where it is out of reach.
         It follows no swap of that.
         """
 
-    def handle(self) -> tuple[tuple[int, int, int, int], int, list[int], list[int], list[int], list[int], int]:
+    def handle(self) -> tuple[tuple[int, int, int, int, bool], int, list[int], list[int], list[int], list[int], int]:
         """
         What another process of the node needs to attach it: plain numbers. The storage must be shared.
         """
@@ -131,10 +131,10 @@ class Counters:
     def __init__(self, subdomains: int) -> None: ...
 
     @staticmethod
-    def attach(handle: tuple[int, int, int, int]) -> Counters:
+    def attach(handle: tuple[int, int, int, int, bool]) -> Counters:
         """Those of another process, to be read only."""
 
-    def handle(self) -> tuple[int, int, int, int]:
+    def handle(self) -> tuple[int, int, int, int, bool]:
         """What another process of the node needs to attach them."""
 
 class Subdomain:

@@ -275,6 +275,10 @@ def table(found: Sequence[Predicted], machine: Machine, scaling: str) -> Table:
 
 def verdict(found: Sequence[Predicted]) -> str:
     """What the study shows, in a sentence."""
+    if len(found) == 1:
+        (only,) = found
+        there = counted(only.nodes, "node")
+        return f"{duration(only.seconds)} a pass on {there}; by the formula, {only.bound} counts most."
     last, most = found[-1], [p for p in found if p.efficiency >= 0.8][-1]
     stays = f"Efficiency stays above 80% up to {counted(most.nodes, 'node')}"
     if most is last:
