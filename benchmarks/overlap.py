@@ -60,6 +60,11 @@ def measured(before: list[str], more: dict[str, str], *problem: object) -> list[
     return rows
 
 
+def hidden(share: float | None) -> str:
+    """A share in words."""
+    return "too short to tell" if share is None else f"{share:.0%} hidden"
+
+
 def main() -> None:
     """Measure and print."""
     options = arguments(
@@ -90,8 +95,8 @@ def main() -> None:
         wanted = f" (wanted {WANTED:.0%})" if aimed else ""
         print(
             f"{own:42} step {1e3 * row['step']:6.2f} ms, waiting {1e3 * row['waiting']:6.2f}, compute "
-            f"{1e3 * row['compute']:6.2f}, exchange {1e3 * beyond:6.2f}: {row['share']:.0%} hidden{wanted}, "
-            f"{row['share_waiting']:.0%} without overlap"
+            f"{1e3 * row['compute']:6.2f}, exchange {1e3 * beyond:6.2f}: {hidden(row['share'])}{wanted}, "
+            f"without overlap {hidden(row['share_waiting'])}"
         )
     save(options.json, rows)
 
