@@ -33,6 +33,7 @@ from halocline.compile.schedule import (
     Stop,
     Sweep,
 )
+from halocline.compile.text import Text, identifier, identifiers
 from halocline.errors import InputError
 from halocline.lang.dtype import ITEMSIZE, kept_dtype
 from halocline.lang.expression import Expr, text, walk
@@ -104,13 +105,15 @@ class _Compiler:
     names: dict[str, int] = field(default_factory=dict)
     code_names: dict[Field, str] = field(default_factory=dict)  # of fields in the generated code
     fills: dict[WallFill, Fill] = field(default_factory=dict)
+    scalar_names: dict[str, str] = field(default_factory=dict)  # the same of scalars
 
     def schedule(self) -> Schedule:
         self._number_fields()
         self._number_scalars(self.operations)
-        taken = set(emit.identifiers(self.scalars).values())
+        self.scalar_names = identifiers(self.scalars)
+        taken = set(self.scalar_names.values())
         for f in self.numbers:
-            self.code_names[f] = emit.identifier(f.name, taken)
+            self.code_names[f] = identifier(f.name, taken)
             taken.add(self.code_names[f])
         operations = tuple(self._operation(o) for o in self.operations)
         return Schedule(
@@ -293,6 +296,7 @@ class _Compiler:
                 sources=sources,
                 sinks=sinks,
                 scalars=self.scalars,
+                scalar_names=self.scalar_names,
                 comment="; ".join(labels) + note,
                 wraps=wraps,
                 streaming=streaming,
@@ -400,7 +404,7 @@ class _Compiler:
         axis = fill.axis + 3 - self.grid.ndim
         names = {f: self.code_names[f] for f in fields}
         parts = []
-        calls = emit.Text()
+        calls = Text()
         calls.add(
             f"// {fill.field.name} beyond the wall {side.replace('_', ' ')}: "
             f"{type(fill.field.boundary[side[0] + ('-' if fill.side < 0 else '+')]).__name__}"
@@ -415,6 +419,7 @@ class _Compiler:
                 sources=names,
                 sinks={fill.field: names[fill.field]},
                 scalars=self.scalars,
+                scalar_names=self.scalar_names,
                 comment=f"layer {layer}: {_brief(root)}",
                 beyond=True,
             )

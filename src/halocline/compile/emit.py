@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from halocline.compile.contract import contract, depth
 from halocline.compile.footprint import Offset
 from halocline.compile.nests import Nest, Target
 from halocline.compile.schedule import AROUND
+from halocline.compile.text import Text, identifier, identifiers, padded, padded_extent, suffix
+from halocline.compile.values import ANGULAR, C_TYPES, VARIABLES, ValueWriter
 from halocline.lang.dtype import ITEMSIZE, dtype_of, kept_dtype
-from halocline.lang.expression import COMPARISONS, Expr, walk
-from halocline.lang.grid import Field, Grid
+from halocline.lang.expression import Expr, walk
+from halocline.lang.grid import Field
 from halocline.lang.program import Stage
-from halocline.lang.trace import OWN
 
 # Summands of a reduction and values on their way to streaming stores pass through a piece of a row in L1.
 # Where fields exceed the cache, pieces are shorter, down to a LINE, and what comes AHEAD bytes later is
@@ -49,54 +50,7 @@ def translation_unit(functions: Sequence[str]) -> str:
     return "\n".join(lines) + "\n\n" + body
 
 
-_C = {"float64": "double", "float32": "float"}
-_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "sum2": "+"}
-_CALLS = {"exp", "log", "sin", "cos", "pow", "min", "max", "abs", "sign"}
-_ANGULAR = ("sin", "cos")
-_VARIABLES = ("i", "j", "k")
 _PARTS = ("high", "middle", "low", "outside")  # of an order-independent sum: hc_sum_split
-
-
-@dataclass
-class Text:
-    """Lines of C++ with indentation."""
-
-    lines: list[str] = field(default_factory=list)
-    level: int = 0
-
-    def add(self, line: str) -> None:
-        self.lines.append("  " * self.level + line if line else "")
-
-    def open(self, line: str) -> None:
-        self.add(f"{line} {{" if line else "{")
-        self.level += 1
-
-    def close(self) -> None:
-        self.level -= 1
-        self.add("}")
-
-    def __str__(self) -> str:
-        return "\n".join(self.lines) + "\n"
-
-
-def literal(value: float) -> str:
-    """A double as C++ text that reads back to the same bits."""
-    if value != value:
-        return '__builtin_nan("")'
-    if value in (float("inf"), float("-inf")):
-        return "__builtin_inf()" if value > 0 else "-__builtin_inf()"
-    spelled = repr(value)
-    return f"({spelled})" if spelled.startswith("-") else spelled
-
-
-def suffix(offset: Sequence[int]) -> str:
-    """An offset as part of a name: (-1, 0, 2) is m1_0_p2."""
-    return "_".join("0" if o == 0 else (f"p{o}" if o > 0 else f"m{-o}") for o in offset)
-
-
-def padded(values: Sequence[int], ndim: int, fill: int = 0) -> tuple[int, ...]:
-    """Per-axis values on the three axes of the generated code."""
-    return (*(fill,) * (3 - ndim), *values)
 
 
 @dataclass(frozen=True)
@@ -113,15 +67,15 @@ class _Row:
     sums: dict[int, int]  # target number to accumulator number
 
 
-@dataclass
-class KernelWriter:
+@dataclass(kw_only=True)
+class KernelWriter(ValueWriter):
     """Writes one kernel.
 
     Parameters
     ----------
     operands : dict of name in the code to operand number
-    sources, sinks : dict of Field to name in the code
-        Where a field is read, and where it is written.
+    sinks : dict of Field to name in the code
+        Where a field is written.
     scalars : dict of scalar name to its number
     wraps : set of Field
         Their rows are wrapped around here, where one subdomain spans the last axis.
@@ -129,30 +83,21 @@ class KernelWriter:
         For fields that exceed the cache.
     streamed : set of Field
         Written with streaming stores.
-    beyond : bool
-        Whether the kernel runs over cells beyond the subdomain: the halo, or ghosts.
     """
 
     name: str
-    grid: Grid
     operands: dict[str, int]
     dtypes: dict[str, str]
-    sources: dict[Field, str]
     sinks: dict[Field, str]
     scalars: dict[str, int]
     comment: str
     wraps: frozenset[Field] = frozenset()
     streaming: bool = False
     streamed: frozenset[Field] = frozenset()
-    beyond: bool = False
-    out: Text = field(default_factory=Text)
-    stage_names: dict[Stage, str] = field(default_factory=dict)
-    types: dict[int, str | None] = field(default_factory=dict)
-    near: bool = False  # the angles of sines and cosines are known to be near
-    used: set[str] = field(default_factory=set)
+    rows: dict[tuple[str, Offset], str] = field(default_factory=dict)  # of the present nest
 
     def __post_init__(self) -> None:
-        self.scalar_names = identifiers(self.scalars)
+        self.arrays = frozenset(self.operands)
 
     def write(self, nests: Sequence[Nest], accumulators: dict[Expr, int]) -> str:
         """The C++ function: all nests over the box it is given."""
@@ -162,7 +107,7 @@ class KernelWriter:
         out.open(f'extern "C" void {self.name}(const hc_arguments *a, const hc_box *box)')
         for name, number in self.operands.items():
             constant = "" if name in self.sinks.values() else "const "
-            ctype = _C[self.dtypes[name]]
+            ctype = C_TYPES[self.dtypes[name]]
             out.add(f"{constant}{ctype} *const {name} = ({constant}{ctype} *)a->fields[{number}];")
             out.add(
                 f"const int64_t {name}_s0 = a->strides[{2 * number}], {name}_s1 = "
@@ -192,9 +137,9 @@ class KernelWriter:
         for nest, target in staged:
             stage = target.thing
             assert isinstance(stage, Stage)
-            name = self._unique(identifier(stage.name))
+            name = self.unique(identifier(stage.name))
             self.stage_names[stage] = name
-            ctype = _C[kept_dtype(stage.definition, self.types)]
+            ctype = C_TYPES[kept_dtype(stage.definition, self.types)]
             extent = padded_extent(nest.extent, ndim)
             size = [
                 f"box->hi[{a}] - box->lo[{a}] + {lo + hi + nest_top(nest, a, ndim)}"
@@ -207,14 +152,6 @@ class KernelWriter:
             origin = f"{first[0]} * {name}_s0 + {first[1]} * {name}_s1 + {first[2]}"
             out.add(f"const int64_t {name}_origin = {origin};")
             out.add(f"free_scratch += sizeof({ctype}) * {name}_s0 * ({size[0]});")
-
-    def _unique(self, name: str) -> str:
-        taken = {*self.operands, *self.stage_names.values(), *self.used, *self.scalar_names.values()}
-        candidate, number = name, 1
-        while candidate in taken:
-            number += 1
-            candidate = f"{name}_{number}"
-        return candidate
 
     # --- nests ---
 
@@ -230,7 +167,7 @@ class KernelWriter:
         out.open("")
         self.used = set()
         values: dict[int, str] = {}
-        self._emit_level(0, roots, values, depths)
+        self.declare(0, roots, values, depths)
         item = min((ITEMSIZE[self.dtypes[name]] for name in self.operands), default=8)
         sums = {
             n: accumulators[t.thing]
@@ -246,7 +183,7 @@ class KernelWriter:
         )
         length = (LINE if lines else STREAMING_PIECE) // item if self.streaming else PIECE
         for n, target in buffered:
-            ctype = "double" if target.kind == "reduction" else _C[self.dtypes[self.sinks[target.thing]]]  # type: ignore[index]
+            ctype = "double" if target.kind == "reduction" else C_TYPES[self.dtypes[self.sinks[target.thing]]]  # type: ignore[index]
             out.add(f"alignas(64) {ctype} piece{n}[{PIECE if lines and n in sums else length}];")
         bounds = []
         for axis, (lower, upper) in enumerate(extent):
@@ -262,10 +199,10 @@ class KernelWriter:
                 )
             bounds.append((lo, hi))
         for axis in (0, 1):
-            v = _VARIABLES[axis]
+            v = VARIABLES[axis]
             out.open(f"for (int64_t {v} = {bounds[axis][0]}; {v} < {bounds[axis][1]}; ++{v})")
-            self._emit_level(axis + 1, roots, values, depths)
-        rows = self._rows(roots)
+            self.declare(axis + 1, roots, values, depths)
+        rows = self.rows = self._rows(roots)
         for target in nest.targets:
             self._target_row(target)
         self._wrap_rows(roots, rows)
@@ -356,7 +293,7 @@ class KernelWriter:
         self.out.close()
 
     def _angles(self, roots: list[Expr], depths: dict[int, int]) -> list[Expr]:
-        return [c.args[0] for c in walk(roots) if c.op in _ANGULAR and depth(c, depths) == 3]
+        return [c.args[0] for c in walk(roots) if c.op in ANGULAR and depth(c, depths) == 3]
 
     def _wrap_rows(self, roots: list[Expr], rows: dict[tuple[str, Offset], str]) -> None:
         """Fill the ends of this row in the halo from its other end, for fields that are read there."""
@@ -404,7 +341,7 @@ class KernelWriter:
             joined = ", ".join(found[3] for found in parts.values())
             clause = f" reduction(+ : {added}) reduction(| : {joined})" if parts else ""
         self._open_loop(inner, clause)
-        self._emit_level(3, inner.roots, values, inner.depths, inner.rows)
+        self.declare(3, inner.roots, values, inner.depths)
         for n, (target, root) in enumerate(zip(inner.targets, inner.roots, strict=True)):
             piece = f"piece{n}[k - {summed_from if n in inner.sums else 'k0'}]"
             self._store(target, root, values, piece if n in inner.buffered else None)
@@ -436,7 +373,7 @@ class KernelWriter:
         values = dict(inner.values)
         self.out.add("int far = 0;")
         self._open_loop(inner, " reduction(| : far)")
-        self._emit_level(3, angles, values, inner.depths, inner.rows)
+        self.declare(3, angles, values, inner.depths)
         for angle in angles:
             f = "f" if dtype_of(angle, self.types) == "float32" else ""
             self.out.add(f"far |= hc_far{f}({values[id(angle)]});")
@@ -462,15 +399,19 @@ class KernelWriter:
             if key in rows:
                 continue
             rows[key] = f"{name}_at_{suffix(offset[:2])}"
-            ctype = _C[kept_dtype(leaf, self.types)]
+            ctype = C_TYPES[kept_dtype(leaf, self.types)]
             place = self._row_place(name, leaf.op == "stage", offset[:2])
             self.out.add(f"const {ctype} *const {rows[key]} = {place};")
         return rows
 
+    def spelled_read(self, name: str, offset: tuple[int, ...]) -> str:
+        step = f"k {'+' if offset[2] > 0 else '-'} {abs(offset[2])}" if offset[2] else "k"
+        return f"{self.rows[name, offset[:2]]}[{step}]"
+
     def _row_place(self, name: str, staged: bool, offset: Sequence[int]) -> str:
         terms = []
         for axis, o in enumerate(offset):
-            v = _VARIABLES[axis]
+            v = VARIABLES[axis]
             index = v if o == 0 else f"({v} {'+' if o > 0 else '-'} {abs(o)})"
             terms.append(f"{index} * {name}_s{axis}")
         base = f"{name}_base - {name}_origin" if staged else name
@@ -480,11 +421,11 @@ class KernelWriter:
         if isinstance(target.thing, Field):
             name = self.sinks[target.thing]
             self.out.add(
-                f"{_C[self.dtypes[name]]} *const {name}_to = {self._row_place(name, False, (0, 0))};"
+                f"{C_TYPES[self.dtypes[name]]} *const {name}_to = {self._row_place(name, False, (0, 0))};"
             )
         elif isinstance(target.thing, Stage):
             name = self.stage_names[target.thing]
-            ctype = _C[kept_dtype(target.thing.definition, self.types)]
+            ctype = C_TYPES[kept_dtype(target.thing.definition, self.types)]
             self.out.add(f"{ctype} *const {name}_to = {self._row_place(name, True, (0, 0))};")
 
     def _store(self, target: Target, root: Expr, values: dict[int, str], piece: str | None) -> None:
@@ -495,152 +436,13 @@ class KernelWriter:
             name, dtype = self.stage_names[target.thing], kept_dtype(target.thing.definition, self.types)
         else:
             name, dtype = "", "float64"
-        self.out.add(f"{piece or f'{name}_to[k]'} = {self._cast(root, dtype, values)};")
-
-    # --- values ---
-
-    def _emit_level(
-        self,
-        level: int,
-        roots: list[Expr],
-        values: dict[int, str],
-        depths: dict[int, int],
-        rows: dict[tuple[str, Offset], str] | None = None,
-    ) -> None:
-        """Declare every value that varies along axis level - 1 but no further (0: along none)."""
-        for current in walk(roots):
-            if id(current) in values or depth(current, depths) > level:
-                continue
-            if current.op == "const":
-                values[id(current)] = literal(current.attribute)
-            elif current.op == "scalar":
-                values[id(current)] = self.scalar_names[current.attribute[0]]
-            elif current.op == "index":
-                values[id(current)] = self._index(*current.attribute)
-            elif current.op in ("read", "stage"):
-                assert rows is not None
-                self._load(current, values, rows)
-            elif current.condition:
-                values[id(current)] = self._condition(current, values)
-            else:
-                dtype = kept_dtype(current, self.types)
-                name = f"t{len(self.used)}"
-                self.used.add(name)
-                self.out.add(f"const {_C[dtype]} {name} = {self._operation(current, dtype, values)};")
-                values[id(current)] = name
-
-    def _index(self, own: int, step: int) -> str:
-        """Declare the global index along an axis of the grid; beyond a periodic end indices start again."""
-        axis = own + 3 - self.grid.ndim
-        name = f"index{axis}" + (f"_{suffix((step,))}" if step else "")
-        there = f"a->origin[{axis}] + {_VARIABLES[axis]}" + (f" + {step}" if step else "")
-        wraps = self.grid.periodic[own] and (step or self.beyond or any(self.extent[axis]))
-        value = f"hc_around({there}, a->shape[{axis}])" if wraps else f"(double)(int32_t)({there})"
-        self.out.add(f"const double {name} = {value};")
-        return name
-
-    def _load(self, current: Expr, values: dict[int, str], rows: dict[tuple[str, Offset], str]) -> None:
-        offset = padded(current.attribute[-1], self.grid.ndim)
-        name = (
-            self.sources[current.attribute[0]]
-            if current.op == "read"
-            else self.stage_names[current.attribute[0]]
-        )
-        step = f"k {'+' if offset[2] > 0 else '-'} {abs(offset[2])}" if offset[2] else "k"
-        dtype = kept_dtype(current, self.types)
-        variable = self._unique(f"{name}_{suffix(offset[3 - self.grid.ndim :])}")
-        self.used.add(variable)
-        self.out.add(f"const {_C[dtype]} {variable} = {rows[name, offset[:2]]}[{step}];")
-        values[id(current)] = variable
-
-    def _cast(self, arg: Expr, dtype: str, values: dict[int, str]) -> str:
-        """The value of an argument in the precision wanted."""
-        mine = kept_dtype(arg, self.types)
-        spelled = values[id(arg)]
-        return spelled if mine == dtype else f"({_C[dtype]}){spelled}"
-
-    def _condition(self, current: Expr, values: dict[int, str]) -> str:
-        if current.op == "not":
-            return f"!({values[id(current.args[0])]})"
-        if current.op in ("and", "or"):
-            # bitwise: both sides are evaluated, which is what vectorises
-            sign = "&" if current.op == "and" else "|"
-            return f"(({values[id(current.args[0])]}) {sign} ({values[id(current.args[1])]}))"
-        dtype = kept_dtype(current, self.types)
-        left, right = (self._cast(a, dtype, values) for a in current.args)
-        return f"({left} {COMPARISONS[current.op]} {right})"
-
-    def _operation(self, current: Expr, dtype: str, values: dict[int, str]) -> str:
-        f = "f" if dtype == "float32" else ""
-        if current.op == "where":
-            test = values[id(current.args[0])]
-            then, otherwise = (self._cast(a, dtype, values) for a in current.args[1:])
-            return f"{test} ? {then} : {otherwise}"
-        args = [self._cast(a, dtype, values) for a in current.args]
-        if current.op == "cast":
-            return args[0]
-        if current.op == "neg":
-            return f"-{args[0]}"
-        if current.op == "fma":
-            return f"__builtin_fma{f}({', '.join(args)})"
-        if current.op == "sqrt":
-            return f"__builtin_sqrt{f}({args[0]})"
-        if current.op in _CALLS:
-            reach = "_near" if self.near and current.op in _ANGULAR else ""
-            return f"hc_{current.op}{f}{reach}({', '.join(args)})"
-        return f"{args[0]} {_INFIX[current.op]} {args[1]}"
+        self.out.add(f"{piece or f'{name}_to[k]'} = {self.cast(root, dtype, values)};")
 
 
 def nest_top(nest: Nest, axis: int, ndim: int) -> int:
     """1 where a nest has one more point at the upper wall of an axis of the generated code."""
     own = axis - (3 - ndim)
     return nest.top[own] if own >= 0 else 0
-
-
-def padded_extent(extent: Sequence[tuple[int, int]], ndim: int) -> tuple[tuple[int, int], ...]:
-    """Extents on the three axes of the generated code."""
-    return (*((0, 0),) * (3 - ndim), *extent)
-
-
-def identifier(name: str, taken: Collection[str] = ()) -> str:
-    """The C++ name of what the user calls `name`: another where C++ or the kernel needs that one itself."""
-    name = name.replace(OWN, "_")
-    if _SYSTEM.match(name):
-        name = "user_" + name
-    while name in taken or name in _RESERVED or _OWN.fullmatch(name):
-        name += "_"
-    return name
-
-
-def identifiers(names: Iterable[str]) -> dict[str, str]:
-    """The C++ names of several things, all different."""
-    found: dict[str, str] = {}
-    for name in names:
-        found[name] = identifier(name, found.values())
-    return found
-
-
-# names like those of C++ itself and of the headers: types, functions, macros
-_SYSTEM = re.compile(r"hc_|HC_|__|_[A-Z]|u?int\w*_t$|[A-Z]\w*_(MAX|MIN|WIDTH|C)$")
-
-# names that kernels make: temporaries, and those derived from the name of a field or stage
-_OWN = re.compile(
-    r"(t|piece|split)\d+|(high|middle|low|outside)\d+(_lanes)?|index\d+(_[mp]\d+)?|layer|free_scratch|far|around"
-    r"|.*_(next|s0|s1|to|base|origin|at(_(0|[mp]\d+))*)"
-)
-
-_RESERVED = frozenset(
-    """
-    a box i j k k0 k1 c0 c1 end row_end s memcpy NULL errno
-    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t
-    class co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue
-    decltype default delete do double dynamic_cast else enum explicit export extern false float for friend
-    goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private
-    protected public register reinterpret_cast requires return short signed size_t sizeof static
-    static_assert static_cast struct switch template this thread_local throw true try typedef typeid
-    typename union unsigned using virtual void volatile wchar_t while xor xor_eq
-    """.split()  # noqa: SIM905
-)
 
 
 def write_scalars(name: str, statements: Sequence[tuple[str, Expr]], scalars: dict[str, int]) -> str:
@@ -669,18 +471,19 @@ def write_condition(name: str, condition: Expr, scalars: dict[str, int]) -> str:
 
 def _scalar_values(out: Text, roots: list[Expr], scalars: dict[str, int]) -> dict[int, str]:
     values: dict[int, str] = {}
-    writer = KernelWriter("", None, {}, {}, {}, {}, scalars, "", out=out)  # type: ignore[arg-type]
+    names = identifiers(scalars)
+    writer = ValueWriter(grid=None, sources={}, scalar_names=names, out=out)  # type: ignore[arg-type]
     for current in walk(roots):
         if current.op == "scalar":
-            name = writer.scalar_names[current.attribute[0]]
+            name = names[current.attribute[0]]
             out.add(f"const double {name} = s[{scalars[current.attribute[0]]}];")
             values[id(current)] = name
         elif current.op == "const":
-            values[id(current)] = literal(current.attribute)
+            values[id(current)] = writer.literal(current.attribute)
         elif current.condition:
-            values[id(current)] = writer._condition(current, values)
+            values[id(current)] = writer.condition(current, values)
         else:
             name = f"t{len(values)}"
-            out.add(f"const double {name} = {writer._operation(current, 'float64', values)};")
+            out.add(f"const double {name} = {writer.operation(current, 'float64', values)};")
             values[id(current)] = name
     return values

@@ -1,0 +1,87 @@
+"""Lines, names and numbers of generated code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from halocline.lang.trace import OWN
+
+
+@dataclass
+class Text:
+    """Lines of C++ with indentation."""
+
+    lines: list[str] = field(default_factory=list)
+    level: int = 0
+
+    def add(self, line: str) -> None:
+        self.lines.append("  " * self.level + line if line else "")
+
+    def open(self, line: str) -> None:
+        self.add(f"{line} {{" if line else "{")
+        self.level += 1
+
+    def close(self) -> None:
+        self.level -= 1
+        self.add("}")
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+
+def suffix(offset: Sequence[int]) -> str:
+    """An offset as part of a name: (-1, 0, 2) is m1_0_p2."""
+    return "_".join("0" if o == 0 else (f"p{o}" if o > 0 else f"m{-o}") for o in offset)
+
+
+def padded(values: Sequence[int], ndim: int, fill: int = 0) -> tuple[int, ...]:
+    """Per-axis values on the three axes of the generated code."""
+    return (*(fill,) * (3 - ndim), *values)
+
+
+def padded_extent(extent: Sequence[tuple[int, int]], ndim: int) -> tuple[tuple[int, int], ...]:
+    """Extents on the three axes of the generated code."""
+    return (*((0, 0),) * (3 - ndim), *extent)
+
+
+def identifier(name: str, taken: Collection[str] = ()) -> str:
+    """The C++ name of what the user calls `name`: another where C++ or the kernel needs that one itself."""
+    name = name.replace(OWN, "_")
+    if _SYSTEM.match(name):
+        name = "user_" + name
+    while name in taken or name in _RESERVED or _OWN.fullmatch(name):
+        name += "_"
+    return name
+
+
+def identifiers(names: Iterable[str]) -> dict[str, str]:
+    """The C++ names of several things, all different."""
+    found: dict[str, str] = {}
+    for name in names:
+        found[name] = identifier(name, found.values())
+    return found
+
+
+# names like those of C++ itself and of the headers: types, functions, macros
+_SYSTEM = re.compile(r"hc_|HC_|__|_[A-Z]|u?int\w*_t$|[A-Z]\w*_(MAX|MIN|WIDTH|C)$")
+
+# names that kernels make: temporaries, and those derived from the name of a field or stage
+_OWN = re.compile(
+    r"(t|piece|split)\d+|(high|middle|low|outside)\d+(_lanes)?|index\d+(_[mp]\d+)?|layer|free_scratch|far|around"
+    r"|.*_(next|s0|s1|to|base|origin|at(_(0|[mp]\d+))*)"
+)
+
+_RESERVED = frozenset(
+    """
+    a box i j k k0 k1 c0 c1 end row_end s memcpy NULL errno
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t
+    class co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue
+    decltype default delete do double dynamic_cast else enum explicit export extern false float for friend
+    goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private
+    protected public register reinterpret_cast requires return short signed size_t sizeof static
+    static_assert static_cast struct switch template this thread_local throw true try typedef typeid
+    typename union unsigned using virtual void volatile wchar_t while xor xor_eq
+    """.split()  # noqa: SIM905
+)
