@@ -1,0 +1,117 @@
+// What a generated kernel stands on, in CUDA C++ and in OpenCL C 1.2: the names of both, made one.
+//
+// The text of a kernel is this header, others of the same kind, and the kernel, pasted one after the other
+// (compile/device_source.py). It must be compiled so that + - * / sqrt and conversions are those of IEEE 754
+// and nothing is contracted: NVRTC with --fmad=false, --ftz=false, --prec-div=true and --prec-sqrt=true;
+// OpenCL with -cl-std=CL1.2 and -cl-fp32-correctly-rounded-divide-sqrt, and without -cl-denorms-are-zero.
+//
+// Dimension 0 of a launch is the one along the contiguous axis of memory, axis 2 of a field.
+#pragma once
+
+#ifdef __OPENCL_VERSION__
+
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+#pragma OPENCL FP_CONTRACT OFF
+
+#define HC_KERNEL __kernel void
+// A kernel whose groups have these numbers of threads: compilers then know how many registers each can have.
+#define HC_KERNEL_OF(x, y, z) __kernel __attribute__((reqd_work_group_size(x, y, z))) void
+#define HC_GLOBAL __global  // what a pointer points to
+#define HC_LOCAL __local
+#define HC_SHARED __local  // an array of a kernel, one for all threads of a group
+#define HC_RESTRICT restrict
+#define HC_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
+#define HC_FUNCTION static inline
+#define HC_RARE static
+#define HC_TABLE __constant
+#define HC_ALIGNED(bytes)
+
+typedef int hc_int32;
+typedef uint hc_uint32;
+typedef long hc_int64;
+typedef ulong hc_uint64;
+
+HC_FUNCTION hc_uint64 hc_bits(double x) { return as_ulong(x); }
+HC_FUNCTION double hc_from_bits(hc_uint64 bits) { return as_double(bits); }
+HC_FUNCTION hc_uint32 hc_bitsf(float x) { return as_uint(x); }
+HC_FUNCTION float hc_from_bitsf(hc_uint32 bits) { return as_float(bits); }
+HC_FUNCTION double hc_fma(double a, double b, double c) { return fma(a, b, c); }
+HC_FUNCTION float hc_fmaf(float a, float b, float c) { return fma(a, b, c); }
+HC_FUNCTION double hc_sqrt(double x) { return sqrt(x); }
+HC_FUNCTION float hc_sqrtf(float x) { return sqrt(x); }
+HC_FUNCTION hc_uint64 hc_multiply_high(hc_uint64 a, hc_uint64 b) { return mul_hi(a, b); }
+HC_FUNCTION int hc_leading_zeros(hc_uint64 bits) { return (int)clz(bits); }
+
+HC_FUNCTION hc_int64 hc_group(int dimension) { return (hc_int64)get_group_id((uint)dimension); }
+HC_FUNCTION hc_int64 hc_groups(int dimension) { return (hc_int64)get_num_groups((uint)dimension); }
+HC_FUNCTION hc_int64 hc_thread(int dimension) { return (hc_int64)get_local_id((uint)dimension); }
+HC_FUNCTION hc_int64 hc_group_size(int dimension) { return (hc_int64)get_local_size((uint)dimension); }
+
+#else
+
+#ifdef __CUDACC_RTC__
+#pragma nv_diag_suppress 177  // most kernels need few of the functions here
+#endif
+
+#define HC_KERNEL extern "C" __global__ void
+#define HC_KERNEL_OF(x, y, z) extern "C" __global__ void __launch_bounds__((x) * (y) * (z))
+#define HC_GLOBAL
+#define HC_LOCAL
+#define HC_SHARED __shared__
+#define HC_RESTRICT __restrict__
+#define HC_BARRIER() __syncthreads()
+#define HC_FUNCTION static __device__ __forceinline__
+#define HC_RARE static __device__ __noinline__
+#define HC_TABLE static __device__ const
+#define HC_ALIGNED(bytes)
+
+typedef int hc_int32;
+typedef unsigned int hc_uint32;
+typedef long long hc_int64;
+typedef unsigned long long hc_uint64;
+
+HC_FUNCTION hc_uint64 hc_bits(double x) { return (hc_uint64)__double_as_longlong(x); }
+HC_FUNCTION double hc_from_bits(hc_uint64 bits) { return __longlong_as_double((hc_int64)bits); }
+HC_FUNCTION hc_uint32 hc_bitsf(float x) { return __float_as_uint(x); }
+HC_FUNCTION float hc_from_bitsf(hc_uint32 bits) { return __uint_as_float(bits); }
+HC_FUNCTION double hc_fma(double a, double b, double c) { return __fma_rn(a, b, c); }
+HC_FUNCTION float hc_fmaf(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+HC_FUNCTION double hc_sqrt(double x) { return __dsqrt_rn(x); }
+HC_FUNCTION float hc_sqrtf(float x) { return __fsqrt_rn(x); }
+HC_FUNCTION hc_uint64 hc_multiply_high(hc_uint64 a, hc_uint64 b) { return __umul64hi(a, b); }
+HC_FUNCTION int hc_leading_zeros(hc_uint64 bits) { return __clzll((hc_int64)bits); }
+
+HC_FUNCTION hc_int64 hc_group(int dimension) {
+  return dimension == 0 ? blockIdx.x : dimension == 1 ? blockIdx.y : blockIdx.z;
+}
+HC_FUNCTION hc_int64 hc_groups(int dimension) {
+  return dimension == 0 ? gridDim.x : dimension == 1 ? gridDim.y : gridDim.z;
+}
+HC_FUNCTION hc_int64 hc_thread(int dimension) {
+  return dimension == 0 ? threadIdx.x : dimension == 1 ? threadIdx.y : threadIdx.z;
+}
+HC_FUNCTION hc_int64 hc_group_size(int dimension) {
+  return dimension == 0 ? blockDim.x : dimension == 1 ? blockDim.y : blockDim.z;
+}
+
+#endif
+
+// Numbers along all dimensions: of a group in its launch, of a thread in its group.
+HC_FUNCTION hc_int64 hc_group_number(void) {
+  return (hc_group(2) * hc_groups(1) + hc_group(1)) * hc_groups(0) + hc_group(0);
+}
+HC_FUNCTION hc_int64 hc_thread_number(void) {
+  return (hc_thread(2) * hc_group_size(1) + hc_thread(1)) * hc_group_size(0) + hc_thread(0);
+}
+HC_FUNCTION hc_int64 hc_group_threads(void) { return hc_group_size(0) * hc_group_size(1) * hc_group_size(2); }
+
+HC_FUNCTION hc_int64 hc_min_index(hc_int64 a, hc_int64 b) { return a < b ? a : b; }
+HC_FUNCTION hc_int64 hc_max_index(hc_int64 a, hc_int64 b) { return a > b ? a : b; }
+
+// The index that cell `index` has on a periodic axis of `count` cells: the bits of rows.hpp.
+HC_FUNCTION double hc_around(hc_int64 index, hc_int64 count) {
+  double i = (double)(hc_int32)index, n = (double)(hc_int32)count;
+  return i - n * floor(i / n);
+}

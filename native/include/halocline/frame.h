@@ -1,0 +1,21 @@
+// By-value arguments of kernels that run on a device. The same bytes in C++, CUDA C++ and OpenCL C: nothing
+// but 64-bit integers. A subdomain's own indices are those of abi.h.
+#pragma once
+
+#ifndef HC_FUNCTION
+#include "halocline/host.h"
+#endif
+
+// Where a launch runs.
+typedef struct {
+  hc_int64 lo[3], hi[3];                      // the cells to run over
+  hc_int64 box_lo[3], box_hi[3], box_top[3];  // the patch that they belong to: hc_box
+  hc_int64 origin[3], shape[3];               // global index of cell (0, 0, 0), global shape of the grid
+  hc_int64 group0;                            // the number of the first group's partial result
+  hc_int64 march;                             // cells of each thread along the slowest axis
+} hc_frame;
+
+// Where a field's cells are: (i, j, k) at element at + i * s0 + j * s1 + k of its buffer.
+typedef struct {
+  hc_int64 at, s0, s1;
+} hc_layout;
