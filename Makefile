@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STUB := $(BIN)/python -m nanobind.stubgen -q -m halocline._native
 JOBS := $(shell nproc)
-NATIVE := $(wildcard native/src/* native/include/halocline/*)
-SOURCES := $(wildcard native/*/*.cpp native/*/*.hpp native/include/halocline/*)
+NATIVE := $(wildcard native/src/* native/src/device/* native/include/halocline/*)
+SOURCES := $(wildcard native/*/*.cpp native/*/*.hpp native/src/device/*pp native/include/halocline/*)
 
 .DEFAULT_GOAL := help
 .PHONY: help build run test test-full lint format bench docs sanitize lock clean
@@ -31,7 +31,7 @@ lint: build $(VENV)/dev ## Check style, types and native code
 	$(BIN)/mypy
 	$(STUB) -o build/_native.pyi && diff build/_native.pyi src/halocline/_native.pyi
 	$(BIN)/clang-format --dry-run -Werror $(SOURCES)
-	printf '%s\n' native/src/*.cpp | xargs -P $(JOBS) -n 2 $(BIN)/clang-tidy --quiet -p build/native \
+	printf '%s\n' native/src/*.cpp native/src/device/*.cpp | xargs -P $(JOBS) -n 2 $(BIN)/clang-tidy --quiet -p build/native \
 	  --extra-arg=-idirafter$$(dirname $$(g++ -print-file-name=include/omp.h))
 
 format: build $(VENV)/dev ## Bring the code into the style that lint asks for

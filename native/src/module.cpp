@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "bandwidth.hpp"
+#include "bind.hpp"
 #include "engine.hpp"
 #include "hash.hpp"
 
@@ -555,4 +556,6 @@ NB_MODULE(_native, m) {
   m.def(
       "openmp", [] { return std::pair<int, int>(_OPENMP, omp_get_max_threads()); },
       "The OpenMP version as a date (yyyymm) and the number of threads it takes by default.");
+
+  bind_device(m);
 }

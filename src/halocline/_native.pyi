@@ -388,3 +388,172 @@ def openmp() -> tuple[int, int]:
     """
     The OpenMP version as a date (yyyymm) and the number of threads it takes by default.
     """
+
+class DeviceError(RuntimeError):
+    pass
+
+class Buffer:
+    """Memory of a device; Device.allocate() makes it."""
+
+    @property
+    def bytes(self) -> int: ...
+
+class Event:
+    """A place in a queue; Queue.record() makes it."""
+
+    def done(self) -> bool:
+        """
+        Whether all before it in its queue is done; DeviceError where something of that failed.
+        """
+
+    def wait(self) -> None:
+        """Wait until it is done."""
+
+class Graph:
+    """Work that was recorded; Queue.end_capture() makes it."""
+
+class Module:
+    """Compiled code; Device.load() makes it."""
+
+    def largest_group(self, kernel: str) -> int:
+        """The most threads of a group that a kernel can run with."""
+
+class Queue:
+    """
+    Work for a device, in order. Only wait() of events, finish() and the end of a queue wait for it; what
+    is queued is kept alive until finish(), and arrays must not change before.
+    """
+
+    def upload(self, to: Buffer, array: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], offset: int = 0) -> None:
+        """Copy an array to a buffer, from byte `offset` on."""
+
+    def download(self, source: Buffer, array: Annotated[NDArray, dict(order='C', device='cpu')], offset: int = 0) -> None:
+        """Fill an array from a buffer, from byte `offset` on."""
+
+    def copy(self, to: Buffer, source: Buffer, bytes: int | None = None, to_offset: int = 0, source_offset: int = 0) -> None:
+        """
+        Copy between buffers: of this device, or from another device's to this one's. All of `source` where
+        no number of bytes is given.
+        """
+
+    def clear(self, buffer: Buffer, bytes: int | None = None, offset: int = 0) -> None:
+        """
+        Set bytes to zero, to the end of the buffer where their number is not given.
+        """
+
+    def launch(self, module: Module, kernel: str, groups: Sequence[int], group: Sequence[int], arguments: list) -> None:
+        """
+        Run a kernel.
+
+        Parameters
+        ----------
+        groups, group : three int
+            Groups along x, y, z, and threads of each.
+        arguments : list
+            A Buffer, an int (64 bits), a float (64 bits), or the bytes of any other value.
+        """
+
+    def record(self) -> Event:
+        """An event that is done when all that is queued now is."""
+
+    def wait(self, event: Event) -> None:
+        """Let what follows wait for an event, of any device of the interface."""
+
+    def flush(self) -> None:
+        """Let the device begin."""
+
+    def finish(self) -> None:
+        """Wait for all that is queued; DeviceError where something of it failed."""
+
+    def begin_capture(self) -> None:
+        """
+        Record what is queued from now on, instead of running it; only where Device.captures.
+        """
+
+    def end_capture(self) -> Graph:
+        """What was recorded. Buffers and modules of it must be kept alive."""
+
+    def replay(self, graph: Graph) -> None:
+        """Run what was recorded."""
+
+class Device:
+    """A device with memory of its own; devices() lists them."""
+
+    @property
+    def interface(self) -> str:
+        """'cuda' or 'opencl'."""
+
+    @property
+    def index(self) -> int:
+        """Number among those of the interface."""
+
+    @property
+    def name(self) -> str:
+        """Of the model."""
+
+    @property
+    def driver(self) -> str:
+        """Its version."""
+
+    @property
+    def identity(self) -> str:
+        """The same in all processes of a node."""
+
+    @property
+    def architecture(self) -> str:
+        """What CUDA compiles for, as 'sm_90'; '' for OpenCL."""
+
+    @property
+    def memory(self) -> int:
+        """Bytes."""
+
+    @property
+    def local_memory(self) -> int:
+        """Bytes that the threads of a group can share."""
+
+    @property
+    def largest_group(self) -> int:
+        """Threads."""
+
+    @property
+    def units(self) -> int:
+        """Processors that run groups side by side."""
+
+    @property
+    def doubles(self) -> bool:
+        """Whether it has float64 with fma, subnormals and NaNs."""
+
+    @property
+    def free_memory(self) -> int:
+        """Bytes that can still be allocated, as far as is told."""
+
+    @property
+    def captures(self) -> bool:
+        """Whether its queues record graphs."""
+
+    def reaches(self, other: Device) -> bool:
+        """Whether its kernels can use the memory of another device."""
+
+    def allocate(self, bytes: int) -> Buffer:
+        """Zeroed memory; OutOfMemory where there is too little."""
+
+    def pinned(self, bytes: int) -> NDArray[numpy.uint8]:
+        """Bytes of the host's memory that the device copies from and to itself."""
+
+    def queue(self, urgent: bool = False) -> Queue:
+        """A new queue; what is in urgent ones goes first."""
+
+    def load(self, code: str, options: str = '') -> Module:
+        """
+        Compile OpenCL C, or load a cubin or PTX; DeviceError with the compiler's words.
+        """
+
+def devices(interface: str) -> list[Device]:
+    """
+    The devices of 'cuda' or 'opencl' that this process sees; none where there is no driver.
+    """
+
+def why_no_devices(interface: str) -> str:
+    """
+    Why there are no devices of 'cuda' or 'opencl'; '' where there are some.
+    """

@@ -24,11 +24,11 @@ class DeviceError : public std::runtime_error {
 };
 
 struct Description {
-  std::string interface;     // "cuda" or "opencl"
-  int index = 0;             // among the devices of the interface that this process sees
-  std::string name;          // of the model
-  std::string driver;        // its version
-  std::string identity;      // the same for one device in all processes: CUDA's UUID, OpenCL's platform and name
+  std::string interface;  // "cuda" or "opencl"
+  int index = 0;          // among the devices of the interface that this process sees
+  std::string name;       // of the model
+  std::string driver;     // its version
+  std::string identity;   // the same for one device in all processes: CUDA's UUID, OpenCL's platform and name
   std::string architecture;  // "sm_90"; empty for OpenCL
   size_t memory = 0;         // bytes
   size_t local_memory = 0;   // bytes that the threads of a group can share
@@ -95,8 +95,8 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  // Throws DeviceError where there is no kernel of that name. Each call makes another; it must not outlive the
-  // module.
+  // Throws DeviceError where there is no kernel of that name. Each call makes another; it must not outlive
+  // the module.
   virtual std::unique_ptr<Kernel> kernel(const std::string& name) const = 0;
 };
 
