@@ -6,5 +6,6 @@
 namespace halocline {
 
 void bind_device(nanobind::module_& m);
+void bind_device_engine(nanobind::module_& m);
 
 }  // namespace halocline

@@ -1,5 +1,7 @@
 // Devices in the Python module: what tests and measurements at set-up need. Runs drive them natively.
 
+#include "bind_device.hpp"
+
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
@@ -42,22 +44,6 @@ std::string why_no_devices(const std::string& interface) {
   if (interface == "opencl") return device::why_no_opencl();
   throw unknown(interface);
 }
-
-// A module with its kernels, each made when it is first asked for.
-class BoundModule {
- public:
-  explicit BoundModule(std::unique_ptr<device::Module> module) : module_(std::move(module)) {}
-
-  const device::Kernel& kernel(const std::string& name) {
-    std::unique_ptr<device::Kernel>& made = kernels_[name];
-    if (!made) made = module_->kernel(name);
-    return *made;
-  }
-
- private:
-  std::unique_ptr<device::Module> module_;  // outlives its kernels
-  std::map<std::string, std::unique_ptr<device::Kernel>> kernels_;
-};
 
 // The bytes of what Python gives a kernel.
 class Arguments {

@@ -59,6 +59,7 @@ Engine::Engine(const std::string& library, std::vector<Subdomain> subdomains,
       team_(std::max(threads, 1), spins),
       workers_(static_cast<size_t>(std::max(threads, 1))) {
   check();
+  rank_.storage_count = rank_.subdomains.front().storages.size();
   place();
   if (communicator) {
     rank_.communicator = std::make_unique<Communicator>(*communicator);
@@ -67,6 +68,32 @@ Engine::Engine(const std::string& library, std::vector<Subdomain> subdomains,
     rank_.mailbox_plan.capacity.resize(Signals::kDirections * rank_.subdomains.size());
     if (mailboxes != 0) rank_.mailboxes = &Mailboxes::of(*rank_.communicator);
   }
+}
+
+Engine::Engine(const std::string& library, device::Subdomains subdomains, double* scalars,
+               size_t scalar_count, const Index& shape, uint32_t spins, std::optional<int> communicator)
+    : rank_{Library(library),
+            scalars,
+            scalar_count,
+            shape,
+            1,
+            timeout_from_environment(),
+            Schedule::kStatic,
+            checks_from_environment(),
+            {},
+            {}},
+      devices_(std::move(subdomains)),
+      team_(1, spins),
+      workers_(1) {
+  if (devices_.empty()) throw std::invalid_argument("no subdomain, expected at least one");
+  rank_.storage_count = devices_.front()->storages().size();
+  for (const auto& subdomain : devices_) {
+    if (subdomain->storages().size() != rank_.storage_count)
+      throw std::invalid_argument("subdomains with different numbers of storages");
+  }
+  if (!communicator) return;
+  rank_.communicator = std::make_unique<Communicator>(*communicator);
+  if (!rank_.alone()) allreduce_ = std::make_unique<Allreduce>(*rank_.communicator);
 }
 
 void Engine::check() const {
@@ -136,7 +163,7 @@ void Engine::place() {
 }
 
 void Engine::sweep(const SweepPlan& plan) {
-  auto sweep = std::make_unique<Sweep>(rank_, plan, sweeps_++);
+  auto sweep = std::make_unique<HostSweep>(rank_, plan, sweeps_++);
   for (size_t n = 0; n < rank_.subdomains.size(); ++n) {
     for (const auto& [entry, bytes] : sweep->mailboxes(n)) {
       size_t& most = rank_.mailbox_plan.capacity[n * Signals::kDirections + entry];
@@ -147,8 +174,17 @@ void Engine::sweep(const SweepPlan& plan) {
       if (std::find(known.begin(), known.end(), loan) == known.end()) known.push_back(loan);
     }
   }
-  if (allreduce_) allreduce_->reserve(plan.reductions.size());
-  if (!open_.empty() && !plan.reductions.empty()) loops_[open_.back()].agrees = true;
+  add(std::move(sweep));
+}
+
+void Engine::sweep(const device::SweepPlan& plan) {
+  add(std::make_unique<device::Sweep>(rank_, devices_, plan));
+}
+
+void Engine::add(std::unique_ptr<Sweep> sweep) {
+  const size_t reductions = sweep->reductions().size();
+  if (allreduce_) allreduce_->reserve(reductions);
+  if (!open_.empty() && reductions != 0) loops_[open_.back()].agrees = true;
   operations_.emplace_back(std::move(sweep));
 }
 
@@ -220,6 +256,7 @@ void Engine::prepare(const Running& how) {
   outermost_since_.reset();
   stop_known_ = false;
   reducing_ = nullptr;
+  passed_on_ = false;
   accumulators_ = std::make_unique<Accumulators>(team_.size(), reductions);
   if (scratch != 0 && (scratch_.empty() || scratch_.front()->bytes() < scratch)) {
     scratch_.clear();
@@ -354,6 +391,7 @@ void Engine::conduct(Worker& worker) {
     at = std::visit([&](auto& operation) { return step(operation, at, worker); }, operations_[at]);
   }
   step(Await{}, at, worker);
+  for (const auto& subdomain : devices_) subdomain->finish();
   await_loans();
   await_mailboxes();
 }
@@ -408,7 +446,7 @@ size_t Engine::step(std::unique_ptr<Sweep>& sweep, size_t at, Worker& worker) {
   const double begun = now();
   sweep->start();
   current_ = sweep.get();
-  rank_.allreduce = reducing_ == nullptr ? nullptr : allreduce_.get();
+  rank_.allreduce = reducing_ != nullptr && passed_on_ ? allreduce_.get() : nullptr;
   team_.publish();
   sweep->work(worker, team_);
   const size_t reductions = sweep->reductions().size();
@@ -420,14 +458,22 @@ size_t Engine::step(std::unique_ptr<Sweep>& sweep, size_t at, Worker& worker) {
   sweep->executions += 1;
   sweep->seconds += now() - begun;
   if (reductions == 0) return at + 1;
-  if (allreduce_) {
-    if (reducing_ != nullptr) step(Await{}, at, worker);
-    allreduce_->start(worker.reductions, reductions, stop_wanted());
-    reducing_ = sweep.get();
-  } else {
-    take_results(sweep->reductions(), worker.reductions);
-  }
+  if (reducing_ != nullptr) step(Await{}, at, worker);
+  reducing_ = sweep.get();
+  passed_on_ = false;
+  if (sweep->reduced(worker.reductions)) pass_on_results(worker);
   return at + 1;
+}
+
+void Engine::pass_on_results(Worker& worker) {
+  const std::vector<Reduction>& reductions = reducing_->reductions();
+  if (allreduce_) {
+    allreduce_->start(worker.reductions, reductions.size(), stop_wanted());
+    passed_on_ = true;
+  } else {
+    take_results(reductions, worker.reductions);
+    reducing_ = nullptr;
+  }
 }
 
 void Engine::take_results(const std::vector<Reduction>& reductions, const hc_accumulator* merged) {
@@ -435,13 +481,19 @@ void Engine::take_results(const std::vector<Reduction>& reductions, const hc_acc
 }
 
 size_t Engine::step(Await, size_t at, Worker& worker) {
-  if (reducing_ == nullptr) return at + 1;  // one rank has its results at once
+  if (reducing_ == nullptr) return at + 1;  // one rank of a host has its results at once
   worker.clock.enter(Activity::kReduction);
   const std::vector<Reduction>& reductions = reducing_->reductions();
   const Span span(worker.trace.get(), Doing::kReduction, -1, static_cast<int32_t>(reductions.size()));
-  await_allreduce();
-  take_results(reductions, allreduce_->result());
-  reducing_ = nullptr;
+  if (!passed_on_) {
+    for (Backoff backoff = team_.backoff(); !reducing_->reduced(worker.reductions);) backoff();
+    pass_on_results(worker);
+  }
+  if (reducing_ != nullptr) {
+    await_allreduce();
+    take_results(reductions, allreduce_->result());
+    reducing_ = nullptr;
+  }
   worker.clock.enter(Activity::kCompute);
   return at + 1;
 }

@@ -10,9 +10,10 @@
 #include <variant>
 #include <vector>
 
+#include "device/sweep.hpp"
+#include "host_sweep.hpp"
 #include "reduction.hpp"
 #include "subdomain.hpp"
-#include "sweep.hpp"
 #include "team.hpp"
 
 namespace halocline {
@@ -51,6 +52,9 @@ class Engine {
   Engine(const std::string& library, std::vector<Subdomain> subdomains, std::vector<Neighbour> neighbours,
          double* scalars, size_t scalar_count, const Index& shape, int threads, uint32_t spins,
          std::optional<int> communicator, size_t mailboxes = 0, Schedule schedule = Schedule::kGuided);
+  // The same where the subdomains lie on devices: one thread looks after these.
+  Engine(const std::string& library, device::Subdomains subdomains, double* scalars, size_t scalar_count,
+         const Index& shape, uint32_t spins, std::optional<int> communicator);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -58,6 +62,7 @@ class Engine {
 
   // Append operations.
   void sweep(const SweepPlan& plan);
+  void sweep(const device::SweepPlan& plan);
   void scalars(const std::string& function);
   // Waits for the reductions of the last sweep that has any, which go on until then.
   void await_results();
@@ -97,6 +102,7 @@ class Engine {
   };
   using Operation = std::variant<std::unique_ptr<Sweep>, hc_scalars, Await, Stop, Begin, End>;
 
+  void add(std::unique_ptr<Sweep> sweep);
   void check() const;
   // Touches the memory of all fields, each page by the thread that works on it.
   void place();
@@ -130,7 +136,11 @@ class Engine {
   void wait(MPI_Request& request, const char* name) const;
   bool stop_wanted() const;
 
+  // First thread: this rank's part of a reduction is known, and goes on to the other ranks.
+  void pass_on_results(Worker& worker);
+
   Rank rank_;
+  device::Subdomains devices_;
   std::vector<Operation> operations_;
   std::vector<Loop> loops_;
   std::vector<size_t> open_;  // loops that have begun and not ended
@@ -149,7 +159,8 @@ class Engine {
   int64_t passes_left_ = 0;                // before it pauses, where it does
   std::optional<size_t> paused_at_;        // the operation that the next run may go on with
   Sweep* current_ = nullptr;               // null: the run is over
-  Sweep* reducing_ = nullptr;              // its reductions are on their way between ranks
+  Sweep* reducing_ = nullptr;              // the results of its reductions are not known yet
+  bool passed_on_ = false;                 // they are on their way between ranks
   std::optional<double> outermost_since_;  // when the outermost loop began that the run is in
   bool stop_known_ = false;                // all ranks know that one of them wishes to stop
   std::atomic<int64_t> progress_{0};

@@ -10,6 +10,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 #include <omp.h>
 
@@ -133,6 +134,10 @@ class BoundEngine : public Engine {
       : Engine(library, std::move(subdomains), std::move(neighbours), scalars.data(), scalars.shape(0), shape,
                threads, spins, communicator, mailboxes, schedule_of(schedule)),
         scalars_(std::move(scalars)) {}
+  BoundEngine(const std::string& library, device::Subdomains subdomains, Scalars scalars, const Index& shape,
+              uint32_t spins, std::optional<int> communicator)
+      : Engine(library, std::move(subdomains), scalars.data(), scalars.shape(0), shape, spins, communicator),
+        scalars_(std::move(scalars)) {}
 
  private:
   Scalars scalars_;
@@ -185,6 +190,22 @@ void append_sweep(BoundEngine& engine, const std::string& kernel, const std::vec
   plan.scratch_bytes = scratch_bytes;
   plan.backward = backward;
   plan.in_place = in_place;
+  engine.sweep(plan);
+}
+
+void append_device_sweep(BoundEngine& engine, const std::string& name,
+                         const std::vector<device::Share>& shares,
+                         const std::vector<std::pair<std::string, int64_t>>& reductions,
+                         const std::vector<std::pair<int64_t, int64_t>>& swaps, size_t scratch_bytes) {
+  const Rank& rank = engine.rank();
+  device::SweepPlan plan{name, shares, {}, {}, scratch_bytes};
+  for (const device::Share& share : shares) {
+    for (const device::Copy& copy : share.copies) rank.check_storage(copy.storage);
+  }
+  for (const auto& [kind, scalar] : reductions) {
+    plan.reductions.push_back({kind_of(kind), rank.check_scalar(scalar)});
+  }
+  for (const auto& [a, b] : swaps) plan.swaps.emplace_back(rank.check_storage(a), rank.check_storage(b));
   engine.sweep(plan);
 }
 
@@ -486,6 +507,18 @@ NB_MODULE(_native, m) {
           "first.\n"
           "in_place : bool\n"
           "    The kernel overwrites cells that are sent: patches wait until the receivers have them.")
+      .def_static(
+          "on_devices",
+          [](const std::string& library, const device::Subdomains& subdomains, const Scalars& scalars,
+             const Index& shape, uint32_t spins, std::optional<int> communicator) {
+            return std::make_unique<BoundEngine>(library, subdomains, scalars, shape, spins, communicator);
+          },
+          "library"_a, "subdomains"_a, "scalars"_a.noconvert(), "shape"_a, "spins"_a, "communicator"_a.none(),
+          "An engine whose subdomains (DeviceSubdomain) lie on devices: sweeps are appended with "
+          "device_sweep().")
+      .def("device_sweep", &append_device_sweep, "name"_a, "shares"_a, "reductions"_a, "swaps"_a,
+           "scratch_bytes"_a,
+           "Append a sweep on devices, with a DeviceShare for each subdomain; see sweep().")
       .def("scalars", &BoundEngine::scalars, "function"_a, "Append a run of scalar statements.")
       .def("await_results", &BoundEngine::await_results,
            "Append a wait for the results of the last sweep with reductions: their scalars have old values "
@@ -558,4 +591,5 @@ NB_MODULE(_native, m) {
       "The OpenMP version as a date (yyyymm) and the number of threads it takes by default.");
 
   bind_device(m);
+  bind_device_engine(m);
 }

@@ -5,10 +5,9 @@
 namespace halocline {
 
 uint32_t Rank::check_storage(int64_t number) const {
-  const size_t count = subdomains.front().storages.size();
-  if (number < 0 || static_cast<size_t>(number) >= count) {
+  if (number < 0 || static_cast<size_t>(number) >= storage_count) {
     throw std::invalid_argument("storage " + std::to_string(number) + ": expected a number below " +
-                                std::to_string(count));
+                                std::to_string(storage_count));
   }
   return static_cast<uint32_t>(number);
 }

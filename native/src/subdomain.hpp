@@ -91,6 +91,8 @@ struct Rank {
   Mailboxes* mailboxes = nullptr;  // of the communicator
   Allreduce* allreduce = nullptr;  // that is on its way while a sweep runs
 
+  size_t storage_count = 0;  // of each subdomain
+
   bool alone() const { return !communicator || communicator->size() == 1; }
   // The number itself; throws std::invalid_argument where there is no such storage or scalar.
   uint32_t check_storage(int64_t number) const;

@@ -12,7 +12,8 @@
 namespace halocline {
 
 enum class Method {
-  kMpi,        // packed, persistent messages, unpacked
+  kMpi,        // packed, persistent messages, unpacked; on devices through memory of the host
+  kGpuAware,   // the same between memory of devices
   kRma,        // packed into a mailbox, fetched by the receiver, unpacked
   kColocated,  // the receiver copies out of the sender's interior, in shared memory
 };

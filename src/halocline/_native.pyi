@@ -276,6 +276,17 @@ class Engine:
             The kernel overwrites cells that are sent: patches wait until the receivers have them.
         """
 
+    @staticmethod
+    def on_devices(library: str, subdomains: Sequence[DeviceSubdomain], scalars: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], shape: Sequence[int], spins: int, communicator: int | None) -> Engine:
+        """
+        An engine whose subdomains (DeviceSubdomain) lie on devices: sweeps are appended with device_sweep().
+        """
+
+    def device_sweep(self, name: str, shares: Sequence[DeviceShare], reductions: Sequence[tuple[str, int]], swaps: Sequence[tuple[int, int]], scratch_bytes: int) -> None:
+        """
+        Append a sweep on devices, with a DeviceShare for each subdomain; see sweep().
+        """
+
     def scalars(self, function: str) -> None:
         """Append a run of scalar statements."""
 
@@ -557,3 +568,109 @@ def why_no_devices(interface: str) -> str:
     """
     Why there are no devices of 'cuda' or 'opencl'; '' where there are some.
     """
+
+class DeviceStorage:
+    """
+    One array of one subdomain with its halo, in memory of a device: zeros at first.
+
+    Parameters
+    ----------
+    device : Device
+    shape, lower, upper : three int
+        Cells of the subdomain, halo layers below and above.
+    itemsize : int
+        8 for float64, 4 for float32.
+
+    Raises
+    ------
+    OutOfMemory
+        With the bytes needed and available.
+    """
+
+    def __init__(self, device: Device, shape: Sequence[int], lower: Sequence[int], upper: Sequence[int], itemsize: int) -> None: ...
+
+    def fetch(self) -> Storage:
+        """A Storage with a copy of the cells, without halo."""
+
+    def store(self, storage: Storage) -> None:
+        """Take over the cells of a Storage of the same shape."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]: ...
+
+    @property
+    def itemsize(self) -> int: ...
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of memory taken, padding included."""
+
+class DeviceSubdomain:
+    """
+    One subdomain of a rank, on a device.
+
+    Parameters
+    ----------
+    device : Device
+    module : Module
+        The kernels, compiled for the device.
+    storages : list of DeviceStorage
+        By number. Engines may share them.
+    scalars : int
+        How many the program has.
+    """
+
+    def __init__(self, device: Device, module: Module, storages: Sequence[DeviceStorage], scalars: int) -> None: ...
+
+class Launch:
+    """
+    A kernel over one box.
+
+    Parameters
+    ----------
+    kernel : str
+    operands : list of int
+        Storage numbers.
+    frame : list of int
+        The members of hc_frame.
+    groups, group : three int
+        Groups along x, y, z, and threads of each.
+    scratch, partials : bool
+        Whether it takes scratch memory, and a place for partial results.
+    """
+
+    def __init__(self, kernel: str, operands: Sequence[int], frame: Sequence[int], groups: Sequence[int], group: Sequence[int], scratch: bool, partials: bool) -> None: ...
+
+class Item:
+    """
+    A patch, or a box in the halo that is computed too.
+
+    Parameters
+    ----------
+    needs : int
+        Bit m: receives[m] must have arrived.
+    rims : bool
+        Whether the rims must have run.
+    launches : list of Launch
+        One after the other.
+    """
+
+    def __init__(self, needs: int, rims: bool, launches: Sequence[Launch]) -> None: ...
+
+class DeviceShare:
+    """
+    What a sweep does in one subdomain on a device.
+
+    Parameters
+    ----------
+    sends, receives : list of Message
+        At most 64 and 32.
+    copies : list of (storage, source lo, destination lo, extent, subdomain)
+    fills, rims : list of Launch
+        Before the items; once all has arrived.
+    items : list of Item
+    partials : list of (kernel, reductions, groups)
+        For each kernel that reduces: their numbers, and the groups of its launches.
+    """
+
+    def __init__(self, sends: Sequence[Message], receives: Sequence[Message], copies: Sequence[tuple[int, Sequence[int], Sequence[int], Sequence[int], int]], fills: Sequence[Launch], rims: Sequence[Launch], items: Sequence[Item], partials: Sequence[tuple[str, Sequence[int], int]]) -> None: ...

@@ -115,3 +115,9 @@ HC_FUNCTION double hc_around(hc_int64 index, hc_int64 count) {
   double i = (double)(hc_int32)index, n = (double)(hc_int32)count;
   return i - n * floor(i / n);
 }
+
+// Elements in a row of scratch memory: a whole number of 64-byte lines, as in rows.hpp.
+HC_FUNCTION hc_int64 hc_padded_row(hc_int64 count, hc_int64 item) {
+  const hc_int64 line = 64 / item;
+  return (count + line - 1) / line * line;
+}

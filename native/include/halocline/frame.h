@@ -12,6 +12,7 @@ typedef struct {
   hc_int64 box_lo[3], box_hi[3], box_top[3];  // the patch that they belong to: hc_box
   hc_int64 origin[3], shape[3];               // global index of cell (0, 0, 0), global shape of the grid
   hc_int64 group0;                            // the number of the first group's partial result
+  hc_int64 stride;                            // from a reduction's partial results to those of the next
   hc_int64 march;                             // cells of each thread along the slowest axis
 } hc_frame;
 
@@ -19,3 +20,11 @@ typedef struct {
 typedef struct {
   hc_int64 at, s0, s1;
 } hc_layout;
+
+// Cells that are copied from one array to another; of buffers of messages `s0` and `s1` are those of the box.
+typedef struct {
+  hc_int64 from, to;  // which of the kernel's arrays
+  hc_layout source, target;  // `at`: the first of the cells there
+  hc_int64 extent[3];
+  hc_int64 itemsize;  // bytes
+} hc_piece;

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from halocline.compile import emit
 from halocline.compile.contract import contract, count_flops
+from halocline.compile.device import DeviceWriter
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import HaloAnalysis, SweepHalo, WallFill, make_uniform
 from halocline.compile.lower import (
@@ -23,6 +24,8 @@ from halocline.compile.results import awaited, scalars_in
 from halocline.compile.schedule import (
     AROUND,
     Await,
+    DeviceCode,
+    DeviceKernel,
     FieldInfo,
     Fill,
     Loop,
@@ -41,7 +44,7 @@ from halocline.lang.grid import AXES, Field, Grid
 from halocline.lang.program import Program
 
 
-def compile_program(program: Program, grid: Grid, *, halo: str = "read") -> Schedule:
+def compile_program(program: Program, grid: Grid, *, halo: str = "read", device: bool = False) -> Schedule:
     """The schedule of a program, with the C++ source of its kernels.
 
     Parameters
@@ -52,6 +55,8 @@ def compile_program(program: Program, grid: Grid, *, halo: str = "read") -> Sche
     halo : {"read", "uniform"}
         What travels: what is read; or, to compare, all fields that travel at all, as wide as the widest, with
         all edges and corners.
+    device : bool
+        Whether sweeps are to run on devices: kernels are written for these then.
 
     Raises
     ------
@@ -59,7 +64,7 @@ def compile_program(program: Program, grid: Grid, *, halo: str = "read") -> Sche
         For a program without statements, a field without a boundary condition where one is needed, a value
         that was overwritten before its use.
     """
-    return _Compiler(program, grid, *arranged(program, grid, halo)).schedule()
+    return _Compiler(program, grid, device, *arranged(program, grid, halo)).schedule()
 
 
 def arranged(
@@ -95,6 +100,7 @@ def roots_of(nests: SweepNests, halo: SweepHalo) -> list[Expr]:
 class _Compiler:
     program: Program
     grid: Grid
+    device: bool
     operations: list[OperationGraph]
     nests: dict[int, SweepNests]
     halos: dict[int, SweepHalo]
@@ -106,6 +112,8 @@ class _Compiler:
     code_names: dict[Field, str] = field(default_factory=dict)  # of fields in the generated code
     fills: dict[WallFill, Fill] = field(default_factory=dict)
     scalar_names: dict[str, str] = field(default_factory=dict)  # the same of scalars
+    device_source: list[str] = field(default_factory=list)
+    device_kernels: dict[str, tuple[DeviceKernel, ...]] = field(default_factory=dict)
 
     def schedule(self) -> Schedule:
         self._number_fields()
@@ -124,6 +132,7 @@ class _Compiler:
             operations=operations,
             source=emit.translation_unit(self.source),
             blocks=self.grid.blocks,
+            device=DeviceCode("\n".join(self.device_source), self.device_kernels) if self.device else None,
         )
 
     # --- numbering ---
@@ -208,7 +217,8 @@ class _Compiler:
         single = any(n.cell is not None for n in nests.nests)
         # the cuts at borders of blocks may come nearer to the ends of rows than `cut_patches` lets others
         cut = self.grid.blocks is not None
-        if not self.grid.periodic[-1] or staged or single or halo.extended or cut:
+        # on a device all rows are wrapped at once, by a kernel that copies
+        if self.device or not self.grid.periodic[-1] or staged or single or halo.extended or cut:
             return frozenset()
 
         # ghosts at corners may be formed of what other fields hold beyond the ends of rows
@@ -288,10 +298,17 @@ class _Compiler:
             note: str,
             streaming: bool = False,
         ) -> None:
+            numbered = {n: i for i, n in enumerate(operand_names) if only is None or n in only}
+            if self.device:
+                arrays = {n: operands[i] for n, i in numbered.items()}
+                comment = "; ".join(labels) + note
+                places = _Arrays(arrays, dtypes, sources, sinks)
+                self._device_kernels(name, nest_list, places, accumulators, comment, only is not None)
+                return
             writer = emit.KernelWriter(
                 name=name,
                 grid=self.grid,
-                operands={n: i for i, n in enumerate(operand_names) if only is None or n in only},
+                operands=numbered,
                 dtypes=dtypes,
                 sources=sources,
                 sinks=sinks,
@@ -308,11 +325,14 @@ class _Compiler:
         wraps = self._wraps(sweep)
         # a field that the sweep does not read need not pass through the cache
         streamed = frozenset(f for f in sweep.sets if sinks[f] not in sources.values())
-        self.source.append(f"#ifndef {emit.STREAMING}")
-        write(kernel, nests.nests, None, frozenset(), "")
-        self.source.append("#else")
-        write(kernel, nests.nests, None, streamed, " (fields exceed the cache)", streaming=True)
-        self.source.append("#endif\n")
+        if self.device:
+            write(kernel, nests.nests, None, frozenset(), "")
+        else:
+            self.source.append(f"#ifndef {emit.STREAMING}")
+            write(kernel, nests.nests, None, frozenset(), "")
+            self.source.append("#else")
+            write(kernel, nests.nests, None, streamed, " (fields exceed the cache)", streaming=True)
+            self.source.append("#endif\n")
         halo_kernel, extent = None, Footprint()
         if halo.extended:
             halo_kernel = kernel + "_halo"
@@ -363,6 +383,35 @@ class _Compiler:
             names=tuple([f.name for f in sweep.sets] + [f"{r.attribute[0]}" for r in sweep.reductions]),
         )
 
+    def _device_kernels(
+        self,
+        name: str,
+        nests: tuple[Nest, ...],
+        places: _Arrays,
+        accumulators: dict[Expr, int],
+        comment: str,
+        beyond: bool,
+    ) -> None:
+        """A kernel for each nest, to run in the place of kernel `name` for the CPU."""
+        made = []
+        for number, nest in enumerate(nests):
+            writer = DeviceWriter(
+                name=f"{name}_{number}",
+                grid=self.grid,
+                numbers=places.numbers,
+                dtypes=places.dtypes,
+                sources=places.sources,
+                sinks=places.sinks,
+                scalars=self.scalars,
+                scalar_names=self.scalar_names,
+                comment=comment,
+                beyond=beyond,
+            )
+            text, kernel = writer.write(nest, nests, accumulators)
+            self.device_source.append(text)
+            made.append(kernel)
+        self.device_kernels[name] = tuple(made)
+
     # --- boundary conditions ---
 
     def _fill(self, fill: WallFill) -> Fill:
@@ -384,7 +433,10 @@ class _Compiler:
         )
         side = f"{AXES[fill.axis]}_{'lower' if fill.side < 0 else 'upper'}"
         name = self._symbol(f"wall_{fill.field.name}_{side}")
-        self.source.append(self._wall_kernel(name, fill, roots, fields, side))
+        if self.device:
+            self._device_wall(name, fill, roots, fields)
+        else:
+            self.source.append(self._wall_kernel(name, fill, roots, fields, side))
         made = Fill(
             kernel=name,
             field=self.numbers[fill.field],
@@ -437,6 +489,33 @@ class _Compiler:
             calls.close()
         calls.close()
         return "\n".join([*parts, str(calls)])
+
+    def _device_wall(self, name: str, fill: WallFill, roots: list[Expr], fields: list[Field]) -> None:
+        """A kernel for each layer of ghosts, the nearest to the wall first."""
+        names = {f: self.code_names[f] for f in fields}
+        places = _Arrays(
+            {names[f]: self.numbers[f] for f in fields},
+            {names[f]: f.dtype for f in fields},
+            names,
+            {fill.field: names[fill.field]},
+        )
+        none = ((0, 0),) * self.grid.ndim
+        layers = [
+            Nest((Target("field", fill.field, *contract([root])),), (0,) * self.grid.ndim, none)
+            for root in roots
+        ]
+        # of layers whose ghosts have one formula, each has a kernel all the same: they are short
+        self._device_kernels(name, tuple(layers), places, {}, f"{fill.field.name} beyond a wall", True)
+
+
+@dataclass(frozen=True)
+class _Arrays:
+    """The arrays of a kernel for a device: their numbers and dtypes by name, and the names of fields."""
+
+    numbers: dict[str, int]
+    dtypes: dict[str, str]
+    sources: dict[Field, str]
+    sinks: dict[Field, str]
 
 
 def _brief(root: Expr, limit: int = 100) -> str:

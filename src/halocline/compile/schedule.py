@@ -125,6 +125,53 @@ class Sweep:
 
 
 @dataclass(frozen=True)
+class DeviceKernel:
+    """A kernel for a device: one loop nest of a sweep, or one layer of a boundary condition.
+
+    Parameters
+    ----------
+    name : str
+        The symbol in the device's code.
+    operands : tuple of int
+        The field number of each array that it takes.
+    extent : tuple of (int, int)
+        Per axis, over how many cells more than the patch (below, above) it runs.
+    top : tuple of int
+        Per axis, 1 where it has one more point at the upper wall.
+    cell : tuple of int or None
+        The only global cell that it runs over, where that is so.
+    reductions : tuple of int
+        The reductions of the sweep to which it contributes, in the order of its partial results.
+    scratch : bool
+        Whether it takes scratch memory.
+    """
+
+    name: str
+    operands: tuple[int, ...]
+    extent: tuple[tuple[int, int], ...]
+    top: tuple[int, ...]
+    cell: tuple[int, ...] | None = None
+    reductions: tuple[int, ...] = ()
+    scratch: bool = False
+
+
+@dataclass(frozen=True)
+class DeviceCode:
+    """The kernels of a program for devices.
+
+    Parameters
+    ----------
+    source : str
+        In the C that CUDA and OpenCL share; see halocline.compile.device.
+    kernels : mapping of str to tuple of DeviceKernel
+        What runs, one after the other, in the place of each kernel that the schedule names.
+    """
+
+    source: str
+    kernels: Mapping[str, tuple[DeviceKernel, ...]]
+
+
+@dataclass(frozen=True)
 class Scalars:
     """Scalar statements, evaluated once per rank: symbol of an `hc_scalars` function."""
 
@@ -174,9 +221,12 @@ class Schedule:
         Names by scalar number; parameters first.
     operations : tuple of Operation
     source : str
-        The generated C++; see halocline.compile.driver.compile_library.
+        The generated C++; see halocline.compile.driver.compile_library. For devices, only scalar statements
+        and conditions.
     blocks : Blocks, optional
         Which of the grid's blocks are active, where not all of it is.
+    device : DeviceCode, optional
+        Where the sweeps run on devices.
     """
 
     ndim: int
@@ -186,6 +236,7 @@ class Schedule:
     operations: tuple[Operation, ...]
     source: str
     blocks: Blocks | None = None
+    device: DeviceCode | None = None
 
     def sweeps(self) -> Iterator[Sweep]:
         """Every sweep, in the order of the program text."""

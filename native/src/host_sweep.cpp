@@ -1,4 +1,4 @@
-#include "sweep.hpp"
+#include "host_sweep.hpp"
 
 #include <algorithm>
 #include <stdexcept>
@@ -8,10 +8,10 @@
 
 namespace halocline {
 
-Sweep::Sweep(const Rank& rank, const SweepPlan& plan, int32_t number)
-    : rank_(rank),
+HostSweep::HostSweep(const Rank& rank, const SweepPlan& plan, int32_t number)
+    : Sweep(plan.reductions),
+      rank_(rank),
       number_(number),
-      reductions_(plan.reductions),
       swaps_(plan.swaps),
       scratch_bytes_(plan.scratch_bytes),
       in_place_(plan.in_place) {
@@ -36,7 +36,7 @@ Sweep::Sweep(const Rank& rank, const SweepPlan& plan, int32_t number)
   add_items(plan);
 }
 
-void Sweep::add(Part& part, const Share& share, const SweepPlan& plan) {
+void HostSweep::add(Part& part, const Share& share, const SweepPlan& plan) {
   const size_t patches = part.subdomain.patches.size();
   if (plan.halo_kernel) {
     part.halo_kernel = std::make_unique<Call>(rank_, part.subdomain, *plan.halo_kernel, plan.operands);
@@ -64,7 +64,7 @@ void Sweep::add(Part& part, const Share& share, const SweepPlan& plan) {
   }
 }
 
-void Sweep::add_fills(Part& part, const std::vector<Fill>& fills, Fills& bound) const {
+void HostSweep::add_fills(Part& part, const std::vector<Fill>& fills, Fills& bound) const {
   for (const Fill& fill : fills) {
     hc_box box{};
     std::copy(fill.lo.begin(), fill.lo.end(), box.lo);
@@ -73,7 +73,7 @@ void Sweep::add_fills(Part& part, const std::vector<Fill>& fills, Fills& bound) 
   }
 }
 
-void Sweep::add_copies(const Share& share, size_t part, const std::string& kernel) {
+void HostSweep::add_copies(const Share& share, size_t part, const std::string& kernel) {
   for (const Copy& whole : share.copies) {
     const auto ends = [&](const Index& lo) {
       return Index{lo[0] + whole.extent[0], lo[1] + whole.extent[1], lo[2] + whole.extent[2]};
@@ -98,7 +98,7 @@ void Sweep::add_copies(const Share& share, size_t part, const std::string& kerne
   }
 }
 
-void Sweep::add_opening(const SweepPlan& plan) {
+void HostSweep::add_opening(const SweepPlan& plan) {
   // Who waits for messages comes first.
   for (size_t n = 0; n < parts_.size(); ++n) {
     const size_t pieces = parts_[n]->exchange ? parts_[n]->exchange->pieces() : 0;
@@ -128,7 +128,7 @@ void Sweep::add_opening(const SweepPlan& plan) {
   }
 }
 
-void Sweep::add_items(const SweepPlan& plan) {
+void HostSweep::add_items(const SweepPlan& plan) {
   std::vector<Condition> conditions;
   std::vector<int> owners;
   int32_t patches = 0, halos = 0;
@@ -160,7 +160,7 @@ void Sweep::add_items(const SweepPlan& plan) {
   work_ = std::make_unique<Work>(rank_.threads, owners, conditions, plan.backward, rank_.schedule);
 }
 
-void Sweep::start() {
+void HostSweep::start() {
   for (const auto& part : parts_) {
     part->kernel.bind();
     if (part->halo_kernel) part->halo_kernel->bind();
@@ -183,7 +183,7 @@ void Sweep::start() {
   }
 }
 
-void Sweep::opening(size_t task, Worker& worker) {
+void HostSweep::opening(size_t task, Worker& worker) {
   const Task& t = tasks_[task];
   Part& part = *parts_[t.part];
   switch (t.kind) {
@@ -211,14 +211,14 @@ void Sweep::opening(size_t task, Worker& worker) {
   }
 }
 
-void Sweep::run_fill(const BoundFill& fill, Worker& worker) const {
+void HostSweep::run_fill(const BoundFill& fill, Worker& worker) const {
   worker.clock.enter(Activity::kCompute);
   if (!rank_.kernels) return;
   const Span span(worker.trace.get(), Doing::kFill, number_, 0);
   fill.call(nullptr, worker.scratch, fill.box);
 }
 
-void Sweep::run_item(uint32_t item, Worker& worker) const {
+void HostSweep::run_item(uint32_t item, Worker& worker) const {
   worker.clock.enter(Activity::kCompute);
   if (!rank_.kernels) return;
   const Item& i = items_[item];
@@ -226,7 +226,7 @@ void Sweep::run_item(uint32_t item, Worker& worker) const {
   (*i.kernel)(worker.reductions, worker.scratch, *i.box);
 }
 
-bool Sweep::ready(const Condition& condition) const {
+bool HostSweep::ready(const Condition& condition) const {
   const Part& part = *parts_[condition.part];
   if (!part.free.load(std::memory_order_acquire)) return false;
   if (!rank_.overlap && !all_arrived()) return false;
@@ -235,20 +235,20 @@ bool Sweep::ready(const Condition& condition) const {
          (!in_place_ || part.exchange->all_sent());
 }
 
-bool Sweep::all_complete() const {
+bool HostSweep::all_complete() const {
   return std::all_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->complete(); });
 }
 
-bool Sweep::all_arrived() const {
+bool HostSweep::all_arrived() const {
   return std::all_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->arrived(); });
 }
 
-bool Sweep::all_closed() const {
+bool HostSweep::all_closed() const {
   return std::all_of(parts_.begin(), parts_.end(),
                      [](const auto& part) { return part->arrived() && part->closing.complete(); });
 }
 
-void Sweep::communicate(Worker& worker, Team& team) {
+void HostSweep::communicate(Worker& worker, Team& team) {
   if (rank_.allreduce != nullptr && worker.thread == 0) {
     if (const auto turn = rank_.communicator->turn(worker.thread)) rank_.allreduce->test();
   }
@@ -265,24 +265,24 @@ void Sweep::communicate(Worker& worker, Team& team) {
   }
 }
 
-void Sweep::settle(Part& part) {
+void HostSweep::settle(Part& part) {
   for (const auto& [loan, times] : part.owed) {
     if (!part.subdomain.returned(*loan, times)) return;
   }
   part.free.store(true, std::memory_order_release);
 }
 
-std::vector<std::pair<size_t, size_t>> Sweep::mailboxes(size_t subdomain) const {
+std::vector<std::pair<size_t, size_t>> HostSweep::mailboxes(size_t subdomain) const {
   const Part& part = *parts_[subdomain];
   return part.exchange ? part.exchange->mailboxes() : std::vector<std::pair<size_t, size_t>>{};
 }
 
-std::vector<Loan> Sweep::loans(size_t subdomain) const {
+std::vector<Loan> HostSweep::loans(size_t subdomain) const {
   const Part& part = *parts_[subdomain];
   return part.exchange ? part.exchange->loans() : std::vector<Loan>{};
 }
 
-void Sweep::idle(Worker& worker, Team& team, Backoff& backoff, Watchdog& watchdog) {
+void HostSweep::idle(Worker& worker, Team& team, Backoff& backoff, Watchdog& watchdog) {
   if (!rank_.alone()) worker.clock.enter(Activity::kExchange);
   communicate(worker, team);
   backoff();
@@ -299,7 +299,7 @@ void Sweep::idle(Worker& worker, Team& team, Backoff& backoff, Watchdog& watchdo
 }
 
 template <typename Wait>
-bool Sweep::take_rim(Worker& worker, Team& team, Wait&& wait) {
+bool HostSweep::take_rim(Worker& worker, Team& team, Wait&& wait) {
   for (const auto& part : parts_) {
     if (part->closing.size() == 0 || !part->arrived()) continue;
     const auto rim = [&](size_t task) { team.attempt([&] { run_fill(part->rims[task], worker); }); };
@@ -308,9 +308,9 @@ bool Sweep::take_rim(Worker& worker, Team& team, Wait&& wait) {
   return false;
 }
 
-void Sweep::work(Worker& worker, Team& team) {
+void HostSweep::work(Worker& worker, Team& team) {
   work_->refill(worker.thread);
-  Accumulators::reset(worker.reductions, reductions_);
+  Accumulators::reset(worker.reductions, reductions());
   Backoff backoff = team.backoff();
   Watchdog watchdog(rank_.timeout);
   const auto wait = [&] { idle(worker, team, backoff, watchdog); };
@@ -339,7 +339,7 @@ void Sweep::work(Worker& worker, Team& team) {
   worker.clock.enter(Activity::kCompute);
 }
 
-void Sweep::finish() {
+void HostSweep::finish() {
   for (const auto& [a, b] : swaps_) {
     for (const Subdomain& subdomain : rank_.subdomains) subdomain.storages[a]->swap(*subdomain.storages[b]);
     for (const Neighbour& neighbour : rank_.neighbours) neighbour.storages[a]->swap(*neighbour.storages[b]);

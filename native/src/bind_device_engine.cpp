@@ -1,0 +1,125 @@
+// Plans for devices in the Python module.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+#include <tuple>
+
+#include "bind.hpp"
+#include "bind_device.hpp"
+#include "device/sweep.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace halocline {
+namespace {
+
+using device::Device;
+using FrameNumbers = std::array<int64_t, sizeof(hc_frame) / sizeof(int64_t)>;
+using Place = std::tuple<uint32_t, Index, Index, Index, uint32_t>;
+
+std::tuple<int64_t, int64_t, int64_t> as_tuple(const Index& index) { return {index[0], index[1], index[2]}; }
+
+void make_launch(device::Launch* self, const std::string& kernel, const std::vector<int64_t>& operands,
+                 const FrameNumbers& frame, const std::array<uint32_t, 3>& groups,
+                 const std::array<uint32_t, 3>& group, bool scratch, bool partials) {
+  new (self) device::Launch{kernel, operands, {}, groups, group, scratch, partials};
+  std::memcpy(&self->frame, frame.data(), sizeof self->frame);
+}
+
+void make_share(device::Share* self, const std::vector<Message>& sends, const std::vector<Message>& receives,
+                const std::vector<Place>& copies, const std::vector<device::Launch>& fills,
+                const std::vector<device::Launch>& rims, const std::vector<device::Item>& items,
+                const std::vector<std::tuple<std::string, std::vector<size_t>, size_t>>& partials) {
+  new (self) device::Share{sends, receives, {}, fills, rims, items, {}};
+  for (const auto& [storage, from, to, extent, source] : copies) {
+    self->copies.push_back({storage, source, from, to, extent});
+  }
+  for (const auto& [kernel, reductions, groups] : partials) {
+    self->partials.push_back({kernel, reductions, groups});
+  }
+}
+
+}  // namespace
+
+void bind_device_engine(nb::module_& m) {
+  nb::class_<device::Storage>(
+      m, "DeviceStorage",
+      "One array of one subdomain with its halo, in memory of a device: zeros at first.\n\n"
+      "Parameters\n----------\n"
+      "device : Device\n"
+      "shape, lower, upper : three int\n    Cells of the subdomain, halo layers below and above.\n"
+      "itemsize : int\n    8 for float64, 4 for float32.\n\n"
+      "Raises\n------\nOutOfMemory\n    With the bytes needed and available.")
+      .def(nb::init<std::shared_ptr<Device>, const Index&, const Index&, const Index&, size_t>(), "device"_a,
+           "shape"_a, "lower"_a, "upper"_a, "itemsize"_a)
+      .def("fetch", &device::Storage::fetch, nb::call_guard<nb::gil_scoped_release>(),
+           "A Storage with a copy of the cells, without halo.")
+      .def("store", &device::Storage::store, "storage"_a, nb::call_guard<nb::gil_scoped_release>(),
+           "Take over the cells of a Storage of the same shape.")
+      .def_prop_ro("shape", [](const device::Storage& storage) { return as_tuple(storage.shape()); })
+      .def_prop_ro("itemsize", &device::Storage::itemsize)
+      .def_prop_ro("bytes", &device::Storage::bytes, "Bytes of memory taken, padding included.");
+
+  nb::class_<device::Subdomain>(m, "DeviceSubdomain",
+                                "One subdomain of a rank, on a device.\n\n"
+                                "Parameters\n----------\n"
+                                "device : Device\n"
+                                "module : Module\n    The kernels, compiled for the device.\n"
+                                "storages : list of DeviceStorage\n    By number. Engines may share them.\n"
+                                "scalars : int\n    How many the program has.")
+      .def(
+          "__init__",
+          [](device::Subdomain* self, std::shared_ptr<Device> on, const BoundModule& module,
+             std::vector<std::shared_ptr<device::Storage>> storages, size_t scalars) {
+            new (self) device::Subdomain(std::move(on), module.shared(), std::move(storages), scalars);
+          },
+          "device"_a, "module"_a, "storages"_a, "scalars"_a);
+
+  nb::class_<device::Launch>(m, "Launch",
+                             "A kernel over one box.\n\n"
+                             "Parameters\n----------\n"
+                             "kernel : str\n"
+                             "operands : list of int\n    Storage numbers.\n"
+                             "frame : list of int\n    The members of hc_frame.\n"
+                             "groups, group : three int\n    Groups along x, y, z, and threads of each.\n"
+                             "scratch, partials : bool\n"
+                             "    Whether it takes scratch memory, and a place for partial results.")
+      .def("__init__", &make_launch, "kernel"_a, "operands"_a, "frame"_a, "groups"_a, "group"_a, "scratch"_a,
+           "partials"_a);
+
+  nb::class_<device::Item>(m, "Item",
+                           "A patch, or a box in the halo that is computed too.\n\n"
+                           "Parameters\n----------\n"
+                           "needs : int\n    Bit m: receives[m] must have arrived.\n"
+                           "rims : bool\n    Whether the rims must have run.\n"
+                           "launches : list of Launch\n    One after the other.")
+      .def(
+          "__init__",
+          [](device::Item* self, uint32_t needs, bool rims, const std::vector<device::Launch>& launches) {
+            new (self) device::Item{needs, rims, launches};
+          },
+          "needs"_a, "rims"_a, "launches"_a);
+
+  nb::class_<device::Share>(
+      m, "DeviceShare",
+      "What a sweep does in one subdomain on a device.\n\n"
+      "Parameters\n----------\n"
+      "sends, receives : list of Message\n    At most 64 and 32.\n"
+      "copies : list of (storage, source lo, destination lo, extent, subdomain)\n"
+      "fills, rims : list of Launch\n    Before the items; once all has arrived.\n"
+      "items : list of Item\n"
+      "partials : list of (kernel, reductions, groups)\n"
+      "    For each kernel that reduces: their numbers, and the groups of its launches.")
+      .def("__init__", &make_share, "sends"_a, "receives"_a, "copies"_a, "fills"_a, "rims"_a, "items"_a,
+           "partials"_a);
+}
+
+}  // namespace halocline

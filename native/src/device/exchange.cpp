@@ -1,0 +1,181 @@
+#include "exchange.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <stdexcept>
+
+namespace halocline::device {
+
+namespace {
+
+int direction(const Message& message) { return message.tag % static_cast<int>(Signals::kDirections); }
+
+}  // namespace
+
+Exchange::Exchange(const Rank& rank, Subdomain& where, const std::vector<Message>& sends,
+                   const std::vector<Message>& receives)
+    : rank_(rank),
+      where_(where),
+      sends_(packets(sends, "send", kMostSends)),
+      receives_(packets(receives, "receive", kMostReceives)),
+      moves_(where) {
+  for (auto* packets : {&sends_, &receives_}) {
+    const bool out = packets == &sends_;
+    for (Packet& packet : *packets) {
+      size_t offset = 0;
+      for (const size_t itemsize : {size_t{8}, size_t{4}}) {  // so that every cell is aligned
+        for (const Part& part : packet.message.parts) {
+          if (where.storages()[part.storage]->itemsize() != itemsize) continue;
+          const Index box = extent(part.lo, part.hi);
+          if (out) {
+            moves_.pack(part.storage, part.lo, box, offset);
+          } else {
+            moves_.unpack(part.storage, part.lo, box, offset);
+          }
+          offset += static_cast<size_t>(cells(box)) * itemsize;
+        }
+      }
+      packet.launch = moves_.close();
+    }
+  }
+  moves_.settle();
+  std::vector<Numbered> in, out;
+  for (size_t m = 0; m < receives_.size(); ++m) {
+    in.push_back({m, &receives_[m].message, address(receives_[m]), receives_[m].bytes});
+    all_ |= uint32_t{1} << m;
+  }
+  for (size_t m = 0; m < sends_.size(); ++m) {
+    out.push_back({m, &sends_[m].message, address(sends_[m]), sends_[m].bytes});
+    all_sends_ |= uint64_t{1} << m;
+  }
+  transfer_ = mpi_transfer(*rank.communicator, out, in);
+}
+
+std::vector<Exchange::Packet> Exchange::packets(const std::vector<Message>& messages, const char* kind,
+                                                size_t most) {
+  if (messages.size() > most) {
+    throw std::invalid_argument(std::to_string(messages.size()) + " messages to " + kind +
+                                " in one sweep, expected at most " + std::to_string(most));
+  }
+  std::vector<Packet> made;
+  for (const Message& message : messages) {
+    const std::string name = std::string("message to ") + kind + " with peer " +
+                             std::to_string(message.peer) + " and tag " + std::to_string(message.tag);
+    const auto expect = [&](bool good, const std::string& what) {
+      if (!good) throw std::invalid_argument(name + ": expected " + what);
+    };
+    expect(message.method == Method::kMpi || message.method == Method::kGpuAware, "a method of devices");
+    expect(0 <= message.peer && message.peer < rank_.communicator->size(),
+           "a peer below " + std::to_string(rank_.communicator->size()));
+    expect(0 <= message.tag && message.tag <= rank_.communicator->largest_tag(),
+           "a tag of at most " + std::to_string(rank_.communicator->largest_tag()) +
+               ": use fewer subdomains a rank");
+    Packet packet;
+    packet.message = message;
+    for (const Part& part : message.parts) {
+      expect(
+          part.storage < where_.storages().size() && where_.storages()[part.storage]->holds(part.lo, part.hi),
+          "its box " + text(part.lo) + " to " + text(part.hi) + " within storage " +
+              std::to_string(part.storage));
+      packet.bytes +=
+          static_cast<size_t>(cells(extent(part.lo, part.hi))) * where_.storages()[part.storage]->itemsize();
+    }
+    expect(packet.bytes <= static_cast<size_t>(std::numeric_limits<int>::max()),
+           "at most 2^31 - 1 bytes instead of " + std::to_string(packet.bytes) + ": use more ranks");
+    packet.buffer = where_.device().allocate(std::max<size_t>(packet.bytes, 8));
+    if (message.method == Method::kMpi)
+      packet.staged = where_.device().pinned(std::max<size_t>(packet.bytes, 8));
+    made.push_back(std::move(packet));
+  }
+  return made;
+}
+
+char* Exchange::address(const Packet& packet) const {
+  return packet.staged ? packet.staged->data() : static_cast<char*>(packet.buffer->address());
+}
+
+void Exchange::start(const std::shared_ptr<Event>& begun) {
+  begun_ = begun;
+  packed_ = sent_ = 0;
+  arrived_ = 0;
+  packed_event_.reset();
+  // What came last time must be unpacked before its place is taken.
+  for (Packet& packet : receives_) {
+    if (packet.event) packet.event->wait();
+    packet.event.reset();
+  }
+  transfer_->start();
+  if (sends_.empty()) return;
+  Queue& packing = where_.packing();
+  packing.wait(begun);
+  for (Packet& packet : sends_) {
+    moves_(packing, packet.launch, nullptr, packet.buffer.get());
+    packet.event = packing.record();
+  }
+  packed_event_ = sends_.back().event;
+  packing.flush();
+  for (Packet& packet : sends_) {
+    if (!packet.staged) continue;
+    Queue& queue = where_.outgoing(direction(packet.message));
+    queue.wait(packet.event);
+    queue.download(packet.staged->data(), *packet.buffer, 0, packet.bytes);
+    packet.event = queue.record();
+    queue.flush();
+  }
+}
+
+void Exchange::skip() {
+  packed_event_.reset();
+  for (Packet& packet : receives_) packet.event.reset();
+  arrived_ = all_;
+  sent_ = packed_ = all_sends_;
+}
+
+void Exchange::progress(int thread) {
+  if (complete()) return;
+  for (size_t m = 0; m < sends_.size(); ++m) {
+    const uint64_t bit = uint64_t{1} << m;
+    if ((packed_ & bit) == 0 && sends_[m].event->done()) packed_ |= bit;
+  }
+  const auto turn = rank_.communicator->turn(thread);
+  if (!turn) return;
+  const News news = transfer_->progress(packed_);
+  sent_ |= news.sent;
+  for (uint32_t rest = news.landed; rest != 0; rest &= rest - 1) {
+    const auto m = static_cast<size_t>(std::countr_zero(rest));
+    Packet& packet = receives_[m];
+    Queue& queue = where_.incoming(direction(packet.message));
+    queue.wait(begun_);
+    if (packet.staged) queue.upload(*packet.buffer, 0, packet.staged->data(), packet.bytes);
+    moves_(queue, packet.launch, nullptr, packet.buffer.get());
+    packet.event = queue.record();
+    queue.flush();
+    transfer_->taken(m);
+    arrived_ |= uint32_t{1} << m;
+  }
+}
+
+void Exchange::await(Queue& queue, uint32_t receives) const {
+  for (uint32_t rest = receives; rest != 0; rest &= rest - 1) {
+    const auto& event = receives_[static_cast<size_t>(std::countr_zero(rest))].event;
+    if (event) queue.wait(event);
+  }
+}
+
+void Exchange::give_up(double seconds) const {
+  std::string names;
+  const auto add = [&](const Message& message, const char* direction) {
+    names += (names.empty() ? "message " : ", message ") + std::to_string(message.tag) + direction +
+             std::to_string(message.peer);
+  };
+  for (size_t m = 0; m < receives_.size(); ++m) {
+    if ((arrived_ >> m & 1) == 0) add(receives_[m].message, " from rank ");
+  }
+  for (size_t m = 0; m < sends_.size() && names.empty(); ++m) {
+    if ((sent_ >> m & 1) == 0) add(sends_[m].message, " to rank ");
+  }
+  rank_.communicator->give_up(seconds, names);
+}
+
+}  // namespace halocline::device

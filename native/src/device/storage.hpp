@@ -1,0 +1,49 @@
+// The memory of a field of one subdomain on a device.
+#pragma once
+
+#include <memory>
+
+#include "../box.hpp"
+#include "../storage.hpp"
+#include "device.hpp"
+#include "halocline/frame.h"
+
+namespace halocline::device {
+
+// One array with its halo. Cell (., ., 0) of every row begins a segment of memory that is fetched at once.
+class Storage {
+ public:
+  // Zeros. Throws std::invalid_argument for a bad shape and OutOfMemory.
+  Storage(std::shared_ptr<Device> device, const Index& shape, const Index& lower, const Index& upper,
+          size_t itemsize);
+
+  const std::shared_ptr<Device>& device() const { return device_; }
+  const Index& shape() const { return shape_; }
+  size_t itemsize() const { return itemsize_; }
+  size_t bytes() const { return buffer_->bytes(); }
+  Buffer& buffer() const { return *buffer_; }
+  const hc_layout& layout() const { return layout_; }
+  // The element of a cell.
+  int64_t at(const Index& cell) const {
+    return layout_.at + cell[0] * layout_.s0 + cell[1] * layout_.s1 + cell[2];
+  }
+
+  bool holds(const Index& lo, const Index& hi) const;
+  bool same_layout(const Storage& other) const;
+  void swap(Storage& other) noexcept { buffer_.swap(other.buffer_); }
+
+  // The cells without halo, in memory of the host; and back. Both wait for the device.
+  std::shared_ptr<halocline::Storage> fetch() const;
+  void store(const halocline::Storage& from);
+
+ private:
+  size_t plane_bytes() const { return static_cast<size_t>(layout_.s0) * itemsize_; }
+
+  std::shared_ptr<Device> device_;
+  Index shape_, lower_, upper_;
+  size_t itemsize_;
+  hc_layout layout_{};
+  std::unique_ptr<Buffer> buffer_;
+};
+
+}  // namespace halocline::device

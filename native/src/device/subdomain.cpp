@@ -1,0 +1,98 @@
+#include "subdomain.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace halocline::device {
+
+Subdomain::Subdomain(std::shared_ptr<Device> device, std::shared_ptr<Module> module,
+                     std::vector<std::shared_ptr<Storage>> storages, size_t scalars)
+    : device_(std::move(device)),
+      module_(std::move(module)),
+      storages_(std::move(storages)),
+      scalar_bytes_(scalars * sizeof(double)),
+      scalars_(device_->allocate(std::max<size_t>(scalar_bytes_, sizeof(double)))),
+      updates_(device_->pinned(kUpdates * std::max<size_t>(scalar_bytes_, sizeof(double)))),
+      computing_(device_->queue(false)),
+      packing_(device_->queue(true)) {
+  for (const auto& storage : storages_) {
+    if (storage->device() != device_) {
+      throw std::invalid_argument("a storage on another device than that of its subdomain");
+    }
+  }
+}
+
+Subdomain::~Subdomain() = default;
+
+Queue& Subdomain::of(Queues& queues, int direction) {
+  std::unique_ptr<Queue>& queue = queues[direction];
+  if (!queue) queue = device_->queue(true);
+  return *queue;
+}
+
+void Subdomain::reserve_scratch(size_t bytes) {
+  if (bytes == 0 || (scratch_ && scratch_->bytes() >= bytes)) return;
+  computing_->finish();
+  scratch_.reset();
+  scratch_ = device_->allocate(bytes);
+}
+
+void Subdomain::update(const double* scalars) {
+  if (scalar_bytes_ == 0) return;
+  if (!known_.empty() && std::memcmp(known_.data(), scalars, scalar_bytes_) == 0) return;
+  known_.assign(scalars, scalars + scalar_bytes_ / sizeof(double));
+  std::shared_ptr<Event>& event = updated_[update_];
+  if (event) event->wait();
+  char* const held = updates_->data() + update_ * scalar_bytes_;
+  std::memcpy(held, scalars, scalar_bytes_);
+  computing_->upload(*scalars_, 0, held, scalar_bytes_);
+  event = computing_->record();
+  update_ = (update_ + 1) % kUpdates;
+}
+
+void Subdomain::keep_up() {
+  std::shared_ptr<Event>& event = sweeps_[sweep_];
+  if (event) event->wait();
+  event = computing_->record();
+  sweep_ = (sweep_ + 1) % kAhead;
+}
+
+void Subdomain::finish() {
+  packing_->finish();
+  for (const Queues* queues : {&outgoing_, &incoming_}) {
+    for (const auto& [direction, queue] : *queues) queue->finish();
+  }
+  computing_->finish();
+}
+
+BoundLaunch::BoundLaunch(const Subdomain& where, const Launch& launch)
+    : where_(where), launch_(launch), kernel_(where.module().kernel(launch.kernel)) {
+  for (const int64_t operand : launch.operands) {
+    if (operand < 0 || static_cast<size_t>(operand) >= where.storages().size()) {
+      throw std::invalid_argument("kernel " + launch.kernel + ": storage " + std::to_string(operand) +
+                                  ", expected a number below " + std::to_string(where.storages().size()));
+    }
+  }
+  const size_t threads = size_t{launch.group[0]} * launch.group[1] * launch.group[2];
+  if (threads == 0 || threads > kernel_->largest_group()) {
+    throw std::invalid_argument("kernel " + launch.kernel + " in groups of " + std::to_string(threads) +
+                                " threads, expected 1 to " + std::to_string(kernel_->largest_group()));
+  }
+}
+
+void BoundLaunch::operator()(Queue& queue, const Buffer* partials) const {
+  std::vector<Argument> arguments;
+  arguments.reserve(2 * launch_.operands.size() + 4);
+  for (const int64_t operand : launch_.operands) {
+    const Storage& storage = *where_.storages()[static_cast<size_t>(operand)];
+    arguments.emplace_back(&storage.buffer());
+    arguments.emplace_back(value(storage.layout()));
+  }
+  arguments.emplace_back(&where_.scalars());
+  if (launch_.scratch) arguments.emplace_back(where_.scratch());
+  if (launch_.partials) arguments.emplace_back(partials);
+  arguments.emplace_back(value(launch_.frame));
+  queue.launch(*kernel_, launch_.groups, launch_.group, arguments);
+}
+
+}  // namespace halocline::device

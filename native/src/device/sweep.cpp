@@ -1,0 +1,305 @@
+#include "sweep.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+
+namespace halocline::device {
+
+namespace {
+
+constexpr uint32_t kFinishThreads = 256;
+constexpr size_t kPartialBytes = 5 * sizeof(int64_t);  // hc_partial of device_reduce.h
+
+}  // namespace
+
+Sweep::Sweep(const Rank& rank, const Subdomains& subdomains, const SweepPlan& plan)
+    : halocline::Sweep(plan.reductions), rank_(rank), name_(plan.name), swaps_(plan.swaps) {
+  if (plan.shares.size() != subdomains.size()) {
+    throw std::invalid_argument("sweep " + name_ + ": " + std::to_string(plan.shares.size()) +
+                                " shares, expected one for each of " + std::to_string(subdomains.size()) +
+                                " subdomains");
+  }
+  for (const auto& subdomain : subdomains) parts_.push_back(std::make_unique<Part>(*subdomain));
+  for (size_t n = 0; n < subdomains.size(); ++n) {
+    subdomains[n]->reserve_scratch(plan.scratch_bytes);
+    add_copies(*parts_[n], n, plan.shares[n], subdomains);
+    add(*parts_[n], plan.shares[n], plan, subdomains);
+  }
+}
+
+void Sweep::add(Part& part, const Share& share, const SweepPlan& plan, const Subdomains&) {
+  add_reducers(part, share);
+  for (const Launch& fill : share.fills) part.fills.emplace_back(part.where, fill);
+  for (const Launch& rim : share.rims) part.rims.emplace_back(part.where, rim);
+  uint32_t known = 0;
+  for (size_t m = 0; m < share.receives.size(); ++m) known |= uint32_t{1} << m;
+  for (const Item& item : share.items) {
+    if ((item.needs & ~known) != 0) {
+      throw std::invalid_argument("sweep " + name_ + ": a patch needs a message that is not received");
+    }
+    BoundItem bound{item.needs, item.rims && !share.rims.empty(), {}};
+    for (const Launch& launch : item.launches) {
+      const Buffer* partials = nullptr;
+      for (const Reducer& reducer : part.reducers) {
+        if (reducer.kernel == launch.kernel) partials = reducer.partials.get();
+      }
+      if (launch.partials && partials == nullptr) {
+        throw std::invalid_argument("sweep " + name_ + ": no place for the partial results of kernel " +
+                                    launch.kernel);
+      }
+      bound.launches.emplace_back(BoundLaunch(part.where, launch), partials);
+    }
+    part.items.push_back(std::move(bound));
+  }
+  for (const auto& [a, b] : plan.swaps) {
+    if (!part.where.storages()[a]->same_layout(*part.where.storages()[b])) {
+      throw std::invalid_argument("sweep " + name_ + " swaps storages " + std::to_string(a) + " and " +
+                                  std::to_string(b) + ", which differ in shape, halo or itemsize");
+    }
+  }
+  if (share.sends.empty() && share.receives.empty()) return;
+  if (!rank_.communicator) throw std::invalid_argument("sweep " + name_ + " has messages, but one rank");
+  part.exchange = std::make_unique<Exchange>(rank_, part.where, share.sends, share.receives);
+}
+
+void Sweep::add_copies(Part& part, size_t number, const Share& share, const Subdomains& subdomains) {
+  std::map<size_t, std::vector<const Copy*>> others;
+  for (const Copy& copy : share.copies) {
+    if (copy.source >= subdomains.size()) {
+      throw std::invalid_argument("sweep " + name_ + ": copy from subdomain " + std::to_string(copy.source) +
+                                  ", expected a number below " + std::to_string(subdomains.size()));
+    }
+    if (copy.source == number) {
+      part.own.copy(part.where, copy.storage, copy.from, copy.to, copy.extent);
+    } else {
+      others[copy.source].push_back(&copy);
+    }
+  }
+  part.own.close();
+  part.own.settle();
+  for (const auto& [source, copies] : others) {
+    Subdomain& there = *subdomains[source];
+    Peer peer{source, false, std::make_unique<Moves>(part.where), std::make_unique<Moves>(there), {}, {}};
+    peer.direct = &there.device() == &part.where.device() || part.where.device().reaches(there.device());
+    size_t bytes = 0;
+    for (const size_t itemsize : {size_t{8}, size_t{4}}) {  // so that every cell is aligned
+      for (const Copy* copy : copies) {
+        if (there.storages()[copy->storage]->itemsize() != itemsize) continue;
+        if (peer.direct) {
+          peer.moves->copy(there, copy->storage, copy->from, copy->to, copy->extent);
+        } else {
+          peer.packing->pack(copy->storage, copy->from, copy->extent, bytes);
+          peer.moves->unpack(copy->storage, copy->to, copy->extent, bytes);
+        }
+        bytes += static_cast<size_t>(cells(copy->extent)) * itemsize;
+      }
+    }
+    for (Moves* moves : {peer.moves.get(), peer.packing.get()}) {
+      moves->close();
+      moves->settle();
+    }
+    if (!peer.direct) {
+      peer.sent = there.device().allocate(bytes);
+      peer.received = part.where.device().allocate(bytes);
+    }
+    part.peers.push_back(std::move(peer));
+  }
+}
+
+void Sweep::add_reducers(Part& part, const Share& share) {
+  Device& device = part.where.device();
+  for (const Partials& plan : share.partials) {
+    Reducer reducer;
+    reducer.reductions = plan.reductions;
+    reducer.kernel = plan.kernel;
+    reducer.groups = plan.groups;
+    const size_t count = plan.reductions.size();
+    reducer.partials = device.allocate(std::max<size_t>(plan.groups * count, 1) * kPartialBytes);
+    reducer.accumulators = device.allocate(count * sizeof(hc_accumulator));
+    reducer.kinds = device.allocate(count * sizeof(int32_t));
+    reducer.targets = device.allocate(count * sizeof(int32_t));
+    reducer.results = device.pinned(count * sizeof(hc_accumulator));
+    reducer.finish = part.where.module().kernel("hc_finish");
+    std::vector<int32_t> kinds, targets(count, -1);
+    for (const size_t number : plan.reductions) kinds.push_back(reductions().at(number).kind);
+    const auto queue = device.queue(false);
+    queue->upload(*reducer.kinds, 0, kinds.data(), count * sizeof(int32_t));
+    queue->upload(*reducer.targets, 0, targets.data(), count * sizeof(int32_t));
+    queue->finish();
+    part.reducers.push_back(std::move(reducer));
+  }
+}
+
+void Sweep::start() {
+  for (const auto& part : parts_) {
+    part->where.update(rank_.scalars);
+    part->begun = part->where.computing().record();
+    part->where.computing().flush();
+    part->awaited = 0;
+    part->rims_queued = false;
+    for (BoundItem& item : part->items) item.queued = false;
+  }
+  // Messages first: someone waits for them.
+  for (const auto& part : parts_) {
+    if (part->exchange) rank_.messages ? part->exchange->start(part->begun) : part->exchange->skip();
+  }
+  if (rank_.messages) copy_halos();
+  for (const auto& part : parts_) {
+    Queue& computing = part->where.computing();
+    // Packing is done before the patches occupy the device, and before they overwrite what it reads.
+    if (part->exchange && part->exchange->packed()) computing.wait(part->exchange->packed());
+    if (rank_.messages && part->copied) computing.wait(part->copied);
+    if (!rank_.kernels) continue;
+    for (const BoundLaunch& fill : part->fills) fill(computing);
+  }
+}
+
+void Sweep::copy_halos() {
+  for (const auto& part : parts_) {
+    for (Peer& peer : part->peers) {
+      if (peer.direct) continue;
+      Part& there = *parts_[peer.source];
+      Queue& packing = there.where.packing();
+      packing.wait(there.begun);
+      (*peer.packing)(packing, 0, nullptr, peer.sent.get());
+      peer.packed = packing.record();
+      packing.flush();
+      there.where.computing().wait(peer.packed);
+    }
+  }
+  for (const auto& part : parts_) {
+    part->copied.reset();
+    if (part->own.pieces() == 0 && part->peers.empty()) continue;
+    Queue& packing = part->where.packing();
+    packing.wait(part->begun);
+    part->own(packing, 0, nullptr, nullptr);
+    for (Peer& peer : part->peers) {
+      if (peer.direct) {
+        packing.wait(parts_[peer.source]->begun);
+        (*peer.moves)(packing, 0, &parts_[peer.source]->where, nullptr);
+      } else {
+        packing.wait(peer.packed);
+        packing.copy(*peer.received, 0, *peer.sent, 0, peer.received->bytes());
+        (*peer.moves)(packing, 0, nullptr, peer.received.get());
+      }
+    }
+    part->copied = packing.record();
+    packing.flush();
+    // Nobody overwrites what this one reads.
+    for (const Peer& peer : part->peers) parts_[peer.source]->where.computing().wait(part->copied);
+  }
+}
+
+bool Sweep::all_arrived() const {
+  return std::all_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->arrived(); });
+}
+
+void Sweep::queue_rims(Part& part) {
+  if (part.rims_queued || !part.arrived()) return;
+  part.rims_queued = true;
+  if (part.rims.empty()) return;
+  Queue& computing = part.where.computing();
+  if (part.exchange) part.exchange->await(computing, part.exchange->arrived() & ~part.awaited);
+  if (part.exchange) part.awaited |= part.exchange->arrived();
+  if (!rank_.kernels) return;
+  for (const BoundLaunch& rim : part.rims) rim(computing);
+}
+
+bool Sweep::queue_items(Part& part) {
+  queue_rims(part);
+  Queue& computing = part.where.computing();
+  const uint32_t arrived = part.exchange ? part.exchange->arrived() : 0;
+  bool all = true, any = false;
+  for (BoundItem& item : part.items) {
+    if (item.queued) continue;
+    const bool ready =
+        (item.needs & ~arrived) == 0 && (!item.rims || part.rims_queued) && (rank_.overlap || all_arrived());
+    all = all && ready;
+    if (!ready) continue;
+    if (part.exchange) part.exchange->await(computing, item.needs & ~part.awaited);
+    part.awaited |= item.needs;
+    item.queued = any = true;
+    if (!rank_.kernels) continue;
+    for (const auto& [launch, partials] : item.launches) launch(computing, partials);
+  }
+  if (any) computing.flush();
+  return all && part.rims_queued;
+}
+
+void Sweep::work(Worker& worker, Team& team) {
+  if (worker.thread != 0) return;  // a rank with devices has one thread
+  team.attempt([&] {
+    Backoff backoff = team.backoff();
+    Watchdog watchdog(rank_.timeout);
+    for (;;) {
+      bool done = true;
+      for (const auto& part : parts_) {
+        if (part->exchange && !part->complete()) part->exchange->progress(worker.thread);
+        done = queue_items(*part) && part->complete() && done;
+      }
+      if (done) break;
+      worker.clock.enter(Activity::kExchange);
+      backoff();
+      if (!watchdog.expired()) continue;
+      for (const auto& part : parts_) {
+        if (!part->complete()) part->exchange->give_up(rank_.timeout);
+      }
+    }
+    worker.clock.enter(Activity::kCompute);
+    for (const auto& part : parts_) {
+      reduce(*part);
+      part->where.computing().flush();
+      part->where.keep_up();
+    }
+  });
+}
+
+void Sweep::reduce(Part& part) {
+  if (reductions().empty()) return;
+  Queue& computing = part.where.computing();
+  for (Reducer& reducer : part.reducers) {
+    const auto count = static_cast<int64_t>(reducer.reductions.size());
+    const auto groups = static_cast<int64_t>(reducer.groups);
+    const int64_t write_scalars = 0;
+    const std::array<Argument, 9> arguments{reducer.partials.get(),
+                                            value(groups),
+                                            value(groups),
+                                            value(count),
+                                            reducer.kinds.get(),
+                                            reducer.targets.get(),
+                                            reducer.accumulators.get(),
+                                            &part.where.scalars(),
+                                            value(write_scalars)};
+    computing.launch(*reducer.finish, {static_cast<uint32_t>(count), 1, 1}, {kFinishThreads, 1, 1},
+                     arguments);
+    computing.download(reducer.results->data(), *reducer.accumulators, 0, reducer.accumulators->bytes());
+  }
+  part.reduced = computing.record();
+}
+
+bool Sweep::reduced(hc_accumulator* results) {
+  for (const auto& part : parts_) {
+    if (!part->reduced->done()) return false;
+  }
+  Accumulators::reset(results, reductions());
+  for (const auto& part : parts_) {
+    for (const Reducer& reducer : part->reducers) {
+      for (size_t n = 0; n < reducer.reductions.size(); ++n) {
+        hc_accumulator found;
+        std::memcpy(&found, reducer.results->data() + n * sizeof found, sizeof found);
+        hc_merge(&results[reducer.reductions[n]], &found);
+      }
+    }
+  }
+  return true;
+}
+
+void Sweep::finish() {
+  for (const auto& part : parts_) {
+    for (const auto& [a, b] : swaps_) part->where.storages()[a]->swap(*part->where.storages()[b]);
+  }
+}
+
+}  // namespace halocline::device

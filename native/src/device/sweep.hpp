@@ -1,0 +1,125 @@
+// A sweep on devices: one thread of a rank queues what all of its devices do.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../sweep.hpp"
+#include "exchange.hpp"
+
+namespace halocline::device {
+
+// A patch, or a box in the halo that is computed too.
+struct Item {
+  uint32_t needs = 0;  // bit m: receive m
+  bool rims = false;   // the boundary conditions that wait for messages
+  std::vector<Launch> launches;
+};
+
+// Cells that come from a subdomain of this rank, perhaps the same.
+struct Copy {
+  uint32_t storage, source;  // source: number of the subdomain
+  Index from, to, extent;
+};
+
+// Reductions of one kernel: their numbers in the sweep, and how many groups there are in all its launches.
+struct Partials {
+  std::string kernel;
+  std::vector<size_t> reductions;
+  size_t groups = 0;
+};
+
+// What a sweep does in one subdomain.
+struct Share {
+  std::vector<Message> sends, receives;
+  std::vector<Copy> copies;
+  std::vector<Launch> fills;  // before the patches
+  std::vector<Launch> rims;   // once all messages have arrived
+  std::vector<Item> items;
+  std::vector<Partials> partials;
+};
+
+struct SweepPlan {
+  std::string name;
+  std::vector<Share> shares;  // by subdomain
+  std::vector<Reduction> reductions;
+  std::vector<std::pair<uint32_t, uint32_t>> swaps;
+  size_t scratch_bytes = 0;
+};
+
+using Subdomains = std::vector<std::shared_ptr<Subdomain>>;
+
+class Sweep : public halocline::Sweep {
+ public:
+  // Throws std::invalid_argument and DeviceError for what the plan has wrong.
+  Sweep(const Rank& rank, const Subdomains& subdomains, const SweepPlan& plan);
+
+  void start() override;
+  void work(Worker& worker, Team& team) override;
+  void finish() override;
+  bool reduced(hc_accumulator* reductions) override;
+
+ private:
+  struct BoundItem {
+    uint32_t needs;
+    bool rims;
+    std::vector<std::pair<BoundLaunch, const Buffer*>> launches;
+    bool queued = false;
+  };
+  // The partial results of the reductions of one kernel, and the launch that merges them.
+  struct Reducer {
+    std::vector<size_t> reductions;
+    std::string kernel;
+    size_t groups = 0;
+    std::unique_ptr<Buffer> partials, kinds, targets, accumulators;
+    std::unique_ptr<Kernel> finish;
+    std::unique_ptr<Pinned> results;
+  };
+  // Cells that come from another subdomain: by one launch, where this device reaches the memory of that one,
+  // else packed there, copied and unpacked here.
+  struct Peer {
+    size_t source;
+    bool direct;
+    std::unique_ptr<Moves> moves, packing;
+    std::unique_ptr<Buffer> sent, received;
+    std::shared_ptr<Event> packed{};
+  };
+  // The sweep in one subdomain.
+  struct Part {
+    explicit Part(Subdomain& subdomain) : where(subdomain), own(subdomain) {}
+
+    Subdomain& where;
+    std::unique_ptr<Exchange> exchange;
+    Moves own;  // around periodic axes
+    std::vector<Peer> peers;
+    std::vector<BoundLaunch> fills, rims;
+    std::vector<BoundItem> items;
+    std::vector<Reducer> reducers;
+    std::shared_ptr<Event> begun, copied, reduced;
+    uint32_t awaited = 0;  // receives that the computing queue waits for
+    bool rims_queued = false;
+
+    bool arrived() const { return !exchange || exchange->all_arrived(); }
+    bool complete() const { return !exchange || exchange->complete(); }
+  };
+
+  void add(Part& part, const Share& share, const SweepPlan& plan, const Subdomains& subdomains);
+  void add_copies(Part& part, size_t number, const Share& share, const Subdomains& subdomains);
+  void add_reducers(Part& part, const Share& share);
+  void copy_halos();
+  // Queues what is ready; whether that is all there is.
+  bool queue_items(Part& part);
+  void queue_rims(Part& part);
+  void reduce(Part& part);
+  bool all_arrived() const;
+
+  const Rank& rank_;
+  std::string name_;
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<std::pair<uint32_t, uint32_t>> swaps_;
+};
+
+}  // namespace halocline::device

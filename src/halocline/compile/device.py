@@ -1,0 +1,211 @@
+"""Kernels for devices, in the C that CUDA and OpenCL share: a thread for each column of cells.
+
+A kernel runs one loop nest: its threads march along the slowest axis of the grid, each over a few cells, so
+that what they add up is reduced once for many cells. All decisions about values are those of the kernels for
+the CPU (`halocline.compile.values`), so that the bits are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from halocline.compile.nests import Nest, Target
+from halocline.compile.schedule import DeviceKernel
+from halocline.compile.text import identifier, padded, padded_extent
+from halocline.compile.values import C_TYPES, VARIABLES, Dialect, ValueWriter
+from halocline.lang.dtype import ITEMSIZE, kept_dtype
+from halocline.lang.expression import Expr, walk
+from halocline.lang.grid import Field
+from halocline.lang.program import Stage
+
+DIALECT = Dialect(
+    fma="hc_fma", sqrt="hc_sqrt", nan="HC_NAN", infinity="HC_INFINITY", arguments="f.", int32="int"
+)
+
+
+def march_axis(ndim: int) -> int | None:
+    """The axis, of the three of generated code, that threads march along; None where each has one cell."""
+    return None if ndim == 1 else 3 - ndim
+
+
+@dataclass(kw_only=True)
+class DeviceWriter(ValueWriter):
+    """Writes the kernel of one nest.
+
+    Parameters
+    ----------
+    name : str
+    numbers : dict of array name to field number
+    dtypes : dict of array name to dtype
+    sinks : dict of Field to array name
+    scalars : dict of scalar name to its number
+    comment : str
+    """
+
+    name: str
+    numbers: dict[str, int]
+    dtypes: dict[str, str]
+    sinks: dict[Field, str]
+    scalars: dict[str, int]
+    comment: str
+    dialect: Dialect = field(default_factory=lambda: DIALECT)
+
+    def write(
+        self, nest: Nest, nests: Sequence[Nest], accumulators: dict[Expr, int]
+    ) -> tuple[str, DeviceKernel]:
+        """The text of the kernel, and what it takes. `nests` are all nests of the sweep: their stages share
+        scratch memory."""
+        out, ndim = self.out, self.grid.ndim
+        roots = [target.expression for target in nest.targets]
+        read = {self.sources[leaf.attribute[0]] for leaf in walk(roots) if leaf.op == "read"}
+        written = {self.sinks[t.thing] for t in nest.targets if isinstance(t.thing, Field)}
+        arrays = [name for name in self.numbers if name in read | written]
+        self.arrays = frozenset(arrays)
+        reductions = [t for t in nest.targets if t.kind == "reduction"]
+        staged = any(leaf.op == "stage" for leaf in walk(roots)) or any(
+            t.kind == "stage" for t in nest.targets
+        )
+        parameters = []
+        for name in arrays:
+            constant, alone = ("", "") if name in written else ("const ", " HC_RESTRICT")
+            if name in written and name not in read:
+                alone = " HC_RESTRICT"
+            ctype = C_TYPES[self.dtypes[name]]
+            parameters += [
+                f"HC_GLOBAL {constant}{ctype} *{alone} {name}_data",
+                f"const hc_layout {name}_where",
+            ]
+        parameters += ["HC_GLOBAL const double *scalars"]
+        parameters += ["HC_GLOBAL char *scratch"] * staged
+        parameters += ["HC_GLOBAL hc_partial *partials"] * bool(reductions)
+        parameters += ["const hc_frame f"]
+        for line in self.comment.splitlines():
+            out.add(f"// {line}")
+        out.open(f"HC_KERNEL void {self.name}({', '.join(parameters)})")
+        if reductions:
+            out.add("HC_LOCAL hc_partial shared[HC_LARGEST_GROUP];")
+        for name in sorted({leaf.attribute[0] for leaf in walk(roots) if leaf.op == "scalar"}):
+            out.add(f"const double {self.scalar_names[name]} = scalars[{self.scalars[name]}];")
+        if staged:
+            self._scratch(nests)
+        for number, target in enumerate(reductions):
+            out.add(f"hc_partial partial{number};")
+            out.add(f"hc_partial_reset(&partial{number}, {_kind(target)});")
+        self.extent = padded_extent(nest.extent, ndim)
+        self._cells(nest, roots, arrays)
+        for number, target in enumerate(reductions):
+            out.add(f"hc_group_reduce({_kind(target)}, &partial{number}, shared);")
+            slot = f"f.group0 + hc_group_number() * {len(reductions)} + {number}"
+            out.add(f"if (hc_thread_number() == 0) partials[{slot}] = partial{number};")
+        out.close()
+        return str(out), DeviceKernel(
+            self.name,
+            tuple(self.numbers[name] for name in arrays),
+            nest.extent,
+            nest.top,
+            nest.cell,
+            tuple(accumulators[t.thing] for t in reductions),  # type: ignore[index]
+            staged,
+        )
+
+    def _scratch(self, nests: Sequence[Nest]) -> None:
+        """Where the stages of the sweep lie: as in kernels for the CPU, one after the other."""
+        out, ndim = self.out, self.grid.ndim
+        out.add("HC_GLOBAL char *free_scratch = scratch;")
+        for nest in nests:
+            for target in nest.targets:
+                if target.kind != "stage":
+                    continue
+                stage = target.thing
+                assert isinstance(stage, Stage)
+                name = self.unique(identifier(stage.name))
+                self.stage_names[stage] = name
+                dtype = kept_dtype(stage.definition, self.types)
+                extent = padded_extent(nest.extent, ndim)
+                top = padded(nest.top, ndim)
+                size = [
+                    f"(f.box_hi[{a}] - f.box_lo[{a}] + {lo + hi}" + (f" + f.box_top[{a}])" if top[a] else ")")
+                    for a, (lo, hi) in enumerate(extent)
+                ]
+                ctype = C_TYPES[dtype]
+                out.add(f"const hc_int64 {name}_s1 = hc_padded_row({size[2]}, {ITEMSIZE[dtype]});")
+                out.add(f"const hc_int64 {name}_s0 = {name}_s1 * {size[1]};")
+                first = [f"(f.box_lo[{a}] - {lo})" for a, (lo, _) in enumerate(extent)]
+                origin = f"{first[0]} * {name}_s0 + {first[1]} * {name}_s1 + {first[2]}"
+                out.add(f"HC_GLOBAL {ctype} *const {name}_base = (HC_GLOBAL {ctype} *)free_scratch;")
+                out.add(f"const hc_int64 {name}_origin = {origin};")
+                out.add(f"free_scratch += {name}_s0 * {size[0]} * {ITEMSIZE[dtype]};")
+
+    def _cells(self, nest: Nest, roots: list[Expr], arrays: Sequence[str]) -> None:
+        """The loop over the cells of a thread."""
+        out, ndim = self.out, self.grid.ndim
+        march = march_axis(ndim)
+        inside = []
+        for axis in (2, 1, 0):
+            v, group = VARIABLES[axis], f"hc_group({2 - axis})"
+            if axis < 3 - ndim:
+                out.add(f"const hc_int64 {v} = f.lo[{axis}];")
+            elif axis != march:
+                at = f"{group} * hc_group_size({2 - axis}) + hc_thread({2 - axis})"
+                out.add(f"const hc_int64 {v} = f.lo[{axis}] + {at};")
+                inside.append(f"{v} < f.hi[{axis}]")
+            else:
+                out.add(f"const hc_int64 {v}_begin = f.lo[{axis}] + {group} * f.march;")
+                out.add(f"const hc_int64 {v}_end = hc_min_index({v}_begin + f.march, f.hi[{axis}]);")
+        out.open(f"if ({' && '.join(inside)})")
+        depths: dict[int, int] = {}
+        values: dict[int, str] = {}
+        self.used = set()
+        self.declare(0, roots, values, depths)
+        if march is not None:
+            v = VARIABLES[march]
+            out.open(f"for (hc_int64 {v} = {v}_begin; {v} < {v}_end; ++{v})")
+        written = {self.sinks[t.thing] for t in nest.targets if isinstance(t.thing, Field)}
+        for name in arrays:
+            constant = "" if name in written else "const "
+            at = f"{name}_where.at + i * {name}_where.s0 + j * {name}_where.s1 + k"
+            ctype = C_TYPES[self.dtypes[name]]
+            out.add(f"HC_GLOBAL {constant}{ctype} *const {name}_here = {name}_data + ({at});")
+        stages = {leaf.attribute[0] for leaf in walk(roots) if leaf.op == "stage"}
+        stages |= {t.thing for t in nest.targets if isinstance(t.thing, Stage)}
+        for stage, name in self.stage_names.items():
+            if stage in stages:
+                at = f"i * {name}_s0 + j * {name}_s1 + k - {name}_origin"
+                ctype = C_TYPES[kept_dtype(stage.definition, self.types)]
+                out.add(f"HC_GLOBAL {ctype} *const {name}_here = {name}_base + ({at});")
+        self.declare(3, roots, values, depths)
+        number = 0
+        for target, root in zip(nest.targets, roots, strict=True):
+            if target.kind == "reduction":
+                put = f"hc_{target.thing.attribute[0]}_put"  # type: ignore[union-attr]
+                out.add(f"{put}(&partial{number}, {self.cast(root, 'float64', values)});")
+                number += 1
+            else:
+                self._store(target, root, values)
+        if march is not None:
+            out.close()
+        out.close()
+
+    def _store(self, target: Target, root: Expr, values: dict[int, str]) -> None:
+        if isinstance(target.thing, Field):
+            name = self.sinks[target.thing]
+            dtype = self.dtypes[name]
+        else:
+            assert isinstance(target.thing, Stage)
+            name = self.stage_names[target.thing]
+            dtype = kept_dtype(target.thing.definition, self.types)
+        self.out.add(f"{name}_here[0] = {self.cast(root, dtype, values)};")
+
+    def spelled_read(self, name: str, offset: tuple[int, ...]) -> str:
+        staged = name in self.stage_names.values()
+        strides = [f"{name}_s{a}" if staged else f"{name}_where.s{a}" for a in (0, 1)]
+        terms = [f"{o} * {s}" for o, s in zip(offset[:2], strides, strict=True) if o]
+        if offset[2]:
+            terms.append(str(offset[2]))
+        return f"{name}_here[{' + '.join(terms) or '0'}]"
+
+
+def _kind(target: Target) -> str:
+    assert isinstance(target.thing, Expr)
+    return f"HC_{target.thing.attribute[0].upper()}"
