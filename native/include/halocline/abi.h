@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-struct hc_accumulator;  // reduce.hpp
+struct hc_accumulator;  // accumulator.h
 
 // A box of cells in a subdomain's own indices: cell (0, 0, 0) is its first interior cell, halo
 // cells have negative indices or indices beyond its shape. `top[a]` is 1 where the box ends at the

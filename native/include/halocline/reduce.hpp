@@ -28,9 +28,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__FAST_MATH__) || __FLT_EVAL_METHOD__ == 2
-#error "halocline/reduce.hpp needs IEEE arithmetic: compile without -ffast-math and without x87"
-#endif
+#include "halocline/accumulator.h"
 
 #define HC_CHUNK 512  // the longest piece of a row that kernels write before they deposit it
 
@@ -43,22 +41,6 @@
 #define HC_LANES 2
 #endif
 #endif
-
-typedef enum { HC_SUM, HC_MIN, HC_MAX, HC_COUNT, HC_VALUE } hc_kind;
-
-enum { HC_BINS = 3, HC_BIN_WIDTH = 40, HC_TOP_FIRST = HC_BINS - 1, HC_TOP_LAST = 52 };
-enum { HC_MET_NAN = 1, HC_PLUS_INFINITY = 2, HC_MINUS_INFINITY = 4 };
-
-// One reduction of one thread or rank. Plain bytes: copy it, send it, merge it. Equal multisets of
-// deposits give equal bytes.
-struct alignas(64) hc_accumulator {
-  int32_t kind;           // hc_kind
-  int32_t top;            // sum: index of the highest bin
-  uint64_t low[HC_BINS];  // sum: the bins top, top - 1, top - 2 as 128-bit integers, in units of
-  int64_t high[HC_BINS];  //      their quanta
-  int64_t word;           // sum: which of NaN and the infinities occurred; min, max, value: the
-                          // key of the extreme; count: the count
-};
 
 typedef double hc_doubles __attribute__((vector_size(8 * HC_LANES)));
 typedef uint64_t hc_words __attribute__((vector_size(8 * HC_LANES)));
@@ -78,43 +60,7 @@ static inline hc_doubles hc_load_part(const double* x, int64_t n, double rest) {
   return v;
 }
 
-static inline uint64_t hc_word_of(double x) {
-  uint64_t w;
-  memcpy(&w, &x, sizeof w);
-  return w;
-}
-
-static inline double hc_double_of(uint64_t w) {
-  double x;
-  memcpy(&x, &w, sizeof x);
-  return x;
-}
-
 // --------------------------------------------------------------------------------------------- sum
-
-// What splits a double into multiples of the quanta of three bins. Adding a splitter to x rounds x to
-// the quantum, and the bits of the sum, as an integer, are those of the splitter plus the multiple.
-struct hc_splitter {
-  double high, middle, low;
-  uint64_t floor;  // bits of `high` at the lowest multiple that the highest bin accepts
-};
-
-// 1.5 * 2^52 quanta of a bin: the unit in the last place is one quantum, up to 2^51 quanta either way,
-// and the mantissa is even, so that ties are decided by x alone.
-static inline uint64_t hc_splitter_bits(int bin) {
-  return ((uint64_t)(HC_BIN_WIDTH * bin + 1) << 52) | ((uint64_t)1 << 51);
-}
-
-// The bits of the largest |x| that rounds to at most 2^38 quanta of a bin: 2^38 + 1/2 of them.
-static inline uint64_t hc_bin_limit(int bin) {
-  return ((uint64_t)(HC_BIN_WIDTH * bin - 13) << 52) | ((uint64_t)1 << 13);
-}
-
-static inline hc_splitter hc_sum_splitter(int top) {
-  const uint64_t floor = hc_splitter_bits(top), range = (uint64_t)1 << 38;
-  return {hc_double_of(floor + range), hc_double_of(hc_splitter_bits(top - 1)),
-          hc_double_of(hc_splitter_bits(top - 2)), floor};
-}
 
 // Adds what x puts into each bin, offset by the splitter's bits, to high, middle and low. Where x does
 // not fit the highest bin, a bit of `outside` above the lowest 39 is set. T is double or hc_doubles.
@@ -146,9 +92,9 @@ static inline void hc_sum_split_row(const hc_splitter& s, const double* x, int64
     i += HC_LANES;
   }
   // The zeros that fill the last vector put the splitter's bits into each bin, and nothing else.
-  high = (n - i) * hc_word_of(s.high);
-  middle = (n - i) * hc_word_of(s.middle);
-  low = (n - i) * hc_word_of(s.low);
+  high = (n - i) * hc_bits(s.high);
+  middle = (n - i) * hc_bits(s.middle);
+  low = (n - i) * hc_bits(s.low);
   outside = 0;
   for (int lane = 0; lane < HC_LANES; ++lane) {
     high += h[lane];
@@ -158,28 +104,12 @@ static inline void hc_sum_split_row(const hc_splitter& s, const double* x, int64
   }
 }
 
-static inline void hc_bin_add(hc_accumulator* a, int k, uint64_t low, int64_t high) {
-  a->low[k] += low;
-  a->high[k] += high + (a->low[k] < low);
-}
-
 // The sums over n summands, less what the splitter's own bits put into them.
 static inline void hc_sum_add(hc_accumulator* a, const hc_splitter& s, uint64_t high, uint64_t middle,
                               uint64_t low, int64_t n) {
-  const uint64_t sums[HC_BINS] = {high - n * hc_word_of(s.high), middle - n * hc_word_of(s.middle),
-                                  low - n * hc_word_of(s.low)};
+  const uint64_t sums[HC_BINS] = {high - n * hc_bits(s.high), middle - n * hc_bits(s.middle),
+                                  low - n * hc_bits(s.low)};
   for (int k = 0; k < HC_BINS; ++k) hc_bin_add(a, k, sums[k], (int64_t)sums[k] >> 63);
-}
-
-static inline void hc_sum_raise(hc_accumulator* a, int top) {
-  for (; a->top < top; ++a->top) {
-    for (int k = HC_BINS - 1; k > 0; --k) {
-      a->low[k] = a->low[k - 1];
-      a->high[k] = a->high[k - 1];
-    }
-    a->low[0] = 0;
-    a->high[0] = 0;
-  }
 }
 
 // Notes which of NaN and the infinities occur.
@@ -201,7 +131,7 @@ static inline void hc_sum_note(hc_accumulator* a, const double* x, int64_t n) {
     double y[HC_CHUNK];
     int64_t largest = 0, special = 0;
     for (int i = 0; i < count; ++i) {
-      const int64_t w = (int64_t)(hc_word_of(x[begin + i]) & INT64_MAX), finite = w < infinity ? w : 0;
+      const int64_t w = (int64_t)(hc_bits(x[begin + i]) & INT64_MAX), finite = w < infinity ? w : 0;
       y[i] = w < infinity ? x[begin + i] : 0;
       largest = finite > largest ? finite : largest;
       special |= w ^ finite;
@@ -255,69 +185,7 @@ static inline void hc_sum_deposit(hc_accumulator* a, const double* x, int64_t n)
   hc_sum_close(a, s, high, middle, low, outside, x, n);
 }
 
-// The exact sum of the bins, rounded once, to nearest even.
-[[maybe_unused]] static double hc_sum_result(const hc_accumulator* a) {
-  if (a->word != 0) {
-    const bool nan = (a->word & HC_MET_NAN) || a->word == (HC_PLUS_INFINITY | HC_MINUS_INFINITY);
-    return nan                           ? hc_double_of(0x7FF8000000000000)
-           : a->word == HC_PLUS_INFINITY ? __builtin_inf()
-                                         : -__builtin_inf();
-  }
-  // In units of the lowest quantum, as a two's complement integer of 256 bits, lowest word first.
-  uint64_t sum[4] = {};
-  for (int k = 0; k < HC_BINS; ++k) {
-    for (int i = 3; i > 0; --i) sum[i] = sum[i] << HC_BIN_WIDTH | sum[i - 1] >> (64 - HC_BIN_WIDTH);
-    sum[0] <<= HC_BIN_WIDTH;
-    const uint64_t sign = (uint64_t)(a->high[k] >> 63);
-    const uint64_t bin[4] = {a->low[k], (uint64_t)a->high[k], sign, sign};
-    uint64_t carry = 0;
-    for (int i = 0; i < 4; ++i) {
-      const uint64_t part = sum[i] + carry;
-      carry = part < carry;
-      sum[i] = part + bin[i];
-      carry += sum[i] < part;
-    }
-  }
-  const bool negative = sum[3] >> 63 != 0;
-  if (negative) {
-    uint64_t carry = 1;
-    for (int i = 0; i < 4; ++i) {
-      sum[i] = ~sum[i] + carry;
-      carry &= sum[i] == 0;
-    }
-  }
-  int word = 3;
-  while (word > 0 && sum[word] == 0) --word;
-  if (sum[word] == 0) return 0;
-  // The 64 bits from the leading one on; what lies below them only says to which side of a tie it is.
-  const int zeros = __builtin_clzll(sum[word]);
-  uint64_t lead = sum[word] << zeros, below = 0;
-  if (zeros > 0 && word > 0) lead |= sum[word - 1] >> (64 - zeros);
-  if (word > 0) below = sum[word - 1] << zeros;
-  for (int i = 0; i < word - 1; ++i) below |= sum[i];
-  const uint64_t rest = lead & 0x7FF;
-  uint64_t mantissa = lead >> 11;
-  mantissa += rest > 0x400 || (rest == 0x400 && (below != 0 || (mantissa & 1)));
-  // mantissa * 2^exponent. It is a multiple of 2^-1074, so scaling in two steps rounds nothing.
-  int exponent = HC_BIN_WIDTH * (a->top - 2) - 1074 + 64 * word - zeros + 11;
-  double result = (double)mantissa;
-  for (; exponent > 960; exponent -= 960) result *= 0x1p960;
-  for (; exponent < -960; exponent += 960) result *= 0x1p-960;
-  result *= hc_double_of((uint64_t)(exponent + 1023) << 52);
-  return negative ? -result : result;
-}
-
 // ---------------------------------------------------------------------------------------- min, max
-
-// Integers in the order of IEEE 754 totalOrder: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN.
-static inline int64_t hc_key(double x) {
-  const int64_t w = (int64_t)hc_word_of(x);
-  return w ^ ((w >> 63) & INT64_MAX);
-}
-
-static const int64_t HC_KEY_INFINITY = 0x7FF0000000000000;
-
-static inline bool hc_key_is_nan(int64_t key) { return key > HC_KEY_INFINITY || key < ~HC_KEY_INFINITY; }
 
 // The least and greatest key of n > 0 values.
 static inline void hc_extremes(const double* x, int64_t n, int64_t& least, int64_t& greatest) {
@@ -371,50 +239,4 @@ static inline void hc_count_add(hc_accumulator* a, int64_t amount) { a->word += 
 // The value at one point: whoever holds the point deposits it, once, and n is 1; n is 0 for all others.
 static inline void hc_value_deposit(hc_accumulator* a, const double* x, int64_t n) {
   hc_max_deposit(a, x, n);
-}
-
-// -------------------------------------------------------------------------------------- all kinds
-
-// The result of nothing is +0, +inf, -inf, 0 and NaN, for sum, min, max, count and value.
-static inline void hc_reset(hc_accumulator* a, int kind) {
-  memset(a, 0, sizeof *a);
-  a->kind = kind;
-  if (kind == HC_SUM) a->top = HC_TOP_FIRST;
-  if (kind == HC_MIN) a->word = HC_KEY_INFINITY;
-  if (kind == HC_MAX) a->word = ~HC_KEY_INFINITY;
-  if (kind == HC_VALUE) a->word = INT64_MIN;
-}
-
-// Associative and commutative; both of one kind.
-[[maybe_unused]] static void hc_merge(hc_accumulator* into, const hc_accumulator* from) {
-  switch (into->kind) {
-    case HC_SUM:
-      hc_sum_raise(into, from->top);
-      for (int k = into->top - from->top; k < HC_BINS; ++k) {
-        const int j = k - (into->top - from->top);
-        hc_bin_add(into, k, from->low[j], from->high[j]);
-      }
-      into->word |= from->word;
-      break;
-    case HC_MIN:
-      if (from->word < into->word) into->word = from->word;
-      break;
-    case HC_COUNT:
-      into->word += from->word;
-      break;
-    default:
-      if (from->word > into->word) into->word = from->word;
-  }
-}
-
-[[maybe_unused]] static double hc_result(const hc_accumulator* a) {
-  switch (a->kind) {
-    case HC_SUM:
-      return hc_sum_result(a);
-    case HC_COUNT:
-      return (double)a->word;
-    default:
-      if (hc_key_is_nan(a->word)) return hc_double_of(0x7FF8000000000000);
-      return hc_double_of((uint64_t)(a->word ^ ((a->word >> 63) & INT64_MAX)));
-  }
 }

@@ -16,6 +16,7 @@ _HEADERS: dict[str, tuple[str, ...]] = {
     "elementary.hpp": (),
     "accumulator.h": (),
     "device_reduce.h": ("accumulator.h",),
+    "device_finish.h": ("accumulator.h", "device_reduce.h"),
 }
 
 
@@ -26,7 +27,7 @@ def device_headers(names: Iterable[str] = ()) -> str:
     ----------
     names : iterable of str
         Which ones besides device.h, in any order: "frame.h", "elementary.hpp", "accumulator.h",
-        "device_reduce.h".
+        "device_reduce.h", "device_finish.h".
 
     Raises
     ------

@@ -1,0 +1,125 @@
+// Reductions on a device: threads put single values, groups reduce, and hc_finish merges what the groups
+// leave. The accumulators that result have the bytes of the host's, whatever the order, the groups and their
+// number: docs/decisions/0001-reproducible-summation.md.
+//
+//   HC_SHARED hc_partial scratch[HC_SCRATCH(256)];     // for groups of at most 256 threads
+//   hc_partial sum;
+//   hc_partial_reset(&sum, HC_SUM);
+//   for (...) hc_sum_put(&sum, x);                     // or hc_min_, hc_max_, hc_count_, hc_value_put
+//   hc_group_reduce(HC_SUM, &sum, scratch, thread, hc_group_threads());
+//   if (thread == 0) partials[frame.group0 + hc_group_number()] = sum;
+//
+// A group puts fewer than 2^24 summands: each adds at most 2^39 to a bin, and a bin has 63 bits.
+#pragma once
+
+// What a thread, and then a group, has met. A sum's bins are those of hc_accumulator.
+typedef struct {
+  hc_int64 top;
+  hc_int64 bins[HC_BINS];
+  hc_int64 word;
+} hc_partial;
+
+HC_FUNCTION void hc_partial_reset(hc_partial* p, int kind) {
+  p->top = HC_TOP_FIRST;
+  p->bins[0] = p->bins[1] = p->bins[2] = 0;
+  p->word = kind == HC_MIN     ? HC_KEY_INFINITY
+            : kind == HC_MAX   ? ~HC_KEY_INFINITY
+            : kind == HC_VALUE ? HC_INT64_MIN
+                               : 0;
+}
+
+// Bins below the third are dropped.
+HC_FUNCTION void hc_partial_raise(hc_partial* p, hc_int64 top) {
+  for (int k = 0; k < HC_BINS && p->top + k < top; ++k) {
+    p->bins[2] = p->bins[1];
+    p->bins[1] = p->bins[0];
+    p->bins[0] = 0;
+  }
+  p->top = hc_max_index(p->top, top);
+}
+
+HC_FUNCTION void hc_sum_put(hc_partial* p, double x) {
+  const hc_uint64 size = hc_bits(x) & (hc_uint64)HC_INT64_MAX;
+  // The limit of the last bin is above infinity.
+  const hc_uint64 limit = p->top == HC_TOP_LAST ? 0x7fefffffffffffffu : hc_bin_limit((int)p->top);
+  if (size > limit) {
+    if (size >= (hc_uint64)HC_KEY_INFINITY) {
+      p->word |= x > 0 ? HC_PLUS_INFINITY : x < 0 ? HC_MINUS_INFINITY : HC_MET_NAN;
+      return;
+    }
+    int top = (int)p->top + 1;
+    while (size > hc_bin_limit(top)) ++top;
+    hc_partial_raise(p, top);
+  }
+  // Where the splitter of the highest bin would overflow, all are scaled by 2^-80, two bins.
+  const int last = p->top == HC_TOP_LAST;
+  const hc_splitter s = hc_sum_splitter((int)p->top - (last ? 2 : 0));
+  double y = last ? x * 0x1p-80 : x;
+  double t = s.high + y;
+  p->bins[0] += (hc_int64)(hc_bits(t) - hc_bits(s.high));
+  y -= t - s.high;
+  t = s.middle + y;
+  p->bins[1] += (hc_int64)(hc_bits(t) - hc_bits(s.middle));
+  y -= t - s.middle;
+  t = s.low + y;
+  p->bins[2] += (hc_int64)(hc_bits(t) - hc_bits(s.low));
+}
+
+HC_FUNCTION void hc_min_put(hc_partial* p, double x) {
+  const hc_int64 key = x != x ? HC_INT64_MIN : hc_key(x);
+  p->word = hc_min_index(p->word, key);
+}
+
+HC_FUNCTION void hc_max_put(hc_partial* p, double x) {
+  const hc_int64 key = x != x ? HC_INT64_MAX : hc_key(x);
+  p->word = hc_max_index(p->word, key);
+}
+
+HC_FUNCTION void hc_count_put(hc_partial* p, int condition) { p->word += condition != 0; }
+
+// The thread that holds the point puts its value, once.
+HC_FUNCTION void hc_value_put(hc_partial* p, double x) { hc_max_put(p, x); }
+
+HC_FUNCTION hc_int64 hc_word_merge(int kind, hc_int64 a, hc_int64 b) {
+  return kind == HC_SUM     ? (a | b)
+         : kind == HC_MIN   ? hc_min_index(a, b)
+         : kind == HC_COUNT ? a + b
+                            : hc_max_index(a, b);
+}
+
+HC_FUNCTION void hc_partial_merge(int kind, hc_partial* into, hc_partial from) {
+  into->word = hc_word_merge(kind, into->word, from.word);
+  if (kind != HC_SUM) return;
+  hc_partial_raise(into, from.top);
+  hc_partial_raise(&from, into->top);
+  for (int k = 0; k < HC_BINS; ++k) into->bins[k] += from.bins[k];
+}
+
+// Elements of local memory that groups of at most so many threads need.
+#define HC_SCRATCH(threads) (((threads) + 1) / 2)
+
+// Every thread of the group calls it, with its number among them; thread 0 then has the group's partial
+// result. `scratch` may be used again at once.
+HC_FUNCTION void hc_group_reduce(int kind, hc_partial* p, HC_LOCAL hc_partial* scratch, hc_int64 thread,
+                                 hc_int64 threads) {
+  while (threads > 1) {
+    const hc_int64 lower = (threads + 1) / 2;
+    if (thread >= lower && thread < threads) scratch[thread - lower] = *p;
+    HC_BARRIER();
+    if (thread < threads - lower) hc_partial_merge(kind, p, scratch[thread]);
+    HC_BARRIER();
+    threads = lower;
+  }
+}
+
+// ------------------------------------------------------------------------------------ the last launch
+
+// What a group leaves, added to an accumulator: here bins grow beyond 63 bits.
+HC_FUNCTION void hc_accumulate(hc_accumulator* a, hc_partial p) {
+  if (a->kind == HC_SUM) {
+    hc_sum_raise(a, (int)p.top);
+    hc_partial_raise(&p, a->top);
+    for (int k = 0; k < HC_BINS; ++k) hc_bin_add(a, k, (hc_uint64)p.bins[k], p.bins[k] >> 63);
+  }
+  a->word = hc_word_merge(a->kind, a->word, p.word);
+}
