@@ -1,0 +1,245 @@
+"""Which devices a user chose, which rank drives which, and which takes which subdomain."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from halocline.errors import InputError
+from halocline.plan import decompose, flow, placement_cost
+from halocline.plan.devices import (
+    DeviceChoice,
+    deal_devices,
+    distance_between,
+    place_on_devices,
+    share_devices,
+    slots_of_node,
+)
+from halocline.plan.layout import lay_out
+from halocline.plan.machine import load_machine
+from halocline.plan.traffic import Traffic
+
+# -- the choice ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "interface", "indices", "told"),
+    [
+        ("cpu", "cpu", (), "cpu"),
+        ("cuda", "cuda", (), "cuda"),
+        ("cuda:0", "cuda", (0,), "cuda:0"),
+        ("opencl:2,0", "opencl", (2, 0), "opencl:2,0"),
+        (" cuda: 0 , 1 ", "cuda", (0, 1), "cuda:0,1"),
+    ],
+)
+def test_a_choice(text: str, interface: str, indices: tuple[int, ...], told: str) -> None:
+    choice = DeviceChoice.parse(text)
+    assert (choice.interface, choice.indices, str(choice)) == (interface, indices, told)
+    assert DeviceChoice.parse(told) == choice
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("gpu", "device 'gpu': 'gpu' is no interface; expected cpu, cuda or opencl"),
+        ("CUDA", "'CUDA' is no interface"),
+        ("", "device '': '' is no interface"),
+        ("cpu:0", "cpu takes no numbers"),
+        ("cuda:", "device 'cuda:': '' is no number of a device; expected .* such as cuda:0,1"),
+        ("cuda:0,", "device 'cuda:0,': '' is no number"),
+        ("cuda:a", "'a' is no number"),
+        ("cuda:-1", "'-1' is no number"),
+        ("cuda:1.0", r"'1\.0' is no number"),
+        ("cuda:²", "'²' is no number"),
+        ("cuda:0:1", "'0:1' is no number"),
+        ("opencl:1,0,01", "names 1 twice; expected each device once"),
+        (None, "device None is no text; expected cpu, cuda or opencl"),
+        (0, "device 0 is no text"),
+    ],
+)
+def test_a_choice_that_is_wrong(text: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        DeviceChoice.parse(text)
+
+
+def test_the_devices_that_a_choice_means() -> None:
+    assert DeviceChoice().among(0) == ()
+    assert DeviceChoice.parse("cuda").among(3) == (0, 1, 2)
+    assert DeviceChoice.parse("cuda:2,0").among(3) == (2, 0)
+    with pytest.raises(
+        InputError, match=r"device 'cuda:0,3': there is no cuda:3; expected those from 0 to 2, as"
+    ):
+        DeviceChoice.parse("cuda:0,3").among(3)
+    with pytest.raises(InputError, match=r"there is no opencl:1; expected only 0, as `halocline doctor`"):
+        DeviceChoice.parse("opencl:1").among(1)
+    with pytest.raises(
+        InputError, match=r"device 'cuda': there is none \(no driver\); see `halocline doctor`"
+    ):
+        DeviceChoice.parse("cuda").among(0, "no driver")
+
+
+# -- which rank drives which ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("devices", "ranks", "shared"),
+    [
+        (1, 1, ((0,),)),
+        (4, 1, ((0, 1, 2, 3),)),
+        (4, 4, ((0,), (1,), (2,), (3,))),
+        (6, 2, ((0, 1, 2), (3, 4, 5))),
+        (2, 4, ((0,), (0,), (1,), (1,))),
+        (2, 3, ((0,), (0,), (1,))),
+        (3, 7, ((0,), (0,), (0,), (1,), (1,), (2,), (2,))),
+    ],
+)
+def test_devices_are_shared_out(devices: int, ranks: int, shared: tuple[tuple[int, ...], ...]) -> None:
+    assert share_devices(devices, ranks) == shared
+
+
+@given(st.integers(1, 40), st.integers(1, 40))
+def test_all_devices_are_driven_blockwise_and_evenly(devices: int, ranks: int) -> None:
+    if devices > ranks and devices % ranks:
+        with pytest.raises(InputError, match="cannot be shared out evenly"):
+            share_devices(devices, ranks)
+        return
+    shared = share_devices(devices, ranks)
+    assert len(shared) == ranks
+    assert len({len(own) for own in shared}) == 1, "ranks have equally many subdomains"
+    every = [device for own in shared for device in own]
+    assert sorted(every) == every
+    assert set(every) == set(range(devices))
+    loads = [every.count(device) for device in range(devices)]
+    assert max(loads) - min(loads) <= 1
+
+
+@pytest.mark.parametrize(
+    ("devices", "ranks", "words"),
+    [
+        (
+            6,
+            4,
+            r"6 devices .* over its 4 ranks; choose 1, 2, 3 or 6 ranks on a node, or name 4 of the devices",
+        ),
+        (3, 2, r"choose 1 or 3 ranks on a node, or name 2 of"),
+        (0, 2, r"0 devices on a node; expected 1 or more"),
+        (2, 0, r"0 ranks on a node; expected 1 or more"),
+    ],
+)
+def test_devices_that_cannot_be_shared_out(devices: int, ranks: int, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        share_devices(devices, ranks)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "dealt"),
+    [
+        ([["A", "B"]], [(0, 1)]),
+        ([["A", "B"], ["A", "B"]], [(0,), (1,)]),
+        ([["A", "B"], ["B", "A"]], [(0,), (0,)]),  # each counts its own as the first
+        ([["A"], ["A"], ["A"]], [(0,)] * 3),
+        ([["A"], ["B"], ["C"]], [(0,)] * 3),
+        ([["A", "B"], ["C", "D"]], [(0, 1), (0, 1)]),
+        ([["X", "X"], ["X", "X"]], [(0,), (1,)]),  # two alike that have no names of their own
+    ],
+)
+def test_devices_are_dealt_to_ranks(chosen: list[list[str]], dealt: list[tuple[int, ...]]) -> None:
+    assert list(deal_devices(chosen)) == dealt
+
+
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [
+        ([["A", "B"], ["B", "C"]], "see some of the same devices, but not all"),
+        ([["A", "B"], ["A"]], "see some of the same devices, but not all"),
+        ([["A", "B"], ["C"]], "see from 1 to 2 devices; expected as many on each"),
+        ([["A"], []], "see from 0 to 1 devices"),
+        ([["A", "B", "C"]] * 2, "3 devices of a node cannot be shared out evenly over its 2 ranks"),
+        ([[], []], "0 devices on a node"),
+        ([], "0 devices on a node"),
+    ],
+)
+def test_devices_that_cannot_be_dealt(chosen: list[list[str]], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        deal_devices(chosen)
+
+
+def test_the_slots_of_a_node_know_their_devices() -> None:
+    assert slots_of_node([["A", "B"], ["B", "A"]], [[0], [0]]) == (("A", "B"), (0, 1))
+    assert slots_of_node([["A", "B"], ["C", "D"]], [[0, 1], [0, 1]]) == (("A", "B", "C", "D"), (0, 1, 2, 3))
+
+
+# -- which takes which subdomain -----------------------------------------------------------------------------
+
+
+def bandwidths(machine: str) -> list[list[float]]:
+    found = load_machine(machine)
+    every = range(found.device.count)
+    return [[found.bandwidth(a, b) for b in every] for a in every]
+
+
+def test_equal_links_leave_the_order_alone() -> None:
+    for count in (1, 2, 8, 12):  # also where a search would be by a heuristic
+        drawn = np.random.default_rng(count).uniform(size=(count, count))
+        assert place_on_devices(drawn, np.full((count, count), 4.5e11).tolist()) == tuple(range(count))
+    assert place_on_devices(np.ones((8, 8)), bandwidths("dgx-h100")) == tuple(range(8))
+
+
+def test_the_worst_case_of_the_paper_on_a_summit_node() -> None:
+    """Subdomains of 720 x 484 x 700: those that share much are to sit on one triad."""
+    traffic = Traffic.of_radius(2, 3)
+    cut = decompose((1440, 1452, 700), 6, strategy="2x3x1", traffic=traffic)
+    sent, rates = flow(cut, traffic, range(6)), bandwidths("summit")
+    found = place_on_devices(sent, rates)
+    distance = distance_between(rates)
+    costs = {f: placement_cost(sent, distance, f) for f in itertools.permutations(range(6))}
+    assert costs[found] == pytest.approx(min(costs.values()), rel=1e-12)
+    assert costs[found] < max(costs.values()) / 1.2
+    assert found == place_on_devices(sent, rates)
+
+
+def test_slots_that_share_a_device_are_at_no_distance() -> None:
+    inf = float("inf")  # what a device moves within itself takes no link
+    found = distance_between([[inf, 4.0], [2.0, inf]], (0, 0, 1))
+    assert found == [[0.0, 0.0, 0.25], [0.0, 0.0, 0.25], [0.5, 0.5, 0.0]]
+
+
+def test_a_layout_takes_the_distance_between_devices() -> None:
+    """Two pairs of devices, far from each other: neighbours with the large side sit on a pair."""
+    fast, slow = 1e11, 1e9
+    rates = [[fast if (a - b) % 2 == 0 else slow for b in range(4)] for a in range(4)]
+    traffic = Traffic.of_radius(1, 2)
+    layout = lay_out(
+        (400, 20), 2, subdomains_per_rank=2, strategy="2x2", traffic=traffic, distance=distance_between(rates)
+    )
+    assert layout.placement == "aware"
+    sides = {
+        frozenset((a, b))
+        for a, b in itertools.combinations(range(4), 2)
+        if flow(layout.decomposition, traffic, range(4))[a, b] > 20
+    }
+    pairs = {frozenset((layout.slot(a)[1] % 2, layout.slot(b)[1] % 2)) for a, b in map(tuple, sides)}
+    assert len(sides) == 2
+    assert all(len(pair) == 1 for pair in pairs)
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "words"),
+    [
+        ([[1.0, 2.0]], "bandwidth has 1 rows, but 2 numbers in row 0; expected a square"),
+        ([[0.0, 0.0], [1.0, 0.0]], r"bandwidth from device 0 to 1 is 0\.0; expected bytes a second above 0"),
+        ([[0.0, 1.0], [float("nan"), 0.0]], "bandwidth from device 1 to 0 is nan"),
+    ],
+)
+def test_bandwidths_that_cannot_be(bandwidth: list[list[float]], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        distance_between(bandwidth)
+
+
+def test_placement_wants_as_many_devices_as_subdomains() -> None:
+    with pytest.raises(InputError, match="flow is among 3 subdomains, but distance among 2 devices"):
+        place_on_devices(np.ones((3, 3)), [[0.0, 1.0], [1.0, 0.0]])
