@@ -1,0 +1,423 @@
+"""Links between GPUs: bandwidths of known machines, and reading them from what answers as NVML does."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from halocline.plan import place
+from halocline.plan.devices import distance_between, place_on_devices
+from halocline.plan.machine import load_machine
+from halocline.run.machine import parse_list
+from halocline.run.nvml import LANE, LEVELS, SOCKETS, Gpu, Topology, bandwidths, link, read_topology
+
+GB = 1e9
+
+
+def node(
+    name: str,
+    capability: tuple[int, int],
+    addresses: list[str],
+    pcie: tuple[int, int] | None,
+    nvlinks: Callable[[int], dict[str, int]],
+    level: Callable[[int, int], str],
+    cpus: Callable[[int], str] = lambda n: "",
+) -> Topology:
+    every = range(len(addresses))
+    gpus = tuple(
+        Gpu(
+            uuid=f"GPU-{n:08x}-aaaa-bbbb-cccc-0123456789ab",
+            name=name,
+            address=addresses[n],
+            capability=capability,
+            pcie=pcie,
+            nvlinks=nvlinks(n),
+            processors=tuple(sorted(parse_list(cpus(n)))),
+        )
+        for n in every
+    )
+    ancestors = tuple(tuple("board" if a == b else level(a, b) for b in every) for a in every)
+    return Topology("550.54.15", gpus, ancestors)
+
+
+# -- machines, as their makers and `nvidia-smi topo -m` describe them ----------------------------------------
+
+DGX_H100 = node(
+    "NVIDIA H100 80GB HBM3",
+    (9, 0),
+    [f"0000:{bus}:00" for bus in ("1b", "43", "52", "61", "9d", "c3", "d1", "df")],
+    (5, 16),
+    lambda n: {"switch": 18},
+    lambda a, b: "node" if a // 4 == b // 4 else "system",
+    lambda n: "0-55,112-167" if n < 4 else "56-111,168-223",
+)
+
+SUMMIT_BUSES = ["0004:04:00", "0004:05:00", "0004:06:00", "0035:03:00", "0035:04:00", "0035:05:00"]
+SUMMIT = node(
+    "Tesla V100-SXM2-16GB",
+    (7, 0),
+    SUMMIT_BUSES,
+    (3, 2),
+    lambda n: (
+        {bus: 2 for o, bus in enumerate(SUMMIT_BUSES) if o // 3 == n // 3 and o != n} | {"processor": 2}
+    ),
+    lambda a, b: "node" if a // 3 == b // 3 else "system",
+    lambda n: "0-83" if n < 3 else "88-171",
+)
+
+# DGX-1: a cube-mesh of single and double links; pairs on a PCIe switch, two switches on a processor
+CUBE = {(0, 1): 1, (0, 2): 1, (0, 3): 2, (1, 2): 2, (1, 3): 1, (2, 3): 2, (4, 5): 1, (4, 6): 1, (4, 7): 2}
+CUBE |= {(5, 6): 2, (5, 7): 1, (6, 7): 2, (0, 4): 2, (1, 5): 2, (2, 6): 1, (3, 7): 1}
+DGX_1_BUSES = [f"0000:{bus}:00" for bus in ("06", "07", "0a", "0b", "85", "86", "89", "8a")]
+DGX_1 = node(
+    "Tesla V100-SXM2-32GB",
+    (7, 0),
+    DGX_1_BUSES,
+    (3, 16),
+    lambda n: {
+        DGX_1_BUSES[o]: CUBE[min(n, o), max(n, o)] for o in range(8) if (min(n, o), max(n, o)) in CUBE
+    },
+    lambda a, b: "switch" if a // 2 == b // 2 else "bridge" if a // 4 == b // 4 else "system",
+    lambda n: "0-19,40-59" if n < 4 else "20-39,60-79",
+)
+
+# a box of eight cards: two on each switch, two switches on each processor
+PCIE_BOX = node(
+    "NVIDIA A40",
+    (8, 6),
+    [f"0000:{bus:02x}:00" for bus in (0x07, 0x0A, 0x47, 0x4D, 0x87, 0x8D, 0xC7, 0xCA)],
+    (4, 16),
+    lambda n: {},
+    lambda a, b: "switch" if a // 2 == b // 2 else "node" if a // 4 == b // 4 else "system",
+)
+MACHINES = {"dgx-h100": DGX_H100, "summit": SUMMIT, "dgx-1": DGX_1, "pcie": PCIE_BOX}
+
+
+@pytest.mark.parametrize("topology", MACHINES.values(), ids=MACHINES)
+def test_bandwidths_are_symmetric_and_positive(topology: Topology) -> None:
+    found = np.array(bandwidths(topology))
+    np.testing.assert_array_equal(found, found.T)
+    assert (found > 0).all()
+    assert np.isinf(np.diag(found)).all()
+    assert np.isfinite(found[~np.eye(len(found), dtype=bool)]).all()
+    distance_between(bandwidths(topology))
+
+
+@pytest.mark.parametrize(("name", "topology"), [("dgx-h100", DGX_H100), ("summit", SUMMIT)])
+def test_bandwidths_are_those_of_the_machine_file(name: str, topology: Topology) -> None:
+    machine = load_machine(name)
+    found = bandwidths(topology)
+    assert len(found) == machine.device.count
+    for a in range(len(found)):
+        for b in range(len(found)):
+            if a != b:
+                assert found[a][b] == pytest.approx(machine.bandwidth(a, b)), (a, b)
+
+
+def test_links_in_words() -> None:
+    assert link(DGX_H100, 0, 7).kind == "18 NVLinks to switches"
+    assert link(SUMMIT, 0, 2).kind == "2 NVLinks between them"
+    assert link(SUMMIT, 0, 3).kind == "NVLink to processors, from one processor to another"
+    assert link(DGX_1, 0, 1).kind == "1 NVLink between them"
+    assert link(PCIE_BOX, 0, 1).kind == "PCIe, through one switch"
+    assert link(PCIE_BOX, 0, 2).kind == "PCIe, through the processor"
+
+
+def test_a_cube_mesh_has_links_of_two_widths_and_the_host_for_the_rest() -> None:
+    found = bandwidths(DGX_1)
+    assert [rate / GB for rate in found[0][1:5]] == [25, 25, 50, 50]
+    # 0 and 5 have no link: PCIe 3.0 shared by two below the switch, the processors' link by four
+    assert found[0][5] == min(LANE[3] * 16 / 2, SOCKETS / 4)
+
+
+def test_a_box_without_nvlink_goes_by_what_is_shared() -> None:
+    found = bandwidths(PCIE_BOX)
+    assert found[0][1] / GB == pytest.approx(31.5, rel=1e-3)  # PCIe 4.0 x16
+    assert found[0][2] == found[0][1] / 2  # two share what leads out of the switch
+    assert found[0][4] == SOCKETS / 4  # four share what leads to the other processor
+    deeper = replace(
+        PCIE_BOX, ancestors=tuple(tuple(n.replace("node", "switches") for n in r) for r in PCIE_BOX.ancestors)
+    )
+    assert bandwidths(deeper)[0][4] == min(found[0][1] / 4, SOCKETS / 4)  # all four below one root port
+
+
+@pytest.mark.parametrize(
+    ("capability", "links", "gigabytes"),
+    [
+        ((6, 0), 4, 80),
+        ((7, 0), 6, 150),
+        ((8, 0), 12, 300),
+        ((8, 6), 4, 56.25),
+        ((9, 0), 18, 450),
+        ((10, 0), 18, 900),
+        ((12, 1), 2, 100),  # not known: the nearest
+        ((5, 2), 1, 20),
+    ],
+)
+def test_generations_of_nvlink(capability: tuple[int, int], links: int, gigabytes: float) -> None:
+    """P100, V100, A100, RTX A6000, H100, B200: half of what their data sheets say of both directions."""
+    pair = node(
+        "G", capability, ["0:1", "0:2"], (4, 16), lambda n: {f"0:{2 - n}": links}, lambda a, b: "system"
+    )
+    assert link(pair, 0, 1).bandwidth / GB == gigabytes
+
+
+@pytest.mark.parametrize(
+    ("pcie", "gigabytes"),
+    [((1, 16), 4), ((2, 8), 4), ((3, 16), 15.75), ((5, 16), 63), ((6, 16), 121), ((9, 16), 121)],
+)
+def test_generations_of_pcie(pcie: tuple[int, int], gigabytes: float) -> None:
+    pair = node("G", (8, 9), ["0:1", "0:2"], pcie, lambda n: {}, lambda a, b: "switch")
+    assert link(pair, 0, 1).bandwidth / GB == pytest.approx(gigabytes, rel=2e-3)
+
+
+def test_what_nvml_does_not_tell_is_pcie_3() -> None:
+    pair = node("G", (8, 9), ["0:1", "0:2"], None, lambda n: {}, lambda a, b: "node")
+    assert link(pair, 0, 1).bandwidth == LANE[3] * 16
+
+
+def test_who_shares_much_sits_on_a_good_link() -> None:
+    """A ring of eight on DGX-1 goes over double links, but for what the mesh does not have."""
+    ring = np.zeros((8, 8))
+    for n in range(8):
+        ring[n, (n + 1) % 8] = ring[(n + 1) % 8, n] = 1e6
+    rates = bandwidths(DGX_1)
+    found = place_on_devices(ring, rates)
+    assert found == place(ring, distance_between(rates))
+    around = [rates[found[n]][found[(n + 1) % 8]] for n in range(8)]
+    in_order = [rates[n][(n + 1) % 8] for n in range(8)]
+    assert min(in_order) < 20 * GB  # 3 to 4 and 7 to 0 through the host
+    assert min(around) == 50 * GB  # the mesh holds a ring of double links
+
+
+# -- reading -------------------------------------------------------------------------------------------------
+
+
+class Error(Exception):
+    pass
+
+
+class StandIn:
+    """Answers for a topology as the module pynvml does for a driver: handles, bytes or text, errors."""
+
+    NVMLError = Error
+    NVML_NVLINK_MAX_LINKS = 18
+    NVML_NVLINK_DEVICE_TYPE_GPU = 0
+    NVML_NVLINK_DEVICE_TYPE_IBMNPU = 1
+    NVML_NVLINK_DEVICE_TYPE_SWITCH = 2
+
+    def __init__(self, topology: Topology, *, old: bool = False, virtual: bool = False) -> None:
+        self.topology = topology
+        self.old = old  # bytes for text
+        self.virtual = virtual  # hides what virtual machines hide
+        self.running = 0
+        self.handles = [SimpleNamespace(gpu=gpu, place=n) for n, gpu in enumerate(topology.gpus)]
+
+    def text(self, said: str) -> Any:
+        assert self.running == 1, "asked before nvmlInit or after nvmlShutdown"
+        return said.encode() if self.old else said
+
+    def nvmlInit(self) -> None:
+        self.running += 1
+
+    def nvmlShutdown(self) -> None:
+        self.running -= 1
+
+    def nvmlSystemGetDriverVersion(self) -> Any:
+        return self.text(self.topology.driver)
+
+    def nvmlDeviceGetCount(self) -> int:
+        return len(self.handles)
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> Any:
+        return self.handles[index]
+
+    def nvmlDeviceGetUUID(self, handle: Any) -> Any:
+        return self.text(handle.gpu.uuid)
+
+    def nvmlDeviceGetName(self, handle: Any) -> Any:
+        return self.text(handle.gpu.name)
+
+    def nvmlDeviceGetPciInfo(self, handle: Any) -> Any:
+        return self.pci(handle.gpu.address)
+
+    @staticmethod
+    def pci(address: str) -> Any:
+        domain, bus, device = (int(part, 16) for part in address.split(":"))
+        return SimpleNamespace(domain=domain, bus=bus, device=device)
+
+    def nvmlDeviceGetCudaComputeCapability(self, handle: Any) -> tuple[int, int]:
+        found: tuple[int, int] = handle.gpu.capability
+        return found
+
+    def nvmlDeviceGetMaxPcieLinkGeneration(self, handle: Any) -> int:
+        return self.pcie(handle)[0]
+
+    def nvmlDeviceGetMaxPcieLinkWidth(self, handle: Any) -> int:
+        return self.pcie(handle)[1]
+
+    def pcie(self, handle: Any) -> tuple[int, int]:
+        if self.virtual or handle.gpu.pcie is None:
+            raise Error("Not Supported")
+        found: tuple[int, int] = handle.gpu.pcie
+        return found
+
+    def nvmlDeviceGetCpuAffinity(self, handle: Any, cpuSetSize: int) -> list[int]:
+        if self.virtual:
+            raise Error("Not Supported")
+        words = [0] * cpuSetSize
+        for thread in handle.gpu.processors:
+            words[thread // 64] |= 1 << thread % 64
+        return words
+
+    def ends(self, device: Any, link: int) -> str:
+        every = [end for end, count in device.gpu.nvlinks.items() for _ in range(count)]
+        if not every:
+            raise Error("Not Supported")
+        if link >= len(every):
+            raise Error("Invalid Argument")
+        return every[link]
+
+    def nvmlDeviceGetNvLinkState(self, device: Any, link: int) -> int:
+        self.ends(device, link)
+        return 1
+
+    def nvmlDeviceGetNvLinkRemoteDeviceType(self, handle: Any, link: int) -> int:
+        if self.virtual:
+            raise Error("Not Supported")
+        return {"switch": 2, "processor": 1}.get(self.ends(handle, link), 0)
+
+    def nvmlDeviceGetNvLinkRemotePciInfo(self, device: Any, link: int) -> Any:
+        end = self.ends(device, link)
+        return self.pci("ffff:ff:ff" if end in ("switch", "processor") else end)
+
+    def nvmlDeviceGetTopologyCommonAncestor(self, device1: Any, device2: Any) -> int:
+        if self.virtual:
+            raise Error("Unknown Error")
+        return 10 * LEVELS.index(self.topology.ancestors[device1.place][device2.place])
+
+
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize("topology", MACHINES.values(), ids=MACHINES)
+def test_what_is_read_is_what_is_there(topology: Topology, old: bool) -> None:
+    nvml = StandIn(topology, old=old)
+    assert read_topology(nvml=nvml) == (topology, "")
+    assert nvml.running == 0
+    assert json.loads(json.dumps(asdict(topology)))["gpus"][0]["nvlinks"] == topology.gpus[0].nvlinks
+
+
+def test_gpus_are_found_by_uuid_whatever_a_process_counts_them_with() -> None:
+    wanted = [SUMMIT.gpus[n].uuid for n in (4, 0, 3)]
+    for identities in (wanted, [uuid.removeprefix("GPU-").replace("-", "").upper() for uuid in wanted]):
+        found, why = read_topology(identities, StandIn(SUMMIT))
+        assert why == ""
+        assert found is not None
+        assert [gpu.uuid for gpu in found.gpus] == wanted
+        assert found.ancestors[0] == ("board", "system", "node")
+        # two of them share what leads between the processors
+        assert bandwidths(found)[0][1] == SOCKETS / 2
+        assert bandwidths(found)[0][2] == 50 * GB
+
+
+def test_a_gpu_that_nvml_does_not_know() -> None:
+    found, why = read_topology(["MIG-11111111-aaaa"], StandIn(SUMMIT))
+    assert found is None
+    assert why.startswith("NVML knows no GPU MIG-11111111-aaaa; ")
+
+
+def test_in_a_virtual_machine_links_to_what_is_hidden_count_as_links_to_switches() -> None:
+    found, _ = read_topology(nvml=StandIn(DGX_H100, virtual=True))
+    assert found is not None
+    assert found.gpus[0].pcie is None
+    assert found.gpus[0].processors == ()
+    assert bandwidths(found) == bandwidths(DGX_H100)
+    box, _ = read_topology(nvml=StandIn(PCIE_BOX, virtual=True))
+    assert box is not None
+    assert len({rate for row in bandwidths(box) for rate in row}) == 2  # all equal but within one
+    mesh, _ = read_topology(nvml=StandIn(DGX_1, virtual=True))
+    assert mesh is not None
+    assert bandwidths(mesh)[0][3] == 50 * GB
+
+
+def test_a_link_to_a_gpu_that_a_container_hides_leads_to_no_other() -> None:
+    pair = replace(SUMMIT, gpus=SUMMIT.gpus[:2], ancestors=tuple(row[:2] for row in SUMMIT.ancestors[:2]))
+    found, _ = read_topology(nvml=StandIn(pair))
+    assert found == pair
+    assert bandwidths(pair)[0][1] == 50 * GB
+
+
+@pytest.mark.parametrize(
+    ("failing", "words"),
+    [
+        ("nvmlInit", r"NVML does not start \(Driver Not Loaded\); install NVIDIA's driver"),
+        ("nvmlDeviceGetCount", r"NVML fails \(Driver Not Loaded\); see nvidia-smi"),
+        ("nvmlDeviceGetUUID", r"NVML fails \(Driver Not Loaded\); see nvidia-smi"),
+    ],
+)
+def test_why_nothing_is_known(failing: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any) -> None:
+        raise Error("Driver Not Loaded")
+
+    nvml = StandIn(SUMMIT)
+    monkeypatch.setattr(nvml, failing, fail)
+    found, why = read_topology(nvml=nvml)
+    assert found is None
+    assert re.search(words, why)
+    assert nvml.running == 0
+
+
+def test_without_the_package_nothing_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert read_topology() == (
+        None,
+        "the Python package nvidia-ml-py is not installed; pip install nvidia-ml-py",
+    )
+
+
+def test_the_stand_in_is_like_the_real_one() -> None:
+    real = pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
+    names = [name for name in vars(StandIn) if name.startswith(("nvml", "NVML"))]
+    assert len(names) > 15
+    for name in names:
+        mine, theirs = getattr(StandIn, name), getattr(real, name)
+        if inspect.isfunction(mine):
+            assert list(inspect.signature(mine).parameters)[1:] == list(
+                inspect.signature(theirs).parameters
+            ), name
+        elif name.startswith("NVML_NVLINK_DEVICE"):
+            assert mine == theirs
+    assert [
+        getattr(real, f"NVML_TOPOLOGY_{n}") for n in ("INTERNAL", "SINGLE", "MULTIPLE", "HOSTBRIDGE")
+    ] == [10 * n for n in range(4)]
+    assert (real.NVML_TOPOLOGY_NODE, real.NVML_TOPOLOGY_SYSTEM) == (40, 50)
+
+
+def test_the_real_one_tells_or_says_why_not() -> None:
+    pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
+    found, why = read_topology()
+    assert (found is None) == bool(why)
+    if found is None:
+        assert "; " in why
+        pytest.skip(f"no NVIDIA driver here: {why}")
+    assert found.gpus
+    rates = bandwidths(found)
+    again, _ = read_topology([gpu.uuid for gpu in reversed(found.gpus)])
+    assert again is not None
+    assert bandwidths(again)[0][0] == rates[0][0]
+    assert [gpu.uuid for gpu in again.gpus] == [gpu.uuid for gpu in reversed(found.gpus)]
+
+
+def test_nvml_is_imported_only_when_asked() -> None:
+    script = "import halocline, halocline.run.nvml, sys; print('pynvml' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
