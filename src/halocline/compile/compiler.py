@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from halocline.compile import emit
 from halocline.compile.contract import contract, count_flops
-from halocline.compile.device import DeviceWriter
+from halocline.compile.device import DeviceWriter, device_text
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import HaloAnalysis, SweepHalo, WallFill, make_uniform
 from halocline.compile.lower import (
@@ -132,8 +132,12 @@ class _Compiler:
             operations=operations,
             source=emit.translation_unit(self.source),
             blocks=self.grid.blocks,
-            device=DeviceCode("\n".join(self.device_source), self.device_kernels) if self.device else None,
+            device=self._device_code() if self.device else None,
         )
+
+    def _device_code(self) -> DeviceCode:
+        fields = len(self.numbers) + len(self.seconds)
+        return DeviceCode(device_text(self.device_source, fields), self.device_kernels)
 
     # --- numbering ---
 

@@ -7,21 +7,58 @@ the CPU (`halocline.compile.values`), so that the bits are the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from halocline.compile.device_source import device_headers
 from halocline.compile.nests import Nest, Target
 from halocline.compile.schedule import DeviceKernel
-from halocline.compile.text import identifier, padded, padded_extent
+from halocline.compile.text import Text, identifier, padded, padded_extent
 from halocline.compile.values import C_TYPES, VARIABLES, Dialect, ValueWriter
 from halocline.lang.dtype import ITEMSIZE, kept_dtype
 from halocline.lang.expression import Expr, walk
 from halocline.lang.grid import Field
 from halocline.lang.program import Stage
 
+LARGEST_GROUP = 256  # threads
+
 DIALECT = Dialect(
     fma="hc_fma", sqrt="hc_sqrt", nan="HC_NAN", infinity="HC_INFINITY", arguments="f.", int32="int"
 )
+
+
+# each only where it is used: much of the time to compile goes into them
+_HEADERS = {
+    "elementary.hpp": r"hc_(exp|log|sin|cos|pow|min|max|abs|sign)f?\(|HC_NAN|HC_INFINITY",
+    "device_reduce.h": "hc_partial",
+    "device_finish.h": "hc_partial",
+}
+
+
+def device_text(kernels: Sequence[str], fields: int) -> str:
+    """The source of all kernels of a program, for subdomains with so many fields: after the headers they
+    need, with the kernel that copies halos."""
+    body = "\n".join(kernels)
+    names = ["frame.h", "device_move.h"] + [name for name, sign in _HEADERS.items() if re.search(sign, body)]
+    return "\n".join([device_headers(names), _move_kernel(2 * fields + 1), body])
+
+
+def _move_kernel(arrays: int) -> str:
+    """A kernel whose groups copy a piece each, between any of so many arrays."""
+    out = Text()
+    taken = [f"HC_GLOBAL char *a{n}" for n in range(arrays)]
+    taken += ["HC_GLOBAL const hc_piece *pieces", "const hc_int64 first"]
+    out.open(f"HC_KERNEL hc_move_pieces({', '.join(taken)})")
+    out.add("const hc_piece p = pieces[first + hc_group(0)];")
+    out.add("HC_GLOBAL const char *from = a0;")
+    out.add("HC_GLOBAL char *to = a0;")
+    for n in range(1, arrays):
+        out.add(f"if (p.from == {n}) from = a{n};")
+        out.add(f"if (p.to == {n}) to = a{n};")
+    out.add("hc_move(p, from, to);")
+    out.close()
+    return str(out)
 
 
 def march_axis(ndim: int) -> int | None:
@@ -82,9 +119,9 @@ class DeviceWriter(ValueWriter):
         parameters += ["const hc_frame f"]
         for line in self.comment.splitlines():
             out.add(f"// {line}")
-        out.open(f"HC_KERNEL void {self.name}({', '.join(parameters)})")
+        out.open(f"HC_KERNEL {self.name}({', '.join(parameters)})")
         if reductions:
-            out.add("HC_LOCAL hc_partial shared[HC_LARGEST_GROUP];")
+            out.add(f"HC_SHARED hc_partial shared[HC_SCRATCH({LARGEST_GROUP})];")
         for name in sorted({leaf.attribute[0] for leaf in walk(roots) if leaf.op == "scalar"}):
             out.add(f"const double {self.scalar_names[name]} = scalars[{self.scalars[name]}];")
         if staged:
@@ -95,8 +132,9 @@ class DeviceWriter(ValueWriter):
         self.extent = padded_extent(nest.extent, ndim)
         self._cells(nest, roots, arrays)
         for number, target in enumerate(reductions):
-            out.add(f"hc_group_reduce({_kind(target)}, &partial{number}, shared);")
-            slot = f"f.group0 + hc_group_number() * {len(reductions)} + {number}"
+            where = "shared, hc_thread_number(), hc_group_threads()"
+            out.add(f"hc_group_reduce({_kind(target)}, &partial{number}, {where});")
+            slot = f"f.group0 + {number} * f.stride + hc_group_number()"
             out.add(f"if (hc_thread_number() == 0) partials[{slot}] = partial{number};")
         out.close()
         return str(out), DeviceKernel(
@@ -178,8 +216,9 @@ class DeviceWriter(ValueWriter):
         number = 0
         for target, root in zip(nest.targets, roots, strict=True):
             if target.kind == "reduction":
-                put = f"hc_{target.thing.attribute[0]}_put"  # type: ignore[union-attr]
-                out.add(f"{put}(&partial{number}, {self.cast(root, 'float64', values)});")
+                kind = _kind(target).removeprefix("HC_").lower()
+                value = self.cast(root, "float64", values)
+                out.add(f"hc_{kind}_put(&partial{number}, {value}{' != 0.0' if kind == 'count' else ''});")
                 number += 1
             else:
                 self._store(target, root, values)

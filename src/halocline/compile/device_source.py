@@ -13,6 +13,7 @@ from halocline.compile.driver import include_folder
 _HEADERS: dict[str, tuple[str, ...]] = {
     "device.h": (),
     "frame.h": (),
+    "device_move.h": ("frame.h",),
     "elementary.hpp": (),
     "accumulator.h": (),
     "device_reduce.h": ("accumulator.h",),
@@ -26,8 +27,8 @@ def device_headers(names: Iterable[str] = ()) -> str:
     Parameters
     ----------
     names : iterable of str
-        Which ones besides device.h, in any order: "frame.h", "elementary.hpp", "accumulator.h",
-        "device_reduce.h", "device_finish.h".
+        Which ones besides device.h, in any order: "frame.h", "device_move.h", "elementary.hpp",
+        "accumulator.h", "device_reduce.h", "device_finish.h".
 
     Raises
     ------

@@ -162,6 +162,7 @@ def cut_patches(
     caches: Caches | None = None,
     blocks: Blocks | None = None,
     polled: bool = False,
+    device: bool = False,
 ) -> Patches:
     """Cuts a subdomain into patches.
 
@@ -186,6 +187,8 @@ def cut_patches(
         Patches are cut at the borders of blocks too, and those of inactive blocks are left out.
     polled : bool
         Whether messages come that need to be looked after: patches are short then.
+    device : bool
+        Whether the subdomain is a device's: one inner patch, since all its threads work on one at a time.
 
     Raises
     ------
@@ -195,7 +198,12 @@ def cut_patches(
     if threads < 1:
         raise InputError(f"{threads} threads were asked for; at least 1 is needed")
     shape = subdomain.shape
-    if patch is None:
+    if patch is None and device:
+        edges = [
+            sorted({0, lower, n - upper, n})
+            for n, (lower, upper) in zip(shape, _all_outer_layers(shape, received), strict=True)
+        ]
+    elif patch is None:
         edges = _default_edges(
             shape, working_sets, received, threads, caches or Caches(), POLLED_CELLS if polled else MOST_CELLS
         )
@@ -237,11 +245,7 @@ def _default_edges(
     most_cells: int,
 ) -> list[list[int]]:
     last = len(shape) - 1
-    outer = [(0, 0)] * len(shape)
-    if prod(shape) >= 8 * FEWEST_CELLS:
-        outer = [
-            _outer_layers(n, r, axis == last) for axis, (n, r) in enumerate(zip(shape, received, strict=True))
-        ]
+    outer = _all_outer_layers(shape, received)
     inner = [n - sum(layers) for n, layers in zip(shape, outer, strict=True)]
 
     patch = patch_shape(inner, working_sets, caches)
@@ -258,6 +262,16 @@ def _default_edges(
     return [
         sorted({0, *(lower + i * n // p for i in range(p + 1)), lower + n + upper})
         for (lower, upper), n, p in zip(outer, inner, pieces, strict=True)
+    ]
+
+
+def _all_outer_layers(shape: tuple[int, ...], received: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """How thick the patches at both ends of all axes are."""
+    if prod(shape) < 8 * FEWEST_CELLS:
+        return [(0, 0)] * len(shape)
+    last = len(shape) - 1
+    return [
+        _outer_layers(n, r, axis == last) for axis, (n, r) in enumerate(zip(shape, received, strict=True))
     ]
 
 

@@ -324,6 +324,7 @@ def plan_subdomain(
         caches=caches,
         blocks=blocks,
         polled=any(m.method in POLLED for moved in exchanges for m in (*moved.sends, *moved.receives)),
+        device=schedule.device is not None,
     )
     near = _Nearness(subdomain, patches)
     return SubdomainPlan(

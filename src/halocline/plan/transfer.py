@@ -14,10 +14,12 @@ METHODS = {
     "self": "both sides are one subdomain: copied within its memory",
     "peer": "both subdomains belong to one rank: copied from one's memory to the other's",
     "colocated": "their ranks are two of one node: the receiver copies out of the sender's memory",
+    "gpu_aware": "packed on the device, sent by MPI out of the device's memory, and unpacked",
     "rma": "packed into a mailbox, fetched by the receiver with MPI's one-sided communication, and unpacked",
-    "mpi": "packed, sent by MPI and unpacked",
+    "mpi": "packed, sent by MPI and unpacked; of a device by way of the host's memory",
 }
-DEFAULT = tuple(name for name in METHODS if name != "rma")  # mailboxes are for those who ask for them
+ON_DEVICES = ("self", "peer", "colocated", "gpu_aware", "mpi")  # the methods that devices know
+DEFAULT = ("self", "peer", "colocated", "mpi")  # mailboxes are for those who ask for them
 POLLED = frozenset({"rma", "mpi"})  # they move on only while a thread looks
 COPIED = frozenset({"self", "peer"})  # by the rank itself, before its patches
 
@@ -45,7 +47,7 @@ class Transfers:
         """How a message travels between the subdomains `a` and `b`; the same both ways."""
         if a == b and "self" in self.methods:
             return "self"
-        far = "rma" if "rma" in self.methods else "mpi"
+        far = next(name for name in ("gpu_aware", "rma", "mpi") if name in self.methods)
         if not {"peer", "colocated"}.isdisjoint(self.methods):
             here, there = self.layout.home(a)[0], self.layout.home(b)[0]
             if here == there:
@@ -82,7 +84,7 @@ def chosen_methods(methods: Iterable[str] | str | None) -> tuple[str, ...]:
     Parameters
     ----------
     methods : str, iterable of str, or None
-        Names, such as ``"self,mpi"`` or ``("self", "mpi")``; all but "rma" where None.
+        Names, such as ``"self,mpi"`` or ``("self", "mpi")``; `DEFAULT` where None.
 
     Raises
     ------

@@ -130,14 +130,16 @@ def build_engine(
         how.mailboxes if "rma" in plan.transfers.methods else 0,
         how.schedule,
     )
-    binder = _Binder(native, plan, {number: n for n, number in enumerate(near.subdomains)})
-    _append(engine, schedule.operations, binder, count())
+    append(engine, schedule.operations, Binder(native, plan, {n: i for i, n in enumerate(near.subdomains)}))
     return engine
 
 
-def _append(engine: Any, operations: tuple[Operation, ...], binder: _Binder, numbers: Iterator[int]) -> None:
+def append(
+    engine: Any, operations: tuple[Operation, ...], binder: Binder, numbers: Iterator[int] | None = None
+) -> None:
     """Append operations to an engine. No closure: one that calls itself would keep the engine, and the memory
     of its fields, until Python looks for cycles."""
+    numbers = count() if numbers is None else numbers
     for operation in operations:
         if isinstance(operation, Sweep):
             binder.sweep(engine, operation, next(numbers))
@@ -149,11 +151,11 @@ def _append(engine: Any, operations: tuple[Operation, ...], binder: _Binder, num
             engine.stop(operation.condition, operation.reason)
         elif isinstance(operation, Loop):
             engine.loop(operation.until, operation.limit, operation.count, list(operation.record))
-            _append(engine, operation.body, binder, numbers)
+            append(engine, operation.body, binder, numbers)
             engine.end()
 
 
-class _Binder:
+class Binder:
     """Turns sweeps of a plan into what native code takes."""
 
     def __init__(self, native: ModuleType, plan: RankPlan, neighbours: Mapping[int, int]) -> None:
@@ -197,16 +199,7 @@ class _Binder:
         return self.native.Share(
             sends=[self.message(m, m.peer) for m in todo.sends],
             receives=[self.message(m, own.number) for m in todo.receives],
-            copies=[
-                (
-                    c.field,
-                    three(c.source.lo),
-                    three(c.target.lo),
-                    three(c.source.shape, 1),
-                    self.local[c.subdomain],
-                )
-                for c in todo.copies
-            ],
+            copies=self.copies(todo),
             fills=fills,
             rims=rims,
             needs=np.ascontiguousarray(todo.patch_needs, dtype=np.uint32),
@@ -214,6 +207,19 @@ class _Binder:
             halo_boxes=np.asarray(halos, dtype=np.int64).reshape(-1, 9),
             halo_needs=np.asarray(halo_needs, dtype=np.uint32),
         )
+
+    def copies(self, todo: SweepPlan) -> list[tuple[Any, ...]]:
+        """What a subdomain copies from those of its rank."""
+        return [
+            (
+                c.field,
+                three(c.source.lo),
+                three(c.target.lo),
+                three(c.source.shape, 1),
+                self.local[c.subdomain],
+            )
+            for c in todo.copies
+        ]
 
     def message(self, message: Message, receiver: int) -> Any:
         """A message to the subdomain `receiver`."""

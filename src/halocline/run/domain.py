@@ -8,6 +8,7 @@ import operator
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -26,11 +27,14 @@ from halocline.lang.program import Program
 from halocline.lang.trace import OWN
 from halocline.plan.candidates import candidates
 from halocline.plan.decompose import Decomposition
+from halocline.plan.devices import DeviceChoice
 from halocline.plan.patches import Caches
 from halocline.plan.rank import RankPlan, plan_rank, wraps_rows
-from halocline.plan.transfer import Transfers, chosen_methods
+from halocline.plan.transfer import ON_DEVICES, Transfers, chosen_methods
 from halocline.run import tuning
 from halocline.run.bind import SPINS, Near, build_engine, three
+from halocline.run.bind_device import build_device_engine
+from halocline.run.devices import compile_for, devices_of_rank
 from halocline.run.execution import Execution
 from halocline.run.machine import data_caches, last_level_cache, share_of_cores
 from halocline.run.mpi import Communicator, affinity, native, world
@@ -118,6 +122,8 @@ class Domain:
         The memory of each field that has any, by subdomain of this rank.
     blocks : Blocks or None
         Which of the grid's blocks are active.
+    devices : tuple of native Device
+        That this rank drives; none where it computes itself.
     generation : int
         Of the storages: engines made before the last change are stale.
     """
@@ -125,7 +131,9 @@ class Domain:
     def __init__(self, grid: Grid, comm: Communicator | None = None, how: Execution | None = None) -> None:
         self.grid, self.how = grid, how or Execution()
         self.comm = (world() if comm is None else comm).grouped(self.how.ranks_per_node)
-        self.threads = self.how.threads or default_threads(self.comm)
+        self.devices = devices_of_rank(DeviceChoice.parse(self.how.device), self.comm)
+        # of a rank with devices one looks after these
+        self.threads = 1 if self.devices else self.how.threads or default_threads(self.comm)
         together, there = self.threads * self.comm.ranks_of_node, os.cpu_count() or 1
         if self.comm.rank == 0 and together > CROWDED * there:
             log.warning("%d threads for %d hardware threads: each mostly waits for its turn", together, there)
@@ -160,7 +168,8 @@ class Domain:
         given : names
             The scalars that have a value when it runs. InputError for one that is used and has none.
         """
-        schedule = replace(compile_program(program, self.grid, halo=self.how.halo), blocks=self.blocks)
+        compiled = compile_program(program, self.grid, halo=self.how.halo, device=bool(self.devices))
+        schedule = replace(compiled, blocks=self.blocks)
         known = {*given, *self.grid.scalar_values(), *program.scalars_set()}
         for name in schedule.scalars:
             if name not in known and OWN not in name:
@@ -173,9 +182,17 @@ class Domain:
         """Cut the grid for this schedule; all ranks call this."""
         comm = self.comm
         layout = self.how.layout(
-            schedule, self.grid, comm.size, comm.ranks_per_node, nodes_of_ranks=comm.nodes_of_ranks
+            schedule,
+            self.grid,
+            comm.size,
+            comm.ranks_per_node,
+            nodes_of_ranks=comm.nodes_of_ranks,
+            devices=max(1, len(self.devices)),
         )
-        methods = chosen_methods(self.how.methods)
+        if self.devices:
+            self.transfers = Transfers(layout, self._device_methods())
+            return
+        methods = tuple(name for name in chosen_methods(self.how.methods) if name != "gpu_aware")
         if comm.mpi is None:  # nothing else is possible in one process without MPI
             methods = ("self", "peer", "mpi")
             if self.how.methods is not None and not {"self", "peer"} <= set(chosen_methods(self.how.methods)):
@@ -195,6 +212,17 @@ class Domain:
                 )
         self.transfers = Transfers(layout, methods)
         self.near = self._meet(self.transfers)
+
+    def _device_methods(self) -> tuple[str, ...]:
+        """The transfer methods that may be taken between devices."""
+        wanted = ON_DEVICES if self.how.methods is None else chosen_methods(self.how.methods)
+        if self.comm.mpi is None:
+            return ("self", "peer", "mpi")
+        return tuple(name for name in wanted if name in ("self", "peer", "mpi"))
+
+    def device_of(self, n: int) -> Any:
+        """The device of the n-th subdomain of this rank."""
+        return self.devices[n // self.how.subdomains_per_rank]
 
     def _can_share(self) -> bool:
         """Whether the processes of all nodes can read each other's memory, without loss to kernels: these are
@@ -335,6 +363,8 @@ class Domain:
     def _check_memory(self, needed: int) -> None:
         """RunError where the ranks of a node ask together for more than it has; each alone may get its share,
         since pages cost nothing before they are touched, and be killed later."""
+        if self.devices:
+            return  # each device says what it lacks
         ranks, available = self.comm.ranks_of_node, native().available_memory()
         if ranks * needed > available:
             whose = f"of the {ranks} ranks on this node " if ranks > 1 else ""
@@ -349,16 +379,27 @@ class Domain:
         lower, upper = zip(*halo, strict=True)
         index, shared, sparse = len(self.storages), self.near is not None, self.blocks is not None
         try:
-            made = [
-                native().Storage(three(shape, 1), three(lower), three(upper), itemsize, index, shared, sparse)
-                for shape in shapes
-            ]
+            if self.devices:
+                made = [
+                    native().DeviceStorage(
+                        self.device_of(n), three(shape, 1), three(lower), three(upper), itemsize
+                    )
+                    for n, shape in enumerate(shapes)
+                ]
+            else:
+                made = [
+                    native().Storage(
+                        three(shape, 1), three(lower), three(upper), itemsize, index, shared, sparse
+                    )
+                    for shape in shapes
+                ]
         except MemoryError as error:
             raise RunError(f"field {name!r}: {error}") from None
         if name in self.storages:
-            kept = self._pieces(self.storages[name])
-            for (_, new), (_, old) in zip(self._pieces(made), kept, strict=True):
-                new[...] = old
+            kept = self._pieces(self._on_host(self.storages[name]))
+            with self._written(made) as fresh:
+                for (_, new), (_, old) in zip(self._pieces(fresh), kept, strict=True):
+                    new[...] = old
             self.generation += 1
         self.storages[name], self.widths[name] = made, halo
 
@@ -370,11 +411,27 @@ class Domain:
 
     # --- values ---
 
-    def _stored(self, field: Field) -> list[Any]:
+    def _storages(self, field: Field) -> list[Any]:
         storages = self.storages.get(field.name)
         if storages is None:
             raise InputError(f"field {field.name!r} has no memory yet: no program that was run uses it")
         return storages
+
+    def _stored(self, field: Field) -> list[Any]:
+        """The storages of a field; of devices, copies of them in memory of the host."""
+        return self._on_host(self._storages(field))
+
+    def _on_host(self, storages: list[Any]) -> list[Any]:
+        return [storage.fetch() for storage in storages] if self.devices else storages
+
+    @contextmanager
+    def _written(self, storages: list[Any]) -> Iterator[list[Any]]:
+        """Storages in memory of the host, of which those of devices take over what is written."""
+        there = self._on_host(storages)
+        yield there
+        if self.devices:
+            for storage, changed in zip(storages, there, strict=True):
+                storage.store(changed)
 
     def _view(self, storage: Any) -> NDArray[Any]:
         whole: NDArray[Any] = storage.view()[(0,) * (3 - self.grid.ndim)]
@@ -386,6 +443,8 @@ class Domain:
         import numpy as np
 
         storages = self._stored(field)
+        if self.devices and self.blocks is None:
+            return [_unwritable(self._view(storage)) for storage in storages]
         if self.blocks is None:
             return [self._view(storage) for storage in storages]
         # to read shared memory that was never written would take pages
@@ -398,10 +457,17 @@ class Domain:
 
     def pieces(self, field: Field) -> list[tuple[tuple[int, ...], NDArray[Any]]]:
         """The points of a field that are computed on this rank, as boxes: the index of the first in the whole
-        field, and a NumPy view without halo; valid until the next run."""
-        return [
-            (tuple(map(add, self._first(n), lo)), view) for (n, lo), view in self._pieces(self._stored(field))
-        ]
+        field, and a NumPy view without halo, to be read; valid until the next run."""
+        return self._placed(self._stored(field))
+
+    @contextmanager
+    def writing(self, field: Field) -> Iterator[list[tuple[tuple[int, ...], NDArray[Any]]]]:
+        """The same to be written: what was written counts when the context ends."""
+        with self._written(self._storages(field)) as storages:
+            yield self._placed(storages)
+
+    def _placed(self, storages: Sequence[Any]) -> list[tuple[tuple[int, ...], NDArray[Any]]]:
+        return [(tuple(map(add, self._first(n), lo)), view) for (n, lo), view in self._pieces(storages)]
 
     def _first(self, n: int) -> tuple[int, ...]:
         """The global index of the first cell of the n-th subdomain of this rank."""
@@ -504,6 +570,11 @@ class Domain:
         return None
 
 
+def _unwritable(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array
+
+
 def _assembled(pieces: Sequence[tuple[tuple[int, ...], NDArray[Any]]]) -> NDArray[Any]:
     """One array of pieces, each with the index of its first element."""
     import numpy as np
@@ -599,7 +670,8 @@ class Prepared:
         streaming = any(comm.allgather(exceeds_cache(self.plan, comm.ranks_of_node)))
         self.library = compile_once(schedule.source, comm, streaming=streaming)
         self._loops = any(isinstance(operation, Loop) for operation in schedule.operations)
-        self.tuned = self._tune() if self._loops and how.patch in (None, TUNE) else None
+        tunable = self._loops and how.patch in (None, TUNE) and not domain.devices
+        self.tuned = self._tune() if tunable else None
         if self.tuned is not None and self.tuned.patch is not None:
             self.plan = planned(patch=self.tuned.patch)
         self._errors = {stop.reason for stop in schedule.stops() if stop.error}
@@ -608,6 +680,7 @@ class Prepared:
         if AROUND in schedule.scalars and wraps_rows(domain.transfers):
             self.values[schedule.scalars.index(AROUND)] = domain.grid.shape[-1]
         self._engine: Any = None
+        self._modules: dict[Any, Any] = {}  # kernels by device
         self._generation = -1
         made: list[str] = []
         with comm.agreement(f"allocate fields of {name!r}"):
@@ -650,6 +723,10 @@ class Prepared:
     def engine(self) -> Any:
         """The native engine, made anew where storages have changed."""
         if self._engine is None or self._generation != self.domain.generation:
+            if self.domain.devices:
+                self._engine = self._on_devices()
+                self._generation = self.domain.generation
+                return self._engine
             self._engine = build_engine(
                 native(),
                 self.library,
@@ -664,6 +741,27 @@ class Prepared:
             )
             self._generation = self.domain.generation
         return self._engine
+
+    def _on_devices(self) -> Any:
+        domain, device = self.domain, self.schedule.device
+        assert device is not None
+        if not self._modules:
+            own = list(dict.fromkeys(domain.devices))
+            with domain.comm.agreement("compile kernels for devices"):
+                self._modules = {each: compile_for(each, device.source) for each in own}
+        devices = [domain.device_of(n) for n in range(len(self.plan.subdomains))]
+        return build_device_engine(
+            native(),
+            self.library,
+            self.schedule,
+            self.plan,
+            domain.storages,
+            self.values,
+            domain.comm,
+            devices,
+            [self._modules[each] for each in devices],
+            domain.spins,
+        )
 
     @property
     def bytes_per_pass(self) -> float:

@@ -10,6 +10,7 @@ from halocline.compile.halo import HALOS
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
 from halocline.lang.grid import Grid
+from halocline.plan.devices import DeviceChoice
 from halocline.plan.fit import least_thickness
 from halocline.plan.layout import Layout, lay_out
 from halocline.plan.traffic import Traffic
@@ -25,6 +26,10 @@ class Execution:
 
     Parameters
     ----------
+    device : str
+        What computes: "cpu", or devices with memory of their own, "cuda" or "opencl": all that the process
+        sees, or those with the numbers that follow a colon, as in "cuda:0,1". Each has a subdomain; the
+        ranks of a node share them out among themselves.
     threads : int, optional
         Per rank; OMP_NUM_THREADS, else the cores of the node shared among its ranks.
     decomposition : str or sequence of int
@@ -34,7 +39,7 @@ class Execution:
         are measured before the first run, and the fastest is remembered for later ones; "caches": chosen by
         cache size. Where not given, what is remembered, else by cache size.
     subdomains_per_rank : int
-        How many subdomains each rank has.
+        How many subdomains each rank has; with devices, how many each of them has.
     ranks_per_node : int, optional
         Take as many consecutive ranks for a node, whatever machine they run on, to try on one machine what
         is decided for several. Nodes are what MPI says where not given.
@@ -64,6 +69,7 @@ class Execution:
         A number or name that cannot be.
     """
 
+    device: str = "cpu"
     threads: int | None = None
     decomposition: str | Sequence[int] = "optimal"
     patch: int | str | Sequence[int] | None = None
@@ -88,6 +94,7 @@ class Execution:
                 continue
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 raise InputError(f"{name} {number!r}: expected a whole number from 1")
+        DeviceChoice.parse(self.device)
         if self.methods is not None:
             object.__setattr__(self, "methods", chosen_methods(self.methods))
         if isinstance(self.patch, str) and self.patch not in (TUNE, BY_CACHES):
@@ -111,13 +118,14 @@ class Execution:
         ranks: int,
         ranks_per_node: int | None = None,
         nodes_of_ranks: tuple[int, ...] = (),
+        devices: int = 1,
     ) -> Layout:
-        """Which of so many ranks has which subdomains of a grid."""
+        """Which of so many ranks, with so many devices each, has which subdomains of a grid."""
         return lay_out(
             grid.shape,
             ranks,
             ranks_per_node=ranks_per_node,
-            subdomains_per_rank=self.subdomains_per_rank,
+            subdomains_per_rank=self.subdomains_per_rank * devices,
             strategy=self.decomposition,
             traffic=Traffic.of_schedule(schedule),
             thickness=least_thickness(schedule),

@@ -158,14 +158,15 @@ class Fields:
         import numpy as np
 
         points, lines = field.points, field.positions
-        for origin, view in self.domain.pieces(field):
-            mine = slice(origin[-1], origin[-1] + view.shape[-1])
-            for local in np.ndindex(view.shape[:-1]):
-                at = [np.full(points[-1], lines[a][origin[a] + i]) for a, i in enumerate(local)]
-                row = np.broadcast_to(
-                    np.asarray(trace.call(function, *at, lines[-1]), dtype=np.float64), (points[-1],)
-                )
-                view[local] = row[mine]
+        with self.domain.writing(field) as pieces:
+            for origin, view in pieces:
+                mine = slice(origin[-1], origin[-1] + view.shape[-1])
+                for local in np.ndindex(view.shape[:-1]):
+                    at = [np.full(points[-1], lines[a][origin[a] + i]) for a, i in enumerate(local)]
+                    row = np.broadcast_to(
+                        np.asarray(trace.call(function, *at, lines[-1]), dtype=np.float64), (points[-1],)
+                    )
+                    view[local] = row[mine]
 
     def _from_array(self, field: Field, value: Any) -> None:
         import numpy as np
@@ -179,13 +180,14 @@ class Fields:
             raise InputError(
                 f"field {field.name!r} is given an array of dtype {array.dtype}; expected real numbers"
             )
-        for origin, view in self.domain.pieces(field):
-            part = (
-                array
-                if array.shape == ()
-                else array[tuple(slice(o, o + n) for o, n in zip(origin, view.shape, strict=True))]
-            )
-            view[...] = part
+        with self.domain.writing(field) as pieces:
+            for origin, view in pieces:
+                part = (
+                    array
+                    if array.shape == ()
+                    else array[tuple(slice(o, o + n) for o, n in zip(origin, view.shape, strict=True))]
+                )
+                view[...] = part
 
     def _settle(self) -> None:
         """Evaluate the expressions that fields were set to, all in one generated sweep."""

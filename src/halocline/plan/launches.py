@@ -1,0 +1,166 @@
+"""What a subdomain on a device does in a sweep, kernel by kernel: over which cells, in which groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from halocline.compile.device import LARGEST_GROUP, march_axis
+from halocline.compile.schedule import DeviceKernel, Schedule, Sweep
+from halocline.plan.box import Box
+from halocline.plan.rank import SubdomainPlan, SweepPlan
+
+MARCH = 16  # cells of a thread along the slowest axis
+ROW_THREADS = 64  # of a group, along the contiguous axis, where there are rows for several
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel over one box.
+
+    Parameters
+    ----------
+    kernel : DeviceKernel
+    cells : Box
+        Those that it runs over.
+    patch : Box
+        Which they belong to: scratch arrays cover it.
+    top : tuple of int
+        As in the table of patches.
+    groups, group : tuple of three int
+        Groups and the threads of each, along the contiguous axis first.
+    march : int
+        Cells of each thread along the slowest axis.
+    first_group : int
+        The number of its first group among those of all launches of the kernel in the sweep.
+    """
+
+    kernel: DeviceKernel
+    cells: Box
+    patch: Box
+    top: tuple[int, ...]
+    groups: tuple[int, int, int]
+    group: tuple[int, int, int]
+    march: int
+    first_group: int = 0
+
+    @property
+    def number_of_groups(self) -> int:
+        """All groups."""
+        return self.groups[0] * self.groups[1] * self.groups[2]
+
+
+@dataclass(frozen=True)
+class Item:
+    """Launches that run once what they need has come: those of a patch, or of a box in the halo.
+
+    `needs` and `rims` as in `SweepPlan`.
+    """
+
+    needs: int
+    rims: bool
+    launches: tuple[Launch, ...]
+
+
+@dataclass(frozen=True)
+class SweepLaunches:
+    """All launches of a sweep in one subdomain.
+
+    Parameters
+    ----------
+    fills : tuple of Launch
+        Boundary conditions before the patches.
+    rims : tuple of Launch
+        The same where they wait for messages.
+    items : tuple of Item
+    partials : tuple of (kernel, groups)
+        Each kernel that reduces, and how many groups all its launches have.
+    """
+
+    fills: tuple[Launch, ...]
+    rims: tuple[Launch, ...]
+    items: tuple[Item, ...]
+    partials: tuple[tuple[DeviceKernel, int], ...]
+
+
+def sweep_launches(schedule: Schedule, sweep: Sweep, own: SubdomainPlan, todo: SweepPlan) -> SweepLaunches:
+    """The launches of a sweep of a schedule for devices."""
+    assert schedule.device is not None
+    kernels = schedule.device.kernels
+    groups: dict[DeviceKernel, int] = {}
+    items = []
+    for row, needs, rims in zip(
+        own.patches.table.tolist(), todo.patch_needs.tolist(), todo.patch_rims.tolist(), strict=True
+    ):
+        lo, hi, top = map(tuple, row)
+        launches = _over(kernels[sweep.kernel], Box(lo, hi), top, own.box.lo, groups)
+        items.append(Item(needs, rims, launches))
+    for halo in todo.halos:
+        assert sweep.halo_kernel is not None
+        # a halo box that reads rims must wait for every message that they wait for
+        waits = halo.needs | (todo.rim_needs if halo.rims else 0)
+        launches = _over(kernels[sweep.halo_kernel], halo.box, halo.top, own.box.lo, {})
+        items.append(Item(waits, True, launches))
+    fills: list[Launch] = []
+    rims_of: list[Launch] = []
+    for boxes in todo.fills:
+        fill = sweep.fills[boxes.fill]
+        for box, into in [(boxes.core, fills), *((rim.box, rims_of) for rim in boxes.rims)]:
+            for layer, kernel in enumerate(kernels[fill.kernel]):
+                cells = _layer(box, fill.axis, fill.side, layer)
+                if cells.size:
+                    into.append(_launch(kernel, cells, cells, (0,) * schedule.ndim))
+    partials = tuple((k, groups.get(k, 0)) for k in kernels[sweep.kernel] if k.reductions)
+    return SweepLaunches(tuple(fills), tuple(rims_of), tuple(items), partials)
+
+
+def _over(
+    kernels: Sequence[DeviceKernel],
+    patch: Box,
+    top: tuple[int, ...],
+    origin: tuple[int, ...],
+    groups: dict[DeviceKernel, int],
+) -> tuple[Launch, ...]:
+    """One kernel after the other over a patch; counts the groups of those that reduce."""
+    launches = []
+    for kernel in kernels:
+        above = [t if wanted else 0 for t, wanted in zip(top, kernel.top, strict=True)]
+        cells = patch.grow([(lo, hi + t) for (lo, hi), t in zip(kernel.extent, above, strict=True)])
+        if kernel.cell is not None:
+            place = tuple(c - o for c, o in zip(kernel.cell, origin, strict=True))
+            cells = cells.intersect(Box(place, tuple(p + 1 for p in place)))
+        if not cells.size:
+            continue
+        launch = _launch(kernel, cells, patch, top, groups.get(kernel, 0))
+        if kernel.reductions:
+            groups[kernel] = launch.first_group + launch.number_of_groups
+        launches.append(launch)
+    return tuple(launches)
+
+
+def _layer(box: Box, axis: int, side: int, layer: int) -> Box:
+    """A layer of ghosts, counted from the wall."""
+    at = box.hi[axis] - 1 - layer if side < 0 else box.lo[axis] + layer
+    lo, hi = list(box.lo), list(box.hi)
+    lo[axis], hi[axis] = max(at, box.lo[axis]), min(at + 1, box.hi[axis])
+    return Box(tuple(lo), tuple(max(a, b) for a, b in zip(lo, hi, strict=True)))
+
+
+def _launch(
+    kernel: DeviceKernel, cells: Box, patch: Box, top: tuple[int, ...], first_group: int = 0
+) -> Launch:
+    ndim = len(cells.shape)
+    shape = (1,) * (3 - ndim) + cells.shape
+    marched = march_axis(ndim)
+    march = 1 if marched is None else min(MARCH, shape[marched])
+    rows = shape[1] if marched == 0 else 1
+    along = _power_of_two(shape[2], ROW_THREADS if rows > 1 else LARGEST_GROUP)
+    group = (along, _power_of_two(rows, LARGEST_GROUP // along), 1)
+    per_group = [march if axis == marched else group[2 - axis] for axis in (2, 1, 0)]
+    groups = tuple(-(-n // size) for n, size in zip(reversed(shape), per_group, strict=True))
+    return Launch(kernel, cells, patch, top, groups, group, march, first_group)  # type: ignore[arg-type]
+
+
+def _power_of_two(n: int, most: int) -> int:
+    """The least power of two that is at least n, but at most `most`."""
+    return min(1 << max(0, n - 1).bit_length(), most)

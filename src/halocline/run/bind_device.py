@@ -1,0 +1,119 @@
+"""Handing a plan to the engine where subdomains lie on devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from halocline.compile.schedule import Schedule, Sweep
+from halocline.plan.launches import Item, Launch, SweepLaunches, sweep_launches
+from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
+from halocline.run.bind import SPINS, Binder, append, three
+from halocline.run.mpi import Communicator
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def build_device_engine(
+    native: ModuleType,
+    library: Path,
+    schedule: Schedule,
+    plan: RankPlan,
+    storages: Mapping[str, Sequence[Any]],
+    scalars: NDArray[np.float64],
+    comm: Communicator,
+    devices: Sequence[Any],
+    modules: Sequence[Any],
+    spins: int = SPINS["usual"],
+) -> Any:
+    """An engine that executes `schedule` as `plan` says, on devices.
+
+    Parameters
+    ----------
+    storages : mapping of field name to native DeviceStorages
+        One for each subdomain of the plan.
+    scalars : array of float64
+        One per scalar of the schedule; the engine reads and writes it.
+    devices, modules : sequence
+        The native Device of each subdomain, and the kernels compiled for it.
+    """
+    names = [f.name for f in schedule.fields]
+    engine = native.Engine.on_devices(
+        str(library),
+        [
+            native.DeviceSubdomain(
+                devices[n], modules[n], [storages[name][n] for name in names], len(schedule.scalars)
+            )
+            for n in range(len(plan.subdomains))
+        ],
+        scalars,
+        three(plan.decomposition.shape, 1),
+        spins,
+        comm.handle,
+    )
+    append(engine, schedule.operations, _DeviceBinder(native, schedule, plan))
+    return engine
+
+
+class _DeviceBinder(Binder):
+    """Turns sweeps of a plan into what native code takes for devices."""
+
+    def __init__(self, native: ModuleType, schedule: Schedule, plan: RankPlan) -> None:
+        super().__init__(native, plan, {})
+        self.schedule = schedule
+
+    def sweep(self, engine: Any, sweep: Sweep, number: int) -> None:
+        todo = [own.sweeps[number] for own in self.plan.subdomains]
+        shares = [self._share(sweep, own, each) for own, each in zip(self.plan.subdomains, todo, strict=True)]
+        engine.device_sweep(
+            sweep.kernel,
+            shares,
+            [(r.kind, r.scalar) for r in sweep.reductions],
+            list(sweep.swaps),
+            max(each.scratch_bytes for each in todo),
+        )
+
+    def _share(self, sweep: Sweep, own: SubdomainPlan, todo: SweepPlan) -> Any:
+        planned = sweep_launches(self.schedule, sweep, own, todo)
+        return self.native.DeviceShare(
+            [self.message(m, m.peer) for m in todo.sends],
+            [self.message(m, own.number) for m in todo.receives],
+            self.copies(todo),
+            [self._launch(launch, own, planned) for launch in planned.fills],
+            [self._launch(launch, own, planned) for launch in planned.rims],
+            [self._item(item, own, planned) for item in planned.items],
+            [(kernel.name, list(kernel.reductions), groups) for kernel, groups in planned.partials],
+        )
+
+    def _item(self, item: Item, own: SubdomainPlan, planned: SweepLaunches) -> Any:
+        launches = [self._launch(launch, own, planned) for launch in item.launches]
+        return self.native.Item(item.needs, item.rims, launches)
+
+    def _launch(self, launch: Launch, own: SubdomainPlan, planned: SweepLaunches) -> Any:
+        kernel = launch.kernel
+        groups = dict(planned.partials).get(kernel, 0)
+        frame = [
+            *three(launch.cells.lo),
+            *three(launch.cells.hi, 1),
+            *three(launch.patch.lo),
+            *three(launch.patch.hi, 1),
+            *three(launch.top),
+            *three(own.box.lo),
+            *three(own.decomposition.shape, 1),
+            launch.first_group,
+            groups,
+            launch.march,
+        ]
+        return self.native.Launch(
+            kernel.name,
+            list(kernel.operands),
+            frame,
+            launch.groups,
+            launch.group,
+            kernel.scratch,
+            bool(kernel.reductions),
+        )
