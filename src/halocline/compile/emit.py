@@ -35,7 +35,7 @@ _HEADERS = {
     "abi.h": "hc_box",
     "elementary.hpp": "hc_(exp|log|sin|cos|pow|min|max|abs|sign|far)f?\\(",
     "reduce.hpp": "_deposit|hc_sum_",
-    "rows.hpp": "hc_",
+    "rows.hpp": "hc_box",
 }
 
 
