@@ -31,7 +31,8 @@ lint: build $(VENV)/dev ## Check style, types and native code
 	$(BIN)/mypy
 	$(STUB) -o build/_native.pyi && diff build/_native.pyi src/halocline/_native.pyi
 	$(BIN)/clang-format --dry-run -Werror $(SOURCES)
-	printf '%s\n' native/src/*.cpp native/src/device/*.cpp | xargs -P $(JOBS) -n 2 $(BIN)/clang-tidy --quiet -p build/native \
+	printf '%s\n' native/src/*.cpp native/src/device/*.cpp | \
+	  xargs -P $(JOBS) -n 2 $(BIN)/clang-tidy --quiet -p build/native \
 	  --extra-arg=-idirafter$$(dirname $$(g++ -print-file-name=include/omp.h))
 
 format: build $(VENV)/dev ## Bring the code into the style that lint asks for

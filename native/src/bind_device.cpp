@@ -11,6 +11,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -159,7 +160,7 @@ void bind_device(nb::module_& m) {
            "Whether all before it in its queue is done; DeviceError where something of that failed.")
       .def("wait", &device::Event::wait, "Wait until it is done.", nb::call_guard<nb::gil_scoped_release>());
 
-  nb::class_<device::Graph>(m, "Graph", "Work that was recorded; Queue.end_capture() makes it.");
+  const nb::class_<device::Graph> graph(m, "Graph", "Work that was recorded; Queue.end_capture() makes it.");
 
   nb::class_<BoundModule>(m, "Module", "Compiled code; Device.load() makes it.")
       .def(

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <deque>
-#include <limits>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <utility>
 
 #include "../memory.hpp"
@@ -60,11 +60,11 @@ std::string device_text(cl::DeviceId device, cl::UInt what) {
 
 // The version of OpenCL that a device provides, as 100 * major + minor: "OpenCL 1.2 words of the driver's".
 int version_of(cl::DeviceId device) {
+  std::istringstream words(device_text(device, cl::kDeviceVersion));
+  std::string opencl;
   int major = 0, minor = 0;
-  // NOLINTNEXTLINE(bugprone-unchecked-string-to-number-conversion,cppcoreguidelines-pro-type-vararg)
-  const int read =
-      std::sscanf(device_text(device, cl::kDeviceVersion).c_str(), "OpenCL %d.%d", &major, &minor);
-  return read == 2 ? 100 * major + minor : 0;
+  char point = 0;
+  return words >> opencl >> major >> point >> minor ? 100 * major + minor : 0;
 }
 
 // float64 as the promise of equal bits needs it: with fma, subnormals, infinities and NaNs.
@@ -273,8 +273,8 @@ class ClKernel : public Kernel {
     for (cl::UInt n = 0; n < count_; ++n) {
       cl::Int error = cl::kSuccess;
       if (const auto* buffer = std::get_if<const Buffer*>(&arguments[n])) {
-        cl::Memory memory = *buffer == nullptr ? nullptr : ours(*home_, **buffer).memory();
-        error = api().SetKernelArg(kernel_, n, sizeof(cl::Memory), &memory);
+        const cl::Memory memory = *buffer == nullptr ? nullptr : ours(*home_, **buffer).memory();
+        error = api().SetKernelArg(kernel_, n, sizeof(cl::Memory), static_cast<const void*>(&memory));
       } else {
         const auto& value = std::get<std::span<const std::byte>>(arguments[n]);
         error = api().SetKernelArg(kernel_, n, value.size(), value.data());
@@ -534,6 +534,62 @@ Description describe(cl::DeviceId device) {
   return found;
 }
 
+// Why a device cannot be used; null where it can.
+const char* lack_of(cl::DeviceId device) {
+  if (version_of(device) < 102) return "OpenCL 1.2";
+  if (device_info<cl::UInt>(device, cl::kDeviceAvailable) == 0) return "availability";
+  if (device_info<cl::UInt>(device, cl::kDeviceCompilerAvailable) == 0) return "a compiler";
+  return nullptr;
+}
+
+struct Candidate {
+  cl::DeviceId device;
+  cl::Context context;
+  std::string identity;
+};
+
+// The devices of a platform, with a context for all of them; none adds a reason to `why`.
+std::vector<Candidate> devices_of(cl::Platform platform, std::string& why) {
+  const std::string name = text([&](size_t bytes, void* to, size_t* needed) {
+    return api().GetPlatformInfo(platform, cl::kPlatformName, bytes, to, needed);
+  });
+  const auto note = [&](const std::string& reason) {
+    if (!why.empty()) why += "; ";
+    why += "the platform " + name + reason;
+  };
+  constexpr cl::Bits kTypes = cl::kDeviceTypeCpu | cl::kDeviceTypeGpu | cl::kDeviceTypeAccelerator;
+  cl::UInt count = 0;
+  if (api().GetDeviceIDs(platform, kTypes, 0, nullptr, &count) != cl::kSuccess || count == 0) {
+    note(" has no device");
+    return {};
+  }
+  std::vector<cl::DeviceId> devices(count);
+  api().GetDeviceIDs(platform, kTypes, count, devices.data(), nullptr);
+  std::erase_if(devices, [&](cl::DeviceId device) {
+    const char* lack = lack_of(device);
+    if (lack != nullptr) note(" has the device " + device_text(device, cl::kDeviceName) + " without " + lack);
+    return lack != nullptr;
+  });
+  if (devices.empty()) return {};
+  const cl::Property properties[] = {cl::kContextPlatform, reinterpret_cast<cl::Property>(platform), 0};
+  cl::Int error = cl::kSuccess;
+  const cl::Context context = api().CreateContext(properties, static_cast<cl::UInt>(devices.size()),
+                                                  devices.data(), nullptr, nullptr, &error);
+  if (error != cl::kSuccess) {
+    note(" gives no context: " + cl::name_of(error));
+    return {};
+  }
+  std::vector<Candidate> found;
+  std::map<std::string, int> same;  // devices of equal names are told apart by their order
+  for (const cl::DeviceId device : devices) {
+    const std::string model = device_text(device, cl::kDeviceName);
+    std::string identity = name;
+    identity.append(": ").append(model).append(" #").append(std::to_string(same[model]++));
+    found.push_back({device, context, std::move(identity)});
+  }
+  return found;
+}
+
 struct Found {
   std::vector<std::shared_ptr<Device>> devices;
   std::string why;
@@ -541,65 +597,23 @@ struct Found {
 
 Found search() {
   Found found;
-  const cl::Library* library = cl::library(found.why);
-  if (library == nullptr) return found;
+  if (cl::library(found.why) == nullptr) return found;
   cl::UInt count = 0;
-  const cl::Int error = library->GetPlatformIDs(0, nullptr, &count);
-  if (error != cl::kSuccess || count == 0) {
+  if (api().GetPlatformIDs(0, nullptr, &count) != cl::kSuccess || count == 0) {
     found.why =
         "OpenCL has no platform: install a driver for the device (for the processor, Debian: "
         "pocl-opencl-icd)";
     return found;
   }
   std::vector<cl::Platform> platforms(count);
-  library->GetPlatformIDs(count, platforms.data(), nullptr);
-
-  struct Candidate {
-    cl::DeviceId device;
-    cl::Context context;
-    bool gpu;
-    std::string identity;
-  };
+  api().GetPlatformIDs(count, platforms.data(), nullptr);
   std::vector<Candidate> candidates;
   for (const cl::Platform platform : platforms) {
-    const std::string name = text([&](size_t bytes, void* to, size_t* needed) {
-      return library->GetPlatformInfo(platform, cl::kPlatformName, bytes, to, needed);
-    });
-    constexpr cl::Bits kTypes = cl::kDeviceTypeCpu | cl::kDeviceTypeGpu | cl::kDeviceTypeAccelerator;
-    if (library->GetDeviceIDs(platform, kTypes, 0, nullptr, &count) != cl::kSuccess || count == 0) {
-      found.why += (found.why.empty() ? "" : "; ") + name + " has no device";
-      continue;
-    }
-    std::vector<cl::DeviceId> devices(count);
-    library->GetDeviceIDs(platform, kTypes, count, devices.data(), nullptr);
-    std::erase_if(devices, [&](cl::DeviceId device) {
-      const char* lacks = version_of(device) < 102                                           ? "OpenCL 1.2"
-                          : device_info<cl::UInt>(device, cl::kDeviceAvailable) == 0         ? "availability"
-                          : device_info<cl::UInt>(device, cl::kDeviceCompilerAvailable) == 0 ? "a compiler"
-                                                                                             : nullptr;
-      if (lacks == nullptr) return false;
-      found.why += (found.why.empty() ? "" : "; ") + device_text(device, cl::kDeviceName) + " of " + name +
-                   " lacks " + lacks;
-      return true;
-    });
-    if (devices.empty()) continue;
-    const cl::Property properties[] = {cl::kContextPlatform, reinterpret_cast<cl::Property>(platform), 0};
-    cl::Int failure = cl::kSuccess;
-    const cl::Context context = library->CreateContext(properties, static_cast<cl::UInt>(devices.size()),
-                                                       devices.data(), nullptr, nullptr, &failure);
-    if (failure != cl::kSuccess) {
-      found.why += (found.why.empty() ? "" : "; ") + name + " gives no context: " + cl::name_of(failure);
-      continue;
-    }
-    std::map<std::string, int> same;  // devices of equal names are told apart by their order
-    for (const cl::DeviceId device : devices) {
-      const std::string model = device_text(device, cl::kDeviceName);
-      const bool gpu = (device_info<cl::Bits>(device, cl::kDeviceType) & cl::kDeviceTypeGpu) != 0;
-      candidates.push_back(
-          {device, context, gpu, name + ": " + model + " #" + std::to_string(same[model]++)});
-    }
+    std::ranges::copy(devices_of(platform, found.why), std::back_inserter(candidates));
   }
-  std::ranges::stable_partition(candidates, [](const Candidate& each) { return each.gpu; });
+  std::ranges::stable_partition(candidates, [](const Candidate& each) {
+    return (device_info<cl::Bits>(each.device, cl::kDeviceType) & cl::kDeviceTypeGpu) != 0;
+  });
   for (const Candidate& each : candidates) {
     Description description = describe(each.device);
     description.index = static_cast<int>(found.devices.size());

@@ -116,8 +116,9 @@ const Library* library(std::string& why) {
   static const std::string failure = []() -> std::string {
     void* handle = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);  // never closed: drivers have threads
     if (handle == nullptr) {
-      return "OpenCL's loader libOpenCL.so.1 is not found: install it (Debian: ocl-icd-libopencl1) and a "
-             "driver for the device";
+      const char* reason = dlerror();  // NOLINT(concurrency-mt-unsafe): each thread has its own
+      return std::string("OpenCL's loader cannot be loaded (") + (reason == nullptr ? "no reason" : reason) +
+             "): install it (Debian: ocl-icd-libopencl1) and a driver for the device";
     }
     const char* missing = fill(handle, table);
     return missing == nullptr ? ""
