@@ -5,6 +5,9 @@ that ask for the same count share one mpiexec, where every rank is a pytest that
 order; the outcome of all ranks is that of the test. After one that fails, those that follow get an mpiexec
 of their own, and one that changes its process asks for that by `alone=True`. On the ranks,
 `shared_tmp_path` is one folder for all of them. `@pytest.mark.long` marks what `make test` leaves out.
+
+The fixture `opencl` is two devices of PoCL, which computes on the processor. Where it is not installed the
+tests that ask for it are skipped, or fail where HALOCLINE_TEST_OPENCL is "required".
 """
 
 from __future__ import annotations
@@ -22,14 +25,19 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from halocline import _native
 
 TIMEOUT = 120.0  # seconds for one test under mpiexec, unless the marker says otherwise
 GRACE = 2.0  # seconds that other ranks have for an end of their own after one has failed
 OUTCOMES = "HALOCLINE_TEST_OUTCOMES"  # set on the ranks: the folder where each leaves its outcomes
 LIMIT = "HALOCLINE_TEST_LIMIT"  # set on the ranks: seconds of one test after which each says where it stands
+
+POCL = "Portable Computing Language"  # the name of its platform
 
 RUNNER = re.compile(r"/_?pytest/|/pluggy/|<frozen runpy>")  # lines of a stack that say nothing
 
@@ -45,6 +53,9 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.mkdtemp(prefix="halocline-cache-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
         os.environ["HALOCLINE_CACHE"] = folder  # the ranks inherit it
+        # before anything loads OpenCL: two devices of two threads each
+        os.environ |= {"POCL_DEVICES": "pthread pthread", "POCL_MAX_PTHREAD_COUNT": "2"}
+        os.environ["POCL_CACHE_DIR"] = str(Path(folder) / "pocl")
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
@@ -69,6 +80,21 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 def place(folder: str | os.PathLike[str], test: str) -> Path:
     """The folder where the ranks leave their outcomes of a test."""
     return Path(folder) / hashlib.sha256(test.encode()).hexdigest()[:16]
+
+
+@pytest.fixture(scope="session")
+def opencl() -> list[_native.Device]:
+    """Two OpenCL devices of one platform."""
+    from halocline import _native
+
+    found = [device for device in _native.devices("opencl") if device.identity.startswith(POCL)]
+    if len(found) < 2:
+        why = _native.why_no_devices("opencl") or f"PoCL has {len(found)} of 2 devices"
+        why += " (the tests use PoCL; Debian: pocl-opencl-icd, ocl-icd-libopencl1)"
+        if os.environ.get("HALOCLINE_TEST_OPENCL") == "required":
+            pytest.fail(why)
+        pytest.skip(why)
+    return found
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Prints the Debian packages that are missing to build Halocline: missing.sh PYTHON
+# Prints the Debian packages that are missing to build Halocline, and to run all of its tests:
+# missing.sh PYTHON [tests]
 python=$1
 if ! command -v "$python" > /dev/null; then
   echo python3 python3-venv python3-dev
@@ -14,3 +15,7 @@ sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || ec
 fi
 command -v g++ > /dev/null || command -v c++ > /dev/null || echo g++
 command -v cmake > /dev/null || echo cmake
+if [ "$2" = tests ]; then # OpenCL devices without a GPU
+  test -e "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}/pocl.icd" || echo pocl-opencl-icd
+  "$python" -c 'import ctypes; ctypes.CDLL("libOpenCL.so.1")' 2> /dev/null || echo ocl-icd-libopencl1
+fi
