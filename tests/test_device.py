@@ -423,6 +423,7 @@ def test_an_event_tells_when_all_before_it_is_done(opencl: Devices, modules: lis
         event = queue.record()
         if wait:
             event.wait()
+            assert result[0] == 1
         end = time.monotonic() + 30
         while not event.done():
             assert time.monotonic() < end, "the event is never done"

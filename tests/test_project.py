@@ -137,6 +137,17 @@ def test_what_is_missing_is_named(tmp_path):
     assert done.stdout.split() == ["g++", "cmake"]
 
 
+def test_what_is_missing_for_tests_is_named(tmp_path):
+    done = subprocess.run(
+        ["sh", ROOT / "tools/missing.sh", sys.executable, "tests"],
+        env=os.environ | {"OCL_ICD_VENDORS": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "pocl-opencl-icd" in done.stdout.split()
+
+
 # -- which MPI ---------------------------------------------------------------------------------------
 
 
