@@ -8,7 +8,7 @@
 // Dimension 0 of a launch is the one along the contiguous axis of memory, axis 2 of a field.
 #pragma once
 
-#ifdef __OPENCL_VERSION__
+#if defined(__OPENCL_VERSION__) || defined(__OPENCL_C_VERSION__)
 
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -23,7 +23,8 @@
 #define HC_SHARED __local  // an array of a kernel, one for all threads of a group
 #define HC_RESTRICT restrict
 #define HC_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
-#define HC_FUNCTION static inline
+// Inlined early: else PoCL 3.1 may give all groups the same memory for a HC_SHARED array that functions use.
+#define HC_FUNCTION static inline __attribute__((always_inline))
 #define HC_RARE static
 #define HC_TABLE __constant
 #define HC_ALIGNED(bytes)

@@ -39,6 +39,8 @@ HC_FUNCTION float hc_from_bitsf(hc_uint32 bits) {
 }
 HC_FUNCTION double hc_fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 HC_FUNCTION float hc_fmaf(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+HC_FUNCTION double hc_sqrt(double x) { return __builtin_sqrt(x); }
+HC_FUNCTION float hc_sqrtf(float x) { return __builtin_sqrtf(x); }
 HC_FUNCTION hc_uint64 hc_multiply_high(hc_uint64 a, hc_uint64 b) {
   return (hc_uint64)((__extension__(unsigned __int128) a * b) >> 64);
 }
