@@ -9,7 +9,7 @@ from functools import cache
 from halocline.compile.driver import include_folder
 
 # Without these a compiler may round otherwise than the host does.
-OPENCL_OPTIONS = ("-cl-std=CL1.2", "-cl-fp32-correctly-rounded-divide-sqrt")
+OPENCL_OPTIONS = ("-cl-fp32-correctly-rounded-divide-sqrt",)
 CUDA_OPTIONS = ("--std=c++17", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
 
 # Each after what it needs. A text begins with the first; the others are there where they are named, or
