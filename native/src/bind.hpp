@@ -7,5 +7,6 @@ namespace halocline {
 
 void bind_device(nanobind::module_& m);
 void bind_device_engine(nanobind::module_& m);
+void bind_nvrtc(nanobind::module_& m);
 
 }  // namespace halocline

@@ -88,6 +88,7 @@ class BoundQueue {
   explicit BoundQueue(std::unique_ptr<device::Queue> queue) : queue_(std::move(queue)) {}
 
   device::Queue* operator->() { return queue_.get(); }
+  device::Queue* get() { return queue_.get(); }
 
   template <typename Held>
   void hold(Held held) {
@@ -141,6 +142,13 @@ void launch(BoundQueue& queue, BoundModule& module, const std::string& kernel,
   queue.hold(nb::list(nb::tuple(arguments)));  // the user may change theirs
 }
 
+nb::bytes as_bytes(const device::Shared& shared) { return nb::bytes(shared.data(), shared.size()); }
+
+device::Shared as_shared(const nb::bytes& bytes) {
+  const auto* data = static_cast<const std::byte*>(bytes.data());
+  return {data, data + bytes.size()};
+}
+
 nb::ndarray<nb::numpy, uint8_t> pinned(Device& device, size_t bytes) {
   auto* memory = device.pinned(bytes).release();
   const nb::capsule owner(memory, [](void* held) noexcept { delete static_cast<device::Pinned*>(held); });
@@ -153,7 +161,10 @@ void bind_device(nb::module_& m) {
   const nb::exception<device::DeviceError> device_error(m, "DeviceError", PyExc_RuntimeError);
 
   nb::class_<Buffer>(m, "Buffer", "Memory of a device; Device.allocate() makes it.")
-      .def_prop_ro("bytes", &Buffer::bytes);
+      .def_prop_ro("bytes", &Buffer::bytes)
+      .def_prop_ro(
+          "address", [](const Buffer& buffer) { return reinterpret_cast<uintptr_t>(buffer.address()); },
+          "Where MPI finds it; 0 where the interface has no addresses.");
 
   nb::class_<device::Event>(m, "Event", "A place in a queue; Queue.record() makes it.")
       .def("done", &device::Event::done,
@@ -166,7 +177,15 @@ void bind_device(nb::module_& m) {
       .def(
           "largest_group",
           [](BoundModule& module, const std::string& name) { return module.kernel(name).largest_group(); },
-          "kernel"_a, "The most threads of a group that a kernel can run with.");
+          "kernel"_a, "The most threads of a group that a kernel can run with.")
+      .def(
+          "registers",
+          [](BoundModule& module, const std::string& name) { return module.kernel(name).registers(); },
+          "kernel"_a, "Registers of a thread; 0 where the device does not tell.")
+      .def(
+          "spilled",
+          [](BoundModule& module, const std::string& name) { return module.kernel(name).spilled(); },
+          "kernel"_a, "Bytes of a thread in the device's memory, which hold what registers could not.");
 
   nb::class_<BoundQueue>(m, "Queue",
                          "Work for a device, in order. Only wait() of events, finish() and the end of a "
@@ -249,9 +268,39 @@ void bind_device(nb::module_& m) {
           [](Device& device, const std::string& code, const std::string& options) {
             return std::make_unique<BoundModule>(device.load(code, options));
           },
-          "code"_a, "options"_a = "",
-          "Compile OpenCL C, or load a cubin or PTX; DeviceError with the compiler's words.",
-          nb::call_guard<nb::gil_scoped_release>());
+          "code"_a, "options"_a = "", "Compile OpenCL C; DeviceError with the compiler's words.",
+          nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "load",
+          [](Device& device, const nb::bytes& given) {
+            const std::string code(given.c_str(), given.size());
+            const nb::gil_scoped_release release;
+            return std::make_unique<BoundModule>(device.load(code, ""));
+          },
+          "code"_a, "Load a cubin or PTX; DeviceError with the driver's words.")
+      .def_prop_ro("shares", &Device::shares, "Whether other processes of the node can use its memory.")
+      .def(
+          "share", [](Device& device, const Buffer& buffer) { return as_bytes(device.share(buffer)); },
+          "buffer"_a, "What another process needs to attach a buffer, which must outlive that.")
+      .def(
+          "attach",
+          [](Device& device, const nb::bytes& shared, size_t bytes) {
+            return device.attach(as_shared(shared), bytes);
+          },
+          "shared"_a, "bytes"_a, "Another process's buffer; DeviceError where it is out of reach.")
+      .def("shared_event", &Device::shared_event, "An event that other processes can wait for.")
+      .def(
+          "share_event",
+          [](Device& device, const device::Event& event) { return as_bytes(device.share(event)); }, "event"_a,
+          "What another process needs to attach an event, which must outlive that.")
+      .def(
+          "attach_event",
+          [](Device& device, const nb::bytes& shared) { return device.attach_event(as_shared(shared)); },
+          "shared"_a, "Another process's event; DeviceError where it is out of reach.")
+      .def(
+          "record",
+          [](Device& device, device::Event& event, BoundQueue& queue) { device.record(event, *queue.get()); },
+          "event"_a, "queue"_a, "Record a shared event: it is done when all that is queued now is.");
 
   m.def("devices", &devices, "interface"_a,
         "The devices of 'cuda' or 'opencl' that this process sees; none where there is no driver.",

@@ -592,4 +592,5 @@ NB_MODULE(_native, m) {
 
   bind_device(m);
   bind_device_engine(m);
+  bind_nvrtc(m);
 }

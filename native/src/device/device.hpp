@@ -85,6 +85,10 @@ class Kernel {
 
   // The most threads of a group that it can run with.
   virtual size_t largest_group() const = 0;
+  // Of a thread: registers, and bytes in the device's memory, which hold what registers could not; 0 where
+  // the device does not tell.
+  virtual int registers() const { return 0; }
+  virtual size_t spilled() const { return 0; }
 };
 
 // Compiled code.

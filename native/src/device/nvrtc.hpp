@@ -1,0 +1,53 @@
+// NVRTC, NVIDIA's compiler of kernels as a library; it needs no device.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "symbols.hpp"
+
+namespace halocline::device {
+
+class Nvrtc {
+ public:
+  // The library's path or name; before it, what it needs and would not find by itself. Throws
+  // std::runtime_error where one cannot be loaded or is no NVRTC.
+  Nvrtc(const std::string& library, const std::vector<std::string>& needed);
+
+  std::pair<int, int> version() const { return version_; }
+  // Compute capabilities that it compiles for: 90 for sm_90.
+  const std::vector<int>& architectures() const { return architectures_; }
+
+  struct Result {
+    std::string code;   // a cubin where the options name a real architecture, else PTX; empty if it failed
+    std::string error;  // NVRTC's name of what went wrong; empty where nothing did
+    std::string log;
+  };
+  Result compile(const std::string& source, const std::string& name,
+                 const std::vector<std::string>& options) const;
+
+ private:
+  using Program = struct NvrtcProgram*;
+
+  std::vector<Symbols> needed_;
+  Symbols symbols_;
+  int (*version_of_)(int*, int*) = symbols_["nvrtcVersion"];
+  int (*count_of_)(int*) = symbols_["nvrtcGetNumSupportedArchs"];
+  int (*architectures_of_)(int*) = symbols_["nvrtcGetSupportedArchs"];
+  const char* (*error_string_)(int) = symbols_["nvrtcGetErrorString"];
+  int (*create_)(Program*, const char*, const char*, int, const char* const*,
+                 const char* const*) = symbols_["nvrtcCreateProgram"];
+  int (*destroy_)(Program*) = symbols_["nvrtcDestroyProgram"];
+  int (*compile_)(Program, int, const char* const*) = symbols_["nvrtcCompileProgram"];
+  int (*log_size_)(Program, size_t*) = symbols_["nvrtcGetProgramLogSize"];
+  int (*log_)(Program, char*) = symbols_["nvrtcGetProgramLog"];
+  int (*cubin_size_)(Program, size_t*) = symbols_["nvrtcGetCUBINSize"];
+  int (*cubin_)(Program, char*) = symbols_["nvrtcGetCUBIN"];
+  int (*ptx_size_)(Program, size_t*) = symbols_["nvrtcGetPTXSize"];
+  int (*ptx_)(Program, char*) = symbols_["nvrtcGetPTX"];
+  std::pair<int, int> version_;
+  std::vector<int> architectures_;
+};
+
+}  // namespace halocline::device
