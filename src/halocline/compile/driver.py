@@ -172,7 +172,7 @@ def compile_library(source: str, *, streaming: bool = False) -> Path:
     library = folder / f"{key}.so"
     if library.is_file():
         return library
-    with _workplace(folder) as place:
+    with workplace(folder) as place:
         text = place / "kernels.cpp"
         text.write_text(source, encoding="utf-8")
         made = place / "kernels.so"
@@ -185,16 +185,21 @@ def compile_library(source: str, *, streaming: bool = False) -> Path:
                 f"{compiler.path} could not compile generated code (kept in {kept}), exit status "
                 f"{done.returncode}:\n" + "\n".join(done.stderr.splitlines()[:20])
             )
-        with open(made, "rb") as handle:
-            os.fsync(handle.fileno())
         shutil.copy(text, place / "kept.cpp")
         os.replace(place / "kept.cpp", folder / f"{key}.cpp")
-        os.replace(made, library)
+        publish(made, library)
     return library
 
 
+def publish(made: Path, name: Path) -> None:
+    """Give a file its name in the cache, once all of it is on disk."""
+    with open(made, "rb") as handle:
+        os.fsync(handle.fileno())
+    os.replace(made, name)
+
+
 @contextlib.contextmanager
-def _workplace(folder: Path) -> Iterator[Path]:
+def workplace(folder: Path) -> Iterator[Path]:
     """A folder of this process alone inside the cache; those that killed compilers left behind are
     removed."""
     try:
