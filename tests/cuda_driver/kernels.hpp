@@ -1,0 +1,248 @@
+// What CUDA C++ has beyond C++, for a host: the stand-in for NVRTC puts it before a kernel's source.
+//
+// A group's threads run one after another. Where the source has barriers each is a fibre, and a barrier lets
+// the others go on. What threads of a group share is of the thread of the host that runs them.
+#pragma once
+
+#include <ucontext.h>
+
+#include <climits>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#define __CUDACC__ 1
+#define __CUDACC_RTC__ 1
+#define __CUDA_ARCH__ 900
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __noinline__ __attribute__((noinline))
+#define __launch_bounds__(...)
+#define __constant__ static const
+#define __shared__ static thread_local
+
+struct uint3 {
+  unsigned x, y, z;
+};
+using dim3 = uint3;
+
+static thread_local uint3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace standin {
+
+struct Kernel {
+  const char* name;
+  size_t count;
+  const size_t* sizes;  // of the parameters
+  unsigned threads;     // the most of a group
+  void (*run)(const uint3& groups, const uint3& group, void** parameters);
+};
+
+struct Fibre {
+  ucontext_t context;
+  std::vector<char> stack;
+  bool ended = false;
+};
+
+static thread_local Fibre* current = nullptr;
+static thread_local ucontext_t scheduler;
+
+static inline void barrier() {
+  if (current != nullptr) swapcontext(&current->context, &scheduler);
+}
+
+template <typename Call>
+struct Thread {
+  static thread_local const Call* call;
+  static void body() {
+    (*call)();
+    current->ended = true;
+    swapcontext(&current->context, &scheduler);
+  }
+};
+template <typename Call>
+thread_local const Call* Thread<Call>::call = nullptr;
+
+template <typename Call>
+void group_of_fibres(const Call& call) {
+  const size_t count = size_t{blockDim.x} * blockDim.y * blockDim.z;
+  static thread_local std::vector<Fibre> fibres;
+  if (fibres.size() < count) fibres.resize(count);
+  Thread<Call>::call = &call;
+  for (size_t n = 0; n < count; ++n) {
+    Fibre& fibre = fibres[n];
+    fibre.stack.resize(size_t{64} << 10);
+    fibre.ended = false;
+    getcontext(&fibre.context);
+    fibre.context.uc_stack.ss_sp = fibre.stack.data();
+    fibre.context.uc_stack.ss_size = fibre.stack.size();
+    fibre.context.uc_link = nullptr;
+    makecontext(&fibre.context, &Thread<Call>::body, 0);
+  }
+  for (bool running = true; running;) {
+    running = false;
+    for (size_t n = 0; n < count; ++n) {
+      if (fibres[n].ended) continue;
+      current = &fibres[n];
+      threadIdx = {static_cast<unsigned>(n % blockDim.x), static_cast<unsigned>(n / blockDim.x % blockDim.y),
+                   static_cast<unsigned>(n / blockDim.x / blockDim.y)};
+      swapcontext(&scheduler, &fibres[n].context);
+      running = running || !fibres[n].ended;
+    }
+  }
+  current = nullptr;
+}
+
+template <typename Call>
+void all_groups(const uint3& groups, const uint3& group, bool barriers, const Call& call) {
+  gridDim = groups;
+  blockDim = group;
+  for (blockIdx.z = 0; blockIdx.z < groups.z; ++blockIdx.z) {
+    for (blockIdx.y = 0; blockIdx.y < groups.y; ++blockIdx.y) {
+      for (blockIdx.x = 0; blockIdx.x < groups.x; ++blockIdx.x) {
+        if (barriers) {
+          group_of_fibres(call);
+          continue;
+        }
+        for (threadIdx.z = 0; threadIdx.z < group.z; ++threadIdx.z) {
+          for (threadIdx.y = 0; threadIdx.y < group.y; ++threadIdx.y) {
+            for (threadIdx.x = 0; threadIdx.x < group.x; ++threadIdx.x) call();
+          }
+        }
+      }
+    }
+  }
+}
+
+template <auto Function>
+struct Entry;
+template <typename... Parameters, void (*Function)(Parameters...)>
+struct Entry<Function> {
+  static constexpr size_t count = sizeof...(Parameters);
+  static constexpr size_t sizes[count + 1] = {sizeof(Parameters)..., 0};
+
+  template <size_t... N>
+  static void call(void** parameters, std::index_sequence<N...>) {
+    Function(*static_cast<std::remove_const_t<Parameters>*>(parameters[N])...);
+  }
+  template <bool Barriers>
+  static void run(const uint3& groups, const uint3& group, void** parameters) {
+    all_groups(groups, group, Barriers,
+               [parameters] { call(parameters, std::make_index_sequence<count>()); });
+  }
+};
+
+template <typename To, typename From>
+To bits(From value) {
+  static_assert(sizeof(To) == sizeof(From));
+  To result;
+  std::memcpy(&result, &value, sizeof result);
+  return result;
+}
+
+template <typename T, typename Change>
+T atomically(T* at, Change change) {
+  using Word = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+  auto* word = reinterpret_cast<Word*>(at);
+  Word seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+  for (;;) {
+    const Word wanted = bits<Word>(static_cast<T>(change(bits<T>(seen))));
+    if (__atomic_compare_exchange_n(word, &seen, wanted, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+      return bits<T>(seen);
+    }
+  }
+}
+
+}  // namespace standin
+
+static inline void __syncthreads() { standin::barrier(); }
+static inline void __syncwarp(unsigned = 0xffffffff) {}
+static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+static inline void __threadfence_block() { __threadfence(); }
+static inline void __threadfence_system() { __threadfence(); }
+
+// the second argument follows the first one's type, as CUDA's overloads do
+template <typename T>
+using Same = std::common_type_t<T>;
+template <typename T>
+T atomicAdd(T* at, Same<T> value) {
+  return standin::atomically(at, [=](T old) { return old + value; });
+}
+template <typename T>
+T atomicSub(T* at, Same<T> value) {
+  return standin::atomically(at, [=](T old) { return old - value; });
+}
+template <typename T>
+T atomicMax(T* at, Same<T> value) {
+  return standin::atomically(at, [=](T old) { return old < value ? value : old; });
+}
+template <typename T>
+T atomicMin(T* at, Same<T> value) {
+  return standin::atomically(at, [=](T old) { return value < old ? value : old; });
+}
+template <typename T>
+T atomicOr(T* at, Same<T> value) {
+  return standin::atomically(at, [=](T old) { return old | value; });
+}
+template <typename T>
+T atomicAnd(T* at, Same<T> value) {
+  return standin::atomically(at, [=](T old) { return old & value; });
+}
+template <typename T>
+T atomicExch(T* at, Same<T> value) {
+  return standin::atomically(at, [=](T) { return value; });
+}
+template <typename T>
+T atomicCAS(T* at, Same<T> expected, Same<T> value) {
+  return standin::atomically(at, [=](T old) { return old == expected ? value : old; });
+}
+
+static inline long long __double_as_longlong(double x) { return standin::bits<long long>(x); }
+static inline double __longlong_as_double(long long x) { return standin::bits<double>(x); }
+static inline int __float_as_int(float x) { return standin::bits<int>(x); }
+static inline float __int_as_float(int x) { return standin::bits<float>(x); }
+static inline unsigned __float_as_uint(float x) { return standin::bits<unsigned>(x); }
+static inline float __uint_as_float(unsigned x) { return standin::bits<float>(x); }
+static inline int __double2hiint(double x) { return static_cast<int>(standin::bits<uint64_t>(x) >> 32); }
+static inline int __double2loint(double x) { return static_cast<int>(standin::bits<uint64_t>(x)); }
+static inline double __hiloint2double(int high, int low) {
+  return standin::bits<double>(static_cast<uint64_t>(static_cast<unsigned>(high)) << 32 |
+                               static_cast<unsigned>(low));
+}
+static inline double __fma_rn(double x, double y, double z) { return fma(x, y, z); }
+static inline double __dadd_rn(double x, double y) { return x + y; }
+static inline double __dsub_rn(double x, double y) { return x - y; }
+static inline double __dmul_rn(double x, double y) { return x * y; }
+static inline double __ddiv_rn(double x, double y) { return x / y; }
+static inline double __dsqrt_rn(double x) { return sqrt(x); }
+static inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
+static inline float __fadd_rn(float x, float y) { return x + y; }
+static inline float __fsub_rn(float x, float y) { return x - y; }
+static inline float __fmul_rn(float x, float y) { return x * y; }
+static inline float __fdiv_rn(float x, float y) { return x / y; }
+static inline float __fsqrt_rn(float x) { return sqrtf(x); }
+template <typename T>
+T __ldg(const T* at) {
+  return *at;
+}
+template <typename T>
+T min(T x, Same<T> y) {
+  return y < x ? y : x;
+}
+template <typename T>
+T max(T x, Same<T> y) {
+  return x < y ? y : x;
+}
+
+// After a kernel's source, for each kernel.
+#define STANDIN_KERNEL(kernel, threads, barriers)                                    \
+  extern "C" const standin::Kernel standin_##kernel;                                 \
+  const standin::Kernel standin_##kernel = {#kernel, standin::Entry<&kernel>::count, \
+                                            standin::Entry<&kernel>::sizes, threads, \
+                                            &standin::Entry<&kernel>::run<barriers>};
