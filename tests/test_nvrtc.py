@@ -1,0 +1,171 @@
+"""NVRTC compiles kernels without a device."""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from halocline import _native as native
+from halocline.compile import nvrtc
+from halocline.errors import CompileError
+
+SOURCE = """
+extern "C" __global__ void __launch_bounds__(256) scale(double *x, double a, double b, long long n) {
+  const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+  if (i < n) x[i] = x[i] * a + b;
+}
+
+// more values at once than a thread of so large a group has registers for
+extern "C" __global__ void __launch_bounds__(1024) crowded(double *x, int k) {
+  __shared__ double shared[64];
+  double t[100];
+  for (int i = 0; i < 100; i++) t[i] = x[i * k];
+  shared[threadIdx.x & 63] = t[k];
+  __syncthreads();
+  double q = 0;
+  for (int i = 0; i < 100; i++) for (int j = 0; j < 100; j += 3) q += t[i] * t[j];
+  x[0] = q + shared[k];
+}
+"""
+
+
+def machine(code: bytes) -> tuple[bytes, int]:
+    """The first bytes of an ELF file and the number of its machine."""
+    return code[:4], struct.unpack_from("<H", code, 18)[0]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+# sm_70 is the oldest that the project means to run on; NVRTC 12.9 is the last that compiles for it
+@pytest.mark.parametrize("architecture", ["sm_70", "sm_80", "sm_90"])
+def test_kernels_become_cubins_whose_resources_are_known(architecture):
+    code = nvrtc.compile_cuda(SOURCE, architecture)
+    assert code.suffix == ".cubin"
+    assert machine(code.read_bytes()) == (b"\x7fELF", 190)  # EM_CUDA
+    assert b"scale" in code.read_bytes()
+    told = nvrtc.resources(code)
+    assert set(told) == {"scale", "crowded"}
+    assert 8 <= told["scale"].registers <= 64
+    assert told["scale"] == nvrtc.Resources(told["scale"].registers, 0, 0, 0)
+    assert told["crowded"].registers <= 64  # of 65536 for 1024 threads
+    assert told["crowded"].stack >= 800
+    assert told["crowded"].shared == 512
+
+
+def test_spilled_registers_are_told():
+    assert nvrtc.resources(nvrtc.compile_cuda(SOURCE, "sm_70"))["crowded"].spilled > 0
+
+
+def test_nothing_is_contracted():
+    compiler = nvrtc.find_nvrtc()
+    options = ["--gpu-architecture=compute_80", *nvrtc.OPTIONS]
+    code, error, _ = compiler.compile(SOURCE, "scale.cu", options)
+    assert error == ""
+    assert b"mul.rn.f64" in code
+    assert b"fma" not in code
+    contracted, _, _ = compiler.compile(SOURCE, "scale.cu", ["--gpu-architecture=compute_80"])
+    assert b"fma.rn.f64" in contracted  # else this test shows nothing
+
+
+def test_what_is_compiled_once_is_kept(cache):
+    first = nvrtc.compile_cuda(SOURCE, "sm_80")
+    before = {file: file.stat().st_mtime_ns for file in cache.iterdir()}
+    assert nvrtc.compile_cuda(SOURCE, "sm_80") == first
+    assert {file: file.stat().st_mtime_ns for file in cache.iterdir()} == before
+    assert sorted(file.suffix for file in before) == [".cu", ".cubin", ".log"]
+    assert first.with_suffix(".cu").read_text() == SOURCE
+    assert nvrtc.compile_cuda(SOURCE, "sm_90") != first
+    assert nvrtc.compile_cuda(SOURCE + "\n", "sm_80") != first
+
+
+def test_a_newer_device_gets_ptx_of_the_newest_known():
+    newest = max(nvrtc.find_nvrtc().architectures)
+    code = nvrtc.compile_cuda(SOURCE, "sm_990")
+    assert code.suffix == ".ptx"
+    assert f".target sm_{newest}" in code.read_text()
+    assert nvrtc.resources(code.with_name("other.ptx")) == {}
+
+
+def test_a_device_that_is_too_old_is_named():
+    with pytest.raises(CompileError, match=r"NVRTC [\d.]+ does not compile for sm_20, the oldest"):
+        nvrtc.compile_cuda(SOURCE, "sm_20")
+
+
+def test_a_name_that_is_no_architecture():
+    with pytest.raises(CompileError, match="architecture 'gfx90a' of a CUDA device, expected one as 'sm_90'"):
+        nvrtc.compile_cuda(SOURCE, "gfx90a")
+
+
+def test_source_that_is_rejected_is_kept_and_its_log_shown(cache):
+    wrong = 'extern "C" __global__ void wrong(double *x) { x[0] = nothing; }'
+    with pytest.raises(CompileError, match='identifier "nothing" is undefined') as raised:
+        nvrtc.compile_cuda(wrong, "sm_80")
+    (kept,) = cache.glob("*.failed.cu")
+    assert str(kept) in str(raised.value)
+    assert kept.read_text() == wrong
+    assert [file for file in cache.iterdir() if file != kept] == []
+
+
+def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path / "file"))
+    with pytest.raises(CompileError, match="HALOCLINE_CACHE"):
+        nvrtc.compile_cuda(SOURCE, "sm_80")
+
+
+def test_without_nvrtc_it_is_said_what_to_install(monkeypatch):
+    monkeypatch.setenv("HALOCLINE_NVRTC", "/nowhere/libnvrtc.so.12")
+    with pytest.raises(CompileError, match=r"/nowhere/libnvrtc\.so\.12.*nvidia-cuda-nvrtc-cu12"):
+        nvrtc.compile_cuda(SOURCE, "sm_80")
+
+
+def test_a_library_that_is_no_nvrtc(monkeypatch):
+    monkeypatch.setenv("HALOCLINE_NVRTC", "libm.so.6")
+    with pytest.raises(CompileError, match=r"libm\.so\.6 lacks nvrtcVersion"):
+        nvrtc.compile_cuda(SOURCE, "sm_80")
+
+
+@pytest.mark.long
+def test_version_13_beside_version_12(tmp_path, monkeypatch):
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--no-deps",
+            "--target",
+            tmp_path,
+            "nvidia-cuda-nvrtc>=13",
+        ],
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode != 0:
+        pytest.skip(f"nvidia-cuda-nvrtc 13 cannot be installed: {done.stderr[-200:]}")
+    (library,) = tmp_path.rglob("libnvrtc.so.13")
+    monkeypatch.setenv("HALOCLINE_NVRTC", str(library))
+    code = nvrtc.compile_cuda(SOURCE, "sm_80")
+    assert nvrtc.resources(code)["scale"].registers > 0
+    with pytest.raises(CompileError, match="sm_70"):
+        nvrtc.compile_cuda(SOURCE, "sm_70")
+
+
+def test_it_is_loaded_only_when_asked_for():
+    code = "import halocline, os; assert 'nvrtc' not in open(f'/proc/{os.getpid()}/maps').read()"
+    subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ), timeout=60)
+
+
+def test_a_path_that_cannot_be_loaded():
+    with pytest.raises(RuntimeError, match="NVRTC cannot be loaded: /nowhere"):
+        native.Nvrtc("/nowhere", [])
