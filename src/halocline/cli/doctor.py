@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
-import shutil
+import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from halocline.cli.output import check_files, first, say, write_json, written
 from halocline.errors import CompileError, HaloclineError, RunError
 from halocline.run.bandwidth import copy_bandwidth, triad_bandwidth
 from halocline.run.machine import Machine, this_machine
 from halocline.run.mpi import Communicator, launcher, native, world
+
+if TYPE_CHECKING:
+    from halocline.run.nvml import Topology
 
 TRIAL = 'extern "C" int halocline_doctor() { return 42; }\n'
 RANKS = """
@@ -30,6 +37,11 @@ levels = {MPI.THREAD_SINGLE: "single", MPI.THREAD_FUNNELED: "funneled", MPI.THRE
 if comm.rank == 0:
     print(comm.size, levels.get(MPI.Query_thread(), "multiple"))
 """
+FACTS = (
+    *("interface", "index", "name", "driver", "identity", "architecture"),
+    *("memory", "local_memory", "largest_group", "units", "doubles"),
+)
+NVRTC_ADVICE = "pip install nvidia-cuda-nvrtc-cu12, or put libnvrtc of a CUDA toolkit on LD_LIBRARY_PATH"
 PATIENCE = 60.0  # seconds for two ranks to start
 
 
@@ -47,6 +59,8 @@ class Finding:
         What to do; "" where nothing is to be done.
     needed : bool
         Whether a solve in one process needs it.
+    facts : mapping, optional
+        More, for programs that read.
     """
 
     name: str
@@ -54,6 +68,11 @@ class Finding:
     text: str
     advice: str = ""
     needed: bool = False
+    facts: Mapping[str, Any] | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def examine(json: str | None) -> None:
@@ -68,9 +87,8 @@ def examine(json: str | None) -> None:
             if json != "-":
                 print(_line(finding), flush=True)
     able = all(f.state == "found" for f in findings if f.needed)
-    write_json(
-        json, {"able": able, "findings": [asdict(f) for f in findings], "machine": this_machine().as_dict()}
-    )
+    told = [finding.as_dict() for finding in findings]
+    write_json(json, {"able": able, "findings": told, "machine": this_machine().as_dict()})
     if json != "-":
         if able:
             say("\nA solve can run. Try: halocline solve poisson --n 512")
@@ -83,10 +101,8 @@ def examine(json: str | None) -> None:
 
 def _line(finding: Finding) -> str:
     sign = {"found": "✓", "missing": "✗", "absent": "–"}[finding.state]
-    text = f"{sign} {finding.name:17} {finding.text}"
-    if finding.advice:
-        text += "".join(f"\n{'':20}{line}" for line in finding.advice.splitlines())
-    return text
+    text, *more = [*finding.text.splitlines(), *finding.advice.splitlines()]
+    return "\n".join([f"{sign} {finding.name:17} {text}", *(f"{'':20}{line}" for line in more)])
 
 
 # -- what is looked at ---------------------------------------------------------------------------------------
@@ -217,26 +233,101 @@ def _bandwidth(machine: Machine) -> Iterator[Finding]:
         yield Finding(name, "found", ", ".join(rates))
 
 
-def _gpus(machine: Machine) -> Iterator[Finding]:
-    unused = "nothing to do: this version computes on CPUs"
-    listed = _nvidia()
-    yield Finding("NVIDIA GPUs", "found" if listed else "absent", listed or f"none ({unused})")
-    drivers = sorted(p.stem for p in Path("/etc/OpenCL/vendors").glob("*.icd"))
-    yield Finding(
-        "OpenCL drivers", "found" if drivers else "absent", ", ".join(drivers) or f"none ({unused})"
-    )
+def _cuda(machine: Machine) -> Iterator[Finding]:
+    devices = yield from _devices("cuda", "CUDA")
+    yield _nvrtc(needed=bool(devices))
+    if not devices:
+        yield Finding("NVML", "absent", "not asked; only links between CUDA devices come from it")
+        return
+    from halocline.run.nvml import read_topology
+
+    topology, why = read_topology([device.identity for device in devices])
+    if topology is None:
+        text, _, advice = why.partition("; ")
+        yield Finding("NVML", "missing", f"{text}: links count as equal", advice)
+        return
+    yield Finding("NVML", "found", f"driver {topology.driver}", facts=asdict(topology))
+    if len(devices) > 1:
+        yield _links(topology, [_called(device) for device in devices])
 
 
-def _nvidia() -> str:
-    """The GPUs that the driver lists; "" without a driver that answers."""
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return ""
+def _nvrtc(needed: bool) -> Finding:
+    """The compiler of kernels for CUDA: of a Python package, else where the loader looks."""
+    for package in ("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            for file in metadata.files(package) or ():
+                if re.fullmatch(r"libnvrtc\.so\.[\d.]+", file.name):
+                    return Finding(
+                        "NVRTC", "found", f"{package} {metadata.version(package)} ({file.locate()})"
+                    )
+    for name in ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"):
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(name)
+            return Finding("NVRTC", "found", f"{name}, as the loader finds it")
+    if needed:
+        return Finding("NVRTC", "missing", "not found: kernels cannot be compiled for CUDA", NVRTC_ADVICE)
+    return Finding("NVRTC", "absent", "not found; only CUDA devices need it")
+
+
+def _links(topology: Topology, names: Sequence[str]) -> Finding:
+    """The bandwidths between devices, and what gives them."""
+    from halocline.run.nvml import bandwidths, link
+
+    places = range(len(names))
+    rates = [
+        [None if a == b else rate for b, rate in enumerate(row)] for a, row in enumerate(bandwidths(topology))
+    ]
+    kinds = {link(topology, a, b) for a in places for b in places if a < b}
+    wide = max(8, *map(len, names)) + 2
+    lines = [
+        "GB/s one way, where all devices send at once",
+        " " * wide + "".join(f"{n:>{wide}}" for n in names),
+    ]
+    for name, row in zip(names, rates, strict=True):
+        cells = ("–" if rate is None else f"{rate / 1e9:.1f}" for rate in row)
+        lines.append(f"{name:{wide}}" + "".join(f"{cell:>{wide}}" for cell in cells))
+    for kind in sorted(kinds, key=lambda kind: (-kind.bandwidth, kind.kind)):
+        lines.append(f"{kind.bandwidth / 1e9:.1f}: {kind.kind}")
+    return Finding("links", "found", "\n".join(lines), facts={"devices": list(names), "bandwidth": rates})
+
+
+def _opencl(machine: Machine) -> Iterator[Finding]:
+    yield from _devices("opencl", "OpenCL")
+
+
+def _devices(interface: str, title: str) -> Generator[Finding, None, list[Any]]:
+    """The devices of an interface, one line each; its library is looked for only now."""
+    if not _loads():
+        return []
     try:
-        done = subprocess.run([program, "-L"], capture_output=True, text=True, timeout=30, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return "; ".join(line.partition(" (UUID")[0] for line in done.stdout.splitlines())
+        found = list(native().devices(interface))
+    except RuntimeError as error:
+        yield Finding(title, "missing", *_advised(error))
+        return []
+    if not found:
+        yield Finding(title, "absent", native().why_no_devices(interface) or "no devices")
+        return []
+    count = f"{len(found)} device{'' if len(found) == 1 else 's'}"
+    yield Finding(title, "found", f"{count}, --device {interface}")
+    for device in found:
+        facts = {name: getattr(device, name) for name in FACTS}
+        parts = [device.name, device.architecture, f"{device.memory / 1e9:.1f} GB", f"{device.units} units"]
+        parts += [
+            "float64" if device.doubles else "no float64: float32 fields only",
+            f"driver {device.driver}",
+        ]
+        yield Finding(_called(device), "found", ", ".join(filter(None, parts)), facts=facts)
+    return found
+
+
+def _called(device: Any) -> str:
+    return f"{device.interface}:{device.index}"
+
+
+def _mpi_and_devices(machine: Machine) -> Iterator[Finding]:
+    """No flag of an MPI tells truly whether it takes memory of devices: a run tries it."""
+    text = "unknown until verified at set-up: a run with --device sends a small message and compares"
+    yield Finding("MPI with devices", "absent", text)
 
 
 CHECKS: tuple[Callable[[Machine], Iterator[Finding]], ...] = (
@@ -245,7 +336,9 @@ CHECKS: tuple[Callable[[Machine], Iterator[Finding]], ...] = (
     _mpi,
     _processor,
     _bandwidth,
-    _gpus,
+    _cuda,
+    _opencl,
+    _mpi_and_devices,
 )
 
 

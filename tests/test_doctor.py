@@ -1,0 +1,166 @@
+"""What `halocline doctor` says of devices, with what stands in for drivers that are not here."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpu_nodes import DGX_H100, SUMMIT
+from halocline.cli import doctor
+from halocline.cli.doctor import Finding
+from halocline.run import nvml
+from halocline.run.machine import this_machine
+from halocline.run.nvml import Gpu, Topology
+
+
+def device(interface: str, index: int, gpu: Gpu | None = None, **other: Any) -> Any:
+    facts = {
+        "interface": interface,
+        "index": index,
+        "name": gpu.name if gpu else "Made-up device",
+        "driver": "550.54.15",
+        "identity": gpu.uuid if gpu else f"made up #{index}",
+        "architecture": "sm_70" if interface == "cuda" else "",
+        "memory": 17_000_000_000,
+        "local_memory": 49152,
+        "largest_group": 1024,
+        "units": 80,
+        "doubles": True,
+    }
+    return SimpleNamespace(**facts | other)
+
+
+@pytest.fixture
+def drivers(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """What there is to be found: `cuda` and `opencl`, lists of devices or errors, `why`, and `topology`."""
+    here = SimpleNamespace(cuda=[], opencl=[], why="no driver here", topology=(None, "no NVML; install it"))
+
+    def devices(interface: str) -> list[Any]:
+        found = getattr(here, interface)
+        if isinstance(found, Exception):
+            raise found
+        return list(found)
+
+    def read(identities: list[str]) -> tuple[Topology | None, str]:
+        here.asked = list(identities)
+        found: tuple[Topology | None, str] = here.topology
+        return found
+
+    module = SimpleNamespace(devices=devices, why_no_devices=lambda interface: here.why)
+    monkeypatch.setattr(doctor, "native", lambda: module)
+    monkeypatch.setattr(nvml, "read_topology", read)
+    return here
+
+
+def findings() -> dict[str, Finding]:
+    def every() -> Iterator[Finding]:
+        for look in (doctor._cuda, doctor._opencl, doctor._mpi_and_devices):
+            yield from look(this_machine())
+
+    found = {finding.name: finding for finding in every()}
+    json.dumps([finding.as_dict() for finding in found.values()], allow_nan=False)
+    assert not any(finding.needed for finding in found.values()), "solves run on CPUs too"
+    return found
+
+
+def test_without_devices_nothing_is_missing(
+    drivers: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        doctor, "_nvrtc", lambda needed: Finding("NVRTC", "missing" if needed else "absent", "")
+    )
+    found = findings()
+    assert {finding.state for finding in found.values()} == {"absent"}
+    assert found["CUDA"].text == found["OpenCL"].text == "no driver here"
+    assert found["MPI with devices"].text.startswith("unknown until verified at set-up")
+    assert not hasattr(drivers, "asked"), "NVML is for CUDA devices"
+
+
+def test_devices_are_listed_one_a_line_with_their_facts(drivers: SimpleNamespace) -> None:
+    drivers.cuda = [device("cuda", 0, DGX_H100.gpus[0])]
+    drivers.opencl = [device("opencl", n, doubles=n > 0) for n in range(2)]
+    found = findings()
+    assert found["CUDA"].text == "1 device, --device cuda"
+    assert found["OpenCL"].text == "2 devices, --device opencl"
+    text = "NVIDIA H100 80GB HBM3, 17.0 GB, sm_70, 80 units, float64, driver 550.54.15"
+    assert sorted(found["cuda:0"].text.split(", ")) == sorted(text.split(", "))
+    assert "no float64: float32 fields only" in found["opencl:0"].text
+    assert ", float64, " in found["opencl:1"].text
+    assert found["opencl:1"].as_dict()["facts"]["identity"] == "made up #1"
+    assert "facts" not in found["OpenCL"].as_dict()
+    assert "links" not in found, "one device has none"
+
+
+def test_a_driver_that_fails_is_told_with_what_to_do(drivers: SimpleNamespace) -> None:
+    drivers.cuda = RuntimeError("the driver does not start: 999; reboot")
+    found = findings()
+    assert (found["CUDA"].state, found["CUDA"].text) == ("missing", "the driver does not start: 999")
+    assert found["CUDA"].advice == "reboot"
+
+
+def test_links_without_nvml_count_as_equal(drivers: SimpleNamespace) -> None:
+    drivers.cuda = [device("cuda", n, gpu) for n, gpu in enumerate(SUMMIT.gpus)]
+    found = findings()
+    assert drivers.asked == [gpu.uuid for gpu in SUMMIT.gpus]
+    assert found["NVML"].state == "missing"
+    assert (found["NVML"].text, found["NVML"].advice) == ("no NVML: links count as equal", "install it")
+    assert "links" not in found
+
+
+def test_links_are_a_matrix(drivers: SimpleNamespace) -> None:
+    drivers.cuda = [device("cuda", n, gpu) for n, gpu in enumerate(SUMMIT.gpus)]
+    drivers.topology = (SUMMIT, "")
+    found = findings()
+    assert found["NVML"].text == "driver 550.54.15"
+    assert found["NVML"].as_dict()["facts"]["gpus"][0]["nvlinks"]["processor"] == 2
+    _, head, *rows = found["links"].text.splitlines()
+    assert head.split() == [f"cuda:{n}" for n in range(6)]
+    assert rows[1].split() == ["cuda:1", "50.0", "–", "50.0", "10.7", "10.7", "10.7"]
+    assert len(rows[1]) == len(head)
+    assert rows[6:] == [
+        "50.0: 2 NVLinks between them",
+        "10.7: NVLink to processors, from one processor to another",
+    ]
+    facts = found["links"].as_dict()["facts"]
+    assert facts["devices"] == head.split()
+    assert facts["bandwidth"][0][:2] == [None, 50e9]
+    lines = doctor._line(found["links"]).splitlines()
+    assert lines[0].startswith("✓ links             GB/s one way")
+    assert all(line.startswith(" " * 20) for line in lines[1:])
+
+
+@pytest.mark.parametrize("needed", [False, True])
+def test_nvrtc_is_missing_only_where_there_are_cuda_devices(
+    needed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nowhere(name: str) -> None:
+        if "nvrtc" in name:
+            raise OSError(f"{name}: cannot open shared object file")
+
+    def absent(name: str) -> None:
+        raise doctor.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(doctor.ctypes, "CDLL", nowhere)
+    monkeypatch.setattr(doctor.metadata, "files", absent)
+    found = doctor._nvrtc(needed)
+    assert found.state == ("missing" if needed else "absent")
+    assert ("pip install nvidia-cuda-nvrtc-cu12" in found.advice) == needed
+
+
+def test_nvrtc_of_the_python_package_is_found() -> None:
+    pytest.importorskip("nvidia.cuda_nvrtc", reason="nvidia-cuda-nvrtc-cu12 is not installed")
+    found = doctor._nvrtc(True)
+    assert found.state == "found"
+    assert "libnvrtc.so." in found.text
+
+
+def test_looking_imports_nothing_without_devices(
+    drivers: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)  # an import would fail
+    findings()
