@@ -136,6 +136,7 @@ def test_doctor(tmp_path):
     assert told["able"] is True
     needed = ("C++ compiler", "compile cache", "compiling", "native engine", "ranks", "triad a += s * b")
     assert {states[name] for name in needed} == {"found"}
+    assert {"CUDA", "NVRTC", "NVML", "OpenCL", "MPI with devices"} <= set(states)
     without = halocline("doctor", tmp_path, CXX="/nonexistent", PATH="/nonexistent")
     assert without.returncode == 1
     assert "✗ C++ compiler" in without.stdout

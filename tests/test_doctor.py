@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -132,6 +134,30 @@ def test_links_are_a_matrix(drivers: SimpleNamespace) -> None:
     lines = doctor._line(found["links"]).splitlines()
     assert lines[0].startswith("✓ links             GB/s one way")
     assert all(line.startswith(" " * 20) for line in lines[1:])
+
+
+def test_what_is_told_is_what_native_code_finds() -> None:
+    script = """if True:
+        import json
+        from halocline.cli.doctor import CHECKS, FACTS, _cuda, _opencl
+        from halocline.run.mpi import native
+        assert {_cuda, _opencl} < set(CHECKS)
+        for look in (_cuda, _opencl):
+            told = [f.facts for f in look(None) if f.facts and "interface" in f.facts]
+            found = native().devices(look.__name__[1:])
+            assert told == [{name: getattr(device, name) for name in FACTS} for device in found]
+            print(len(found), end=" ")
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"POCL_DEVICES": "pthread pthread"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    if done.stdout.split() == ["0", "0"]:
+        pytest.skip("no CUDA or OpenCL device here")
 
 
 @pytest.mark.parametrize("needed", [False, True])
