@@ -1,7 +1,7 @@
 """The native engine of Halocline: executes plans, decides nothing."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -409,6 +409,10 @@ class Buffer:
     @property
     def bytes(self) -> int: ...
 
+    @property
+    def address(self) -> int:
+        """Where MPI finds it; 0 where the interface has no addresses."""
+
 class Event:
     """A place in a queue; Queue.record() makes it."""
 
@@ -428,6 +432,14 @@ class Module:
 
     def largest_group(self, kernel: str) -> int:
         """The most threads of a group that a kernel can run with."""
+
+    def registers(self, kernel: str) -> int:
+        """Registers of a thread; 0 where the device does not tell."""
+
+    def spilled(self, kernel: str) -> int:
+        """
+        Bytes of a thread in the device's memory, which hold what registers could not.
+        """
 
 class Queue:
     """
@@ -554,10 +566,39 @@ class Device:
     def queue(self, urgent: bool = False) -> Queue:
         """A new queue; what is in urgent ones goes first."""
 
+    @overload
     def load(self, code: str, options: str = '') -> Module:
+        """Compile OpenCL C; DeviceError with the compiler's words."""
+
+    @overload
+    def load(self, code: bytes) -> Module:
+        """Load a cubin or PTX; DeviceError with the driver's words."""
+
+    @property
+    def shares(self) -> bool:
+        """Whether other processes of the node can use its memory."""
+
+    def share(self, buffer: Buffer) -> bytes:
         """
-        Compile OpenCL C, or load a cubin or PTX; DeviceError with the compiler's words.
+        What another process needs to attach a buffer, which must outlive that.
         """
+
+    def attach(self, shared: bytes, bytes: int) -> Buffer:
+        """Another process's buffer; DeviceError where it is out of reach."""
+
+    def shared_event(self) -> Event:
+        """An event that other processes can wait for."""
+
+    def share_event(self, event: Event) -> bytes:
+        """
+        What another process needs to attach an event, which must outlive that.
+        """
+
+    def attach_event(self, shared: bytes) -> Event:
+        """Another process's event; DeviceError where it is out of reach."""
+
+    def record(self, event: Event, queue: Queue) -> None:
+        """Record a shared event: it is done when all that is queued now is."""
 
 def devices(interface: str) -> list[Device]:
     """
@@ -674,3 +715,34 @@ class DeviceShare:
     """
 
     def __init__(self, sends: Sequence[Message], receives: Sequence[Message], copies: Sequence[tuple[int, Sequence[int], Sequence[int], Sequence[int], int]], fills: Sequence[Launch], rims: Sequence[Launch], items: Sequence[Item], partials: Sequence[tuple[str, Sequence[int], int]]) -> None: ...
+
+class Nvrtc:
+    """
+    NVIDIA's compiler of kernels as a library; it needs no device.
+
+    Parameters
+    ----------
+    library : str
+        Path, or a name that the loader finds.
+    needed : list of str
+        Libraries to load before it.
+
+    Raises
+    ------
+    RuntimeError
+        Where one cannot be loaded.
+    """
+
+    def __init__(self, library: str, needed: Sequence[str]) -> None: ...
+
+    @property
+    def version(self) -> tuple[int, int]: ...
+
+    @property
+    def architectures(self) -> list[int]:
+        """Compute capabilities: 90 for sm_90."""
+
+    def compile(self, source: str, name: str, options: Sequence[str]) -> tuple[bytes, str, str]:
+        """
+        Code (a cubin for a real architecture, else PTX), the error's name (empty without one) and the log.
+        """
