@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -13,7 +10,6 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +37,6 @@ FACTS = (
     *("interface", "index", "name", "driver", "identity", "architecture"),
     *("memory", "local_memory", "largest_group", "units", "doubles"),
 )
-NVRTC_ADVICE = "pip install nvidia-cuda-nvrtc-cu12, or put libnvrtc of a CUDA toolkit on LD_LIBRARY_PATH"
 PATIENCE = 60.0  # seconds for two ranks to start
 
 
@@ -252,21 +247,17 @@ def _cuda(machine: Machine) -> Iterator[Finding]:
 
 
 def _nvrtc(needed: bool) -> Finding:
-    """The compiler of kernels for CUDA: of a Python package, else where the loader looks."""
-    for package in ("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc"):
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            for file in metadata.files(package) or ():
-                if re.fullmatch(r"libnvrtc\.so\.[\d.]+", file.name):
-                    return Finding(
-                        "NVRTC", "found", f"{package} {metadata.version(package)} ({file.locate()})"
-                    )
-    for name in ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"):
-        with contextlib.suppress(OSError):
-            ctypes.CDLL(name)
-            return Finding("NVRTC", "found", f"{name}, as the loader finds it")
-    if needed:
-        return Finding("NVRTC", "missing", "not found: kernels cannot be compiled for CUDA", NVRTC_ADVICE)
-    return Finding("NVRTC", "absent", "not found; only CUDA devices need it")
+    """The compiler of kernels for CUDA devices."""
+    from halocline.compile.nvrtc import find_nvrtc
+
+    try:
+        found = find_nvrtc()
+    except CompileError as error:
+        if not needed:
+            return Finding("NVRTC", "absent", "not found; only CUDA devices need it")
+        return Finding("NVRTC", "missing", *_advised(error))
+    architectures = f"sm_{min(found.architectures)} to sm_{max(found.architectures)}"
+    return Finding("NVRTC", "found", f"{'.'.join(map(str, found.version))}, compiles for {architectures}")
 
 
 def _links(topology: Topology, names: Sequence[str]) -> Finding:
@@ -307,17 +298,25 @@ def _devices(interface: str, title: str) -> Generator[Finding, None, list[Any]]:
     if not found:
         yield Finding(title, "absent", native().why_no_devices(interface) or "no devices")
         return []
-    count = f"{len(found)} device{'' if len(found) == 1 else 's'}"
-    yield Finding(title, "found", f"{count}, --device {interface}")
+    yield Finding(title, "found", f"{_count(len(found), 'device')}, --device {interface}")
     for device in found:
         facts = {name: getattr(device, name) for name in FACTS}
-        parts = [device.name, device.architecture, f"{device.memory / 1e9:.1f} GB", f"{device.units} units"]
+        parts = [
+            device.name,
+            device.architecture,
+            f"{device.memory / 1e9:.1f} GB",
+            _count(device.units, "unit"),
+        ]
         parts += [
             "float64" if device.doubles else "no float64: float32 fields only",
             f"driver {device.driver}",
         ]
         yield Finding(_called(device), "found", ", ".join(filter(None, parts)), facts=facts)
     return found
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _called(device: Any) -> str:
