@@ -438,7 +438,8 @@ def finish(
     accumulators = np.full((count, 64), 0xEE, np.uint8)
     scalars = np.full(count, 0.5)
     arguments = (total, total, count, order, targets, accumulators, scalars, int(write))
-    program("hc_finish", (launch.groups,), launch.group, partials[order], *arguments)
+    running = np.zeros(2, np.int64)  # hc_control: kernels are not skipped
+    program("hc_finish", (launch.groups,), launch.group, running, partials[order], *arguments)
     return [accumulators[list(order).index(kind)].tobytes() for kind in KINDS], scalars
 
 

@@ -8,13 +8,14 @@
 // Merges the n partial results of each of `count` reductions, those of one reduction `stride` apart from the
 // next one's, into its accumulator. Where write_scalars is not 0, the result also goes to the scalar that
 // targets[] names, unless that is negative. Any number of groups will do; `count` of them are side by side.
-HC_KERNEL hc_finish(HC_GLOBAL const hc_partial* HC_RESTRICT partials, hc_int64 n, hc_int64 stride,
-                    hc_int64 count, HC_GLOBAL const hc_int32* HC_RESTRICT kinds,
+HC_KERNEL hc_finish(HC_GLOBAL const hc_control* control, HC_GLOBAL const hc_partial* HC_RESTRICT partials,
+                    hc_int64 n, hc_int64 stride, hc_int64 count, HC_GLOBAL const hc_int32* HC_RESTRICT kinds,
                     HC_GLOBAL const hc_int32* HC_RESTRICT targets,
                     HC_GLOBAL hc_accumulator* HC_RESTRICT accumulators, HC_GLOBAL double* HC_RESTRICT scalars,
                     hc_int64 write_scalars) {
   HC_SHARED hc_accumulator scratch[HC_SCRATCH(HC_FINISH_THREADS)];
   const hc_int64 thread = hc_thread_number();
+  if (control->skip != 0) return;
   for (hc_int64 r = hc_group(0); r < count; r += hc_groups(0)) {
     hc_accumulator a;
     hc_reset(&a, kinds[r]);

@@ -23,8 +23,23 @@ typedef struct {
 
 // Cells that are copied from one array to another; of buffers of messages `s0` and `s1` are those of the box.
 typedef struct {
-  hc_int64 from, to;  // which of the kernel's arrays
+  hc_int64 from, to;         // which of the kernel's arrays
   hc_layout source, target;  // `at`: the first of the cells there
   hc_int64 extent[3];
   hc_int64 itemsize;  // bytes
 } hc_piece;
+
+// How far a run is that the host does not wait for: kernels that follow the end of a loop, or of the run,
+// have been queued all the same, and do nothing.
+typedef struct {
+  hc_int64 skip;   // 0: kernels run; else why they do not
+  hc_int64 notes;  // how many notes loops have made
+} hc_control;
+
+// What the test of a loop, before each pass, has to know.
+typedef struct {
+  hc_int64 begins;              // 1 before the first pass: the count begins at 0
+  hc_int64 count, limit;        // scalars; limit -1: none
+  hc_int64 condition, reached;  // what `skip` becomes where the condition holds, or the limit is reached
+  hc_int64 scalars, rows;       // of notes: scalars of each, and how many there is room for
+} hc_loop;

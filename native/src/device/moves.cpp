@@ -97,7 +97,7 @@ void Moves::operator()(Queue& queue, size_t launch, const Subdomain* other, cons
   if (range.begin == range.end) return;
   const auto first = static_cast<int64_t>(range.begin);
   std::vector<Argument> arguments;
-  arguments.reserve(2 * fields_ + 3);
+  arguments.reserve(2 * fields_ + 4);
   for (const auto& storage : where_.storages()) arguments.emplace_back(&storage->buffer());
   // What is not taken must be some array all the same.
   for (const auto& storage : (other == nullptr ? where_ : *other).storages())
@@ -105,6 +105,7 @@ void Moves::operator()(Queue& queue, size_t launch, const Subdomain* other, cons
   arguments.emplace_back(messages == nullptr ? table_.get() : messages);
   arguments.emplace_back(table_.get());
   arguments.emplace_back(value(first));
+  arguments.emplace_back(&where_.control());
   queue.launch(*kernel_, {static_cast<uint32_t>(range.end - range.begin), 1, 1}, {kThreads, 1, 1}, arguments);
 }
 

@@ -12,6 +12,7 @@ Subdomain::Subdomain(std::shared_ptr<Device> device, std::shared_ptr<Module> mod
       storages_(std::move(storages)),
       scalar_bytes_(scalars * sizeof(double)),
       scalars_(device_->allocate(std::max<size_t>(scalar_bytes_, sizeof(double)))),
+      control_(device_->allocate(sizeof(hc_control))),
       updates_(device_->pinned(kUpdates * std::max<size_t>(scalar_bytes_, sizeof(double)))),
       computing_(device_->queue(false)),
       packing_(device_->queue(true)) {
@@ -91,6 +92,7 @@ void BoundLaunch::operator()(Queue& queue, const Buffer* partials) const {
   arguments.emplace_back(&where_.scalars());
   if (launch_.scratch) arguments.emplace_back(where_.scratch());
   if (launch_.partials) arguments.emplace_back(partials);
+  arguments.emplace_back(&where_.control());
   arguments.emplace_back(value(launch_.frame));
   queue.launch(*kernel_, launch_.groups, launch_.group, arguments);
 }

@@ -34,6 +34,8 @@ class Subdomain {
   const Module& module() const { return *module_; }
   const std::vector<std::shared_ptr<Storage>>& storages() const { return storages_; }
   const Buffer& scalars() const { return *scalars_; }
+  // An hc_control: whether kernels that are queued already are to do nothing.
+  const Buffer& control() const { return *control_; }
   const Buffer* scratch() const { return scratch_.get(); }
 
   // Kernels that compute.
@@ -63,7 +65,7 @@ class Subdomain {
   std::shared_ptr<Module> module_;
   std::vector<std::shared_ptr<Storage>> storages_;
   size_t scalar_bytes_;
-  std::unique_ptr<Buffer> scalars_, scratch_;
+  std::unique_ptr<Buffer> scalars_, control_, scratch_;
   std::unique_ptr<Pinned> updates_;
   std::array<std::shared_ptr<Event>, kUpdates> updated_;
   size_t update_ = 0;

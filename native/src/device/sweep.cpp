@@ -263,15 +263,10 @@ void Sweep::reduce(Part& part) {
     const auto count = static_cast<int64_t>(reducer.reductions.size());
     const auto groups = static_cast<int64_t>(reducer.groups);
     const int64_t write_scalars = 0;
-    const std::array<Argument, 9> arguments{reducer.partials.get(),
-                                            value(groups),
-                                            value(groups),
-                                            value(count),
-                                            reducer.kinds.get(),
-                                            reducer.targets.get(),
-                                            reducer.accumulators.get(),
-                                            &part.where.scalars(),
-                                            value(write_scalars)};
+    const std::array<Argument, 10> arguments{
+        &part.where.control(), reducer.partials.get(), value(groups),         value(groups),
+        value(count),          reducer.kinds.get(),    reducer.targets.get(), reducer.accumulators.get(),
+        &part.where.scalars(), value(write_scalars)};
     computing.launch(*reducer.finish, {static_cast<uint32_t>(count), 1, 1}, {kFinishThreads, 1, 1},
                      arguments);
     computing.download(reducer.results->data(), *reducer.accumulators, 0, reducer.accumulators->bytes());

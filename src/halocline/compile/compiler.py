@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from halocline.compile import emit
 from halocline.compile.contract import contract, count_flops
-from halocline.compile.device import DeviceWriter, device_text
+from halocline.compile.device import DeviceWriter, device_text, loop_kernel, scalars_kernel, stop_kernel
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import HaloAnalysis, SweepHalo, WallFill, make_uniform
 from halocline.compile.lower import (
@@ -114,6 +114,7 @@ class _Compiler:
     scalar_names: dict[str, str] = field(default_factory=dict)  # the same of scalars
     device_source: list[str] = field(default_factory=list)
     device_kernels: dict[str, tuple[DeviceKernel, ...]] = field(default_factory=dict)
+    device_loops: list[str] = field(default_factory=list)
 
     def schedule(self) -> Schedule:
         self._number_fields()
@@ -137,7 +138,8 @@ class _Compiler:
 
     def _device_code(self) -> DeviceCode:
         fields = len(self.numbers) + len(self.seconds)
-        return DeviceCode(device_text(self.device_source, fields), self.device_kernels)
+        source = device_text(self.device_source, fields)
+        return DeviceCode(source, self.device_kernels, tuple(self.device_loops))
 
     # --- numbering ---
 
@@ -256,17 +258,24 @@ class _Compiler:
         if isinstance(operation, ScalarGraph):
             name = self._symbol("scalars")
             self.source.append(emit.write_scalars(name, operation.statements, self.scalars))
+            if self.device:
+                self.device_source.append(scalars_kernel(name, operation.statements, self.scalars))
             return Scalars(name)
         if isinstance(operation, AwaitGraph):
             return Await()
         if isinstance(operation, StopGraph):
             name = self._symbol("stop")
             self.source.append(emit.write_condition(name, operation.condition, self.scalars))
+            if self.device:
+                self.device_source.append(stop_kernel(name, operation.condition, self.scalars))
             return Stop(name, operation.reason, operation.error)
         until = None
         if operation.until is not None:
             until = self._symbol("until")
             self.source.append(emit.write_condition(until, operation.until, self.scalars))
+        if self.device:
+            self.device_loops.append(self._symbol("loop"))
+            self.device_source.append(loop_kernel(self.device_loops[-1], operation.until, self.scalars))
         return Loop(
             until=until,
             limit=None if operation.limit is None else self.scalars[operation.limit],

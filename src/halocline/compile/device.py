@@ -11,11 +11,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from halocline.compile.contract import contract
 from halocline.compile.device_source import device_headers
 from halocline.compile.nests import Nest, Target
 from halocline.compile.schedule import DeviceKernel
 from halocline.compile.text import Text, identifier, padded, padded_extent
-from halocline.compile.values import C_TYPES, VARIABLES, Dialect, ValueWriter
+from halocline.compile.values import C_TYPES, VARIABLES, Dialect, ValueWriter, scalar_values
 from halocline.lang.dtype import ITEMSIZE, kept_dtype
 from halocline.lang.expression import Expr, walk
 from halocline.lang.grid import Field
@@ -48,8 +49,13 @@ def _move_kernel(arrays: int) -> str:
     """A kernel whose groups copy a piece each, between any of so many arrays."""
     out = Text()
     taken = [f"HC_GLOBAL char *a{n}" for n in range(arrays)]
-    taken += ["HC_GLOBAL const hc_piece *pieces", "const hc_int64 first"]
+    taken += [
+        "HC_GLOBAL const hc_piece *pieces",
+        "const hc_int64 first",
+        "HC_GLOBAL const hc_control *control",
+    ]
     out.open(f"HC_KERNEL hc_move_pieces({', '.join(taken)})")
+    out.add("if (control->skip != 0) return;")
     out.add("const hc_piece p = pieces[first + hc_group(0)];")
     out.add("HC_GLOBAL const char *from = a0;")
     out.add("HC_GLOBAL char *to = a0;")
@@ -59,6 +65,53 @@ def _move_kernel(arrays: int) -> str:
     out.add("hc_move(p, from, to);")
     out.close()
     return str(out)
+
+
+def scalars_kernel(name: str, statements: Sequence[tuple[str, Expr]], scalars: dict[str, int]) -> str:
+    """Scalar statements, as `halocline.compile.emit.write_scalars` writes them, for one thread."""
+    out = _one_thread(name)
+    for target, expression in statements:
+        (root,) = contract([expression])
+        out.open("")
+        out.add(f"s[{scalars[target]}] = {scalar_values(out, [root], scalars, DIALECT)[id(root)]};")
+        out.close()
+    out.close()
+    return str(out)
+
+
+def stop_kernel(name: str, condition: Expr, scalars: dict[str, int]) -> str:
+    """The end of a run where a condition holds: kernels skip for `why` from then on."""
+    out = _one_thread(name, "const hc_int64 why")
+    out.add(f"if ({scalar_values(out, [condition], scalars, DIALECT)[id(condition)]}) control->skip = why;")
+    out.close()
+    return str(out)
+
+
+def loop_kernel(name: str, until: Expr | None, scalars: dict[str, int]) -> str:
+    """The test of a loop before each pass. It notes all scalars, and whether kernels skip, for the host."""
+    out = _one_thread(name, "HC_GLOBAL double *notes", "const hc_loop loop")
+    out.add("s[loop.count] = loop.begins ? 0.0 : s[loop.count] + 1.0;")
+    if until is not None:
+        out.open("")
+        holds = scalar_values(out, [until], scalars, DIALECT)[id(until)]
+        out.add(f"if ({holds}) control->skip = loop.condition;")
+        out.close()
+    reached = "loop.limit >= 0 && s[loop.count] >= s[loop.limit]"
+    out.add(f"if (control->skip == 0 && {reached}) control->skip = loop.reached;")
+    out.add("HC_GLOBAL double *row = notes + control->notes % loop.rows * (loop.scalars + 1);")
+    out.add("row[0] = (double)control->skip;")
+    out.add("for (hc_int64 n = 0; n < loop.scalars; ++n) row[n + 1] = s[n];")
+    out.add("control->notes += 1;")
+    out.close()
+    return str(out)
+
+
+def _one_thread(name: str, *parameters: str) -> Text:
+    out = Text()
+    taken = ["HC_GLOBAL double *s", "HC_GLOBAL hc_control *control", *parameters]
+    out.open(f"HC_KERNEL {name}({', '.join(taken)})")
+    out.add("if (control->skip != 0) return;")
+    return out
 
 
 def march_axis(ndim: int) -> int | None:
@@ -116,12 +169,13 @@ class DeviceWriter(ValueWriter):
         parameters += ["HC_GLOBAL const double *scalars"]
         parameters += ["HC_GLOBAL char *scratch"] * staged
         parameters += ["HC_GLOBAL hc_partial *partials"] * bool(reductions)
-        parameters += ["const hc_frame f"]
+        parameters += ["HC_GLOBAL const hc_control *control", "const hc_frame f"]
         for line in self.comment.splitlines():
             out.add(f"// {line}")
         out.open(f"HC_KERNEL {self.name}({', '.join(parameters)})")
         if reductions:
             out.add(f"HC_SHARED hc_partial shared[HC_SCRATCH({LARGEST_GROUP})];")
+        out.add("if (control->skip != 0) return;")
         for name in sorted({leaf.attribute[0] for leaf in walk(roots) if leaf.op == "scalar"}):
             out.add(f"const double {self.scalar_names[name]} = scalars[{self.scalars[name]}];")
         if staged:

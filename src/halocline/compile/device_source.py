@@ -21,7 +21,7 @@ _HEADERS: dict[str, tuple[str, ...]] = {
     "elementary.hpp": (),
     "accumulator.h": (),
     "device_reduce.h": ("accumulator.h",),
-    "device_finish.h": ("accumulator.h", "device_reduce.h"),
+    "device_finish.h": ("frame.h", "accumulator.h", "device_reduce.h"),
 }
 
 

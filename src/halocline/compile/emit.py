@@ -10,8 +10,8 @@ from halocline.compile.contract import contract, depth
 from halocline.compile.footprint import Offset
 from halocline.compile.nests import Nest, Target
 from halocline.compile.schedule import AROUND
-from halocline.compile.text import Text, identifier, identifiers, padded, padded_extent, suffix
-from halocline.compile.values import ANGULAR, C_TYPES, VARIABLES, ValueWriter
+from halocline.compile.text import Text, identifier, padded, padded_extent, suffix
+from halocline.compile.values import ANGULAR, C_TYPES, VARIABLES, ValueWriter, scalar_values
 from halocline.lang.dtype import ITEMSIZE, dtype_of, kept_dtype
 from halocline.lang.expression import Expr, walk
 from halocline.lang.grid import Field
@@ -453,7 +453,7 @@ def write_scalars(name: str, statements: Sequence[tuple[str, Expr]], scalars: di
         (root,) = contract([expression])
         out.add(f"// {target}")
         out.open("")
-        spelled = _scalar_values(out, [root], scalars)[id(root)]
+        spelled = scalar_values(out, [root], scalars)[id(root)]
         out.add(f"s[{scalars[target]}] = {spelled};")
         out.close()
     out.close()
@@ -464,26 +464,6 @@ def write_condition(name: str, condition: Expr, scalars: dict[str, int]) -> str:
     """An hc_condition function."""
     out = Text()
     out.open(f'extern "C" int {name}(const double *s)')
-    out.add(f"return {_scalar_values(out, [condition], scalars)[id(condition)]};")
+    out.add(f"return {scalar_values(out, [condition], scalars)[id(condition)]};")
     out.close()
     return str(out)
-
-
-def _scalar_values(out: Text, roots: list[Expr], scalars: dict[str, int]) -> dict[int, str]:
-    values: dict[int, str] = {}
-    names = identifiers(scalars)
-    writer = ValueWriter(grid=None, sources={}, scalar_names=names, out=out)  # type: ignore[arg-type]
-    for current in walk(roots):
-        if current.op == "scalar":
-            name = names[current.attribute[0]]
-            out.add(f"const double {name} = s[{scalars[current.attribute[0]]}];")
-            values[id(current)] = name
-        elif current.op == "const":
-            values[id(current)] = writer.literal(current.attribute)
-        elif current.condition:
-            values[id(current)] = writer.condition(current, values)
-        else:
-            name = f"t{len(values)}"
-            out.add(f"const double {name} = {writer.operation(current, 'float64', values)};")
-            values[id(current)] = name
-    return values

@@ -165,10 +165,14 @@ class DeviceCode:
         In the C that CUDA and OpenCL share; see halocline.compile.device.
     kernels : mapping of str to tuple of DeviceKernel
         What runs, one after the other, in the place of each kernel that the schedule names.
+    loops : tuple of str
+        The kernel that tests each loop, in the order of the program text. Scalar statements and stops have
+        kernels with the names of their functions.
     """
 
     source: str
     kernels: Mapping[str, tuple[DeviceKernel, ...]]
+    loops: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

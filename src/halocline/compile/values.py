@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from halocline.compile.contract import depth
-from halocline.compile.text import Text, padded, suffix
+from halocline.compile.text import Text, identifiers, padded, suffix
 from halocline.lang.dtype import kept_dtype
 from halocline.lang.expression import COMPARISONS, Expr, walk
 from halocline.lang.grid import Field, Grid
@@ -183,3 +183,33 @@ class ValueWriter:
             reach = "_near" if self.near and current.op in ANGULAR else ""
             return f"hc_{current.op}{f}{reach}({', '.join(args)})"
         return f"{args[0]} {_INFIX[current.op]} {args[1]}"
+
+
+def scalar_values(
+    out: Text, roots: list[Expr], scalars: dict[str, int], dialect: Dialect | None = None
+) -> dict[int, str]:
+    """Declare the values of expressions of scalars, which lie in the array `s` by number. How each is spelled,
+    by the identity of the expression."""
+    values: dict[int, str] = {}
+    names = identifiers(scalars)
+    writer = ValueWriter(
+        grid=None,  # type: ignore[arg-type]
+        sources={},
+        scalar_names=names,
+        dialect=dialect or Dialect(),
+        out=out,
+    )
+    for current in walk(roots):
+        if current.op == "scalar":
+            name = names[current.attribute[0]]
+            out.add(f"const double {name} = s[{scalars[current.attribute[0]]}];")
+            values[id(current)] = name
+        elif current.op == "const":
+            values[id(current)] = writer.literal(current.attribute)
+        elif current.condition:
+            values[id(current)] = writer.condition(current, values)
+        else:
+            name = f"t{len(values)}"
+            out.add(f"const double {name} = {writer.operation(current, 'float64', values)};")
+            values[id(current)] = name
+    return values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from halocline.compile.nvrtc import compile_cuda
 from halocline.errors import InputError, RunError
 from halocline.plan.devices import DeviceChoice, deal_devices
 from halocline.run.mpi import Communicator, native
@@ -50,9 +51,7 @@ def compile_for(device: Any, source: str) -> Any:
     try:
         if device.interface == "opencl":
             return device.load(source, OPENCL_OPTIONS)
-        from halocline.compile.nvrtc import compile_cuda
-
-        return device.load(compile_cuda(source, device.architecture))
+        return device.load(compile_cuda(source, device.architecture).read_bytes())
     except RuntimeError as error:
         raise RunError(
             f"kernels for device {device.interface}:{device.index} ({device.name}): {error}"
