@@ -295,9 +295,10 @@ HC_KERNEL_OF(1, 1, 1) frames(hc_layout before, hc_frame f, hc_layout after, HC_G
     out[18 + a] = f.shape[a];
   }
   out[21] = f.group0;
-  out[22] = f.march;
-  out[23] = before.at + before.s0 * 10 + before.s1 * 100;
-  out[24] = after.at + after.s0 * 10 + after.s1 * 100;
+  out[22] = f.stride;
+  out[23] = f.march;
+  out[24] = before.at + before.s0 * 10 + before.s1 * 100;
+  out[25] = after.at + after.s0 * 10 + after.s1 * 100;
 }
 """
 
@@ -337,16 +338,16 @@ def test_frames_are_what_the_host_makes_them(launches: Program, tmp_path: Path) 
     text = '#include "halocline/frame.h"\nextern "C" long size() { return sizeof(hc_frame); }\n'
     text += 'extern "C" void fill(hc_frame* f, hc_layout* l) {\n  long n = -1;\n'
     text += "\n".join(f"  for (long& each : f->{name}) each = n++ * 0x100000001;" for name in names)
-    text += "\n  *l = {1, 2, 3};\n  f->group0 = n++;\n  f->march = n;\n}\n"
+    text += "\n  *l = {1, 2, 3};\n  f->group0 = n++;\n  f->stride = n++;\n  f->march = n;\n}\n"
     (tmp_path / "frame.cpp").write_text(text)
     host = build(tmp_path, str(tmp_path / "frame.cpp"))
-    frame, layout = np.zeros(23, np.int64), np.zeros(3, np.int64)
+    frame, layout = np.zeros(24, np.int64), np.zeros(3, np.int64)
     assert host.size() == frame.nbytes
     host.fill(ctypes.c_void_p(frame.ctypes.data), ctypes.c_void_p(layout.ctypes.data))
-    out = np.zeros(25, np.int64)
+    out = np.zeros(26, np.int64)
     launches("frames", (1,), (1,), layout.tobytes(), frame.tobytes(), (layout + 1).tobytes(), out)
     assert out[:21].tolist() == [n * 0x100000001 for n in range(-1, 20)]
-    assert out[21:].tolist() == [20, 21, 321, 432]
+    assert out[21:].tolist() == [20, 21, 22, 321, 432]
 
 
 def test_threads_of_a_group_share_memory(launches: Program) -> None:
@@ -550,7 +551,7 @@ def test_headers_are_pasted_once_each_after_what_it_needs() -> None:
     places = [text.index(mark) for mark in marks]
     assert places == sorted(places)
     assert text.count("} hc_partial;") == text.count("} hc_accumulator;") == 1
-    assert "hc_frame" not in text
+    assert "hc_frame" not in device_headers(["elementary.hpp", "device_reduce.h"])
     with pytest.raises(ValueError, match=r"'reduce.hpp' is not one for devices"):
         device_headers(["reduce.hpp"])
 

@@ -91,9 +91,13 @@ Engine::Engine(const std::string& library, device::Subdomains subdomains, double
     if (subdomain->storages().size() != rank_.storage_count)
       throw std::invalid_argument("subdomains with different numbers of storages");
   }
-  if (!communicator) return;
-  rank_.communicator = std::make_unique<Communicator>(*communicator);
-  if (!rank_.alone()) allreduce_ = std::make_unique<Allreduce>(*rank_.communicator);
+  if (communicator) {
+    rank_.communicator = std::make_unique<Communicator>(*communicator);
+    if (!rank_.alone()) allreduce_ = std::make_unique<Allreduce>(*rank_.communicator);
+  }
+  if (devices_.size() == 1 && rank_.alone()) {
+    ahead_ = std::make_unique<device::Ahead>(*devices_.front(), scalar_count);
+  }
 }
 
 void Engine::check() const {
@@ -178,7 +182,9 @@ void Engine::sweep(const SweepPlan& plan) {
 }
 
 void Engine::sweep(const device::SweepPlan& plan) {
-  add(std::make_unique<device::Sweep>(rank_, devices_, plan));
+  auto sweep = std::make_unique<device::Sweep>(rank_, devices_, plan);
+  if (ahead_) ahead_->sweep(*sweep, plan.swaps);
+  add(std::move(sweep));
 }
 
 void Engine::add(std::unique_ptr<Sweep> sweep) {
@@ -190,16 +196,18 @@ void Engine::add(std::unique_ptr<Sweep> sweep) {
 
 void Engine::scalars(const std::string& function) {
   operations_.emplace_back(rank_.library.function<hc_scalars>(function));
+  if (ahead_) ahead_->scalars(function);
 }
 
 void Engine::await_results() { operations_.emplace_back(Await{}); }
 
 void Engine::stop(const std::string& condition, const std::string& reason) {
   operations_.emplace_back(Stop{rank_.library.function<hc_condition>(condition), reason});
+  if (ahead_) ahead_->stop(condition, reason);
 }
 
 void Engine::loop(const std::optional<std::string>& until, std::optional<int64_t> limit, int64_t count,
-                  const std::vector<int64_t>& record) {
+                  const std::vector<int64_t>& record, const std::string& kernel) {
   Loop loop;
   loop.until = until ? rank_.library.function<hc_condition>(*until) : nullptr;
   if (limit) loop.limit = rank_.check_scalar(*limit);
@@ -207,6 +215,7 @@ void Engine::loop(const std::optional<std::string>& until, std::optional<int64_t
   loop.count = rank_.check_scalar(count);
   for (const int64_t scalar : record) loop.record.push_back(rank_.check_scalar(scalar));
   loop.outermost = open_.empty();
+  if (ahead_) ahead_->loop(kernel, loop.count, loop.limit);
   operations_.emplace_back(Begin{loops_.size()});
   loop.body = operations_.size();
   open_.push_back(loops_.size());
@@ -215,6 +224,7 @@ void Engine::loop(const std::optional<std::string>& until, std::optional<int64_t
 
 void Engine::end() {
   if (open_.empty()) throw std::invalid_argument("end() without a loop");
+  if (ahead_) ahead_->end();
   operations_.emplace_back(End{open_.back()});
   loops_[open_.back()].after = operations_.size();
   open_.pop_back();
@@ -276,6 +286,7 @@ Result Engine::run(const Running& how) {
   rank_.messages = how.messages;
   rank_.kernels = how.kernels;
   rank_.overlap = how.overlap;
+  rank_.ahead = ahead_ && how.ahead && how.messages && how.kernels && how.passes == 0 && !how.resumed;
   rank_.messages_trace = how.traced ? std::make_unique<Trace>() : nullptr;
   for (Worker& worker : workers_) worker.trace = how.traced ? std::make_unique<Trace>() : nullptr;
   const struct Release {
@@ -383,7 +394,33 @@ void Engine::conclude(double seconds) {
   }
 }
 
+void Engine::conduct_ahead(Worker& worker) {
+  const device::Ahead::Listener listener{[&](size_t number) {
+                                           if (loops_[number].outermost) outermost_since_ = now();
+                                         },
+                                         [&](size_t number, const double* scalars) {
+                                           const Loop& loop = loops_[number];
+                                           if (loop.outermost)
+                                             progress_.fetch_add(1, std::memory_order_relaxed);
+                                           if (recorded_ != number) return;
+                                           for (const size_t scalar : loop.record)
+                                             result_.history.push_back(scalars[scalar]);
+                                         },
+                                         [&](size_t number, const char* how) {
+                                           loops_[number].ended = how;
+                                           if (loops_[number].outermost) leave_outermost();
+                                         },
+                                         [&] { return stop_wanted(); }};
+  result_.reason = ahead_->run(rank_.scalars, worker, team_, listener);
+  result_.graph_launches = ahead_->graph_launches();
+  leave_outermost();
+}
+
 void Engine::conduct(Worker& worker) {
+  if (rank_.ahead) {
+    conduct_ahead(worker);
+    return;
+  }
   size_t at = paused_at_.value_or(0);
   if (paused_at_) outermost_since_ = now();
   paused_at_.reset();

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "device/sweep.hpp"
+#include "device/ahead.hpp"
 #include "host_sweep.hpp"
 #include "reduction.hpp"
 #include "subdomain.hpp"
@@ -32,6 +32,7 @@ struct Result {
   double seconds = 0;    // the whole run, and the outermost loops in it: the slowest rank's
   double loop_seconds = 0;
   double compute = 0, exchange = 0, reduction = 0;  // this rank's first thread
+  int64_t graph_launches = 0;                       // of a device that runs ahead
   std::vector<int64_t> sweep_counts;
   std::vector<double> sweep_seconds;
   std::vector<std::vector<Event>> events;  // by thread, then those of messages; times since the run began
@@ -42,6 +43,7 @@ struct Running {
   bool messages = true, kernels = true;  // without them the rest runs as it would, to be measured
   bool traced = false;                   // the result holds what threads and messages did
   bool overlap = true;                   // patches that need no message run before all have come
+  bool ahead = true;                     // one device alone runs without waiting for the host
   int64_t passes = 0;    // of an outermost loop after which the run pauses, if that goes on; 0: it never does
   bool resumed = false;  // goes on where the run before has paused
 };
@@ -67,8 +69,9 @@ class Engine {
   // Waits for the reductions of the last sweep that has any, which go on until then.
   void await_results();
   void stop(const std::string& condition, const std::string& reason);
+  // `kernel`: the loop's test on a device.
   void loop(const std::optional<std::string>& until, std::optional<int64_t> limit, int64_t count,
-            const std::vector<int64_t>& record);
+            const std::vector<int64_t>& record, const std::string& kernel = "");
   void end();
 
   // All ranks. Throws what went wrong on a run of one rank; of several, ends them all.
@@ -112,6 +115,8 @@ class Engine {
   void take_events(double begun);
   // First thread: goes through the operations.
   void conduct(Worker& worker);
+  // The same where one device knows all scalars.
+  void conduct_ahead(Worker& worker);
   // First thread: from then on all cells may be overwritten, by anybody.
   void await_loans();
   void prepare_mailboxes();
@@ -141,6 +146,7 @@ class Engine {
 
   Rank rank_;
   device::Subdomains devices_;
+  std::unique_ptr<device::Ahead> ahead_;  // one device, and no other rank
   std::vector<Operation> operations_;
   std::vector<Loop> loops_;
   std::vector<size_t> open_;  // loops that have begun and not ended

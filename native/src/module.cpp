@@ -226,11 +226,11 @@ nb::ndarray<nb::numpy, double> as_array(const std::vector<Event>& events) {
 }
 
 nb::dict run(BoundEngine& engine, bool messages, bool kernels, bool traced, bool overlap, int64_t passes,
-             bool resumed) {
+             bool resumed, bool ahead) {
   Result result;
   {
     const nb::gil_scoped_release release;
-    result = engine.run({messages, kernels, traced, overlap, passes, resumed});
+    result = engine.run({messages, kernels, traced, overlap, ahead, passes, resumed});
   }
   nb::dict report;
   report["reason"] = result.reason;
@@ -254,6 +254,7 @@ nb::dict run(BoundEngine& engine, bool messages, bool kernels, bool traced, bool
   report["compute"] = result.compute;
   report["exchange"] = result.exchange;
   report["reduction"] = result.reduction;
+  report["graph_launches"] = result.graph_launches;
   report["sweep_counts"] = result.sweep_counts;
   report["sweep_seconds"] = result.sweep_seconds;
   nb::list events;
@@ -526,16 +527,16 @@ NB_MODULE(_native, m) {
       .def("stop", &BoundEngine::stop, "condition"_a, "reason"_a,
            "Append a test that ends the run with `reason` where the condition holds.")
       .def("loop", &BoundEngine::loop, "until"_a.none(), "limit"_a.none(), "count"_a,
-           "record"_a = std::vector<int64_t>{},
+           "record"_a = std::vector<int64_t>{}, "kernel"_a = "",
            "Begin a loop over what is appended up to end().\n\n"
            "The scalar `count` is set to 0 and counts passes. Before each pass the loop ends where the "
            "condition\n"
            "`until` holds, or where `count` has reached the scalar `limit`. After each pass the scalars in "
            "`record`\n"
-           "are appended to the history.")
+           "are appended to the history. `kernel`: the test on devices.")
       .def("end", &BoundEngine::end, "End the innermost open loop.")
       .def("run", &run, "messages"_a = true, "kernels"_a = true, "traced"_a = false, "overlap"_a = true,
-           "passes"_a = 0, "resumed"_a = false,
+           "passes"_a = 0, "resumed"_a = false, "ahead"_a = true,
            "Run all operations; collective. Other Python threads run meanwhile. Without messages or kernels\n"
            "the rest takes the time that it would take.\n\n"
            "Parameters\n----------\n"
@@ -543,7 +544,9 @@ NB_MODULE(_native, m) {
            "passes : int\n"
            "    Of an outermost loop after which the run pauses, where that goes on; 0: it does not pause.\n"
            "resumed : bool\n"
-           "    Go on where the run before has paused. Nothing may change between the two.\n\n"
+           "    Go on where the run before has paused. Nothing may change between the two.\n"
+           "ahead : bool\n"
+           "    Whether one device alone runs without waiting for the host.\n\n"
            "Returns\n-------\ndict\n"
            "    reason : 'completed', 'paused', 'interrupted' or the reason of a stop.\n"
            "    loops : per loop 'condition', 'limit' or None where it did not end.\n"
@@ -556,6 +559,7 @@ NB_MODULE(_native, m) {
            "hidden:\n"
            "        packing, polling, waiting for messages; reduction is merging over ranks and waiting for "
            "it.\n"
+           "    graph_launches : how many times a device that runs ahead was given recorded passes.\n"
            "    sweep_counts, sweep_seconds : executions and time of each sweep, in program order.\n"
            "    events : of a traced run, an array for each thread and one for all messages, with rows of "
            "what\n"

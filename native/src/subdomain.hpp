@@ -92,6 +92,7 @@ struct Rank {
   Allreduce* allreduce = nullptr;  // that is on its way while a sweep runs
 
   size_t storage_count = 0;  // of each subdomain
+  bool ahead = false;  // in the present run a device knows scalars that the host does not (device::Ahead)
 
   bool alone() const { return !communicator || communicator->size() == 1; }
   // The number itself; throws std::invalid_argument where there is no such storage or scalar.

@@ -33,7 +33,7 @@ typedef struct {
 // have been queued all the same, and do nothing.
 typedef struct {
   hc_int64 skip;   // 0: kernels run; else why they do not
-  hc_int64 notes;  // how many notes loops have made
+  hc_int64 notes;  // how many notes the loop has made
 } hc_control;
 
 // What the test of a loop, before each pass, has to know.

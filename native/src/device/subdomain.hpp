@@ -33,9 +33,9 @@ class Subdomain {
   Device& device() const { return *device_; }
   const Module& module() const { return *module_; }
   const std::vector<std::shared_ptr<Storage>>& storages() const { return storages_; }
-  const Buffer& scalars() const { return *scalars_; }
+  Buffer& scalars() const { return *scalars_; }
   // An hc_control: whether kernels that are queued already are to do nothing.
-  const Buffer& control() const { return *control_; }
+  Buffer& control() const { return *control_; }
   const Buffer* scratch() const { return scratch_.get(); }
 
   // Kernels that compute.
@@ -49,6 +49,8 @@ class Subdomain {
   void reserve_scratch(size_t bytes);
   // Lets kernels that are queued from now on see these scalars.
   void update(const double* scalars);
+  // The device has changed them itself.
+  void forget() { known_.clear(); }
   // Waits where the device is too far behind, so that what is queued stays bounded.
   void keep_up();
   // Waits for all work.

@@ -122,8 +122,11 @@ void Sweep::add_reducers(Part& part, const Share& share) {
     reducer.targets = device.allocate(count * sizeof(int32_t));
     reducer.results = device.pinned(count * sizeof(hc_accumulator));
     reducer.finish = part.where.module().kernel("hc_finish");
-    std::vector<int32_t> kinds, targets(count, -1);
-    for (const size_t number : plan.reductions) kinds.push_back(reductions().at(number).kind);
+    std::vector<int32_t> kinds, targets;
+    for (const size_t number : plan.reductions) {
+      kinds.push_back(reductions().at(number).kind);
+      targets.push_back(static_cast<int32_t>(reductions()[number].scalar));
+    }
     const auto queue = device.queue(false);
     queue->upload(*reducer.kinds, 0, kinds.data(), count * sizeof(int32_t));
     queue->upload(*reducer.targets, 0, targets.data(), count * sizeof(int32_t));
@@ -134,7 +137,7 @@ void Sweep::add_reducers(Part& part, const Share& share) {
 
 void Sweep::start() {
   for (const auto& part : parts_) {
-    part->where.update(rank_.scalars);
+    if (!rank_.ahead) part->where.update(rank_.scalars);
     part->begun = part->where.computing().record();
     part->where.computing().flush();
     part->awaited = 0;
@@ -251,7 +254,7 @@ void Sweep::work(Worker& worker, Team& team) {
     for (const auto& part : parts_) {
       reduce(*part);
       part->where.computing().flush();
-      part->where.keep_up();
+      if (!rank_.ahead) part->where.keep_up();
     }
   });
 }
@@ -262,16 +265,17 @@ void Sweep::reduce(Part& part) {
   for (Reducer& reducer : part.reducers) {
     const auto count = static_cast<int64_t>(reducer.reductions.size());
     const auto groups = static_cast<int64_t>(reducer.groups);
-    const int64_t write_scalars = 0;
+    const int64_t write_scalars = rank_.ahead ? 1 : 0;
     const std::array<Argument, 10> arguments{
         &part.where.control(), reducer.partials.get(), value(groups),         value(groups),
         value(count),          reducer.kinds.get(),    reducer.targets.get(), reducer.accumulators.get(),
         &part.where.scalars(), value(write_scalars)};
     computing.launch(*reducer.finish, {static_cast<uint32_t>(count), 1, 1}, {kFinishThreads, 1, 1},
                      arguments);
+    if (rank_.ahead) continue;
     computing.download(reducer.results->data(), *reducer.accumulators, 0, reducer.accumulators->bytes());
   }
-  part.reduced = computing.record();
+  if (!rank_.ahead) part.reduced = computing.record();
 }
 
 bool Sweep::reduced(hc_accumulator* results) {

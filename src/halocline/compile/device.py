@@ -88,7 +88,7 @@ def stop_kernel(name: str, condition: Expr, scalars: dict[str, int]) -> str:
 
 
 def loop_kernel(name: str, until: Expr | None, scalars: dict[str, int]) -> str:
-    """The test of a loop before each pass. It notes all scalars, and whether kernels skip, for the host."""
+    """The test of a loop before each pass; after each it notes all scalars for the host."""
     out = _one_thread(name, "HC_GLOBAL double *notes", "const hc_loop loop")
     out.add("s[loop.count] = loop.begins ? 0.0 : s[loop.count] + 1.0;")
     if until is not None:
@@ -98,9 +98,9 @@ def loop_kernel(name: str, until: Expr | None, scalars: dict[str, int]) -> str:
         out.close()
     reached = "loop.limit >= 0 && s[loop.count] >= s[loop.limit]"
     out.add(f"if (control->skip == 0 && {reached}) control->skip = loop.reached;")
-    out.add("HC_GLOBAL double *row = notes + control->notes % loop.rows * (loop.scalars + 1);")
-    out.add("row[0] = (double)control->skip;")
-    out.add("for (hc_int64 n = 0; n < loop.scalars; ++n) row[n + 1] = s[n];")
+    out.add("if (loop.begins) return;")
+    out.add("HC_GLOBAL double *row = notes + control->notes % loop.rows * loop.scalars;")
+    out.add("for (hc_int64 n = 0; n < loop.scalars; ++n) row[n] = s[n];")
     out.add("control->notes += 1;")
     out.close()
     return str(out)

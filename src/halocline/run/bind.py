@@ -150,7 +150,7 @@ def append(
         elif isinstance(operation, Stop):
             engine.stop(operation.condition, operation.reason)
         elif isinstance(operation, Loop):
-            engine.loop(operation.until, operation.limit, operation.count, list(operation.record))
+            binder.loop(engine, operation)
             append(engine, operation.body, binder, numbers)
             engine.end()
 
@@ -179,6 +179,10 @@ class Binder:
             backward=todo[0].backward,
             in_place=todo[0].in_place,
         )
+
+    def loop(self, engine: Any, loop: Loop) -> None:
+        """Begin a loop."""
+        engine.loop(loop.until, loop.limit, loop.count, list(loop.record))
 
     def share(self, sweep: Sweep, own: SubdomainPlan, todo: SweepPlan) -> Any:
         """What a sweep does in one subdomain."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from halocline.compile.schedule import Schedule, Sweep
+from halocline.compile.schedule import Loop, Schedule, Sweep
 from halocline.plan.launches import Item, Launch, SweepLaunches, sweep_launches
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
 from halocline.run.bind import SPINS, Binder, append, three
@@ -64,7 +64,11 @@ class _DeviceBinder(Binder):
 
     def __init__(self, native: ModuleType, schedule: Schedule, plan: RankPlan) -> None:
         super().__init__(native, plan, {})
-        self.schedule = schedule
+        assert schedule.device is not None
+        self.schedule, self.loops = schedule, iter(schedule.device.loops)
+
+    def loop(self, engine: Any, loop: Loop) -> None:
+        engine.loop(loop.until, loop.limit, loop.count, list(loop.record), next(self.loops))
 
     def sweep(self, engine: Any, sweep: Sweep, number: int) -> None:
         todo = [own.sweeps[number] for own in self.plan.subdomains]
