@@ -215,6 +215,10 @@ static inline double __hiloint2double(int high, int low) {
   return standin::bits<double>(static_cast<uint64_t>(static_cast<unsigned>(high)) << 32 |
                                static_cast<unsigned>(low));
 }
+static inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
+  return static_cast<unsigned long long>(static_cast<unsigned __int128>(x) * y >> 64);
+}
+static inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll(static_cast<uint64_t>(x)); }
 static inline double __fma_rn(double x, double y, double z) { return fma(x, y, z); }
 static inline double __dadd_rn(double x, double y) { return x + y; }
 static inline double __dsub_rn(double x, double y) { return x - y; }

@@ -4,14 +4,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <regex>
+#include <map>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -24,6 +28,105 @@ constexpr int kInvalidOption = 5, kCompilation = 6;
 std::string contents(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Whether a program succeeds; what it says goes to a file.
+bool run(std::vector<std::string> words, const std::string& log) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (std::freopen(log.c_str(), "w", stderr) == nullptr) _exit(127);
+    execvp(arguments[0], arguments.data());
+    _exit(127);
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  return status == 0;
+}
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// The place of the bracket that closes the one at `open`; the end where none does.
+size_t closing(const std::string& text, size_t open) {
+  const char opens = text[open], closes = opens == '(' ? ')' : '}';
+  int depth = 0;
+  for (size_t at = open; at < text.size(); ++at) {
+    if (text[at] == opens) ++depth;
+    if (text[at] == closes && --depth == 0) return at;
+  }
+  return text.size();
+}
+
+std::set<std::string> words_of(const std::string& text) {
+  std::set<std::string> words;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at;
+    while (end < text.size() && is_word(text[end])) ++end;
+    if (end > at) words.insert(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
+// The words of each function, by its name.
+std::map<std::string, std::set<std::string>> functions_of(const std::string& text) {
+  std::map<std::string, std::set<std::string>> functions;
+  for (size_t brace = text.find('{'); brace != std::string::npos; brace = text.find('{', brace + 1)) {
+    const size_t last = brace == 0 ? std::string::npos : text.find_last_not_of(" \t\n", brace - 1);
+    if (last == std::string::npos || text[last] != ')') continue;
+    size_t open = last;
+    for (int depth = 0;; --open) {
+      depth += text[open] == ')' ? 1 : text[open] == '(' ? -1 : 0;
+      if (depth == 0 || open == 0) break;
+    }
+    size_t begin = open;
+    while (begin > 0 && is_word(text[begin - 1])) --begin;
+    const std::string name = text.substr(begin, open - begin);
+    if (name.empty() || name == "if" || name == "for" || name == "while" || name == "switch") continue;
+    functions[name].merge(words_of(text.substr(brace, closing(text, brace) - brace)));
+  }
+  return functions;
+}
+
+// What the driver's stand-in must know of each kernel: how many threads a group may have, and whether they
+// meet at barriers, in the kernel or in what it calls.
+std::string entries(const std::string& text) {
+  const auto functions = functions_of(text);
+  std::set<std::string> meeting{"__syncthreads"};
+  for (bool more = true; more;) {
+    more = false;
+    for (const auto& [name, words] : functions) {
+      const bool meets = std::any_of(words.begin(), words.end(),
+                                     [&](const std::string& word) { return meeting.count(word) != 0; });
+      if (meets) more = meeting.insert(name).second || more;
+    }
+  }
+  const std::string mark = "__global__", bounds = "__launch_bounds__";
+  std::string made;
+  for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + 1)) {
+    std::string most = "1024";
+    size_t open = text.find('(', at);
+    const size_t bounded = text.find(bounds, at);
+    if (bounded < open) {
+      const size_t close = closing(text, open);
+      most = text.substr(open + 1, close - open - 1);
+      int depth = 0;
+      for (size_t n = 0; n < most.size(); ++n) {
+        depth += most[n] == '(' ? 1 : most[n] == ')' ? -1 : 0;
+        if (most[n] == ',' && depth == 0) most.resize(n);
+      }
+      open = text.find('(', close);
+    }
+    if (open == std::string::npos) break;
+    const size_t last = text.find_last_not_of(" \t\n", open - 1);
+    size_t begin = last + 1;
+    while (is_word(text[begin - 1])) --begin;
+    const std::string name = text.substr(begin, last + 1 - begin);
+    made += "STANDIN_KERNEL(" + name + ", (" + most + "), " + (meeting.count(name) ? "true" : "false") + ")\n";
+  }
+  return made;
 }
 
 }  // namespace
@@ -82,41 +185,31 @@ int nvrtcCompileProgram(Program* program, int count, const char* const* options)
     return kCompilation;
   }
 
-  std::string text = "#include \"kernels.hpp\"\n#line 1 \"" + program->name + "\"\n" + program->source + "\n";
-  const bool barriers = program->source.find("__syncthreads") != std::string::npos;
-  const std::regex kernel(
-      R"(__global__((?:\s+(?:static|void)|\s*__launch_bounds__\s*\([^()]*\))+)\s+(\w+)\s*\()");
-  const std::regex bounds(R"(__launch_bounds__\s*\(\s*(\d+))");
-  for (std::sregex_iterator found(program->source.begin(), program->source.end(), kernel), end; found != end;
-       ++found) {
-    const std::string before = (*found)[1];
-    std::smatch bound;
-    const std::string most = std::regex_search(before, bound, bounds) ? bound[1].str() : "1024";
-    text +=
-        "STANDIN_KERNEL(" + (*found)[2].str() + ", " + most + ", " + (barriers ? "true" : "false") + ")\n";
-  }
-
   char folder[] = "/tmp/halocline-standin-XXXXXX";
   if (mkdtemp(folder) == nullptr) return kCompilation;
   const std::string place = folder;
-  std::ofstream(place + "/kernels.cpp") << text;
-  const char* include = std::getenv("HALOCLINE_TEST_CUDA_SOURCES");
-  const pid_t child = fork();
-  if (child == 0) {
-    if (std::freopen((place + "/log").c_str(), "w", stderr) == nullptr) _exit(127);
-    execlp("g++", "g++", "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fno-math-errno",
-           "-fPIC", "-shared", "-w", (std::string("-I") + (include == nullptr ? "." : include)).c_str(),
-           (place + "/kernels.cpp").c_str(), "-o", (place + "/kernels.so").c_str(),
-           static_cast<char*>(nullptr));
-    _exit(127);
+  const char* sources = std::getenv("HALOCLINE_TEST_CUDA_SOURCES");
+  const std::string include = std::string("-I") + (sources == nullptr ? "." : sources);
+  const std::string source = place + "/source.cpp", expanded = place + "/expanded.cpp";
+  const std::string kernels = place + "/kernels.cpp", library = place + "/kernels.so", log = place + "/log";
+  const std::string named = "#line 1 \"" + program->name + "\"\n" + program->source + "\n";
+  std::ofstream(source) << named;
+  // what is a kernel shows when macros are expanded
+  bool good = run({"g++", "-std=c++17", "-E", "-P", "-w", "-D__CUDACC__=1", "-D__CUDACC_RTC__=1",
+                   "-D__CUDA_ARCH__=900", source, "-o", expanded},
+                  log);
+  if (good) {
+    std::ofstream(kernels) << "#include \"kernels.hpp\"\n" << named << entries(contents(expanded));
+    good = run({"g++", "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fPIC",
+                // kernels of different programs have the same names
+                "-fno-gnu-unique", "-shared", "-w", include, kernels, "-o", library},
+               log);
   }
-  int status = 1;
-  waitpid(child, &status, 0);
-  program->log = contents(place + "/log");
-  const std::string made = contents(place + "/kernels.so");
-  for (const char* name : {"/kernels.cpp", "/kernels.so", "/log"}) std::remove((place + name).c_str());
+  program->log = contents(log);
+  const std::string made = good ? contents(library) : "";
+  for (const std::string& file : {source, expanded, kernels, library, log}) std::remove(file.c_str());
   rmdir(folder);
-  if (status != 0) return kCompilation;
+  if (!good) return kCompilation;
   const uint64_t size = made.size();
   program->code = "HALOCLINE-STAND-IN";
   program->code.append(reinterpret_cast<const char*>(&size), sizeof size);
