@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from halocline.compile import emit
 from halocline.compile.contract import contract, count_flops
-from halocline.compile.device import DeviceWriter, device_text, loop_kernel, scalars_kernel, stop_kernel
+from halocline.compile.device import DeviceWriter, Strategy
+from halocline.compile.device_source import device_text, loop_kernel, scalars_kernel, stop_kernel
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import HaloAnalysis, SweepHalo, WallFill, make_uniform
 from halocline.compile.lower import (
@@ -44,7 +45,9 @@ from halocline.lang.grid import AXES, Field, Grid
 from halocline.lang.program import Program
 
 
-def compile_program(program: Program, grid: Grid, *, halo: str = "read", device: bool = False) -> Schedule:
+def compile_program(
+    program: Program, grid: Grid, *, halo: str = "read", device: Strategy | None = None
+) -> Schedule:
     """The schedule of a program, with the C++ source of its kernels.
 
     Parameters
@@ -55,8 +58,8 @@ def compile_program(program: Program, grid: Grid, *, halo: str = "read", device:
     halo : {"read", "uniform"}
         What travels: what is read; or, to compare, all fields that travel at all, as wide as the widest, with
         all edges and corners.
-    device : bool
-        Whether sweeps are to run on devices: kernels are written for these then.
+    device : Strategy, optional
+        Where sweeps are to run on devices: kernels are written for these then, in this way.
 
     Raises
     ------
@@ -100,7 +103,7 @@ def roots_of(nests: SweepNests, halo: SweepHalo) -> list[Expr]:
 class _Compiler:
     program: Program
     grid: Grid
-    device: bool
+    device: Strategy | None
     operations: list[OperationGraph]
     nests: dict[int, SweepNests]
     halos: dict[int, SweepHalo]
@@ -406,6 +409,9 @@ class _Compiler:
         beyond: bool,
     ) -> None:
         """A kernel for each nest, to run in the place of kernel `name` for the CPU."""
+        assert self.device is not None
+        # ghosts and halos are thin: nothing is gained by queues, and groups are as their boxes are
+        strategy = replace(self.device, reads="direct", group=None) if beyond else self.device
         made = []
         for number, nest in enumerate(nests):
             writer = DeviceWriter(
@@ -419,6 +425,7 @@ class _Compiler:
                 scalar_names=self.scalar_names,
                 comment=comment,
                 beyond=beyond,
+                strategy=strategy,
             )
             text, kernel = writer.write(nest, nests, accumulators)
             self.device_source.append(text)

@@ -7,116 +7,83 @@ the CPU (`halocline.compile.values`), so that the bits are the same.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from halocline.compile.contract import contract
-from halocline.compile.device_source import device_headers
 from halocline.compile.nests import Nest, Target
 from halocline.compile.schedule import DeviceKernel
-from halocline.compile.text import Text, identifier, padded, padded_extent
-from halocline.compile.values import C_TYPES, VARIABLES, Dialect, ValueWriter, scalar_values
+from halocline.compile.text import identifier, padded, padded_extent, suffix
+from halocline.compile.values import C_TYPES, DEVICE, VARIABLES, Dialect, ValueWriter
+from halocline.errors import InputError
 from halocline.lang.dtype import ITEMSIZE, kept_dtype
 from halocline.lang.expression import Expr, walk
 from halocline.lang.grid import Field
 from halocline.lang.program import Stage
 
 LARGEST_GROUP = 256  # threads
-
-DIALECT = Dialect(
-    fma="hc_fma", sqrt="hc_sqrt", nan="HC_NAN", infinity="HC_INFINITY", arguments="f.", int32="int"
-)
-
-
-# each only where it is used: much of the time to compile goes into them
-_HEADERS = {
-    "elementary.hpp": r"hc_(exp|log|sin|cos|pow|min|max|abs|sign)f?\(|HC_NAN|HC_INFINITY",
-    "device_reduce.h": "hc_partial",
-    "device_finish.h": "hc_partial",
-}
-
-
-def device_text(kernels: Sequence[str], fields: int) -> str:
-    """The source of all kernels of a program, for subdomains with so many fields: after the headers they
-    need, with the kernel that copies halos."""
-    body = "\n".join(kernels)
-    names = ["frame.h", "device_move.h"] + [name for name, sign in _HEADERS.items() if re.search(sign, body)]
-    return "\n".join([device_headers(names), _move_kernel(2 * fields + 1), body])
-
-
-def _move_kernel(arrays: int) -> str:
-    """A kernel whose groups copy a piece each, between any of so many arrays."""
-    out = Text()
-    taken = [f"HC_GLOBAL char *a{n}" for n in range(arrays)]
-    taken += [
-        "HC_GLOBAL const hc_piece *pieces",
-        "const hc_int64 first",
-        "HC_GLOBAL const hc_control *control",
-    ]
-    out.open(f"HC_KERNEL hc_move_pieces({', '.join(taken)})")
-    out.add("if (control->skip != 0) return;")
-    out.add("const hc_piece p = pieces[first + hc_group(0)];")
-    out.add("HC_GLOBAL const char *from = a0;")
-    out.add("HC_GLOBAL char *to = a0;")
-    for n in range(1, arrays):
-        out.add(f"if (p.from == {n}) from = a{n};")
-        out.add(f"if (p.to == {n}) to = a{n};")
-    out.add("hc_move(p, from, to);")
-    out.close()
-    return str(out)
-
-
-def scalars_kernel(name: str, statements: Sequence[tuple[str, Expr]], scalars: dict[str, int]) -> str:
-    """Scalar statements, as `halocline.compile.emit.write_scalars` writes them, for one thread."""
-    out = _one_thread(name)
-    for target, expression in statements:
-        (root,) = contract([expression])
-        out.open("")
-        out.add(f"s[{scalars[target]}] = {scalar_values(out, [root], scalars, DIALECT)[id(root)]};")
-        out.close()
-    out.close()
-    return str(out)
-
-
-def stop_kernel(name: str, condition: Expr, scalars: dict[str, int]) -> str:
-    """The end of a run where a condition holds: kernels skip for `why` from then on."""
-    out = _one_thread(name, "const hc_int64 why")
-    out.add(f"if ({scalar_values(out, [condition], scalars, DIALECT)[id(condition)]}) control->skip = why;")
-    out.close()
-    return str(out)
-
-
-def loop_kernel(name: str, until: Expr | None, scalars: dict[str, int]) -> str:
-    """The test of a loop before each pass; after each it notes all scalars for the host."""
-    out = _one_thread(name, "HC_GLOBAL double *notes", "const hc_loop loop")
-    out.add("s[loop.count] = loop.begins ? 0.0 : s[loop.count] + 1.0;")
-    if until is not None:
-        out.open("")
-        holds = scalar_values(out, [until], scalars, DIALECT)[id(until)]
-        out.add(f"if ({holds}) control->skip = loop.condition;")
-        out.close()
-    reached = "loop.limit >= 0 && s[loop.count] >= s[loop.limit]"
-    out.add(f"if (control->skip == 0 && {reached}) control->skip = loop.reached;")
-    out.add("if (loop.begins) return;")
-    out.add("HC_GLOBAL double *row = notes + control->notes % loop.rows * loop.scalars;")
-    out.add("for (hc_int64 n = 0; n < loop.scalars; ++n) row[n] = s[n];")
-    out.add("control->notes += 1;")
-    out.close()
-    return str(out)
-
-
-def _one_thread(name: str, *parameters: str) -> Text:
-    out = Text()
-    taken = ["HC_GLOBAL double *s", "HC_GLOBAL hc_control *control", *parameters]
-    out.open(f"HC_KERNEL {name}({', '.join(taken)})")
-    out.add("if (control->skip != 0) return;")
-    return out
+READS = ("direct", "queue", "planes")
+SHARED_BYTES = 40 * 2**10  # of a group: CUDA gives 48 KiB without being asked
 
 
 def march_axis(ndim: int) -> int | None:
     """The axis, of the three of generated code, that threads march along; None where each has one cell."""
     return None if ndim == 1 else 3 - ndim
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """How the threads of a device go through cells; no bit of a result depends on it.
+
+    Parameters
+    ----------
+    reads : {"direct", "queue", "planes"}
+        How a thread that marches along the slowest axis reads its neighbours there and around: all of them
+        from memory; those before and behind it from registers, where each waits for its turn; and those
+        beside it from a plane that its group shares.
+    group : (int, int) or None
+        Threads of a group along the contiguous axis and the next one; where that is marched along, all are
+        along the contiguous one. None: as the cells of each launch suggest.
+    march : int
+        Cells of each thread.
+    """
+
+    reads: str = "queue"
+    group: tuple[int, int] | None = (64, 4)
+    march: int = 16
+
+    def __post_init__(self) -> None:
+        if self.reads not in READS:
+            raise InputError(
+                f"device kernels that read {self.reads!r} are unknown; known are {', '.join(READS)}"
+            )
+
+    def __str__(self) -> str:
+        groups = "" if self.group is None else f", groups of {self.group[0]} x {self.group[1]}"
+        return f"{self.reads}{groups}, {self.march} cells a thread"
+
+    def threads(self, ndim: int) -> tuple[int, int, int] | None:
+        """Threads of a group along three axes, the contiguous one first."""
+        if self.group is None:
+            return None
+        along, across = self.group
+        return (along, across, 1) if ndim == 3 else (along * across, 1, 1)
+
+
+@dataclass(frozen=True)
+class _Plane:
+    """Cells of an array around those of a group, at one place of the march: layers (below, above) along axes
+    1 and 2 of generated code, and threads along these."""
+
+    layers: tuple[tuple[int, int], tuple[int, int]]
+    group: tuple[int, int]
+
+    @property
+    def rows(self) -> int:
+        return self.group[0] + sum(self.layers[0])
+
+    @property
+    def row(self) -> int:
+        return self.group[1] + sum(self.layers[1])
 
 
 @dataclass(kw_only=True)
@@ -131,6 +98,7 @@ class DeviceWriter(ValueWriter):
     sinks : dict of Field to array name
     scalars : dict of scalar name to its number
     comment : str
+    strategy : Strategy
     """
 
     name: str
@@ -139,7 +107,10 @@ class DeviceWriter(ValueWriter):
     sinks: dict[Field, str]
     scalars: dict[str, int]
     comment: str
-    dialect: Dialect = field(default_factory=lambda: DIALECT)
+    strategy: Strategy = field(default_factory=lambda: Strategy())
+    columns: dict[str, tuple[int, int]] = field(default_factory=dict)  # arrays that have a queue: its ends
+    planes: dict[str, _Plane] = field(default_factory=dict)
+    dialect: Dialect = field(default_factory=lambda: DEVICE)
 
     def write(
         self, nest: Nest, nests: Sequence[Nest], accumulators: dict[Expr, int]
@@ -172,6 +143,7 @@ class DeviceWriter(ValueWriter):
         parameters += ["HC_GLOBAL const hc_control *control", "const hc_frame f"]
         for line in self.comment.splitlines():
             out.add(f"// {line}")
+        place = len(out.lines)
         out.open(f"HC_KERNEL {self.name}({', '.join(parameters)})")
         if reductions:
             out.add(f"HC_SHARED hc_partial shared[HC_SCRATCH({LARGEST_GROUP})];")
@@ -185,6 +157,9 @@ class DeviceWriter(ValueWriter):
             out.add(f"hc_partial_reset(&partial{number}, {_kind(target)});")
         self.extent = padded_extent(nest.extent, ndim)
         self._cells(nest, roots, arrays)
+        if self.planes:
+            threads = ", ".join(map(str, self.strategy.threads(ndim) or ()))
+            out.lines[place] = out.lines[place].replace("HC_KERNEL", f"HC_KERNEL_OF({threads})", 1)
         for number, target in enumerate(reductions):
             where = "shared, hc_thread_number(), hc_group_threads()"
             out.add(f"hc_group_reduce({_kind(target)}, &partial{number}, {where});")
@@ -199,6 +174,9 @@ class DeviceWriter(ValueWriter):
             nest.cell,
             tuple(accumulators[t.thing] for t in reductions),  # type: ignore[index]
             staged,
+            self.strategy.threads(ndim),
+            bool(self.planes),
+            self.strategy.march,
         )
 
     def _scratch(self, nests: Sequence[Nest]) -> None:
@@ -231,8 +209,47 @@ class DeviceWriter(ValueWriter):
 
     def _cells(self, nest: Nest, roots: list[Expr], arrays: Sequence[str]) -> None:
         """The loop over the cells of a thread."""
+        out = self.out
+        march = march_axis(self.grid.ndim)
+        self._choose_reads(roots, {self.sinks[t.thing] for t in nest.targets if isinstance(t.thing, Field)})
+        for name, plane in self.planes.items():
+            out.add(f"HC_SHARED {C_TYPES[self.dtypes[name]]} {name}_plane[{plane.rows * plane.row}];")
+        inside = self._place(march)
+        depths: dict[int, int] = {}
+        values: dict[int, str] = {}
+        self.used = set()
+        self.declare(0, roots, values, depths)
+        if not self.planes:
+            out.open(f"if ({inside})")
+        if march is not None:
+            v = VARIABLES[march]
+            self._begin_queues(march, inside)
+            out.open(f"for (hc_int64 {v} = {v}_begin; {v} < {v}_end; ++{v})")
+        if self.planes:
+            self._fill_planes()
+            out.open(f"if ({inside})")
+        self._point(nest, roots, arrays)
+        for name, (_, last) in self.columns.items():
+            out.add(f"{_queued(name, last)} = {self._in_memory(name, self._along(march, last))};")
+        self.declare(3, roots, values, depths)
+        number = 0
+        for target, root in zip(nest.targets, roots, strict=True):
+            if target.kind == "reduction":
+                kind = _kind(target).removeprefix("HC_").lower()
+                value = self.cast(root, "float64", values)
+                out.add(f"hc_{kind}_put(&partial{number}, {value}{' != 0.0' if kind == 'count' else ''});")
+                number += 1
+            else:
+                self._store(target, root, values)
+        for name, (first, last) in self.columns.items():
+            for step in range(first, last):
+                out.add(f"{_queued(name, step)} = {_queued(name, step + 1)};")
+        for _ in range(1 + (march is not None)):
+            out.close()
+
+    def _place(self, march: int | None) -> str:
+        """Declare where the thread is, and where it marches; the condition that it has cells."""
         out, ndim = self.out, self.grid.ndim
-        march = march_axis(ndim)
         inside = []
         for axis in (2, 1, 0):
             v, group = VARIABLES[axis], f"hc_group({2 - axis})"
@@ -245,40 +262,99 @@ class DeviceWriter(ValueWriter):
             else:
                 out.add(f"const hc_int64 {v}_begin = f.lo[{axis}] + {group} * f.march;")
                 out.add(f"const hc_int64 {v}_end = hc_min_index({v}_begin + f.march, f.hi[{axis}]);")
-        out.open(f"if ({' && '.join(inside)})")
-        depths: dict[int, int] = {}
-        values: dict[int, str] = {}
-        self.used = set()
-        self.declare(0, roots, values, depths)
-        if march is not None:
-            v = VARIABLES[march]
-            out.open(f"for (hc_int64 {v} = {v}_begin; {v} < {v}_end; ++{v})")
+        return " && ".join(inside)
+
+    def _choose_reads(self, roots: list[Expr], written: set[str]) -> None:
+        """Which arrays have queues and planes: those that are read at several places of the march, or beside
+        the thread."""
+        march = march_axis(self.grid.ndim)
+        threads = self.strategy.threads(self.grid.ndim)
+        if march is None or threads is None or self.strategy.reads == "direct":
+            return
+        beside = [axis for axis in range(3 - self.grid.ndim, 3) if axis != march]
+        reads: dict[str, list[tuple[int, ...]]] = {}
+        for leaf in walk(roots):
+            if leaf.op == "read" and self.sources[leaf.attribute[0]] not in written:
+                name = self.sources[leaf.attribute[0]]
+                reads.setdefault(name, []).append(padded(leaf.attribute[-1], self.grid.ndim))
+        room = SHARED_BYTES
+        for name, offsets in reads.items():
+            column = [o[march] for o in offsets if not any(o[axis] for axis in beside)]
+            if len(column) > 1:
+                self.columns[name] = min(column), max(column)
+            plane = [o for o in offsets if not o[march]]
+            if self.strategy.reads != "planes" or not any(any(o) for o in plane):
+                continue
+            ends = [(min(o[a] for o in plane), max(o[a] for o in plane)) for a in (1, 2)]
+            rows, row = ((max(0, -first), max(0, last)) for first, last in ends)
+            along, across, _ = threads
+            found = _Plane((rows, row), (across, along))
+            needed = found.rows * found.row * ITEMSIZE[self.dtypes[name]]
+            if needed <= room:
+                self.planes[name] = found
+                room -= needed
+
+    def _along(self, march: int | None, step: int) -> tuple[int, ...]:
+        return tuple(step if axis == march else 0 for axis in range(3))
+
+    def _begin_queues(self, march: int, inside: str) -> None:
+        """Declare the queues of a thread, and fill all but their last places."""
+        out, v = self.out, VARIABLES[march]
+        for name, (first, last) in self.columns.items():
+            ctype = C_TYPES[self.dtypes[name]]
+            out.add(f"{ctype} {', '.join(f'{_queued(name, step)} = 0' for step in range(first, last + 1))};")
+        if not self.columns:
+            return
+        out.open(f"if ({inside})")
+        out.add(f"const hc_int64 {v} = {v}_begin;")
+        for name, (first, last) in self.columns.items():
+            self._point_at(name, written=False)
+            for step in range(first, last):
+                value = self._in_memory(name, self._along(march, step))
+                out.add(f"{_queued(name, step)} = {value};")
+        out.close()
+
+    def _fill_planes(self) -> None:
+        """All threads of the group fetch the cells around them; none is read before all are there."""
+        out = self.out
+        out.add("HC_BARRIER();")
+        for name, plane in self.planes.items():
+            (below, above), (before, behind) = plane.layers
+            cells = plane.rows * plane.row
+            out.open(f"for (int n = (int)hc_thread_number(); n < {cells}; n += (int)hc_group_threads())")
+            at = []
+            if plane.rows > 1 or below + above:
+                first = f"f.lo[1] + hc_group(1) * {plane.group[0]} - {below}"
+                out.add(f"const hc_int64 row = {first} + n / {plane.row};")
+                at.append(f"row < f.hi[1] + {above}")
+            else:
+                out.add("const hc_int64 row = j;")
+            first = f"f.lo[2] + hc_group(0) * {plane.group[1]} - {before}"
+            out.add(f"const hc_int64 cell = {first} + n % {plane.row};")
+            at.append(f"cell < f.hi[2] + {behind}")
+            where = f"{name}_where.at + i * {name}_where.s0 + row * {name}_where.s1 + cell"
+            out.add(f"if ({' && '.join(at)}) {name}_plane[n] = {name}_data[{where}];")
+            out.close()
+        out.add("HC_BARRIER();")
+
+    def _point(self, nest: Nest, roots: list[Expr], arrays: Sequence[str]) -> None:
+        """Declare the address of the present cell in each array."""
         written = {self.sinks[t.thing] for t in nest.targets if isinstance(t.thing, Field)}
         for name in arrays:
-            constant = "" if name in written else "const "
-            at = f"{name}_where.at + i * {name}_where.s0 + j * {name}_where.s1 + k"
-            ctype = C_TYPES[self.dtypes[name]]
-            out.add(f"HC_GLOBAL {constant}{ctype} *const {name}_here = {name}_data + ({at});")
+            self._point_at(name, name in written)
         stages = {leaf.attribute[0] for leaf in walk(roots) if leaf.op == "stage"}
         stages |= {t.thing for t in nest.targets if isinstance(t.thing, Stage)}
         for stage, name in self.stage_names.items():
             if stage in stages:
                 at = f"i * {name}_s0 + j * {name}_s1 + k - {name}_origin"
                 ctype = C_TYPES[kept_dtype(stage.definition, self.types)]
-                out.add(f"HC_GLOBAL {ctype} *const {name}_here = {name}_base + ({at});")
-        self.declare(3, roots, values, depths)
-        number = 0
-        for target, root in zip(nest.targets, roots, strict=True):
-            if target.kind == "reduction":
-                kind = _kind(target).removeprefix("HC_").lower()
-                value = self.cast(root, "float64", values)
-                out.add(f"hc_{kind}_put(&partial{number}, {value}{' != 0.0' if kind == 'count' else ''});")
-                number += 1
-            else:
-                self._store(target, root, values)
-        if march is not None:
-            out.close()
-        out.close()
+                self.out.add(f"HC_GLOBAL {ctype} *const {name}_here = {name}_base + ({at});")
+
+    def _point_at(self, name: str, written: bool) -> None:
+        constant = "" if written else "const "
+        at = f"{name}_where.at + i * {name}_where.s0 + j * {name}_where.s1 + k"
+        ctype = C_TYPES[self.dtypes[name]]
+        self.out.add(f"HC_GLOBAL {constant}{ctype} *const {name}_here = {name}_data + ({at});")
 
     def _store(self, target: Target, root: Expr, values: dict[int, str]) -> None:
         if isinstance(target.thing, Field):
@@ -291,12 +367,29 @@ class DeviceWriter(ValueWriter):
         self.out.add(f"{name}_here[0] = {self.cast(root, dtype, values)};")
 
     def spelled_read(self, name: str, offset: tuple[int, ...]) -> str:
+        march = march_axis(self.grid.ndim)
+        if name in self.columns and offset == self._along(march, offset[march or 0]):
+            return _queued(name, offset[march or 0])
+        if name in self.planes and not offset[march or 0]:
+            plane = self.planes[name]
+            row = f"(int)hc_thread(1) + {plane.layers[0][0] + offset[1]}" if march == 0 else "0"
+            return (
+                f"{name}_plane[({row}) * {plane.row} + (int)hc_thread(0) + {plane.layers[1][0] + offset[2]}]"
+            )
+        return self._in_memory(name, offset)
+
+    def _in_memory(self, name: str, offset: tuple[int, ...]) -> str:
         staged = name in self.stage_names.values()
         strides = [f"{name}_s{a}" if staged else f"{name}_where.s{a}" for a in (0, 1)]
         terms = [f"{o} * {s}" for o, s in zip(offset[:2], strides, strict=True) if o]
         if offset[2]:
             terms.append(str(offset[2]))
         return f"{name}_here[{' + '.join(terms) or '0'}]"
+
+
+def _queued(name: str, step: int) -> str:
+    """The register that holds what an array has so many steps along the march."""
+    return f"{name}_queue_{suffix((step,))}"
 
 
 def _kind(target: Target) -> str:

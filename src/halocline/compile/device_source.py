@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 
+from halocline.compile.contract import contract
 from halocline.compile.driver import include_folder
+from halocline.compile.text import Text
+from halocline.compile.values import DEVICE, scalar_values
+from halocline.lang.expression import Expr
 
 # Without these a compiler may round otherwise than the host does.
 OPENCL_OPTIONS = ("-cl-fp32-correctly-rounded-divide-sqrt",)
@@ -52,3 +56,88 @@ def _pasted(name: str) -> str:
     """A header without what only files need: compilers of devices find no other files."""
     text = (include_folder() / "halocline" / name).read_text()
     return re.sub(r"^[ \t]*#[ \t]*(include|pragma[ \t]+once)\b.*\n", "", text, flags=re.MULTILINE)
+
+
+# each only where it is used: much of the time to compile goes into them
+_SIGNS = {
+    "elementary.hpp": r"hc_(exp|log|sin|cos|pow|min|max|abs|sign)f?\(|HC_NAN|HC_INFINITY",
+    "device_reduce.h": "hc_partial",
+    "device_finish.h": "hc_partial",
+}
+
+
+def device_text(kernels: Sequence[str], fields: int) -> str:
+    """The source of all kernels of a program, for subdomains with so many fields: after the headers they
+    need, with the kernel that copies halos."""
+    body = "\n".join(kernels)
+    names = ["frame.h", "device_move.h"] + [name for name, sign in _SIGNS.items() if re.search(sign, body)]
+    return "\n".join([device_headers(names), _move_kernel(2 * fields + 1), body])
+
+
+def _move_kernel(arrays: int) -> str:
+    """A kernel whose groups copy a piece each, between any of so many arrays."""
+    out = Text()
+    taken = [f"HC_GLOBAL char *a{n}" for n in range(arrays)]
+    taken += [
+        "HC_GLOBAL const hc_piece *pieces",
+        "const hc_int64 first",
+        "HC_GLOBAL const hc_control *control",
+    ]
+    out.open(f"HC_KERNEL hc_move_pieces({', '.join(taken)})")
+    out.add("if (control->skip != 0) return;")
+    out.add("const hc_piece p = pieces[first + hc_group(0)];")
+    out.add("HC_GLOBAL const char *from = a0;")
+    out.add("HC_GLOBAL char *to = a0;")
+    for n in range(1, arrays):
+        out.add(f"if (p.from == {n}) from = a{n};")
+        out.add(f"if (p.to == {n}) to = a{n};")
+    out.add("hc_move(p, from, to);")
+    out.close()
+    return str(out)
+
+
+def scalars_kernel(name: str, statements: Sequence[tuple[str, Expr]], scalars: dict[str, int]) -> str:
+    """Scalar statements, as `halocline.compile.emit.write_scalars` writes them, for one thread."""
+    out = _one_thread(name)
+    for target, expression in statements:
+        (root,) = contract([expression])
+        out.open("")
+        out.add(f"s[{scalars[target]}] = {scalar_values(out, [root], scalars, DEVICE)[id(root)]};")
+        out.close()
+    out.close()
+    return str(out)
+
+
+def stop_kernel(name: str, condition: Expr, scalars: dict[str, int]) -> str:
+    """The end of a run where a condition holds: kernels skip for `why` from then on."""
+    out = _one_thread(name, "const hc_int64 why")
+    out.add(f"if ({scalar_values(out, [condition], scalars, DEVICE)[id(condition)]}) control->skip = why;")
+    out.close()
+    return str(out)
+
+
+def loop_kernel(name: str, until: Expr | None, scalars: dict[str, int]) -> str:
+    """The test of a loop before each pass; after each it notes all scalars for the host."""
+    out = _one_thread(name, "HC_GLOBAL double *notes", "const hc_loop loop")
+    out.add("s[loop.count] = loop.begins ? 0.0 : s[loop.count] + 1.0;")
+    if until is not None:
+        out.open("")
+        holds = scalar_values(out, [until], scalars, DEVICE)[id(until)]
+        out.add(f"if ({holds}) control->skip = loop.condition;")
+        out.close()
+    reached = "loop.limit >= 0 && s[loop.count] >= s[loop.limit]"
+    out.add(f"if (control->skip == 0 && {reached}) control->skip = loop.reached;")
+    out.add("if (loop.begins) return;")
+    out.add("HC_GLOBAL double *row = notes + control->notes % loop.rows * loop.scalars;")
+    out.add("for (hc_int64 n = 0; n < loop.scalars; ++n) row[n] = s[n];")
+    out.add("control->notes += 1;")
+    out.close()
+    return str(out)
+
+
+def _one_thread(name: str, *parameters: str) -> Text:
+    out = Text()
+    taken = ["HC_GLOBAL double *s", "HC_GLOBAL hc_control *control", *parameters]
+    out.open(f"HC_KERNEL {name}({', '.join(taken)})")
+    out.add("if (control->skip != 0) return;")
+    return out

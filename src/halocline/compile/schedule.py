@@ -144,6 +144,12 @@ class DeviceKernel:
         The reductions of the sweep to which it contributes, in the order of its partial results.
     scratch : bool
         Whether it takes scratch memory.
+    group : three int or None
+        Threads of its groups, contiguous axis first.
+    fixed : bool
+        Whether it runs with these alone, and not with fewer where there are fewer cells.
+    march : int
+        Cells of each thread along the slowest axis.
     """
 
     name: str
@@ -153,6 +159,9 @@ class DeviceKernel:
     cell: tuple[int, ...] | None = None
     reductions: tuple[int, ...] = ()
     scratch: bool = False
+    group: tuple[int, int, int] | None = None
+    fixed: bool = False
+    march: int = 16
 
 
 @dataclass(frozen=True)

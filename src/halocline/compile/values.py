@@ -41,6 +41,11 @@ class Dialect:
     int32: str = "int32_t"
 
 
+DEVICE = Dialect(
+    fma="hc_fma", sqrt="hc_sqrt", nan="HC_NAN", infinity="HC_INFINITY", arguments="f.", int32="int"
+)
+
+
 @dataclass(kw_only=True)
 class ValueWriter:
     """Declares the values of expressions at one cell, each after what it depends on.
@@ -188,8 +193,8 @@ class ValueWriter:
 def scalar_values(
     out: Text, roots: list[Expr], scalars: dict[str, int], dialect: Dialect | None = None
 ) -> dict[int, str]:
-    """Declare the values of expressions of scalars, which lie in the array `s` by number. How each is spelled,
-    by the identity of the expression."""
+    """Declare the values of expressions of scalars, which lie in the array `s` by number; how each is
+    spelled, by the identity of the expression."""
     values: dict[int, str] = {}
     names = identifiers(scalars)
     writer = ValueWriter(

@@ -10,7 +10,6 @@ from halocline.compile.schedule import DeviceKernel, Schedule, Sweep
 from halocline.plan.box import Box
 from halocline.plan.rank import SubdomainPlan, SweepPlan
 
-MARCH = 16  # cells of a thread along the slowest axis
 ROW_THREADS = 64  # of a group, along the contiguous axis, where there are rows for several
 
 
@@ -152,10 +151,13 @@ def _launch(
     ndim = len(cells.shape)
     shape = (1,) * (3 - ndim) + cells.shape
     marched = march_axis(ndim)
-    march = 1 if marched is None else min(MARCH, shape[marched])
+    march = 1 if marched is None else min(kernel.march, shape[marched])
     rows = shape[1] if marched == 0 else 1
-    along = _power_of_two(shape[2], ROW_THREADS if rows > 1 else LARGEST_GROUP)
+    most = kernel.group or (ROW_THREADS if rows > 1 else LARGEST_GROUP, LARGEST_GROUP, 1)
+    along = _power_of_two(shape[2], most[0])
     group = (along, _power_of_two(rows, LARGEST_GROUP // along), 1)
+    if kernel.fixed:
+        group = most
     per_group = [march if axis == marched else group[2 - axis] for axis in (2, 1, 0)]
     groups = tuple(-(-n // size) for n, size in zip(reversed(shape), per_group, strict=True))
     return Launch(kernel, cells, patch, top, groups, group, march, first_group)  # type: ignore[arg-type]

@@ -17,6 +17,7 @@ from operator import add, sub
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from halocline.compile.compiler import compile_program
+from halocline.compile.device import Strategy
 from halocline.compile.driver import compile_library
 from halocline.compile.schedule import AROUND, FieldInfo, Loop, Schedule
 from halocline.errors import InputError, RunError
@@ -168,7 +169,9 @@ class Domain:
         given : names
             The scalars that have a value when it runs. InputError for one that is used and has none.
         """
-        compiled = compile_program(program, self.grid, halo=self.how.halo, device=bool(self.devices))
+        compiled = compile_program(
+            program, self.grid, halo=self.how.halo, device=Strategy() if self.devices else None
+        )
         schedule = replace(compiled, blocks=self.blocks)
         known = {*given, *self.grid.scalar_values(), *program.scalars_set()}
         for name in schedule.scalars:
