@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from halocline.compile import emit
 from halocline.compile.contract import contract, count_flops
 from halocline.compile.device import DeviceWriter, Strategy
 from halocline.compile.device_source import device_text, loop_kernel, scalars_kernel, stop_kernel
+from halocline.compile.device_tile import TileWriter, fits
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import HaloAnalysis, SweepHalo, WallFill, make_uniform
 from halocline.compile.lower import (
@@ -43,6 +45,8 @@ from halocline.lang.dtype import ITEMSIZE, kept_dtype
 from halocline.lang.expression import Expr, text, walk
 from halocline.lang.grid import AXES, Field, Grid
 from halocline.lang.program import Program
+
+W = TypeVar("W", bound=DeviceWriter)
 
 
 def compile_program(
@@ -412,9 +416,9 @@ class _Compiler:
         assert self.device is not None
         # ghosts and halos are thin: nothing is gained by queues, and groups are as their boxes are
         strategy = replace(self.device, reads="direct", group=None) if beyond else self.device
-        made = []
-        for number, nest in enumerate(nests):
-            writer = DeviceWriter(
+
+        def writer(kind: type[W], number: int) -> W:
+            return kind(
                 name=f"{name}_{number}",
                 grid=self.grid,
                 numbers=places.numbers,
@@ -427,10 +431,13 @@ class _Compiler:
                 beyond=beyond,
                 strategy=strategy,
             )
-            text, kernel = writer.write(nest, nests, accumulators)
-            self.device_source.append(text)
-            made.append(kernel)
-        self.device_kernels[name] = tuple(made)
+
+        if strategy.stages == "group" and fits(nests, self.grid.ndim):
+            made = [writer(TileWriter, 0).write_tile(nests, accumulators)]
+        else:
+            made = [writer(DeviceWriter, n).write(nest, nests, accumulators) for n, nest in enumerate(nests)]
+        self.device_source += [text for text, _ in made]
+        self.device_kernels[name] = tuple(kernel for _, kernel in made)
 
     # --- boundary conditions ---
 

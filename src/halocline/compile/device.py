@@ -45,11 +45,14 @@ class Strategy:
         along the contiguous one. None: as the cells of each launch suggest.
     march : int
         Cells of each thread.
+    stages : {"group", "memory"}
+        Where stages are kept: in memory that a group shares, where they fit; or in the device's memory.
     """
 
     reads: str = "queue"
     group: tuple[int, int] | None = (64, 4)
     march: int = 16
+    stages: str = "group"
 
     def __post_init__(self) -> None:
         if self.reads not in READS:
@@ -110,6 +113,8 @@ class DeviceWriter(ValueWriter):
     strategy: Strategy = field(default_factory=lambda: Strategy())
     columns: dict[str, tuple[int, int]] = field(default_factory=dict)  # arrays that have a queue: its ends
     planes: dict[str, _Plane] = field(default_factory=dict)
+    # of stages in memory that a group shares: its shape, and what lies around a tile
+    shapes: dict[str, tuple[tuple[int, ...], tuple[tuple[int, int], ...]]] = field(default_factory=dict)
     dialect: Dialect = field(default_factory=lambda: DEVICE)
 
     def write(
@@ -119,53 +124,22 @@ class DeviceWriter(ValueWriter):
         scratch memory."""
         out, ndim = self.out, self.grid.ndim
         roots = [target.expression for target in nest.targets]
-        read = {self.sources[leaf.attribute[0]] for leaf in walk(roots) if leaf.op == "read"}
         written = {self.sinks[t.thing] for t in nest.targets if isinstance(t.thing, Field)}
-        arrays = [name for name in self.numbers if name in read | written]
-        self.arrays = frozenset(arrays)
         reductions = [t for t in nest.targets if t.kind == "reduction"]
         staged = any(leaf.op == "stage" for leaf in walk(roots)) or any(
             t.kind == "stage" for t in nest.targets
         )
-        parameters = []
-        for name in arrays:
-            constant, alone = ("", "") if name in written else ("const ", " HC_RESTRICT")
-            if name in written and name not in read:
-                alone = " HC_RESTRICT"
-            ctype = C_TYPES[self.dtypes[name]]
-            parameters += [
-                f"HC_GLOBAL {constant}{ctype} *{alone} {name}_data",
-                f"const hc_layout {name}_where",
-            ]
-        parameters += ["HC_GLOBAL const double *scalars"]
-        parameters += ["HC_GLOBAL char *scratch"] * staged
-        parameters += ["HC_GLOBAL hc_partial *partials"] * bool(reductions)
-        parameters += ["HC_GLOBAL const hc_control *control", "const hc_frame f"]
-        for line in self.comment.splitlines():
-            out.add(f"// {line}")
-        place = len(out.lines)
-        out.open(f"HC_KERNEL {self.name}({', '.join(parameters)})")
-        if reductions:
-            out.add(f"HC_SHARED hc_partial shared[HC_SCRATCH({LARGEST_GROUP})];")
-        out.add("if (control->skip != 0) return;")
-        for name in sorted({leaf.attribute[0] for leaf in walk(roots) if leaf.op == "scalar"}):
-            out.add(f"const double {self.scalar_names[name]} = scalars[{self.scalars[name]}];")
+        self._choose_reads(roots, written)
+        groups = self.strategy.threads(ndim) if self.planes else None
+        arrays = self.head(roots, written, bool(reductions), staged=staged, groups=groups)
         if staged:
             self._scratch(nests)
         for number, target in enumerate(reductions):
             out.add(f"hc_partial partial{number};")
-            out.add(f"hc_partial_reset(&partial{number}, {_kind(target)});")
+            out.add(f"hc_partial_reset(&partial{number}, {kind_of(target)});")
         self.extent = padded_extent(nest.extent, ndim)
         self._cells(nest, roots, arrays)
-        if self.planes:
-            threads = ", ".join(map(str, self.strategy.threads(ndim) or ()))
-            out.lines[place] = out.lines[place].replace("HC_KERNEL", f"HC_KERNEL_OF({threads})", 1)
-        for number, target in enumerate(reductions):
-            where = "shared, hc_thread_number(), hc_group_threads()"
-            out.add(f"hc_group_reduce({_kind(target)}, &partial{number}, {where});")
-            slot = f"f.group0 + {number} * f.stride + hc_group_number()"
-            out.add(f"if (hc_thread_number() == 0) partials[{slot}] = partial{number};")
-        out.close()
+        self.tail(reductions)
         return str(out), DeviceKernel(
             self.name,
             tuple(self.numbers[name] for name in arrays),
@@ -178,6 +152,66 @@ class DeviceWriter(ValueWriter):
             bool(self.planes),
             self.strategy.march,
         )
+
+    def head(
+        self,
+        roots: list[Expr],
+        written: set[str],
+        reduces: bool,
+        *,
+        staged: bool,
+        groups: tuple[int, int, int] | None,
+    ) -> list[str]:
+        """Begin the kernel: parameters and scalars; the arrays that it takes, in order."""
+        out = self.out
+        read = {self.sources[leaf.attribute[0]] for leaf in walk(roots) if leaf.op == "read"}
+        arrays = [name for name in self.numbers if name in read | written]
+        self.arrays = frozenset(arrays)
+        parameters = []
+        for name in arrays:
+            constant = "" if name in written else "const "
+            alone = "" if name in read & written else " HC_RESTRICT"
+            ctype = C_TYPES[self.dtypes[name]]
+            parameters += [
+                f"HC_GLOBAL {constant}{ctype} *{alone} {name}_data",
+                f"const hc_layout {name}_where",
+            ]
+        parameters += ["HC_GLOBAL const double *scalars"]
+        parameters += ["HC_GLOBAL char *scratch"] * staged
+        parameters += ["HC_GLOBAL hc_partial *partials"] * reduces
+        parameters += ["HC_GLOBAL const hc_control *control", "const hc_frame f"]
+        out.add(f"// {self.comment}")
+        fixed = "" if groups is None else f"_OF({', '.join(map(str, groups))})"
+        out.open(f"HC_KERNEL{fixed} {self.name}({', '.join(parameters)})")
+        if reduces:
+            out.add(f"HC_SHARED hc_partial shared[HC_SCRATCH({LARGEST_GROUP})];")
+        out.add("if (control->skip != 0) return;")
+        for name in sorted({leaf.attribute[0] for leaf in walk(roots) if leaf.op == "scalar"}):
+            out.add(f"const double {self.scalar_names[name]} = scalars[{self.scalars[name]}];")
+        return arrays
+
+    def tail(self, reductions: Sequence[Target]) -> None:
+        """End the kernel: each group leaves its part of the reductions."""
+        out = self.out
+        for number, target in enumerate(reductions):
+            where = "shared, hc_thread_number(), hc_group_threads()"
+            out.add(f"hc_group_reduce({kind_of(target)}, &partial{number}, {where});")
+            slot = f"f.group0 + {number} * f.stride + hc_group_number()"
+            out.add(f"if (hc_thread_number() == 0) partials[{slot}] = partial{number};")
+        out.close()
+
+    def results(self, nest: Nest, roots: list[Expr], values: dict[int, str], first: int = 0) -> None:
+        """What becomes of the values at a cell; reductions are numbered from `first` on."""
+        number = first
+        for target, root in zip(nest.targets, roots, strict=True):
+            if target.kind == "reduction":
+                kind = kind_of(target).removeprefix("HC_").lower()
+                value = self.cast(root, "float64", values)
+                counted = " != 0.0" if kind == "count" else ""
+                self.out.add(f"hc_{kind}_put(&partial{number}, {value}{counted});")
+                number += 1
+            else:
+                self._store(target, root, values)
 
     def _scratch(self, nests: Sequence[Nest]) -> None:
         """Where the stages of the sweep lie: as in kernels for the CPU, one after the other."""
@@ -211,7 +245,6 @@ class DeviceWriter(ValueWriter):
         """The loop over the cells of a thread."""
         out = self.out
         march = march_axis(self.grid.ndim)
-        self._choose_reads(roots, {self.sinks[t.thing] for t in nest.targets if isinstance(t.thing, Field)})
         for name, plane in self.planes.items():
             out.add(f"HC_SHARED {C_TYPES[self.dtypes[name]]} {name}_plane[{plane.rows * plane.row}];")
         inside = self._place(march)
@@ -230,17 +263,9 @@ class DeviceWriter(ValueWriter):
             out.open(f"if ({inside})")
         self._point(nest, roots, arrays)
         for name, (_, last) in self.columns.items():
-            out.add(f"{_queued(name, last)} = {self._in_memory(name, self._along(march, last))};")
+            out.add(f"{_queued(name, last)} = {self.in_memory(name, self._along(march, last))};")
         self.declare(3, roots, values, depths)
-        number = 0
-        for target, root in zip(nest.targets, roots, strict=True):
-            if target.kind == "reduction":
-                kind = _kind(target).removeprefix("HC_").lower()
-                value = self.cast(root, "float64", values)
-                out.add(f"hc_{kind}_put(&partial{number}, {value}{' != 0.0' if kind == 'count' else ''});")
-                number += 1
-            else:
-                self._store(target, root, values)
+        self.results(nest, roots, values)
         for name, (first, last) in self.columns.items():
             for step in range(first, last):
                 out.add(f"{_queued(name, step)} = {_queued(name, step + 1)};")
@@ -308,9 +333,9 @@ class DeviceWriter(ValueWriter):
         out.open(f"if ({inside})")
         out.add(f"const hc_int64 {v} = {v}_begin;")
         for name, (first, last) in self.columns.items():
-            self._point_at(name, written=False)
+            self.point_at(name, written=False)
             for step in range(first, last):
-                value = self._in_memory(name, self._along(march, step))
+                value = self.in_memory(name, self._along(march, step))
                 out.add(f"{_queued(name, step)} = {value};")
         out.close()
 
@@ -341,7 +366,7 @@ class DeviceWriter(ValueWriter):
         """Declare the address of the present cell in each array."""
         written = {self.sinks[t.thing] for t in nest.targets if isinstance(t.thing, Field)}
         for name in arrays:
-            self._point_at(name, name in written)
+            self.point_at(name, name in written)
         stages = {leaf.attribute[0] for leaf in walk(roots) if leaf.op == "stage"}
         stages |= {t.thing for t in nest.targets if isinstance(t.thing, Stage)}
         for stage, name in self.stage_names.items():
@@ -350,7 +375,8 @@ class DeviceWriter(ValueWriter):
                 ctype = C_TYPES[kept_dtype(stage.definition, self.types)]
                 self.out.add(f"HC_GLOBAL {ctype} *const {name}_here = {name}_base + ({at});")
 
-    def _point_at(self, name: str, written: bool) -> None:
+    def point_at(self, name: str, written: bool) -> None:
+        """Declare the address of the present cell in an array."""
         constant = "" if written else "const "
         at = f"{name}_where.at + i * {name}_where.s0 + j * {name}_where.s1 + k"
         ctype = C_TYPES[self.dtypes[name]]
@@ -364,7 +390,11 @@ class DeviceWriter(ValueWriter):
             assert isinstance(target.thing, Stage)
             name = self.stage_names[target.thing]
             dtype = kept_dtype(target.thing.definition, self.types)
-        self.out.add(f"{name}_here[0] = {self.cast(root, dtype, values)};")
+        self.out.add(f"{self.stored_in(name)} = {self.cast(root, dtype, values)};")
+
+    def stored_in(self, name: str) -> str:
+        """Where a result at the present cell goes."""
+        return f"{name}_here[0]"
 
     def spelled_read(self, name: str, offset: tuple[int, ...]) -> str:
         march = march_axis(self.grid.ndim)
@@ -376,9 +406,10 @@ class DeviceWriter(ValueWriter):
             return (
                 f"{name}_plane[({row}) * {plane.row} + (int)hc_thread(0) + {plane.layers[1][0] + offset[2]}]"
             )
-        return self._in_memory(name, offset)
+        return self.in_memory(name, offset)
 
-    def _in_memory(self, name: str, offset: tuple[int, ...]) -> str:
+    def in_memory(self, name: str, offset: tuple[int, ...]) -> str:
+        """How an array is read at an offset from the present cell."""
         staged = name in self.stage_names.values()
         strides = [f"{name}_s{a}" if staged else f"{name}_where.s{a}" for a in (0, 1)]
         terms = [f"{o} * {s}" for o, s in zip(offset[:2], strides, strict=True) if o]
@@ -392,6 +423,7 @@ def _queued(name: str, step: int) -> str:
     return f"{name}_queue_{suffix((step,))}"
 
 
-def _kind(target: Target) -> str:
+def kind_of(target: Target) -> str:
+    """The kind of a reduction, as the code names it."""
     assert isinstance(target.thing, Expr)
     return f"HC_{target.thing.attribute[0].upper()}"

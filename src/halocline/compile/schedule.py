@@ -150,6 +150,8 @@ class DeviceKernel:
         Whether it runs with these alone, and not with fewer where there are fewer cells.
     march : int
         Cells of each thread along the slowest axis.
+    tile : three int or None
+        Cells of each group along three axes, where it works through these in some order.
     """
 
     name: str
@@ -162,6 +164,7 @@ class DeviceKernel:
     group: tuple[int, int, int] | None = None
     fixed: bool = False
     march: int = 16
+    tile: tuple[int, int, int] | None = None
 
 
 @dataclass(frozen=True)

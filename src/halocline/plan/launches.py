@@ -150,6 +150,10 @@ def _launch(
 ) -> Launch:
     ndim = len(cells.shape)
     shape = (1,) * (3 - ndim) + cells.shape
+    if kernel.tile is not None:
+        assert kernel.group is not None
+        groups = tuple(-(-n // size) for n, size in zip(reversed(shape), reversed(kernel.tile), strict=True))
+        return Launch(kernel, cells, patch, top, groups, kernel.group, 1, first_group)  # type: ignore[arg-type]
     marched = march_axis(ndim)
     march = 1 if marched is None else min(kernel.march, shape[marched])
     rows = shape[1] if marched == 0 else 1
