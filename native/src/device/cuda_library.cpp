@@ -38,6 +38,7 @@ const char* advice(Status status) {
              "smaller group";
     case kUncorrectableEcc:
     case kUncorrectableLink:
+    case kContained:
     case kHardwareStackError:
       return "the device's hardware failed: start anew on another device, and have this one checked "
              "(nvidia-smi -q -d ECC; dmesg shows Xid messages)";
