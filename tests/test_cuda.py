@@ -58,6 +58,12 @@ extern "C" __global__ void __launch_bounds__(64) sum_of_group(long long *sums, c
   if (t == 0) sums[blockIdx.x] = shared[0];
 }
 
+extern "C" __global__ void parted(int *x) {
+  if (threadIdx.x == 1) return;
+  __syncthreads();
+  x[threadIdx.x] = 1;
+}
+
 extern "C" __global__ void count(int *total, unsigned long long *greatest) {
   atomicAdd(total, 1);
   atomicMax(greatest, blockIdx.x * 1000ULL + threadIdx.x);
@@ -496,6 +502,25 @@ print("end")
     assert in_another_process(code).split() == ["told"] * 6 + ["end"]
 
 
+def test_the_standin_finds_a_barrier_that_not_all_threads_come_to(cuda, standin):
+    only_with(standin)
+    code = f"""
+import cuda_standin
+cuda_standin.load(1)
+from halocline import _native as native
+from halocline.compile.nvrtc import compile_cuda
+(device,) = native.devices("cuda")
+module = device.load(compile_cuda({KERNELS!r}, "sm_90").read_bytes())
+x, queue = device.allocate(8), device.queue()
+queue.launch(module, "parted", (1, 1, 1), (2, 1, 1), [x])
+try:
+    queue.finish()
+except native.DeviceError as error:
+    print(error)
+"""
+    assert "CUDA_ERROR_LAUNCH_FAILED" in in_another_process(code)
+
+
 def test_memory_of_a_device_out_of_reach_is_told(cuda, standin):
     only_with(standin)
     code = f"""
@@ -503,7 +528,6 @@ import cuda_standin
 cuda_standin.load(2, peers=0)
 from halocline import _native as native
 from halocline.compile.nvrtc import compile_cuda
-import numpy as np
 here, there = native.devices("cuda")
 assert not here.reaches(there)
 x, y, queue = there.allocate(8), here.allocate(8), here.queue()

@@ -371,10 +371,13 @@ int run(const standin::Kernel& kernel, const uint3& groups, const uint3& group,
   for (auto& value : values) parameters.push_back(value.data());
   sigjmp_buf here;
   escape = &here;
-  const bool failed = sigsetjmp(here, 1) != 0;
-  if (!failed) kernel.run(groups, group, parameters.data());
+  int status = kIllegalAddress;
+  if (sigsetjmp(here, 1) == 0) {
+    const bool sound = kernel.run(groups, group, parameters.data());
+    status = sound ? kSuccess : kLaunchFailed;
+  }
   escape = nullptr;
-  return failed ? kIllegalAddress : kSuccess;
+  return status;
 }
 
 // Whether an argument holds the address of memory that the device cannot use.

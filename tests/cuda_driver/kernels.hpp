@@ -1,7 +1,8 @@
 // What CUDA C++ has beyond C++, for a host: the stand-in for NVRTC puts it before a kernel's source.
 //
 // A group's threads run one after another. Where the source has barriers each is a fibre, and a barrier lets
-// the others go on. What threads of a group share is of the thread of the host that runs them.
+// the others go on; one that not all threads come to is an error, as OpenCL has it. What threads of a group
+// share is of the thread of the host that runs them.
 #pragma once
 
 #include <ucontext.h>
@@ -41,7 +42,8 @@ struct Kernel {
   size_t count;
   const size_t* sizes;  // of the parameters
   unsigned threads;     // the most of a group
-  void (*run)(const uint3& groups, const uint3& group, void** parameters);
+  // Whether all threads of each group came to the same barriers.
+  bool (*run)(const uint3& groups, const uint3& group, void** parameters);
 };
 
 struct Fibre {
@@ -70,7 +72,7 @@ template <typename Call>
 thread_local const Call* Thread<Call>::call = nullptr;
 
 template <typename Call>
-void group_of_fibres(const Call& call) {
+bool group_of_fibres(const Call& call) {
   const size_t count = size_t{blockDim.x} * blockDim.y * blockDim.z;
   static thread_local std::vector<Fibre> fibres;
   if (fibres.size() < count) fibres.resize(count);
@@ -85,29 +87,29 @@ void group_of_fibres(const Call& call) {
     fibre.context.uc_link = nullptr;
     makecontext(&fibre.context, &Thread<Call>::body, 0);
   }
-  for (bool running = true; running;) {
-    running = false;
+  size_t ended = 0;
+  while (ended == 0) {
     for (size_t n = 0; n < count; ++n) {
-      if (fibres[n].ended) continue;
       current = &fibres[n];
       threadIdx = {static_cast<unsigned>(n % blockDim.x), static_cast<unsigned>(n / blockDim.x % blockDim.y),
                    static_cast<unsigned>(n / blockDim.x / blockDim.y)};
       swapcontext(&scheduler, &fibres[n].context);
-      running = running || !fibres[n].ended;
+      if (fibres[n].ended) ++ended;
     }
   }
   current = nullptr;
+  return ended == count;
 }
 
 template <typename Call>
-void all_groups(const uint3& groups, const uint3& group, bool barriers, const Call& call) {
+bool all_groups(const uint3& groups, const uint3& group, bool barriers, const Call& call) {
   gridDim = groups;
   blockDim = group;
   for (blockIdx.z = 0; blockIdx.z < groups.z; ++blockIdx.z) {
     for (blockIdx.y = 0; blockIdx.y < groups.y; ++blockIdx.y) {
       for (blockIdx.x = 0; blockIdx.x < groups.x; ++blockIdx.x) {
         if (barriers) {
-          group_of_fibres(call);
+          if (!group_of_fibres(call)) return false;
           continue;
         }
         for (threadIdx.z = 0; threadIdx.z < group.z; ++threadIdx.z) {
@@ -118,6 +120,7 @@ void all_groups(const uint3& groups, const uint3& group, bool barriers, const Ca
       }
     }
   }
+  return true;
 }
 
 template <auto Function>
@@ -132,9 +135,9 @@ struct Entry<Function> {
     Function(*static_cast<std::remove_const_t<Parameters>*>(parameters[N])...);
   }
   template <bool Barriers>
-  static void run(const uint3& groups, const uint3& group, void** parameters) {
-    all_groups(groups, group, Barriers,
-               [parameters] { call(parameters, std::make_index_sequence<count>()); });
+  static bool run(const uint3& groups, const uint3& group, void** parameters) {
+    return all_groups(groups, group, Barriers,
+                      [parameters] { call(parameters, std::make_index_sequence<count>()); });
   }
 };
 

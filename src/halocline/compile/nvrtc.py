@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -33,7 +34,7 @@ INSTALL = (
 
 
 def _folders() -> Iterator[Path]:
-    """Where libraries of NVRTC may lie: packages of this Python, then toolkits."""
+    """Where libraries of NVRTC may lie: packages and the environment of this Python, then toolkits."""
     for package in PACKAGES:
         try:
             found = importlib.util.find_spec(package)
@@ -41,6 +42,7 @@ def _folders() -> Iterator[Path]:
             continue
         for place in (found.submodule_search_locations or ()) if found else ():
             yield Path(place) / "lib"
+    yield Path(sys.prefix) / "lib"
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if os.environ.get(variable):
             yield Path(os.environ[variable]) / "lib64"
