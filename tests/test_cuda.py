@@ -337,6 +337,21 @@ def test_code_that_cannot_be_used(cuda, modules):
         cuda[0].load("code", "-O3")
 
 
+def test_modules_have_kernels_of_one_name(cuda):
+    device, queue = cuda[0], cuda[0].queue()
+    x = device.allocate(16)
+    for value in (1, 2):
+        rest = "" if value == 1 else ", const int unused, const double more"
+        source = '#define K extern "C" __global__ void __launch_bounds__((4) * (8), 2)\n'
+        source += f"K same(long long *x{rest}) {{ x[{value - 1}] = {value}; }}"
+        module = device.load(compile_cuda(source, device.architecture).read_bytes())
+        given = [x] if value == 1 else [x, struct.pack("i", 0), 0.0]
+        assert module.largest_group("same") >= 32
+        queue.launch(module, "same", (1, 1, 1), (1, 1, 1), given)
+    queue.finish()
+    assert contents(device, x).tolist() == [1, 2]
+
+
 # -- order -------------------------------------------------------------------------------------------
 
 

@@ -124,7 +124,8 @@ std::string entries(const std::string& text) {
     size_t begin = last + 1;
     while (is_word(text[begin - 1])) --begin;
     const std::string name = text.substr(begin, last + 1 - begin);
-    made += "STANDIN_KERNEL(" + name + ", (" + most + "), " + (meeting.count(name) ? "true" : "false") + ")\n";
+    made +=
+        "STANDIN_KERNEL(" + name + ", (" + most + "), " + (meeting.count(name) ? "true" : "false") + ")\n";
   }
   return made;
 }
