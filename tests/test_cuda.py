@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import cuda_standin
+import halocline as hc
 from halocline import _native as native
 from halocline.compile.nvrtc import compile_cuda
 
@@ -697,6 +698,29 @@ def test_processes_out_of_reach_are_told():
     with pytest.raises(ValueError, match="a handle of 3 bytes, expected 64"):
         device.attach(b"abc", 8)
     comm.barrier()
+
+
+@pytest.mark.ranks(1, 2)
+def test_runs_have_the_bits_of_the_cpu(cuda, standin):
+    def run(device: str) -> np.ndarray:
+        grid = hc.Grid((20, 17, 33), extent=(1.0, 1.0, 1.0), periodic=(True, False, True))
+        field = grid.field("T", boundary=hc.Value(0.25))
+
+        def heat(T, kappa):
+            return {T: kappa * hc.laplacian(T) - T * T}
+
+        options = {"parameters": {"kappa": 0.1}, "scheme": hc.RK3(), "order": 2, "dt": 1e-4, "device": device}
+        simulation = hc.Simulation(grid, heat, **options)
+        simulation[field] = lambda x, y, z: np.exp(-50 * ((x - 0.5) ** 2 + (y - 0.5) ** 2 + (z - 0.5) ** 2))
+        before = held(standin)[0] if standin else 0
+        simulation.run(steps=5)
+        if standin:
+            assert (held(standin)[0] > before) == (device == "cuda")  # it did run there
+        return np.array(simulation[field])
+
+    expected = run("cpu")
+    assert np.isfinite(expected).all()
+    assert (run("cuda").view(np.int64) == expected.view(np.int64)).all()
 
 
 LIST = """
