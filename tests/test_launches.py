@@ -1,0 +1,270 @@
+"""Launches of kernels on devices: every cell once, by one thread of one group, whose place for partial
+results is its own."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import halocline as hc
+from halocline.compile.compiler import compile_program
+from halocline.compile.device import LARGEST_GROUP
+from halocline.compile.schedule import DeviceKernel, Schedule, Sweep
+from halocline.errors import InputError
+from halocline.lang.blocks import Blocks
+from halocline.plan.box import Box
+from halocline.plan.decompose import decompose
+from halocline.plan.launches import Launch, SweepLaunches, _launch, sweep_launches
+from halocline.plan.layout import Layout
+from halocline.plan.rank import SubdomainPlan, plan_subdomain
+from halocline.plan.transfer import ON_DEVICES, Transfers
+
+KERNEL = DeviceKernel("k", (), (), ())
+axes = st.integers(1, 3)
+
+
+def visits(launch: Launch, origin: tuple[int, ...], counts: NDArray[np.int64]) -> None:
+    """Count the cells that the threads of a launch visit, as generated kernels compute them, in an array
+    whose first element is cell `origin`."""
+    ndim = len(launch.cells.lo)
+    lines = []  # along each axis, every cell that a thread of a group visits there
+    for axis, (lo, hi, first) in enumerate(zip(launch.cells.lo, launch.cells.hi, origin, strict=True)):
+        place = ndim - 1 - axis
+        groups, threads = launch.groups[place], launch.group[place]
+        if ndim > 1 and axis == 0:
+            assert threads == 1
+            begins = lo + np.arange(groups) * launch.march
+            cells = np.concatenate([np.arange(b, min(b + launch.march, hi)) for b in begins])
+        else:
+            cells = lo + np.arange(groups * threads)
+            cells = cells[cells < hi]
+            assert (groups - 1) * threads < hi - lo, "a group without work"
+        lines.append(cells - first)
+    for place in range(ndim, 3):
+        assert launch.groups[place] == launch.group[place] == 1
+    np.add.at(counts, np.ix_(*lines), 1)
+
+
+@given(st.data(), axes)
+def test_a_launch_visits_each_cell_once(data: st.DataObject, ndim: int) -> None:
+    longest = {1: 1500, 2: 300, 3: 70}[ndim]
+    lo = tuple(data.draw(st.integers(-3, 5)) for _ in range(ndim))
+    shape = tuple(data.draw(st.integers(1, longest)) for _ in range(ndim))
+    cells = Box(lo, tuple(a + n for a, n in zip(lo, shape, strict=True)))
+    launch = _launch(KERNEL, cells, cells, (0,) * ndim)
+    counts = np.zeros(shape, dtype=np.int64)
+    visits(launch, lo, counts)
+    assert (counts == 1).all()
+    assert prod(launch.group) <= LARGEST_GROUP
+    assert all(n & (n - 1) == 0 for n in launch.group), "reductions halve a group"
+    assert prod(launch.groups) == launch.number_of_groups
+
+
+# -- of whole programs -------------------------------------------------------------------------------
+
+
+def program(ndim: int, periodic: tuple[bool, ...]) -> tuple[hc.Grid, Any]:
+    """Points of every kind, stages, conditions at walls, and reductions over all of them and over one."""
+    grid = hc.Grid((8,) * ndim, periodic=periodic)
+    grid.field("u", boundary=hc.Extrapolate(2))
+    grid.field("v", boundary=hc.Derivative(0.5), location="face-x")
+    grid.field("w", boundary=hc.Value(0.5), location="node" if ndim > 1 else "cell")
+
+    @hc.program
+    def step(u: Any, v: Any, w: Any) -> None:
+        names = hc.scalars("total lowest first last")
+        back = (-1,) * ndim
+        p = hc.stage(hc.exp(u) * v[back], "p", storage="patch")
+        v.set(p[back] + p)
+        u.set(0.5 * p + p[(1,) + (0,) * (ndim - 1)])
+        w.set(w[back] + u)
+        kinds = hc.sum(u * w), hc.min(v), hc.value(v, (0,) * ndim), hc.value(w, (-1,) * ndim)
+        for name, value in zip(names, kinds, strict=True):
+            name.set(value)
+
+    return grid, step
+
+
+SCHEDULES: dict[Any, Schedule] = {}
+
+
+def scheduled(ndim: int, periodic: tuple[bool, ...]) -> Schedule:
+    if periodic not in SCHEDULES:
+        grid, step = program(ndim, periodic)
+        SCHEDULES[periodic] = compile_program(step.trace(*grid.fields.values()), grid, device=True)
+    return SCHEDULES[periodic]
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> tuple[Schedule, tuple[int, ...], list[SubdomainPlan]]:
+    """Schedules for grids of other shapes than they were compiled for: shapes are no part of them, but for
+    the cells of single values."""
+    ndim = draw(axes)
+    periodic = tuple(draw(st.booleans()) for _ in range(ndim))
+    schedule = scheduled(ndim, periodic)
+    shape = tuple(draw(st.integers(8, 40 if ndim < 3 else 19)) for _ in range(ndim))
+    parts = tuple(draw(st.integers(1, 2)) for _ in range(ndim))
+    if draw(st.booleans()):
+        counts = tuple(draw(st.integers(1, 4)) for _ in range(ndim))
+        mask = np.array(draw(st.lists(st.booleans(), min_size=prod(counts), max_size=prod(counts))))
+        mask = mask.reshape(counts)
+        mask[(0,) * ndim] = True
+        schedule = replace(schedule, blocks=Blocks.of(mask, shape))
+    cut = decompose(shape, prod(parts), strategy=parts, periodic=periodic)
+    transfers = Transfers(Layout.of(cut), ON_DEVICES)
+    patch = draw(st.none() | st.integers(2, 12))
+    try:
+        made = [plan_subdomain(schedule, transfers, n, patch=patch) for n in range(cut.count)]
+    except InputError as error:  # the cell of a value is not active, or subdomains are too thin
+        if "inactive block" in str(error) or "subdomain" in str(error):
+            return draw(plans())
+        raise
+    return schedule, shape, made
+
+
+def every(schedule: Schedule, own: SubdomainPlan) -> list[tuple[Sweep, Any, SweepLaunches]]:
+    return [
+        (sweep, todo, sweep_launches(schedule, sweep, own, todo))
+        for sweep, todo in zip(schedule.sweeps(), own.sweeps, strict=True)
+    ]
+
+
+@settings(max_examples=60)
+@given(plans())
+def test_each_point_is_computed_once(drawn: Any) -> None:
+    """By each kernel, over the patches of all subdomains."""
+    schedule, shape, made = drawn
+    counts: dict[str, NDArray[np.int64]] = defaultdict(lambda: np.zeros([n + 3 for n in shape], np.int64))
+    kernels: dict[str, DeviceKernel] = {}
+    for own in made:
+        for sweep, _, planned in every(schedule, own):
+            mine = schedule.device.kernels[sweep.kernel]
+            kernels |= {kernel.name: kernel for kernel in mine}
+            for item in planned.items[: len(own.patches)]:
+                order = [mine.index(launch.kernel) for launch in item.launches]
+                assert order == sorted(order), "a kernel before what it needs"
+                for launch in item.launches:
+                    if not any(map(any, launch.kernel.extent)):
+                        visits(launch, tuple(-o - 1 for o in own.box.lo), counts[launch.kernel.name])
+    assert kernels
+    assert sum(kernel.cell is not None for kernel in kernels.values()) == 2
+    for name, kernel in kernels.items():
+        if any(map(any, kernel.extent)):
+            continue  # a stage, which patches recompute where they overlap
+        expected = np.zeros_like(counts[name])
+        if kernel.cell is not None:
+            expected[tuple(c + 1 for c in kernel.cell)] = 1
+        else:
+            cells = np.ones(shape, dtype=np.int64) if schedule.blocks is None else active(schedule, shape)
+            pad = [(0, int(t and not p)) for t, p in zip(kernel.top, schedule.periodic, strict=True)]
+            points = np.pad(cells, pad, mode="edge")
+            expected[tuple(slice(1, n + 1) for n in points.shape)] = points
+        np.testing.assert_array_equal(counts[name], expected, name)
+
+
+def active(schedule: Schedule, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    assert schedule.blocks is not None
+    cells = np.zeros(shape, dtype=np.int64)
+    for lo, hi in schedule.blocks.pieces((0,) * len(shape), shape):
+        cells[tuple(map(slice, lo, hi))] = 1
+    return cells
+
+
+@settings(max_examples=60)
+@given(plans())
+def test_kernels_of_a_patch_cover_what_follows_reads(drawn: Any) -> None:
+    """Stages reach as far around the patch as their kernel says, within its scratch memory."""
+    schedule, _, made = drawn
+    for own in made:
+        for sweep, todo, planned in every(schedule, own):
+            for item, (lo, hi, top) in zip(planned.items, own.patches.table.tolist(), strict=False):
+                for launch in item.launches:
+                    kernel = launch.kernel
+                    assert launch.patch == Box(tuple(lo), tuple(hi))
+                    above = [t * k for t, k in zip(top, kernel.top, strict=True)]
+                    whole = launch.patch.grow(kernel.extent).grow([(0, t) for t in above])
+                    assert launch.cells <= whole
+                    if kernel.cell is None:
+                        assert launch.cells == whole
+                ready = {launch.kernel.name for launch in item.launches}
+                wanted = schedule.device.kernels[sweep.kernel]
+                assert ready == {k.name for k in wanted if k.cell is None or k.name in ready}
+            staged = [k for k in schedule.device.kernels[sweep.kernel] if k.scratch]
+            assert bool(staged) == bool(sweep.scratch)
+            assert not staged or todo.scratch_bytes > 0 or not len(own.patches)
+
+
+@settings(max_examples=60)
+@given(plans())
+def test_partial_results_have_places_of_their_own(drawn: Any) -> None:
+    schedule, _, made = drawn
+    for own in made:
+        for sweep, _, planned in every(schedule, own):
+            groups = dict(planned.partials)
+            reducing = [k for k in schedule.device.kernels[sweep.kernel] if k.reductions]
+            assert list(groups) == reducing
+            numbers = sorted(n for kernel in reducing for n in kernel.reductions)
+            assert numbers == list(range(len(sweep.reductions)))
+            for kernel, count in groups.items():
+                launches = [x for i in planned.items for x in i.launches if x.kernel == kernel]
+                slots = [(x.first_group, x.first_group + x.number_of_groups) for x in launches]
+                ends = [0, *(end for _, end in sorted(slots))]
+                assert [begin for begin, _ in sorted(slots)] == ends[:-1]
+                assert ends[-1] == count
+
+
+@settings(max_examples=60)
+@given(plans())
+def test_layers_beyond_a_wall_follow_each_other_outward(drawn: Any) -> None:
+    """The layers of each fill cover its box once; one is computed when those that it reads are there."""
+    schedule, _, made = drawn
+    for own in made:
+        for sweep, todo, planned in every(schedule, own):
+            for launches, boxes in (
+                (planned.fills, [(f, f.core) for f in todo.fills]),
+                (planned.rims, [(f, rim.box) for f in todo.fills for rim in f.rims]),
+            ):
+                rest = list(launches)
+                for each, box in boxes:
+                    if not box.size:
+                        continue
+                    fill = sweep.fills[each.fill]
+                    names = [k.name for k in schedule.device.kernels[fill.kernel]]
+                    counts = np.zeros(box.shape, dtype=np.int64)
+                    mine = [rest.pop(0) for _ in range(box.shape[fill.axis])]
+                    assert [launch.kernel.name for launch in mine] == names[: len(mine)]
+                    for launch in mine:
+                        visits(launch, box.lo, counts)
+                    assert (counts == 1).all()
+                    places = [launch.cells.lo[fill.axis] for launch in mine]
+                    assert all(b - a == fill.side for a, b in pairwise(places))
+                    assert places[0] == (box.hi[fill.axis] - 1 if fill.side < 0 else box.lo[fill.axis])
+                assert not rest
+
+
+@pytest.mark.parametrize(
+    ("shape", "group", "groups", "march"),
+    [
+        ((1000,), (256, 1, 1), (4, 1, 1), 1),
+        ((3,), (4, 1, 1), (1, 1, 1), 1),
+        ((100, 1000), (256, 1, 1), (4, 7, 1), 16),
+        ((5, 40, 1000), (64, 4, 1), (16, 10, 1), 5),
+        ((33, 1, 1000), (256, 1, 1), (4, 1, 3), 16),
+        ((1, 300, 1), (1, 256, 1), (1, 2, 1), 1),
+    ],
+)
+def test_threads_lie_along_rows(
+    shape: tuple[int, ...], group: tuple[int, ...], groups: tuple[int, ...], march: int
+) -> None:
+    cells = Box((0,) * len(shape), shape)
+    launch = _launch(KERNEL, cells, cells, (0,) * len(shape))
+    assert (launch.group, launch.groups, launch.march) == (group, groups, march)
