@@ -333,7 +333,9 @@ class Domain:
         try:
             with self.comm.agreement("change the active blocks"):
                 sizes = (
-                    sum(piece.nbytes for _, piece in self._pieces(each)) for each in self.storages.values()
+                    sum(piece.nbytes for _, piece in self._pieces(each))
+                    for each in self.storages.values()
+                    if not self.devices  # each device says what it lacks
                 )
                 self._check_memory(max(sizes, default=0))
         except BaseException:
