@@ -1,0 +1,520 @@
+"""Runs on OpenCL devices have the bits of one rank that computes itself: problems, programs drawn at random,
+and what a user may do with a run.
+
+The devices are PoCL's, so that most of the time goes into compiling kernels, once for each shape of a group
+of threads. What runs on every change cuts a grid in ways that lead to the same shapes."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import halocline as hc
+import test_against_numpy as programs
+import test_bitwise as bitwise
+import test_blocks as holes
+from halocline.errors import InputError, RunError
+from halocline.physics.heat import Heat
+from halocline.physics.poisson import Poisson
+from halocline.physics.wave import Wave
+from halocline.run.mpi import native, world
+from test_examples import CASES as EXAMPLE_ARGUMENTS
+from test_examples import EXAMPLES
+from test_faults import SOON, WITHIN, start
+
+__all__ = ["start"]  # a fixture
+
+pytestmark = pytest.mark.usefixtures("opencl")
+
+BOTH = "opencl:0,1"
+
+# Two subdomains in the whole, as one after the other rank count takes them.
+TWO_SUBDOMAINS: dict[int, list[dict[str, Any]]] = {
+    1: [
+        {"device": BOTH},
+        {"device": "opencl:1", "subdomains_per_rank": 2, "overlap": False},
+        {"device": BOTH, "methods": "mpi"},
+        {"device": BOTH, "halo": "uniform"},
+    ],
+    2: [
+        {"device": BOTH},
+        {"device": "opencl:0", "overlap": True},
+        {"device": "opencl", "halo": "uniform", "overlap": False},
+    ],
+}
+
+WAYS: list[dict[str, Any]] = [
+    {"device": "opencl:0"},
+    {"device": "opencl:1,0", "overlap": True},
+    {"device": BOTH, "overlap": False, "patch": 5},
+    {"device": "opencl", "subdomains_per_rank": 2},
+    {"device": "opencl:0", "patch": 7, "methods": "self,mpi"},
+    {"device": "opencl:0", "methods": "mpi", "subdomains_per_rank": 3},
+    {"device": BOTH, "halo": "uniform", "decomposition": "1d-y"},
+    {"device": BOTH, "subdomains_per_rank": 2, "methods": "peer,mpi", "decomposition": "1d-x"},
+]
+
+
+def compared(problem: bitwise.Problem, dtype: str, ways: list[dict[str, Any]]) -> int:
+    """How many ways fit."""
+    from mpi4py import MPI
+
+    wanted = problem(dtype, communicator=MPI.COMM_SELF, threads=1)
+    tried = 0
+    for options in ways:
+        try:
+            found = problem(dtype, **options)
+        except InputError as error:
+            if re.search(r"decomposition|subdomain|shared out", str(error)):
+                continue
+            raise
+        assert found == wanted, f"{problem.__name__} {dtype} {options}"
+        tried += 1
+    return tried
+
+
+QUICK = ("heat", "fluxes", "holes", "cg-fused")
+
+
+@pytest.mark.parametrize(
+    "problem", [p for p in bitwise.PROBLEMS if p.__name__ in QUICK], ids=lambda problem: problem.__name__
+)
+@pytest.mark.ranks(1, 2, timeout=300)
+def test_devices_give_the_bits_of_the_cpu(problem: bitwise.Problem) -> None:
+    ways = TWO_SUBDOMAINS[world().size]
+    assert compared(problem, "float64", ways) == len(ways)
+
+
+def test_devices_give_the_bits_of_the_cpu_in_float32() -> None:
+    assert compared(bitwise.gray_scott, "float32", TWO_SUBDOMAINS[1][:2]) == 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dtype", bitwise.DTYPES)
+@pytest.mark.parametrize("problem", bitwise.PROBLEMS, ids=lambda problem: problem.__name__)
+@pytest.mark.ranks(1, 2, 3, timeout=600)
+def test_every_way_of_running_on_devices_gives_the_bits_of_the_cpu(
+    problem: bitwise.Problem, dtype: str
+) -> None:
+    assert compared(problem, dtype, WAYS) >= (4 if world().size < 3 else 2)
+
+
+# -- physics and examples ----------------------------------------------------------------------------
+
+
+def heat(dim: int, **options: Any) -> list[Any]:
+    case = Heat.on(13, dim)
+    sim = hc.Simulation(
+        case.grid, case.equations, parameters={"kappa": 1.0}, scheme=hc.RK3(), dt=case.stable_step, order=6,
+        **options,
+    )  # fmt: skip
+    sim["T"] = case.start
+    sim.run(steps=4)
+    return [sim.checksum("T"), sim.time]
+
+
+def wave(dim: int, **options: Any) -> list[Any]:
+    case = Wave.on(14, dim)
+    sim = hc.Simulation(case.grid, hc.program(case.step), dt=0.3 / 14, **options)
+    sim["p"] = hc.exp(-40.0 * sum((x - 0.4) ** 2 for x in case.grid.coordinates()))
+    sim.run(steps=6)
+    return [sim.checksum(name) for name in case.grid.fields]
+
+
+def poisson(method: str, dim: int, **options: Any) -> list[Any]:
+    case = Poisson.on(15, dim)
+    problem = hc.LinearProblem(case.operator, case.u, case.rhs, method=method, **options)
+    solution = problem.solve(rtol=1e-6)
+    assert solution.converged
+    return [solution.fields.checksum("u"), solution.residuals.tolist()]
+
+
+PHYSICS: dict[str, Callable[..., list[Any]]] = {
+    "heat": heat,
+    "wave": wave,
+    "cg": lambda *a, **o: poisson("cg", *a, **o),
+    "cg-fused": lambda *a, **o: poisson("cg-fused", *a, **o),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "dim"),
+    [
+        (name, dim) if (name, dim) == ("heat", 3) else
+        pytest.param(name, dim, marks=pytest.mark.long)
+        for name in PHYSICS for dim in (1, 2, 3)
+    ],
+)  # fmt: skip
+def test_physics(name: str, dim: int) -> None:
+    assert PHYSICS[name](dim, device=BOTH) == PHYSICS[name](dim, threads=1)
+
+
+# Runs an example as a user does who has chosen devices for all of it.
+ON_DEVICES = """
+import runpy, sys
+from halocline.run.execution import Execution
+checked = Execution.__post_init__
+def choose(self):
+    object.__setattr__(self, "device", "opencl:0,1")
+    checked(self)
+Execution.__post_init__ = choose
+sys.path.insert(0, sys.argv[1].rpartition("/")[0])
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in ("gray_scott", "wave_2d") else pytest.param(name, marks=pytest.mark.long)
+        for name in EXAMPLE_ARGUMENTS
+    ],
+)
+def test_examples(name: str, tmp_path: Path) -> None:
+    arguments = [str(EXAMPLES / f"{name}.py"), *EXAMPLE_ARGUMENTS[name][0]]
+    environment = os.environ | {"HALOCLINE_OUT": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    printed = []
+    for command in ([sys.executable], [sys.executable, "-c", ON_DEVICES]):
+        done = subprocess.run(
+            [*command, *arguments], capture_output=True, text=True, env=environment, timeout=300
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        lines = dict(line.split("  ", 1) for line in done.stdout.splitlines())
+        printed.append(lines["checksum"])
+    assert printed[0] == printed[1]
+
+
+# -- programs drawn at random ------------------------------------------------------------------------
+
+
+def same_bits(recipe: programs.Recipe, shape: tuple[int, ...], ways: list[dict[str, Any]]) -> None:
+    made = []
+    for options in ({"threads": 1}, *ways):
+        case = programs.Case(recipe, shape[: recipe.ndim], (1.5, 0.75, 1.0)[: recipe.ndim])
+        try:
+            sim = case.simulate(**options)
+        except InputError as error:
+            if made and programs.too_small(error):
+                continue
+            raise
+        names = [f.name for f in case.own if f.name in sim.domain.storages]
+        scalars = {name: np.float64(value).tobytes() for name, value in sim.values.items()}
+        made.append(({name: sim.checksum(name) for name in names}, scalars))
+        assert made[-1] == made[0], options
+
+
+@settings(max_examples=2, **programs.ANY_SPEED)
+@given(programs.recipes())
+def test_random_programs(recipe: programs.Recipe) -> None:
+    same_bits(recipe, (18, 20, 22), [{"device": BOTH}])
+
+
+@pytest.mark.long
+@settings(max_examples=100, **programs.ANY_SPEED)
+@given(programs.recipes(), programs.shapes_to_cut, st.none() | st.integers(3, 9))
+def test_many_random_programs(recipe: programs.Recipe, shape: tuple[int, ...], patch: int | None) -> None:
+    ways = [{"device": BOTH, "patch": patch}, {"device": "opencl:0", "overlap": False}]
+    same_bits(recipe, shape, [*ways, {"device": BOTH, "subdomains_per_rank": 2}])
+
+
+def random_holes(case: dict[str, Any], ways: list[dict[str, Any]]) -> None:
+    """As test_blocks does it, on a device and on the CPU."""
+    (a, b, c), made = case["offsets"], []
+    for how in ({"patch": 3}, *ways):
+        grid = hc.Grid(case["shape"], periodic=case["periodic"], active=case["mask"])
+        u = grid.field("u", boundary=hc.BoundaryKernel(lambda q: 0.5 * q[0] + q[case["depth"]] + 0.25))
+        v = grid.field("v", boundary=hc.BoundaryKernel(lambda q: q.of(u)[0] - 0.5))  # noqa: B023
+
+        def step(u: Any, v: Any) -> None:
+            v.set(0.5 * v[a] + u[b] + 1.0)
+            u.set(0.25 * u + 0.5 * v[c] - 0.125 * u[a])
+            hc.scalar("total").set(hc.sum(u * v) + hc.max(v))
+
+        try:
+            sim = hc.Simulation(grid, hc.program(step), **how)
+        except InputError as error:
+            if "cells along axis" in str(error) or "subdomain" in str(error):
+                continue  # too thin for what is read
+            raise
+        values = np.random.default_rng(5).uniform(1, 2, case["shape"])
+        sim[u], sim[v] = values, 0.5 * values
+        sim.run(steps=3)
+        made.append((sim.checksum(u), sim.checksum(v), sim.values["total"]))
+        assert made[-1] == made[0], how
+
+
+@settings(max_examples=2, **programs.ANY_SPEED)
+@given(holes.cases())
+def test_random_holes(case: dict[str, Any]) -> None:
+    random_holes(case, [{"device": BOTH}])
+
+
+@pytest.mark.long
+@settings(max_examples=60, **programs.ANY_SPEED)
+@given(holes.cases())
+def test_many_random_holes(case: dict[str, Any]) -> None:
+    each = case["subdomains"]
+    random_holes(case, [{"device": BOTH}, {"device": "opencl:0", "subdomains_per_rank": each, "patch": 3}])
+
+
+# -- what a user may do with a run -------------------------------------------------------------------
+
+
+def on_both(act: Callable[..., Any]) -> Any:
+    """What comes of it, the same on the CPU and on devices."""
+    wanted = act(threads=1)
+    assert act(device=BOTH) == wanted
+    return wanted
+
+
+def bits(*numbers: float) -> bytes:
+    return np.array(numbers, dtype=np.float64).tobytes()
+
+
+def smooth(u: Any) -> None:
+    u.set(u + 0.1 * (u[1, 0] + u[-1, 0] - 2 * u) * u[0, 1])
+
+
+def smoothed(active: Any = None, **options: Any) -> hc.Simulation:
+    """The same program in most of what follows, which is compiled once."""
+    grid = hc.Grid((18, 21), periodic=(True, False), active=active)
+    u = grid.field("u", boundary=hc.Extrapolate(2))
+    sim = hc.Simulation(grid, hc.program(smooth), dt=0.5, **options)
+    sim[u] = np.random.default_rng(9).uniform(0.5, 1.5, grid.shape)
+    return sim
+
+
+def test_fields_are_read_and_assigned() -> None:
+    def act(**options: Any) -> Any:
+        sim = smoothed(**options)
+        start = np.random.default_rng(9).uniform(0.5, 1.5, (18, 21))
+        assert np.array_equal(sim["u"], start)
+        assert np.array_equal(sim.gather("u"), start)
+        sim.run(steps=2)
+        made = [sim.checksum("u")]
+        sim["u"] = sim["u"] * 0.5 + 0.25  # between two runs, from a copy
+        made.append(sim.checksum("u"))
+        sim.run(steps=1)
+        sim["u"] = lambda x, y: np.interp(x, (0.0, 1.0), (0.5, 1.0)) + np.asarray(y)  # cannot be traced
+        made.append(sim.checksum("u"))
+        sim["u"] = lambda x, y: 0.5 + x * y  # in generated code
+        sim.run(steps=2)
+        whole = np.full((18, 21), np.nan)
+        for (i, j), part in sim.views("u"):
+            whole[i : i + part.shape[0], j : j + part.shape[1]] = part
+        assert np.array_equal(whole, sim.gather("u"))
+        return [*made, sim.checksum("u")]
+
+    on_both(act)
+
+
+def test_what_is_read_from_a_device_is_a_copy() -> None:
+    sim = smoothed(device="opencl:0")
+    with pytest.raises(ValueError, match="read-only"):
+        sim["u"][0, 0] = 1.0
+    for _, part in sim.views("u"):
+        assert not part.flags.writeable
+
+
+def test_reductions_of_every_kind_and_halos_that_grow() -> None:
+    """An expression reads further than the program does."""
+
+    def act(**options: Any) -> Any:
+        sim = smoothed(**options)
+        u = sim.grid.fields["u"]
+        sim.run(steps=1)
+        before = sim.checksum(u)
+        kinds = sim.evaluate(
+            hc.sum(u), hc.min(u[3, 0]), hc.max(u[0, -2]), hc.count(u > 1), hc.dot(u, u[-2, 2]),
+            hc.value(u, (3, -1)),
+        )  # fmt: skip
+        assert sim.checksum(u) == before
+        sim.run(steps=2)
+        return bits(*kinds), sim.checksum(u)
+
+    on_both(act)
+
+
+@pytest.mark.parametrize("storage", ["inline", "patch", pytest.param("auto", marks=pytest.mark.long)])
+def test_stages_and_walls_that_read_other_fields(storage: str) -> None:
+    def act(**options: Any) -> Any:
+        grid = hc.Grid((15, 19), periodic=(True, False))
+        u = grid.field("u", boundary=hc.Extrapolate(2))
+        grid.field("v", boundary=hc.BoundaryKernel(lambda q: q.of(u)[1] - 0.5 * q[0]), location="face-y")
+
+        def step(u: Any, v: Any) -> None:
+            slope = hc.stage(u * u[0, 1] - 0.3 * v[1, 0] * u, "slope", storage=storage)
+            flux = hc.stage(slope * u + 0.7 * slope[0, -1] * v[1, 1], "flux", storage=storage)
+            v.set(u - 0.1 * (flux[0, 1] - flux) + 0.3 * flux[1, 0] * slope)
+            u.set(0.5 * u + 0.25 * v[-1, 0])
+
+        sim = hc.Simulation(grid, hc.program(step), patch=6, **options)
+        sim["u"] = np.random.default_rng(4).uniform(0.5, 1.5, grid.shape)
+        sim.run(steps=3)
+        return sim.checksum("u"), sim.checksum("v")
+
+    on_both(act)
+
+
+@pytest.mark.parametrize("time_step", ["exact", pytest.param("delayed", marks=pytest.mark.long)])
+def test_time_steps_that_are_reduced_from_fields(time_step: str) -> None:
+    def act(**options: Any) -> Any:
+        grid = hc.Grid((20, 24), periodic=True)
+        u = grid.field("u")
+        sim = hc.Simulation(
+            grid, lambda u: {u: -u * hc.derivative(u, 0)}, scheme=hc.RK2(), time_step=time_step,
+            dt=lambda u, cfl: cfl * grid.h(0) / hc.max(abs(u)), parameters={"cfl": 0.3}, **options,
+        )  # fmt: skip
+        sim[u] = np.random.default_rng(3).uniform(0.5, 1.5, grid.shape)
+        made = []
+        sim.run(steps=3)
+        made.append(sim.time)
+        sim.parameters["cfl"] = 0.1
+        sim.run(steps=2)
+        sim[u] = np.random.default_rng(4).uniform(0.5, 1.5, grid.shape)
+        sim.run(until=sim.time + 0.02)
+        return [*made, sim.time, sim.steps, sim.checksum(u)]
+
+    on_both(act)
+
+
+def test_a_condition_stops_a_run() -> None:
+    def act(**options: Any) -> Any:
+        grid = hc.Grid((16,), periodic=True)
+        u = grid.field("u")
+
+        def after(u: Any) -> None:
+            hc.stop(hc.max(u) > 20.0, "too hot")
+
+        sim = hc.Simulation(grid, hc.program(lambda u: u.set(1.5 * u)), after_step=after, **options)
+        sim[u] = np.arange(16.0) / 8
+        outcome = sim.run(steps=100)
+        return outcome.reason, sim.steps, sim.checksum(u)
+
+    reason, steps, _ = on_both(act)
+    assert (reason, steps) == ("too hot", 6)
+
+
+def test_what_is_not_finite_is_told() -> None:
+    def act(**options: Any) -> Any:
+        grid = hc.Grid((6, 40), periodic=True)
+        u = grid.field("u")
+        sim = hc.Simulation(
+            grid, lambda u: {u: u * u}, scheme=hc.Euler(), dt=1.0,
+            after_step=lambda u: hc.stop(hc.max(u) > 1e300, "never with NaN"), **options,
+        )  # fmt: skip
+        sim[u] = np.where(np.arange(240).reshape(6, 40) == 137, np.sqrt(1e300), 1e-9)
+        sim[u] = sim.gather(u) * -1.0
+        with pytest.raises(RunError) as caught:
+            sim.run(steps=70)
+        return str(caught.value)
+
+    told = on_both(act)
+    assert "field 'u' is" in told
+    assert "after step" in told
+
+
+def test_an_interrupted_run_goes_on() -> None:
+    """A run that a signal ends has done whole steps."""
+    sim = smoothed(device=BOTH)
+
+    def interrupt(done: int) -> None:
+        if done:
+            native().request_stop()
+
+    with pytest.raises(KeyboardInterrupt):
+        sim.run(steps=10**8, on_progress=interrupt)
+    steps = sim.steps
+    assert steps > 0
+    sim["u"] = np.random.default_rng(9).uniform(0.5, 1.5, (18, 21))
+    sim.run(steps=3)
+    wanted = smoothed(threads=1)
+    wanted.run(steps=3)
+    assert sim.checksum("u") == wanted.checksum("u")
+    assert sim.steps == steps + 3
+
+
+def test_callbacks_read_and_change_fields() -> None:
+    def act(**options: Any) -> Any:
+        sim, seen = smoothed(**options), []
+
+        def callback(sim: hc.Simulation) -> None:
+            seen.append((sim.time, sim.checksum("u"), sim.evaluate(hc.sum(sim.grid.fields["u"]))))
+            if len(seen) == 2:
+                sim["u"] = 0.5 * sim["u"]
+
+        sim.run(until=3.0, every=1.0, callback=callback)
+        assert len(seen) == 3
+        return seen
+
+    on_both(act)
+
+
+def test_blocks_become_active_and_inactive() -> None:
+    def act(**options: Any) -> Any:
+        sim = smoothed(active=np.array([[1, 1], [1, 0]], dtype=bool), **options)
+        made = []
+        for mask in ([[0, 1, 1]], [[1, 1], [0, 1], [1, 1]]):
+            sim.run(steps=2)
+            made.append((sim.checksum("u"), sim["u"].sum(), sim.evaluate(hc.count(sim.grid.fields["u"] > 0))))
+            sim.activate(np.array(mask, dtype=bool))
+            made.append(sim.checksum("u"))
+            sim["u"] = np.random.default_rng(2).uniform(0.5, 1.5, (18, 21))
+        sim.run(steps=2)
+        return [*made, sim.checksum("u")]
+
+    on_both(act)
+
+
+def test_two_programs_on_one_device_at_a_time() -> None:
+    """Engines of one process share a device, and each has memory of its own."""
+    first, second = smoothed(device="opencl:0"), smoothed(device="opencl:0")
+    second["u"] = 1.25
+    first.run(steps=1)
+    second.run(steps=1)
+    first.run(steps=2)
+    wanted = smoothed(threads=1)
+    wanted.run(steps=3)
+    assert first.checksum("u") == wanted.checksum("u")
+    assert np.array_equal(second.gather("u"), np.full((18, 21), 1.25))
+
+
+# -- ranks that die or stand still -------------------------------------------------------------------
+
+
+def test_a_killed_rank_is_named(start: Any) -> None:
+    text = f"""
+DYING = 1
+simulation(device={BOTH!r}).run(steps=FOR_EVER, on_progress=at_work(DYING, die))
+print('went on')
+"""
+    process = start(text, 2)
+    out, err = process.communicate(timeout=WITHIN)
+    ended = time.monotonic()
+    died = re.fullmatch(r"dies at (\S+)", out.strip())
+    assert died, out + err
+    assert ended - float(died[1]) < SOON, err
+    assert re.findall(r"error: rank (\d+) \(process \d+\) (?:was killed by SIGKILL|died);", err) == ["1"], err
+
+
+def test_a_message_that_does_not_come_is_named(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HALOCLINE_TIMEOUT", "1")
+    text = f"""
+simulation(device={BOTH!r}).run(steps=FOR_EVER, on_progress=at_work(1, stand_still))
+"""
+    process = start(text, 2, through_command=False)
+    out, err = process.communicate(timeout=WITHIN)
+    assert process.returncode != 0, out + err
+    assert re.search(r"rank 0: waited 1 s in vain for message \d+ from rank 1", err), out + err
