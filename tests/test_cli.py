@@ -19,8 +19,15 @@ import pytest
 COMMAND = [sys.executable, "-m", "halocline.cli"]
 RECORD = [
     *("n", "dof", "iterations", "converged", "error_max", "seconds", "seconds_per_iteration"),
-    *("residual_relative", "checksum", "ranks", "threads", "memory_bytes", "bytes_per_iteration"),
-    *("bandwidth_share", "overlap", "overlap_why", "sweep_seconds_overlap", "sweep_seconds_no_overlap"),
+    *("residual_relative", "checksum", "ranks", "threads", "devices", "memory_bytes"),
+    *(
+        "bytes_per_iteration",
+        "bandwidth_share",
+        "overlap",
+        "overlap_why",
+        "sweep_seconds_overlap",
+        "sweep_seconds_no_overlap",
+    ),
 ]
 
 

@@ -22,8 +22,15 @@ from halocline.study.solve import predicted_bytes
 
 KEYS = [
     *("n", "dof", "iterations", "converged", "error_max", "seconds", "seconds_per_iteration"),
-    *("residual_relative", "checksum", "ranks", "threads", "memory_bytes", "bytes_per_iteration"),
-    *("bandwidth_share", "overlap", "overlap_why", "sweep_seconds_overlap", "sweep_seconds_no_overlap"),
+    *("residual_relative", "checksum", "ranks", "threads", "devices", "memory_bytes"),
+    *(
+        "bytes_per_iteration",
+        "bandwidth_share",
+        "overlap",
+        "overlap_why",
+        "sweep_seconds_overlap",
+        "sweep_seconds_no_overlap",
+    ),
 ]
 
 

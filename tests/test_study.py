@@ -35,10 +35,11 @@ def measurement(n: int, ranks: int = 1, threads: int = 1, seconds: float = 1.0, 
     record = {
         "n": n, "dof": n * n, "iterations": 3 * n // 2, "converged": True, "error_max": 3.28 / (n + 1) ** 2,
         "seconds": seconds, "seconds_per_iteration": seconds / n, "residual_relative": 9e-7,
-        "checksum": "0" * 32, "ranks": ranks, "threads": threads, "memory_bytes": 2**30,
+        "checksum": "0" * 32, "ranks": ranks, "threads": threads, "devices": [], "memory_bytes": 2**30,
         "bytes_per_iteration": 64.0 * n * n, "bandwidth_share": 0.5, "case": "poisson", "dim": 2,
         "method": "cg-fused", "rtol": 1e-6, "max_iterations": None, "decomposition": "optimal", "patch": None,
-        "command": "halocline solve poisson", "started": "2020-01-01T00:00:00+00:00", "times": [seconds],
+        "device": "cpu", "command": "halocline solve poisson", "started": "2020-01-01T00:00:00+00:00",
+        "times": [seconds],
         "environment": {"OMP_PROC_BIND": "close", "OMP_PLACES": None}, "machine": machine,
     }  # fmt: skip
     return {**record, **other}

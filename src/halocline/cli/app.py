@@ -12,6 +12,7 @@ from halocline.cli.options import (
     Cells,
     Csv,
     Decomposition,
+    Device,
     Dim,
     Dtype,
     FieldCount,
@@ -153,6 +154,7 @@ POISSON = (
         "halocline solve poisson --n 512",
         "halocline solve poisson --n 1024 --ranks 4 --decomposition 2x2 --threads 1",
         "halocline solve poisson --n 128 --dim 3 --rtol 1e-8 --pictures out",
+        "halocline solve poisson --n 8192 --device cuda:0,1 --ranks 2",
         "mpiexec -n 64 halocline solve poisson --n 16384 --json result.json",
     ),
     help=f"{POISSON}\n\nThe result has the same bits for any number of ranks and threads, any decomposition "
@@ -166,6 +168,7 @@ def solve_poisson(
     max_iterations: MaxIterations = None,
     ranks: Ranks = None,
     threads: Threads = None,
+    device: Device = None,
     decomposition: Decomposition = "optimal",
     patch: Patch = None,
     subdomains_per_rank: SubdomainsPerRank = 1,
@@ -185,7 +188,7 @@ def solve_poisson(
         n=n, dim=dim, method=method, rtol=rtol, max_iterations=max_iterations, ranks=ranks, json=json,
         pictures=pictures,
         execution=execution(
-            threads=threads, decomposition=decomposition, patch=patch,
+            device=device, threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,
             mailboxes=mailboxes, schedule=schedule, overlap=overlap, halo=halo,
         ) | {"trace": trace},
@@ -207,6 +210,7 @@ def convergence_poisson(
     rtol: Rtol = 1e-6,
     ranks: Ranks = None,
     threads: Threads = None,
+    device: Device = None,
     decomposition: Decomposition = "optimal",
     patch: Patch = None,
     repeat: Repeat = 1,
@@ -219,7 +223,7 @@ def convergence_poisson(
     from halocline.study.measure import Case
 
     convergence(
-        Case("poisson", dim, method, rtol, None, decomposition, patch),
+        Case("poisson", dim, method, rtol, None, decomposition, patch, device),
         n=n, ranks=ranks, threads=threads, repeat=repeat, json=json, csv=csv, html=html, pictures=pictures,
     )  # fmt: skip
 
@@ -241,6 +245,7 @@ def strong_poisson(
     max_iterations: MaxIterations = None,
     ranks: RanksList = "1,2",
     threads: ThreadsList = "1",
+    device: Device = None,
     decomposition: Decomposition = "optimal",
     patch: Patch = None,
     repeat: Repeat = 1,
@@ -252,7 +257,7 @@ def strong_poisson(
     from halocline.study.measure import Case
 
     strong(
-        Case("poisson", dim, method, rtol, max_iterations, decomposition, patch),
+        Case("poisson", dim, method, rtol, max_iterations, decomposition, patch, device),
         n=n, ranks=ranks, threads=threads, repeat=repeat, json=json, csv=csv, html=html,
     )  # fmt: skip
 
@@ -286,6 +291,7 @@ def overlap_heat(
     repeat: Repeat = 15,
     ranks: Ranks = None,
     threads: Threads = None,
+    device: Device = None,
     decomposition: Decomposition = "optimal",
     patch: Patch = None,
     subdomains_per_rank: SubdomainsPerRank = 1,
@@ -299,7 +305,7 @@ def overlap_heat(
     heat(
         n=n, dim=dim, radius=radius, fields=fields, dtype=dtype, repeat=repeat, ranks=ranks, json=json,
         execution=execution(
-            threads=threads, decomposition=decomposition, patch=patch,
+            device=device, threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, mailboxes=mailboxes,
             schedule=schedule,
         ),
@@ -318,6 +324,7 @@ def overlap_poisson(
     repeat: Repeat = 15,
     ranks: Ranks = None,
     threads: Threads = None,
+    device: Device = None,
     decomposition: Decomposition = "optimal",
     patch: Patch = None,
     subdomains_per_rank: SubdomainsPerRank = 1,
@@ -331,7 +338,7 @@ def overlap_poisson(
     poisson(
         n=n, dim=dim, method=method, repeat=repeat, ranks=ranks, json=json,
         execution=execution(
-            threads=threads, decomposition=decomposition, patch=patch,
+            device=device, threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, mailboxes=mailboxes,
             schedule=schedule,
         ),
@@ -371,6 +378,7 @@ def explain_poisson(
         int,
         typer.Option("--threads", metavar="T", help="Threads of each rank.", rich_help_panel="Where it runs"),
     ] = 1,
+    device: Device = None,
     decomposition: Decomposition = "optimal",
     patch: Patch = None,
     subdomains_per_rank: SubdomainsPerRank = 1,
@@ -402,7 +410,7 @@ def explain_poisson(
     poisson(
         n=n, dim=dim, method=method, ranks=ranks, rank=rank, code=code, picture=picture, json=json,
         execution=execution(
-            threads=threads, decomposition=decomposition, patch=patch,
+            device=device, threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,
             overlap=overlap, halo=halo,
         ),
@@ -617,6 +625,7 @@ def bench_exchange(
     repeat: Repeat = 7,
     ranks: Ranks = None,
     threads: Threads = None,
+    device: Device = None,
     decomposition: Decomposition = "optimal",
     subdomains_per_rank: SubdomainsPerRank = 1,
     ranks_per_node: RanksPerNode = None,
@@ -632,7 +641,7 @@ def bench_exchange(
         n=n, dim=dim, scaling=scaling, radius=radius, fields=fields, dtype=dtype, corners=corners,
         repeat=repeat, ranks=ranks, json=json,
         execution=execution(
-            threads=threads, decomposition=decomposition,
+            device=device, threads=threads, decomposition=decomposition,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,
             mailboxes=mailboxes, schedule=schedule, overlap=overlap,
         ),
@@ -673,6 +682,7 @@ def ablation_exchange(
     repeat: Repeat = 7,
     ranks: Ranks = None,
     threads: Threads = None,
+    device: Device = None,
     subdomains_per_rank: SubdomainsPerRank = 1,
     ranks_per_node: RanksPerNode = None,
     mailboxes: MailboxesOfMessage = 2,
@@ -686,8 +696,8 @@ def ablation_exchange(
         n=n, dim=dim, radius=radius, fields=fields, dtype=dtype, machine=machine, repeat=repeat, ranks=ranks,
         json=json, csv=csv, html=html,
         execution={
-            "threads": threads, "subdomains_per_rank": subdomains_per_rank, "ranks_per_node": ranks_per_node,
-            "mailboxes": mailboxes,
+            "device": device, "threads": threads, "subdomains_per_rank": subdomains_per_rank,
+            "ranks_per_node": ranks_per_node, "mailboxes": mailboxes,
         },
     )  # fmt: skip
 
@@ -698,6 +708,7 @@ def ablation_exchange(
     epilog=_examples(
         "halocline run heat.py",
         "halocline run heat.py --ranks 4 --threads 2",
+        "halocline run heat.py --device cuda",
         "halocline run heat.py --ranks 4 --steps 100   (options other than those above are for heat.py)",
         "halocline run heat.py --json run.json -- --json results.json   (what follows -- is all for heat.py)",
     ),
@@ -708,11 +719,12 @@ def run_file(
     file: Annotated[Path, typer.Argument(metavar="FILE.py", help="What `python FILE.py` would run.")],
     ranks: Ranks = None,
     threads: Threads = None,
+    device: Device = None,
     json: Json = None,
 ) -> None:
     from halocline.cli.script import script
 
-    script(file, ranks=ranks, threads=threads, json=json, arguments=context.args)
+    script(file, ranks=ranks, threads=threads, device=device, json=json, arguments=context.args)
 
 
 @app.command(

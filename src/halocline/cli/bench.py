@@ -30,7 +30,7 @@ def exchange(
     spread(ranks)
     from halocline.run.mpi import world
     from halocline.study import exchange as study
-    from halocline.study.table import amount, counted, duration
+    from halocline.study.table import amount, counted, duration, where
 
     check_files(json)
     if dim not in (1, 2, 3):
@@ -54,11 +54,11 @@ def exchange(
         return
     kind = "sides, edges and corners" if corners else "sides"
     what = f"{counted(fields, dtype + ' field')} of {'x'.join(map(str, shape))} cells"
-    where = f"{counted(found.ranks, 'rank')} of {counted(found.threads, 'thread')}"
+    ran = where(found.ranks, found.threads, found.devices)
     lines = [
         f"Exchange of {what}, radius {radius}, {kind}",
         "",
-        f"{'ranks':12} {where}, subdomains {'x'.join(map(str, found.parts))}",
+        f"{'ranks':12} {ran}, subdomains {'x'.join(map(str, found.parts))}",
         *(
             f"{method:12} {amount(size)} into the subdomains of the busiest rank"
             for method, size in found.bytes_by_method.items()

@@ -90,7 +90,19 @@ Threads = Annotated[
         WHERE,
         "--threads",
         metavar="T",
-        help="Threads of each rank; by default OMP_NUM_THREADS, else the cores shared out among the ranks.",
+        help="Threads of each rank; by default OMP_NUM_THREADS, else the cores shared out among the ranks. "
+        "With devices one, which looks after these.",
+    ),
+]
+Device = Annotated[
+    str | None,
+    _option(
+        WHERE,
+        "--device",
+        metavar="cpu|cuda|opencl",
+        help="What computes: the processor, or devices with memory of their own, all that there are or those "
+        "whose numbers follow, as in cuda:0,1; a subdomain on each, shared out among the ranks of a node. By "
+        "default HALOCLINE_DEVICE, else cpu.",
     ),
 ]
 SubdomainsPerRank = Annotated[
@@ -296,6 +308,7 @@ def whole_numbers(text: str, option: str, least: int = 1) -> list[int]:
 
 def execution(
     *,
+    device: str | None = None,
     threads: int | None,
     decomposition: str,
     patch: str | None = None,
@@ -309,6 +322,7 @@ def execution(
 ) -> dict[str, Any]:
     """The options of a run, as `halocline.run.execution.Execution` takes them."""
     return {
+        "device": device,
         "threads": threads,
         "decomposition": decomposition,
         "patch": patch_edges(patch),

@@ -67,18 +67,22 @@ def _tell(
     json: str | None,
     execution: Mapping[str, Any],
 ) -> None:
+    from halocline.run.devices import places_met
+    from halocline.run.mpi import world
     from halocline.study import overlap
-    from halocline.study.table import counted
+    from halocline.study.table import where
 
     check_files(json)
     options = {name: value for name, value in execution.items() if name not in ("methods", "overlap")}
     with progress("whole steps and parts of them in turn", f"of {repeat} rounds") as on_progress:
         found = overlap.measure(make, repeats=repeat, on_progress=on_progress, **options)
-    write_json(json, {**facts, "repeats": repeat, "methods": [asdict(own) for own in found]})
+    places = places_met(world())
+    record = {**facts, "repeats": repeat, "devices": [asdict(place) for place in places]}
+    write_json(json, {**record, "methods": [asdict(own) for own in found]})
     if json != "-":
         first = found[0]
-        where = f"{counted(first.ranks, 'rank')} of {counted(first.threads, 'thread')}"
-        say(f"{what}, {where}, subdomains {' x '.join(map(str, first.parts))}\n")
+        ran = where(first.ranks, first.threads, places)
+        say(f"{what}, {ran}, subdomains {' x '.join(map(str, first.parts))}\n")
         say(overlap.table(found).text())
         say("\n".join(overlap.verdict(found)))
     written([json])

@@ -7,24 +7,36 @@ import runpy
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from halocline.cli.output import check_files, write_json, written
 from halocline.cli.ranks import spread
 from halocline.errors import InputError
+from halocline.run.devices import places_met
+from halocline.run.execution import chosen_devices
 from halocline.run.machine import this_machine
 from halocline.run.mpi import report, world
 
 
 def script(
-    file: Path, *, ranks: int | None, threads: int | None, json: str | None, arguments: Sequence[str]
+    file: Path,
+    *,
+    ranks: int | None,
+    threads: int | None,
+    device: str | None,
+    json: str | None,
+    arguments: Sequence[str],
 ) -> None:
     """Run a Python file as `python FILE` does, on as many ranks as asked for."""
     if not file.is_file():
         raise InputError(f"there is no file {file}" if not file.exists() else f"{file} is no file")
     if threads is not None and threads < 1:
         raise InputError(f"threads is {threads}; expected a whole number from 1")
+    chosen = str(chosen_devices(device))
     spread(ranks)
+    if device is not None:
+        os.environ["HALOCLINE_DEVICE"] = chosen
     if threads is not None:
         os.environ["OMP_NUM_THREADS"] = str(threads)
     check_files(json)
@@ -45,6 +57,7 @@ def script(
         raise SystemExit(report(error)) from None
     if json is not None:
         record = {"file": str(file), "arguments": list(arguments), "ranks": world().size, "threads": threads}
+        record |= {"device": chosen, "devices": [asdict(place) for place in places_met(world())]}
         record |= {"seconds": time.monotonic() - begun, "machine": this_machine().as_dict()}
         write_json(json, record)
         written([json])

@@ -84,14 +84,15 @@ def _draw_trace(result: object, folder: Path) -> None:
 
 
 def _summary(result: object, dim: int, method: str, rtol: float) -> str:
+    from halocline.run.bandwidth import yardstick
     from halocline.study.solve import Result
-    from halocline.study.table import amount, counted, duration
+    from halocline.study.table import amount, counted, duration, where
 
     assert isinstance(result, Result)
     r, s = result.record, result.solution
-    where = f"{counted(r.ranks, 'rank')} of {counted(r.threads, 'thread')}"
+    ran = where(r.ranks, r.threads, r.devices)
     lines = [
-        f"Poisson in {dim}D, N = {r.n}: {counted(r.dof, 'unknown')}, {method}, {where}",
+        f"Poisson in {dim}D, N = {r.n}: {counted(r.dof, 'unknown')}, {method}, {ran}",
         "",
         f"{'converged' if r.converged else 'not converged':13} {_after(r.iterations)}, residual "
         f"{r.residual_relative:.3g} times the first (asked for: {rtol:g})",
@@ -103,13 +104,14 @@ def _summary(result: object, dim: int, method: str, rtol: float) -> str:
     ]
     if r.seconds_per_iteration and r.bandwidth_share:
         rate = r.bytes_per_iteration / r.seconds_per_iteration
-        triad = f"{result.bandwidth / 1e9:.1f} GB/s of a += s * b on the same cores now"
-        lines.append(f"{'bandwidth':13} {rate / 1e9:.1f} GB/s, {r.bandwidth_share:.0%} of the {triad}")
+        most = f"{result.bandwidth / 1e9:.1f} GB/s of {yardstick(r.devices)}"
+        lines.append(f"{'bandwidth':13} {rate / 1e9:.1f} GB/s, {r.bandwidth_share:.0%} of the {most}")
     if result.tuned is not None:
         lines.append(f"{'patches':13} {result.tuned}")
     if r.ranks > 1:
         lines.append(f"{'overlap':13} {s.overlap}")
-    lines += [f"{'memory':13} {amount(r.memory_bytes)} resident", f"{'checksum':13} {r.checksum}"]
+    of = " of the host" if r.devices else ""
+    lines += [f"{'memory':13} {amount(r.memory_bytes)}{of} resident", f"{'checksum':13} {r.checksum}"]
     return "\n".join(lines)
 
 

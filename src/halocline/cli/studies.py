@@ -84,6 +84,7 @@ def strong(
     html: Path | None,
 ) -> None:
     """Measure on every number of ranks and threads, and print the tables."""
+    from halocline.run.execution import chosen_devices
     from halocline.study import strong as study
 
     _alone()
@@ -93,6 +94,8 @@ def strong(
         for r in sorted(whole_numbers(ranks, "--ranks"))
         for t in sorted(whole_numbers(threads, "--threads"))
     ]
+    if chosen_devices(case.device).interface != "cpu" and any(t > 1 for _, t in layouts):
+        raise InputError(f"--threads {threads}: on devices each rank has 1 thread, which looks after these")
     check_files(json, csv, html)
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
         folder = Path(scratch) if html else None
@@ -141,6 +144,7 @@ def ablation(
     """Time the exchange with one thing changed at a time, and print the tables."""
     spread(ranks)
     from halocline.plan.machine import load_machine
+    from halocline.run.devices import places_met, summary
     from halocline.run.machine import this_machine
     from halocline.run.mpi import world
     from halocline.study import ablation as study
@@ -156,14 +160,16 @@ def ablation(
     how: dict[str, Any] = {"fields": fields, "radius": radius, "dtype": dtype}
     with progress("all variants in turn", f"of {repeat} rounds") as on_progress:
         found = study.measure(shape, **how, repeats=repeat, on_progress=on_progress, **execution)
+    places = places_met(comm)
     if comm.rank != 0:
         return
     found += study.place(there, weak_shape(n, len(there.devices), dim), **how)
     cells = "x".join(map(str, shape))
     what = f"{counted(fields, dtype + ' field')} of {cells} cells, radius {radius}"
-    lead = f"{what}, on {counted(comm.size, 'rank')}"
+    lead = f"{what}, on {counted(comm.size, 'rank')}" + (f", {summary(places)}" if places else "")
     tables = study.table(found)
-    write_json(json, {**how, "shape": shape, "ranks": comm.size, "variants": [asdict(m) for m in found]})
+    record = {**how, "shape": shape, "ranks": comm.size, "devices": [asdict(place) for place in places]}
+    write_json(json, {**record, "variants": [asdict(m) for m in found]})
     if csv:
         write(csv, as_rows([asdict(m) for m in found]))
     if html:
@@ -203,6 +209,7 @@ def _measure(
 ) -> list[Measurement]:
     """All measurements; the last one draws the pictures."""
     from halocline.run.domain import default_threads
+    from halocline.run.execution import chosen_devices
     from halocline.run.mpi import Communicator
     from halocline.study.measure import measure
     from halocline.study.table import duration
@@ -215,12 +222,15 @@ def _measure(
         os.environ[TERMINAL] = name  # the runs, whose output is taken, show there how far they are
     measured = []
     for number, (n, ranks, threads) in enumerate(runs, 1):
-        if threads is None:
+        if chosen_devices(case.device).interface != "cpu":
+            threads = threads or 1
+        elif threads is None:
             threads = default_threads(Communicator(ranks_of_node=ranks))
         extra = None
         if pictures and number == len(runs):
             extra = {"--pictures": str(pictures), "--trace": str(pictures / "trace.json")}
-        note(f"[{number}/{len(runs)}] N = {n}, ranks {ranks}, threads {threads}")
+        on = f", device {case.device}" if case.device else ""
+        note(f"[{number}/{len(runs)}] N = {n}, ranks {ranks}, threads {threads}{on}")
         found = measure(case, n, ranks=ranks, threads=threads, repeat=repeat, extra=extra)
         measured.append(found)
         note(f"      {found['iterations']:,} iterations, {duration(found['seconds'])}")
@@ -229,9 +239,11 @@ def _measure(
 
 def _lead(case: Case, measured: Sequence[Measurement]) -> str:
     from halocline import __version__
+    from halocline.study.measure import devices_of
 
     machine = measured[0]["machine"]
-    where = f"{machine['host']}, {machine['cpu']}, {measured[0]['started'][:10]}"
+    what = devices_of(measured[-1]) or machine["cpu"]
+    where = f"{machine['host']}, {what}, {measured[0]['started'][:10]}"
     return f"{case.method} to {case.rtol:g} with Halocline {__version__} on {where}"
 
 

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
+from typing import Any
 
+from halocline.errors import RunError
+from halocline.run.devices import device_errors, in_words
 from halocline.run.machine import data_caches
 from halocline.run.mpi import Communicator, native
 
 LEAST = 256 * 2**10  # bytes a thread: enough for a pass to be timed, little enough for a cache of its own
 ENOUGH = 128 * 2**20  # bytes a thread: beyond the caches of most cores; a round of so many takes milliseconds
 MOMENT = 0.1  # seconds at least: rounds that follow each other may all meet one in which a core is taken away
+ROUND = 0.01  # seconds of a round on devices
 FEWEST = 3  # rounds, however long one takes
+# bytes of each of two buffers of a device: beyond the caches of most; no more than time and memory allow
+LEAST_COPIED, MOST_COPIED = 32 * 2**20, 256 * 2**20
+
+
+def bandwidth(comm: Communicator, devices: Sequence[Any], threads: int, working_set: int) -> float:
+    """Bytes a second that the memory of this run gives to what streams through it, all ranks at once: of its
+    devices where it has some (`device_bandwidth`), else of its nodes (`triad_bandwidth`)."""
+    if devices:
+        return device_bandwidth(comm, devices, working_set)
+    return triad_bandwidth(comm, threads, working_set)
+
+
+def yardstick(devices: Sequence[Any]) -> str:
+    """What `bandwidth` measures, in words."""
+    return "copies within the same devices now" if devices else "a += s * b on the same cores now"
 
 
 def triad_bandwidth(comm: Communicator, threads: int, working_set: int) -> float:
@@ -39,6 +58,78 @@ def triad_bandwidth(comm: Communicator, threads: int, working_set: int) -> float
     with comm.agreement("measure bandwidth"):
         streams = native().Streams(threads, size)
     return best_rate(comm, partial(streams.triad, _passes(threads, size)))
+
+
+def device_bandwidth(comm: Communicator, devices: Sequence[Any], working_set: int) -> float:
+    """Bytes a second, read and written, of copies within the memory of devices, on all of them at once.
+
+    Parameters
+    ----------
+    comm : Communicator
+        All its ranks call this together. Ranks that drive the same device share what it gives.
+    devices : sequence of native Device
+        Of this rank.
+    working_set : int
+        Bytes that this rank sweeps over.
+
+    Returns
+    -------
+    float
+        Of all ranks together, the same on each.
+
+    Raises
+    ------
+    RunError
+        A device has no memory left for it.
+    """
+    size = min(max(working_set, LEAST_COPIED), MOST_COPIED)
+    copies: list[_Copies] = []
+    with comm.agreement("measure bandwidth of devices"), device_errors("measuring bandwidth"):
+        copies = [_Copies(device, size) for device in dict.fromkeys(devices)]
+
+    def make() -> int:
+        for each in copies:
+            each.start()
+        return sum(each.finish() for each in copies)
+
+    with device_errors("measuring bandwidth"):
+        make()  # the first copies are slow
+        comm.barrier()
+        begun = perf_counter()
+        make()
+        passes = max(1, round(ROUND / (perf_counter() - begun)))
+        for each in copies:
+            each.passes = passes  # so that rounds are equally long, however fast each device is
+        return best_rate(comm, make)
+
+
+class _Copies:
+    """Copies from one buffer of a device to another, over and over."""
+
+    def __init__(self, device: Any, size: int) -> None:
+        self.passes = 1
+        self.queue = device.queue()
+        while True:  # what others take is not always known before
+            try:
+                self.source, self.target = device.allocate(size), device.allocate(size)
+                return
+            except MemoryError:
+                size //= 2
+                if size < LEAST:
+                    raise RunError(
+                        f"{in_words(device)} has no memory left to measure its bandwidth with: take a "
+                        "smaller grid, or more devices"
+                    ) from None
+
+    def start(self) -> None:
+        for _ in range(self.passes):
+            self.queue.copy(self.target, self.source)
+        self.queue.flush()
+
+    def finish(self) -> int:
+        """Wait; return the bytes that were read and written."""
+        self.queue.finish()
+        return 2 * self.passes * int(self.source.bytes)
 
 
 def copy_bandwidth(threads: int, size: int) -> float:

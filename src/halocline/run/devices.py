@@ -2,15 +2,84 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass, replace
+from math import prod
 from typing import Any
 
 from halocline.compile.nvrtc import compile_cuda
 from halocline.errors import InputError, RunError
+from halocline.lang.dtype import ITEMSIZE
 from halocline.plan.devices import DeviceChoice, deal_devices
+from halocline.plan.rank import FieldPlan, SubdomainPlan
+from halocline.plan.transfer import ON_DEVICES, chosen_methods
 from halocline.run.mpi import Communicator, native
 
 # IEEE arithmetic in float32 too; see native/include/halocline/device.h.
 OPENCL_OPTIONS = "-cl-fp32-correctly-rounded-divide-sqrt"
+
+
+@dataclass(frozen=True)
+class OnDevice:
+    """Where one subdomain lies.
+
+    Attributes
+    ----------
+    rank, subdomain : int
+    device : str
+        As the rank counts them: "cuda:0".
+    name, driver : str
+        Of the model, and the driver's version.
+    """
+
+    rank: int
+    subdomain: int
+    device: str
+    name: str
+    driver: str
+
+    @classmethod
+    def of(cls, rank: int, subdomain: int, device: Any) -> OnDevice:
+        """Of a native device."""
+        return cls(rank, subdomain, label(device), device.name, device.driver)
+
+
+def label(device: Any) -> str:
+    """How a user names a device."""
+    return f"{device.interface}:{device.index}"
+
+
+def in_words(device: Any) -> str:
+    """A device in messages."""
+    return f"device {label(device)} ({device.name})"
+
+
+def summary(places: Iterable[OnDevice]) -> str:
+    """The devices of a run in words: "devices cuda:0, cuda:1 (NVIDIA H100)"; at least one."""
+    models: dict[str, list[str]] = {}
+    for place in dict.fromkeys(replace(place, rank=0, subdomain=0) for place in places):
+        models.setdefault(place.name, []).append(place.device)
+    count = sum(map(len, models.values()))
+    told = ", ".join(f"{', '.join(devices)} ({name})" for name, devices in models.items())
+    return f"device{'' if count == 1 else 's'} {told}"
+
+
+# What the programs of this process ran on; `halocline run` tells.
+_met: dict[OnDevice, None] = {}
+
+
+def places_of(comm: Communicator, subdomains: Sequence[int], devices: Sequence[Any]) -> tuple[OnDevice, ...]:
+    """Where the subdomains of all ranks lie; all ranks call this."""
+    mine = [OnDevice.of(comm.rank, n, device) for n, device in zip(subdomains, devices, strict=True)]
+    _met.update(dict.fromkeys(mine))
+    return tuple(place for each in comm.allgather(mine) for place in each)
+
+
+def places_met(comm: Communicator) -> list[OnDevice]:
+    """Where subdomains have been in all runs of these processes so far; all ranks call this."""
+    return sorted({place for each in comm.allgather(list(_met)) for place in each}, key=astuple)
 
 
 def devices_of_rank(choice: DeviceChoice, comm: Communicator) -> tuple[Any, ...]:
@@ -30,14 +99,86 @@ def devices_of_rank(choice: DeviceChoice, comm: Communicator) -> tuple[Any, ...]
         for device in seen:
             if not device.doubles:
                 raise InputError(
-                    f"device {choice.interface}:{device.index} ({device.name}) has no float64 with fma, "
-                    "which every sum over the grid needs: choose another device, or cpu"
+                    f"{in_words(device)} has no float64 with fma, which every sum over the grid needs: "
+                    "choose another device, or cpu"
                 )
     told = (comm.rank, [device.identity for device in seen])
     node = [told] if comm.node is None else comm.node.allgather(told)
     dealt = deal_devices([identities for _, identities in node])
     mine = [rank for rank, _ in node].index(comm.rank)
     return tuple(seen[n] for n in dealt[mine])
+
+
+def sharers(devices: Sequence[Any], comm: Communicator) -> Mapping[Any, int]:
+    """How many ranks drive each device of this rank; all ranks call this.
+
+    Parameters
+    ----------
+    devices : sequence of native Device
+    comm : Communicator
+        Its nodes are machines: what is counted as several (`Communicator.grouped`) may share a device.
+    """
+    mine = {device: device.identity for device in devices}
+    node = [list(mine.values())] if comm.node is None else comm.node.allgather(list(mine.values()))
+    ranks = Counter(identity for each in node for identity in each)
+    return {device: ranks[identity] for device, identity in mine.items()}
+
+
+def device_methods(methods: Iterable[str] | str | None, alone: bool) -> tuple[str, ...]:
+    """The transfer methods that may be taken between devices, of those that a user allows; one process
+    without MPI copies."""
+    wanted = ON_DEVICES if methods is None else chosen_methods(methods)
+    taken = ("self", "peer", "mpi")
+    return taken if alone else tuple(name for name in wanted if name in taken)
+
+
+# -- memory --------------------------------------------------------------------------------------------------
+
+SEGMENT = 128  # bytes: see native/src/device/storage.cpp
+
+
+def storage_bytes(field: FieldPlan) -> int:
+    """What a field of a subdomain takes of a device's memory: there rows are padded."""
+    itemsize = ITEMSIZE[field.dtype]
+    first, end = field.owned.lo[-1], field.storage.hi[-1]
+    before, row = (first - field.storage.lo[-1]) * itemsize, (end - first) * itemsize
+    return prod(field.storage.shape[:-1]) * (_segments(before) + _segments(row))
+
+
+def _segments(size: int) -> int:
+    return -(-size // SEGMENT) * SEGMENT
+
+
+def subdomain_bytes(own: SubdomainPlan, known: Container[str] = ()) -> int:
+    """What a program takes of a device's memory for a subdomain: the fields that are not known yet, and
+    scratch memory."""
+    scratch = max((sweep.scratch_bytes for sweep in own.sweeps), default=0)
+    return scratch + sum(storage_bytes(field) for field in own.fields if field.name not in known)
+
+
+def check_memory(device: Any, needed: int, ranks: int) -> None:
+    """RunError where the ranks that share a device need more of its memory than is free."""
+    free = device.free_memory
+    if ranks * needed > free:
+        who = f"the {ranks} ranks that share it need" if ranks > 1 else "its fields need"
+        raise RunError(
+            f"{in_words(device)}: {who} {ranks * needed / 1e9:,.1f} GB, but only {free / 1e9:,.1f} GB are "
+            "free: take more devices, a smaller grid or float32"
+        )
+
+
+# -- kernels -------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def device_errors(doing: str) -> Iterator[None]:
+    """RunError for whatever a device says while `doing`."""
+    try:
+        yield
+    except native().DeviceError as error:
+        raise RunError(f"{doing}: {error}") from None
+    except native().OutOfMemory as error:
+        raise RunError(f"{doing}: {error}; take more devices, a smaller grid or float32") from None
 
 
 def compile_for(device: Any, source: str) -> Any:
@@ -53,6 +194,4 @@ def compile_for(device: Any, source: str) -> Any:
             return device.load(source, OPENCL_OPTIONS)
         return device.load(compile_cuda(source, device.architecture).read_bytes())
     except RuntimeError as error:
-        raise RunError(
-            f"kernels for device {device.interface}:{device.index} ({device.name}): {error}"
-        ) from None
+        raise RunError(f"kernels for {in_words(device)}: {error}") from None

@@ -8,7 +8,7 @@ import operator
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -28,14 +28,23 @@ from halocline.lang.program import Program
 from halocline.lang.trace import OWN
 from halocline.plan.candidates import candidates
 from halocline.plan.decompose import Decomposition
-from halocline.plan.devices import DeviceChoice
 from halocline.plan.patches import Caches
 from halocline.plan.rank import RankPlan, plan_rank, wraps_rows
-from halocline.plan.transfer import ON_DEVICES, Transfers, chosen_methods
+from halocline.plan.transfer import Transfers, chosen_methods
 from halocline.run import tuning
 from halocline.run.bind import SPINS, Near, build_engine, three
 from halocline.run.bind_device import build_device_engine
-from halocline.run.devices import compile_for, devices_of_rank
+from halocline.run.devices import (
+    OnDevice,
+    check_memory,
+    compile_for,
+    device_errors,
+    device_methods,
+    devices_of_rank,
+    places_of,
+    sharers,
+    subdomain_bytes,
+)
 from halocline.run.execution import Execution
 from halocline.run.machine import data_caches, last_level_cache, share_of_cores
 from halocline.run.mpi import Communicator, affinity, native, world
@@ -125,16 +134,27 @@ class Domain:
         Which of the grid's blocks are active.
     devices : tuple of native Device
         That this rank drives; none where it computes itself.
+    places : tuple of OnDevice
+        The device of each subdomain of every rank, once the first program is prepared; none on the CPU.
     generation : int
         Of the storages: engines made before the last change are stale.
     """
 
     def __init__(self, grid: Grid, comm: Communicator | None = None, how: Execution | None = None) -> None:
         self.grid, self.how = grid, how or Execution()
-        self.comm = (world() if comm is None else comm).grouped(self.how.ranks_per_node)
-        self.devices = devices_of_rank(DeviceChoice.parse(self.how.device), self.comm)
-        # of a rank with devices one looks after these
-        self.threads = 1 if self.devices else self.how.threads or default_threads(self.comm)
+        machines = world() if comm is None else comm
+        self.comm = machines.grouped(self.how.ranks_per_node)
+        check_agreement(
+            self.comm, "the device is", self.how.device, "all ranks need the same device= or HALOCLINE_DEVICE"
+        )
+        self.devices = devices_of_rank(self.how.devices, self.comm)
+        self.places: tuple[OnDevice, ...] = ()
+        self.threads = self.how.threads or default_threads(self.comm)
+        if self.devices:
+            self._sharers = sharers(self.devices, machines)
+            self.threads = 1  # it looks after the devices
+            if self.comm.rank == 0 and (self.how.threads or 1) > 1:
+                _say_ignored(self.how.threads)
         together, there = self.threads * self.comm.ranks_of_node, os.cpu_count() or 1
         if self.comm.rank == 0 and together > CROWDED * there:
             log.warning("%d threads for %d hardware threads: each mostly waits for its turn", together, there)
@@ -193,7 +213,9 @@ class Domain:
             devices=max(1, len(self.devices)),
         )
         if self.devices:
-            self.transfers = Transfers(layout, self._device_methods())
+            self.transfers = Transfers(layout, device_methods(self.how.methods, comm.mpi is None))
+            own = [self.device_of(n) for n in range(len(self.subdomains))]
+            self.places = places_of(comm, self.subdomains, own)
             return
         methods = tuple(name for name in chosen_methods(self.how.methods) if name != "gpu_aware")
         if comm.mpi is None:  # nothing else is possible in one process without MPI
@@ -215,13 +237,6 @@ class Domain:
                 )
         self.transfers = Transfers(layout, methods)
         self.near = self._meet(self.transfers)
-
-    def _device_methods(self) -> tuple[str, ...]:
-        """The transfer methods that may be taken between devices."""
-        wanted = ON_DEVICES if self.how.methods is None else chosen_methods(self.how.methods)
-        if self.comm.mpi is None:
-            return ("self", "peer", "mpi")
-        return tuple(name for name in wanted if name in ("self", "peer", "mpi"))
 
     def device_of(self, n: int) -> Any:
         """The device of the n-th subdomain of this rank."""
@@ -369,7 +384,7 @@ class Domain:
         """RunError where the ranks of a node ask together for more than it has; each alone may get its share,
         since pages cost nothing before they are touched, and be killed later."""
         if self.devices:
-            return  # each device says what it lacks
+            return  # see check_devices
         ranks, available = self.comm.ranks_of_node, native().available_memory()
         if ranks * needed > available:
             whose = f"of the {ranks} ranks on this node " if ranks > 1 else ""
@@ -378,6 +393,15 @@ class Domain:
                 "are available: take a smaller grid, float32 or more nodes"
             )
 
+    def check_devices(self, plan: RankPlan) -> None:
+        """RunError where a device has too little memory for the fields that a plan adds. All ranks end this
+        before any of them takes memory: they may share devices."""
+        needed = dict.fromkeys(self.devices, 0)
+        for n, own in enumerate(plan.subdomains):
+            needed[self.device_of(n)] += subdomain_bytes(own, self.storages)
+        for device, size in needed.items():
+            check_memory(device, size, self._sharers[device])
+
     def _make(self, name: str, shapes: Sequence[Sequence[int]], itemsize: int) -> None:
         """Storages with the field's present halo; they take over what the ones before them hold."""
         halo = self.halos[name.removesuffix("'")]
@@ -385,12 +409,13 @@ class Domain:
         index, shared, sparse = len(self.storages), self.near is not None, self.blocks is not None
         try:
             if self.devices:
-                made = [
-                    native().DeviceStorage(
-                        self.device_of(n), three(shape, 1), three(lower), three(upper), itemsize
-                    )
-                    for n, shape in enumerate(shapes)
-                ]
+                with device_errors(f"field {name!r}"):
+                    made = [
+                        native().DeviceStorage(
+                            self.device_of(n), three(shape, 1), three(lower), three(upper), itemsize
+                        )
+                        for n, shape in enumerate(shapes)
+                    ]
             else:
                 made = [
                     native().Storage(
@@ -427,7 +452,10 @@ class Domain:
         return self._on_host(self._storages(field))
 
     def _on_host(self, storages: list[Any]) -> list[Any]:
-        return [storage.fetch() for storage in storages] if self.devices else storages
+        if not self.devices:
+            return storages
+        with device_errors("fields cannot be read"):
+            return [storage.fetch() for storage in storages]
 
     @contextmanager
     def _written(self, storages: list[Any]) -> Iterator[list[Any]]:
@@ -435,8 +463,9 @@ class Domain:
         there = self._on_host(storages)
         yield there
         if self.devices:
-            for storage, changed in zip(storages, there, strict=True):
-                storage.store(changed)
+            with device_errors("fields cannot be written"):
+                for storage, changed in zip(storages, there, strict=True):
+                    storage.store(changed)
 
     def _view(self, storage: Any) -> NDArray[Any]:
         whole: NDArray[Any] = storage.view()[(0,) * (3 - self.grid.ndim)]
@@ -470,6 +499,13 @@ class Domain:
         """The same to be written: what was written counts when the context ends."""
         with self._written(self._storages(field)) as storages:
             yield self._placed(storages)
+
+    def fill(self, value: float) -> None:
+        """Set all points of all fields, also of those that users do not see."""
+        for each in self.storages.values():
+            with self._written(each) as storages:
+                for storage in storages:
+                    storage.view()[...] = value
 
     def _placed(self, storages: Sequence[Any]) -> list[tuple[tuple[int, ...], NDArray[Any]]]:
         return [(tuple(map(add, self._first(n), lo)), view) for (n, lo), view in self._pieces(storages)]
@@ -591,6 +627,12 @@ def _assembled(pieces: Sequence[tuple[tuple[int, ...], NDArray[Any]]]) -> NDArra
     return whole
 
 
+@functools.cache
+def _say_ignored(threads: int) -> None:
+    """Once, however many programs run so."""
+    log.warning("threads %d: ignored, since one thread of each rank looks after its devices", threads)
+
+
 def default_threads(comm: Communicator) -> int:
     """Threads of one rank where the user names no number."""
     given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
@@ -688,6 +730,9 @@ class Prepared:
         self._modules: dict[Any, Any] = {}  # kernels by device
         self._generation = -1
         made: list[str] = []
+        if domain.devices:
+            with comm.agreement(f"look for memory for {name!r}"):
+                domain.check_devices(self.plan)
         with comm.agreement(f"allocate fields of {name!r}"):
             made = domain.allocate(schedule.fields, self.plan)
         domain.share(made)
@@ -729,7 +774,8 @@ class Prepared:
         """The native engine, made anew where storages have changed."""
         if self._engine is None or self._generation != self.domain.generation:
             if self.domain.devices:
-                self._engine = self._on_devices()
+                with self.domain.comm.agreement(f"prepare {self.name!r} for devices"):
+                    self._engine = self._on_devices()
                 self._generation = self.domain.generation
                 return self._engine
             self._engine = build_engine(
@@ -752,21 +798,25 @@ class Prepared:
         assert device is not None
         if not self._modules:
             own = list(dict.fromkeys(domain.devices))
-            with domain.comm.agreement("compile kernels for devices"):
-                self._modules = {each: compile_for(each, device.source) for each in own}
+            self._modules = {each: compile_for(each, device.source) for each in own}
         devices = [domain.device_of(n) for n in range(len(self.plan.subdomains))]
-        return build_device_engine(
-            native(),
-            self.library,
-            self.schedule,
-            self.plan,
-            domain.storages,
-            self.values,
-            domain.comm,
-            devices,
-            [self._modules[each] for each in devices],
-            domain.spins,
-        )
+        with device_errors(f"program {self.name!r}"):
+            return build_device_engine(
+                native(),
+                self.library,
+                self.schedule,
+                self.plan,
+                domain.storages,
+                self.values,
+                domain.comm,
+                devices,
+                [self._modules[each] for each in devices],
+                domain.spins,
+            )
+
+    def _minded(self) -> AbstractContextManager[None]:
+        """Around what runs: what a device says is a RunError."""
+        return device_errors(f"program {self.name!r}") if self.domain.devices else nullcontext()
 
     @property
     def bytes_per_pass(self) -> float:
@@ -815,7 +865,7 @@ class Prepared:
             timeline = None
         outcomes: list[Outcome] = []
         undecided = self._overlap.open
-        with watching(engine, on_progress):
+        with watching(engine, on_progress), self._minded():
             for report in self._overlap.run(engine, traced=timeline is not None):
                 outcomes.append(self._outcome(report))
                 if timeline is not None:
@@ -854,7 +904,7 @@ class Prepared:
         for number, name in enumerate(self.schedule.scalars):
             if name in values:
                 self.values[number] = values[name]
-        with watching(self.engine):
+        with watching(self.engine), self._minded():
             report = self.engine.run(messages=messages, kernels=kernels, overlap=overlap)
         if report["stopped"]:
             raise KeyboardInterrupt

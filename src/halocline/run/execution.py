@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,12 +27,13 @@ class Execution:
 
     Parameters
     ----------
-    device : str
+    device : str, optional
         What computes: "cpu", or devices with memory of their own, "cuda" or "opencl": all that the process
         sees, or those with the numbers that follow a colon, as in "cuda:0,1". Each has a subdomain; the
-        ranks of a node share them out among themselves.
+        ranks of a node share them out among themselves. HALOCLINE_DEVICE where not given, else "cpu".
     threads : int, optional
-        Per rank; OMP_NUM_THREADS, else the cores of the node shared among its ranks.
+        Per rank; OMP_NUM_THREADS, else the cores of the node shared among its ranks. A rank with devices has
+        one, which looks after these.
     decomposition : str or sequence of int
         How the grid is cut into subdomains; see `halocline.plan.decompose`.
     patch : int or sequence of int, or {"tune", "caches"}, optional
@@ -69,7 +71,7 @@ class Execution:
         A number or name that cannot be.
     """
 
-    device: str = "cpu"
+    device: str | None = None
     threads: int | None = None
     decomposition: str | Sequence[int] = "optimal"
     patch: int | str | Sequence[int] | None = None
@@ -94,7 +96,7 @@ class Execution:
                 continue
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 raise InputError(f"{name} {number!r}: expected a whole number from 1")
-        DeviceChoice.parse(self.device)
+        object.__setattr__(self, "device", str(chosen_devices(self.device)))
         if self.methods is not None:
             object.__setattr__(self, "methods", chosen_methods(self.methods))
         if isinstance(self.patch, str) and self.patch not in (TUNE, BY_CACHES):
@@ -105,6 +107,11 @@ class Execution:
             raise InputError(f"halo {self.halo!r} is unknown; known are {', '.join(HALOS)}")
         if not isinstance(self.overlap, bool) and self.overlap != "auto":
             raise InputError(f'overlap {self.overlap!r}: expected "auto", True or False')
+
+    @property
+    def devices(self) -> DeviceChoice:
+        """What computes."""
+        return chosen_devices(self.device)
 
     @property
     def patch_shape(self) -> int | Sequence[int] | None:
@@ -132,3 +139,19 @@ class Execution:
             periodic=grid.periodic,
             nodes_of_ranks=nodes_of_ranks,
         )
+
+
+def chosen_devices(device: str | None) -> DeviceChoice:
+    """What a user chose to compute on: what `device` says, else HALOCLINE_DEVICE, else the CPU.
+
+    Raises
+    ------
+    InputError
+        It names no devices.
+    """
+    if device is not None:
+        return DeviceChoice.parse(device)
+    try:
+        return DeviceChoice.parse(os.environ.get("HALOCLINE_DEVICE") or "cpu")
+    except InputError as error:
+        raise InputError(f"HALOCLINE_DEVICE: {error}") from None

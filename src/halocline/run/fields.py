@@ -12,7 +12,8 @@ from halocline.lang import trace
 from halocline.lang.expression import Expr, Operators, as_expr, reads_of, walk
 from halocline.lang.grid import Field, unknown
 from halocline.lang.program import Program, own_name
-from halocline.run.bandwidth import triad_bandwidth
+from halocline.run.bandwidth import bandwidth
+from halocline.run.devices import OnDevice
 from halocline.run.domain import Domain, Prepared
 from halocline.run.parameters import Parameters
 
@@ -247,9 +248,15 @@ class Fields:
 
     def bandwidth_share(self, moved: float, seconds: float) -> float:
         """The rate at which `moved` bytes of all ranks crossed memory in `seconds`, over that of a += s * b
-        on the same threads and as much memory, measured now; all ranks call this."""
+        on the same threads and as much memory, or of copies within the same devices, measured now; all ranks
+        call this."""
         domain = self.domain
-        return moved / seconds / triad_bandwidth(domain.comm, domain.threads, domain.memory_bytes)
+        return moved / seconds / bandwidth(domain.comm, domain.devices, domain.threads, domain.memory_bytes)
+
+    @property
+    def devices(self) -> tuple[OnDevice, ...]:
+        """Where each subdomain of every rank lies, the same on all ranks; empty on the CPU."""
+        return self.domain.places
 
     def check_inputs(self, when: str) -> None:
         """Raise where a field that was set since the last check holds values that are not finite;

@@ -14,6 +14,7 @@ from halocline.lang.grid import Field, check_options
 from halocline.lang.program import Scalar, own_name
 from halocline.lang.reductions import first
 from halocline.lang.reductions import value as value_at
+from halocline.run.devices import OnDevice
 from halocline.run.domain import Domain
 from halocline.run.execution import Execution
 from halocline.run.fields import Fields
@@ -66,6 +67,11 @@ class Solution:
     fields: Fields = field(repr=False)
     bytes_per_iteration: float
     overlap: Overlap
+
+    @property
+    def devices(self) -> tuple[OnDevice, ...]:
+        """Where each subdomain of every rank lies, the same on all ranks; empty on the CPU."""
+        return self.fields.devices
 
     @property
     def bandwidth_share(self) -> float | None:

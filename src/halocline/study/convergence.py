@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from halocline.study.measure import Measurement
+from halocline.study.measure import Measurement, ran_on
 from halocline.study.published import POISSON, Published, poisson_convergence
 from halocline.study.solve import predicted_bytes
-from halocline.study.table import Table, clock, counted, gigabytes, in_seconds
+from halocline.study.table import Table, clock, gigabytes, in_seconds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -69,8 +69,7 @@ def table(measurements: Sequence[Measurement]) -> Table:
     if muted:
         note = f"paper: {POISSON}; one core of a Skylake 8160 up to N = 16384, 1024 beyond."
     one = measurements[0]
-    where = f"{counted(one['ranks'], 'rank')} of {counted(one['threads'], 'thread')}"
-    title = f"Convergence study: {one['case']} in {one['dim']}D, {one['method']}, {where}"
+    title = f"Convergence study: {one['case']} in {one['dim']}D, {one['method']}, {ran_on(one)}"
     return Table(title, HEADS, tuple(rows), left=2, muted=tuple(muted), note=note)
 
 

@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from itertools import compress, product
 from typing import Any
 
+from halocline.compile.device import device_text
 from halocline.compile.footprint import Footprint
-from halocline.compile.schedule import FieldInfo, Loop, Schedule, Sweep
+from halocline.compile.schedule import DeviceCode, FieldInfo, Loop, Schedule, Sweep
 from halocline.errors import InputError
 from halocline.lang.grid import DTYPES, Grid, check_options, unknown
 from halocline.lang.trace import OWN
+from halocline.run.devices import OnDevice
 from halocline.run.domain import Domain, Prepared
 from halocline.run.execution import Execution
 from halocline.run.mpi import Communicator, from_user, world
@@ -53,6 +55,8 @@ class Timing:
         That the busiest rank sends in one exchange.
     bytes_by_method : dict of str to int
         What comes into the subdomains of a rank by each transfer method, of the busiest rank.
+    devices : tuple of OnDevice
+        Where each subdomain lies; empty on the CPU.
     seconds : float
         Of one exchange, on the slowest rank: the median of several runs of 30.
     """
@@ -70,6 +74,7 @@ class Timing:
     methods: tuple[str, ...]
     messages: int
     bytes_by_method: dict[str, int]
+    devices: tuple[OnDevice, ...]
     seconds: float
 
     @property
@@ -79,7 +84,13 @@ class Timing:
 
 
 def exchange_schedule(
-    grid: Grid, fields: int, dtype: str, radius: int | Sequence[int], *, corners: bool = True
+    grid: Grid,
+    fields: int,
+    dtype: str,
+    radius: int | Sequence[int],
+    *,
+    corners: bool = True,
+    device: bool = False,
 ) -> Schedule:
     """A loop around one sweep that reads halos and does nothing with them.
 
@@ -94,6 +105,8 @@ def exchange_schedule(
         Layers on every side, of all fields or of each.
     corners : bool
         Whether edges and corners are exchanged too.
+    device : bool
+        Whether they lie on devices.
     """
     directions = [
         direction
@@ -111,7 +124,9 @@ def exchange_schedule(
         for n, own in enumerate(radii)
     )
     loop = Loop(until=None, limit=0, count=1, record=(), body=(sweep,))
-    return Schedule(grid.ndim, grid.periodic, made, ("passes", f"{OWN}count"), (loop,), SOURCE)
+    scalars = ("passes", f"{OWN}count")
+    code = DeviceCode(device_text((), fields), {"nothing": ()}) if device else None
+    return Schedule(grid.ndim, grid.periodic, made, scalars, (loop,), SOURCE, device=code)
 
 
 class Bench:
@@ -166,7 +181,9 @@ class Bench:
         if how.overlap == "auto":  # no patch computes, so there is nothing to choose
             how = replace(how, overlap=True)
         domain = Domain(self.grid, comm, how)
-        schedule = exchange_schedule(self.grid, fields, dtype, radii, corners=corners)
+        schedule = exchange_schedule(
+            self.grid, fields, dtype, radii, corners=corners, device=bool(domain.devices)
+        )
         self.prepared = Prepared(domain, schedule, "exchange")
 
     def run(self) -> float:
@@ -195,6 +212,7 @@ class Bench:
             plan.transfers.methods,
             messages,
             bytes_by_method,
+            self.prepared.domain.places,
             statistics.median(seconds),
         )
 

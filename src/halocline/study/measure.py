@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from halocline.errors import InputError, RunError
+from halocline.run.devices import OnDevice, summary
+from halocline.run.execution import chosen_devices
 from halocline.run.machine import this_machine
-from halocline.study.table import as_rows
+from halocline.study.table import as_rows, where
 
 Measurement = dict[str, Any]
 
@@ -45,6 +47,8 @@ class Case:
     decomposition : str
     patch : str or None
         As on the command line: "64" or "64,128".
+    device : str or None
+        What `halocline.Execution` takes.
     """
 
     name: str
@@ -54,11 +58,12 @@ class Case:
     max_iterations: int | None = None
     decomposition: str = "optimal"
     patch: str | None = None
+    device: str | None = None
 
     def options(self) -> dict[str, str]:
         """As options of the command; those at their defaults are left out."""
         given = {}
-        for name in ("dim", "method", "rtol", "max_iterations", "decomposition", "patch"):
+        for name in ("dim", "method", "rtol", "max_iterations", "decomposition", "patch", "device"):
             value = getattr(self, name)
             if value is not None and value != getattr(Case, name):
                 given["--" + name.replace("_", "-")] = f"{value}"
@@ -91,8 +96,8 @@ def measure(
     Returns
     -------
     dict
-        The keys of the record, then those of FACTS, `command`, `started` (UTC), `times` (seconds of all
-        runs), `machine` (halocline.run.machine.Machine) and `environment`.
+        The keys of the record, then those of FACTS, `device` (what was chosen), `command`, `started` (UTC),
+        `times` (seconds of all runs), `machine` (halocline.run.machine.Machine) and `environment`.
 
     Raises
     ------
@@ -116,6 +121,7 @@ def measure(
         **record,
         "case": case.name,
         **{name: getattr(case, name) for name in FACTS[1:]},
+        "device": str(chosen_devices(case.device)),
         "command": command,
         "started": started,
         "times": times,
@@ -144,10 +150,26 @@ def as_csv(measurements: Iterable[Measurement]) -> str:
     return as_rows([flat(m) for m in measurements])
 
 
+def devices_of(measurement: Measurement) -> str:
+    """The devices that a measurement ran on, in words; "" on the CPU."""
+    places = _places(measurement)
+    return summary(places) if places else ""
+
+
+def ran_on(measurement: Measurement) -> str:
+    """Where a measurement ran, in words."""
+    return where(measurement["ranks"], measurement["threads"], _places(measurement))
+
+
+def _places(measurement: Measurement) -> list[OnDevice]:
+    return [OnDevice(**place) for place in measurement["devices"]]
+
+
 def flat(measurement: Measurement) -> dict[str, Any]:
     """A measurement without nesting; only the facts of the machine that matter beside a time are kept."""
-    nested = ("machine", "environment", "times")
+    nested = ("machine", "environment", "times", "devices")
     row = {key: value for key, value in measurement.items() if key not in nested}
+    row["devices"] = devices_of(measurement)
     row["runs"] = len(measurement["times"])
     row |= {name.lower(): value for name, value in measurement["environment"].items()}
     machine = measurement["machine"]

@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halocline.study.measure import Measurement
+from halocline.study.measure import Measurement, devices_of
 from halocline.study.table import Table, amount
 
 if TYPE_CHECKING:
@@ -187,6 +187,7 @@ def facts_of_measurements(measurements: Sequence[Measurement]) -> dict[str, str]
     one = measurements[0]
     return {
         **facts_of_machine(one["machine"]),
+        **({"devices": devices_of(measurements[-1])} if one["devices"] else {}),
         "environment": ", ".join(f"{k}={v or 'not set'}" for k, v in one["environment"].items()),
         "options": ", ".join(
             f"{k} {one[k]}" for k in ("method", "rtol", "decomposition", "patch", "max_iterations") if one[k]

@@ -9,7 +9,8 @@ from typing import Any
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.reductions import max as largest
 from halocline.physics.poisson import Poisson
-from halocline.run.bandwidth import triad_bandwidth
+from halocline.run.bandwidth import bandwidth
+from halocline.run.devices import OnDevice
 from halocline.run.machine import resident_bytes
 from halocline.run.tuning import Tuned
 from halocline.solvers.linear import LinearProblem, Solution, check_limits
@@ -39,12 +40,15 @@ class Record:
         A hash of the solution's bits in global order: 32 hexadecimal digits.
     ranks, threads : int
         Threads are those of one rank.
+    devices : tuple of OnDevice
+        Where each subdomain lies, with rank, device, name and driver; empty on the CPU.
     memory_bytes : int
         Resident memory after the solve (VmRSS), summed over the ranks.
     bytes_per_iteration : float
         That must cross memory in one iteration, all ranks together.
     bandwidth_share : float or None
-        Their rate, over that of a += s * b on the same threads in the same run.
+        Their rate, over that of a += s * b on the same threads in the same run; on devices, over that of
+        copies within their memory.
     overlap : bool
         Whether computing and messages overlapped in the end.
     overlap_why : str
@@ -63,6 +67,7 @@ class Record:
     checksum: str
     ranks: int
     threads: int
+    devices: tuple[OnDevice, ...]
     memory_bytes: int
     bytes_per_iteration: float
     bandwidth_share: float | None
@@ -80,7 +85,7 @@ class Result:
     ----------
     record : Record
     bandwidth : float
-        Bytes a second of a += s * b on all ranks at once.
+        Bytes a second of a += s * b on all ranks at once, or of copies within their devices.
     solution : Solution
     equations : Poisson
     tuned : Tuned or None
@@ -154,7 +159,7 @@ def poisson(
         raise KeyboardInterrupt(f"interrupted after {solution.iterations} iterations")
     domain = problem.fields.domain
     memory = sum(domain.comm.allgather(resident_bytes()))
-    bandwidth = triad_bandwidth(domain.comm, problem.plan.threads, problem.plan.memory)
+    reference = bandwidth(domain.comm, domain.devices, problem.plan.threads, problem.plan.memory)
     each = solution.seconds_per_iteration
     record = Record(
         n=n,
@@ -168,15 +173,16 @@ def poisson(
         checksum=solution.fields.checksum(equations.u),
         ranks=domain.comm.size,
         threads=problem.plan.threads,
+        devices=solution.devices,
         memory_bytes=memory,
         bytes_per_iteration=solution.bytes_per_iteration,
-        bandwidth_share=solution.bytes_per_iteration / each / bandwidth if each else None,
+        bandwidth_share=solution.bytes_per_iteration / each / reference if each else None,
         overlap=solution.overlap.on,
         overlap_why=solution.overlap.why,
         sweep_seconds_overlap=solution.overlap.seconds_on,
         sweep_seconds_no_overlap=solution.overlap.seconds_off,
     )
-    return Result(record, bandwidth, solution, equations, problem.prepared.tuned)
+    return Result(record, reference, solution, equations, problem.prepared.tuned)
 
 
 def predicted_bytes(n: int, dim: int) -> int:

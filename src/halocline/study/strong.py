@@ -103,7 +103,7 @@ def plot(measurements: Sequence[Measurement]) -> Figure:
     ticks = sorted({cores(m) for m in measurements})
     for ax, title in ((left, "Speed-up"), (right, "Efficiency")):
         ax.set_title(title)
-        ax.set_xlabel("cores (ranks times threads)")
+        ax.set_xlabel("ranks" if measurements[0]["devices"] else "cores (ranks times threads)")
         doubling(ax, ticks)
     left.set_yscale("log", base=2)
     left.set_yticks(ticks, [f"{t}" for t in ticks])

@@ -10,6 +10,8 @@ from decimal import Decimal
 from html import escape
 from typing import Any
 
+from halocline.run.devices import OnDevice, summary
+
 GAP = "  "
 
 
@@ -94,6 +96,13 @@ def as_rows(records: Sequence[Mapping[str, Any]]) -> str:
 def counted(number: int, what: str) -> str:
     """A number of things: "1 rank", "2 ranks"."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def where(ranks: int, threads: int, places: Sequence[OnDevice] = ()) -> str:
+    """Where something ran: "2 ranks of 4 threads", or "2 ranks, devices cuda:0, cuda:1 (NVIDIA H100)"."""
+    if places:
+        return f"{counted(ranks, 'rank')}, {summary(places)}"
+    return f"{counted(ranks, 'rank')} of {counted(threads, 'thread')}"
 
 
 def clock(seconds: float) -> str:
