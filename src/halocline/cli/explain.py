@@ -43,8 +43,8 @@ def poisson(
     )
     bound = told.bound()
     heading = {"case": "poisson", "n": n, "dim": dim, "method": method}
-    heading |= {"ranks": ranks, "threads": execution["threads"]}
-    write_json(json, {**heading, **told.as_dict(), "bound": asdict(bound)})
+    heading |= {"ranks": ranks, "threads": told.plan.threads}
+    write_json(json, {**heading, **told.as_dict(), "bound": asdict(bound) if bound else None})
     if picture is not None:
         from halocline.io.style import styled
         from halocline.study.matrix import plot
@@ -55,7 +55,9 @@ def poisson(
         return
     text = [f"Poisson in {dim}D, N = {n}: {n**dim:,} unknowns, {method}", "", *lines(told, bound)]
     if code:
-        _print_code("\n".join(f"// {line}".rstrip() for line in text) + f"\n\n{told.schedule.source}")
+        device = told.schedule.device
+        source = told.schedule.source if device is None else device.source
+        _print_code("\n".join(f"// {line}".rstrip() for line in text) + f"\n\n{source}")
     else:
         say("\n".join(text))
     written([json, picture])

@@ -30,11 +30,13 @@ from halocline.plan.exchange import Copy
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan, plan_rank
 from halocline.plan.transfer import Transfers, chosen_methods
 from halocline.run import tuning
-from halocline.run.bandwidth import triad_bandwidth
+from halocline.run.bandwidth import device_bandwidth, triad_bandwidth
+from halocline.run.devices import OnDevice, device_methods
 from halocline.run.domain import Domain, caches, exceeds_cache
 from halocline.run.execution import Execution
 from halocline.run.mpi import Communicator
 from halocline.run.tuning import BY_CACHES
+from halocline.study.explain_device import Dealt, DevicePlan, device_plan, ranks_of_node
 from halocline.study.explain_text import lines, side
 
 LATENCY = 2e-6  # seconds
@@ -117,27 +119,28 @@ class Bound:
     Attributes
     ----------
     bandwidth : float
-        Bytes a second of one rank, measured here with a += s * b on as many threads.
+        Bytes a second of one rank, measured here with a += s * b on as many threads, or with copies within
+        its devices.
     threads_measured : int
-        How many threads were at work at once.
+        How many threads were at work at once; 0 for devices.
     seconds_per_pass : float
         Of the largest subdomain, without messages and reductions.
-    latency : float
+    latency : float or None
         Seconds from rank to rank that are taken for granted: those of shared memory and of good networks.
-    predicted : float
+    predicted : float or None
         With them, one after the other: the latency for each message and for each of the log2(ranks) hops of a
         reduction, and the bytes of halos at the bandwidth of memory: copied once, or, by the methods "mpi"
-        and "rma", in and out of a buffer on both sides.
-    exceeds_cache : bool
-        Whether kernels for fields that exceed the last-level cache are taken.
+        and "rma", in and out of a buffer on both sides. None for devices, whose links are not known.
+    exceeds_cache : bool or None
+        Whether kernels for fields that exceed the last-level cache are taken; None for devices.
     """
 
     bandwidth: float
     threads_measured: int
     seconds_per_pass: float
-    latency: float
-    predicted: float
-    exceeds_cache: bool
+    latency: float | None
+    predicted: float | None
+    exceeds_cache: bool | None
 
 
 @dataclass(frozen=True)
@@ -180,9 +183,12 @@ class Explanation:
     overlap : {"auto", True, False}
         Whether patches that need no message run before all have come.
     patches_by : str
-        Where the shape of the patches comes from: "as given", "by cache size", or what was measured.
+        Where the shape of the patches comes from: "as given", "by cache size", "for a device", or what was
+        measured.
     halo : {"read", "uniform"}
         What travels; see `halocline.compile.compiler.compile_program`.
+    on : DevicePlan or None
+        What the rank does on its devices; None where it computes itself.
     """
 
     schedule: Schedule
@@ -192,6 +198,7 @@ class Explanation:
     overlap: bool | str = "auto"
     patches_by: str = "by cache size"
     halo: str = "read"
+    on: DevicePlan | None = None
 
     def __str__(self) -> str:
         return "\n".join(lines(self, self.bound()))
@@ -262,8 +269,16 @@ class Explanation:
             if id(sweep) in inside:
                 yield plan
 
-    def bound(self) -> Bound:
-        """Measure the bandwidth of this machine, and bound the time of a pass."""
+    @property
+    def memory(self) -> int:
+        """Bytes that the rank takes of the memory where its fields are."""
+        return self.plan.memory if self.on is None else self.on.memory
+
+    def bound(self) -> Bound | None:
+        """Measure the bandwidth of this machine, and bound the time of a pass; None where this machine lacks
+        the devices."""
+        if self.on is not None:
+            return self._bound_on(self.on)
         threads, ranks = self.plan.threads, self.plan.layout.ranks
         active = min(threads * ranks, len(os.sched_getaffinity(0)))
         total = triad_bandwidth(Communicator(), active, self.plan.memory * -(-active // threads))
@@ -277,6 +292,16 @@ class Explanation:
         return Bound(
             rank, active, seconds, LATENCY, predicted, exceeds_cache(self.plan, -(-active // threads))
         )
+
+    def _bound_on(self, on: DevicePlan) -> Bound | None:
+        found = on.present
+        if not found:
+            return None
+        share = max(device.ranks for device in on.devices)
+        rank = device_bandwidth(Communicator(), found, self.plan.memory) / share
+        each = self.plan.layout.subdomains_per_rank
+        seconds = each * max_cells(self.plan.decomposition) * self.bytes_per_cell / rank
+        return Bound(rank, 0, seconds, None, None, None)
 
     def as_dict(self) -> dict[str, Any]:
         """The explanation as plain data, ready for JSON."""
@@ -294,7 +319,11 @@ class Explanation:
             },
             "inner_patches": self.inner_patches,
             "patches_by": self.patches_by,
-            "memory_bytes": self.plan.memory,
+            "memory_bytes": self.memory,
+            "devices": [] if self.on is None else [asdict(device) for device in self.on.devices],
+            "devices_unknown": "" if self.on is None else self.on.unknown,
+            "kernels": [] if self.on is None else [asdict(kernel) for kernel in self.on.kernels],
+            "launches": {} if self.on is None else dict(self.on.launches),
         }
 
 
@@ -306,6 +335,7 @@ def explain_program(
     rank: int | None = None,
     threads: int = 1,
     nodes_of_ranks: tuple[int, ...] = (),
+    places: tuple[OnDevice, ...] = (),
     **execution: Any,
 ) -> Explanation:
     """Compile and plan a program for one rank of many.
@@ -321,6 +351,8 @@ def explain_program(
         Of a rank.
     nodes_of_ranks : tuple of int
         The node of each rank, where they do not follow each other node by node.
+    places : tuple of OnDevice
+        The device of each subdomain, of a run that there is.
     **execution
         See `halocline.run.execution.Execution`.
 
@@ -329,22 +361,34 @@ def explain_program(
     InputError
     """
     how = Execution(threads=threads, **execution)
+    on = how.devices.interface != "cpu"
     graphs, *_ = arranged(program, grid, how.halo)
-    schedule = compile_program(program, grid, halo=how.halo)
-    layout = how.layout(schedule, grid, ranks, how.ranks_per_node, nodes_of_ranks)
+    schedule = compile_program(program, grid, halo=how.halo, device=on)
+    dealt, devices = None, 1
+    if places:
+        devices = sum(place.rank == 0 for place in places) // how.subdomains_per_rank
+    elif on:
+        dealt = Dealt.planned(how.devices, min(how.ranks_per_node or ranks, ranks))
+        devices = len(dealt.labels[0])
+    layout = how.layout(schedule, grid, ranks, how.ranks_per_node, nodes_of_ranks, devices)
     if rank is None:
         cut = layout.decomposition
         rank = layout.home(cut.rank_of([parts // 2 for parts in cut.parts]))[0]
     if not 0 <= rank < ranks:
         raise InputError(f"rank {rank} of {ranks}: expected one from 0 to {ranks - 1}")
-    transfers = Transfers(layout, chosen_methods(how.methods))
-    plan, patches_by = _planned(schedule, transfers, rank, threads, how)
+    methods = device_methods(how.methods, alone=False) if on else chosen_methods(how.methods)
+    transfers = Transfers(layout, methods)
+    plan, patches_by = _planned(schedule, transfers, rank, 1 if on else threads, how)
+    there = None
+    if on:
+        dealt = dealt or Dealt.of_run(places, ranks_of_node(layout, rank))
+        there = device_plan(schedule, plan, how.devices.interface, dealt, how.subdomains_per_rank)
     alternative = None
     with contextlib.suppress(InputError):  # too many ranks for slabs
         slabs = replace(how, decomposition="1d")
-        alternative = slabs.layout(schedule, grid, ranks, how.ranks_per_node).decomposition
+        alternative = slabs.layout(schedule, grid, ranks, how.ranks_per_node, devices=devices).decomposition
     steps = tuple(_Teller(program, schedule, plan, graphs, how.halo).tell(graphs, schedule.operations, 0))
-    return Explanation(schedule, plan, steps, alternative, how.overlap, patches_by, how.halo)
+    return Explanation(schedule, plan, steps, alternative, how.overlap, patches_by, how.halo, there)
 
 
 def _planned(
@@ -355,6 +399,8 @@ def _planned(
     plan = planned(patch=how.patch_shape)
     if how.patch_shape is not None:
         return plan, "as given"
+    if schedule.device is not None:
+        return plan, "for a device"
     if how.patch != BY_CACHES:
         layout = transfers.layout
         on_node = min(how.ranks_per_node or layout.ranks, layout.ranks)
@@ -413,6 +459,8 @@ def explain(problem: Problem, **options: Any) -> Explanation:
         own["nodes_of_ranks"] = () if "ranks_per_node" in options else domain.comm.nodes_of_ranks
         if domain.transfers is not None:
             own["methods"] = domain.transfers.methods
+        if options.keys().isdisjoint({"device", "ranks_per_node", "subdomains_per_rank"}):
+            own["places"] = domain.places
     return explain_program(problem.program, domain.grid, **{**own, **options})
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from halocline.compile.footprint import Direction
 from halocline.lang.grid import AXES
 from halocline.plan.transfer import COPIED, METHODS
+from halocline.run.devices import storage_bytes
 from halocline.study.table import Table, amount, counted, duration
 
 if TYPE_CHECKING:
     from halocline.study.explain import Bound, Explanation, Halo, Step
+    from halocline.study.explain_device import DevicePlan, KernelUse
 
 WIDTH = 100
 OVERLAP = {
@@ -27,12 +30,15 @@ def side(direction: Direction) -> str:
     return "".join(AXES[a] + ("-" if d < 0 else "+") for a, d in enumerate(direction) if d)
 
 
-def lines(told: Explanation, bound: Bound) -> Iterator[str]:
+def lines(told: Explanation, bound: Bound | None) -> Iterator[str]:
     """The explanation as text."""
     yield from _cut(told)
     yield ""
     yield from _routes(told)
     yield from _fields(told)
+    if told.on is not None:
+        yield ""
+        yield from _devices(told.on)
     if told.halo == "uniform":
         yield "Halos are uniform: every exchange carries all fields that ever travel, as wide as the widest,"
         yield "with all edges and corners, whether that is read or not"
@@ -50,6 +56,8 @@ def _cut(told: Explanation) -> Iterator[str]:
     plan, cut, layout = told.plan, told.plan.decomposition, told.plan.layout
     parts = " x ".join(map(str, cut.parts))
     ranks = f"{counted(layout.ranks, 'rank')} of {counted(plan.threads, 'thread')}"
+    if told.on is not None:
+        ranks = f"{counted(layout.ranks, 'rank')} with {counted(len(told.on.devices), 'device')} each"
     if layout.nodes > 1:
         ranks += f" on {counted(layout.nodes, 'node')}"
     yield f"{ranks}: {parts} subdomain{'' if cut.count == 1 else 's'}, {cut.strategy}"
@@ -114,10 +122,53 @@ def _fields(told: Explanation) -> Iterator[str]:
     for info, *fields in zip(told.schedule.fields, *plans, strict=True):
         halo = tuple(f"{lo}, {hi}" for lo, hi in info.halo)
         name = f"{info.name}  (next {info.name[:-1]})" if info.name.endswith("'") else info.name
-        rows.append((name, info.dtype, *halo, amount(sum(field.bytes for field in fields))))
+        sizes = (field.bytes if told.on is None else storage_bytes(field) for field in fields)
+        rows.append((name, info.dtype, *halo, amount(sum(sizes))))
     heads = ("field", "type", *(f"halo {a}-, {a}+" for a in axes), "memory")
     table = Table("Fields of this rank", heads, tuple(rows), left=2)
     yield from table.text().rstrip().splitlines()
+
+
+def _devices(on: DevicePlan) -> Iterator[str]:
+    rows = tuple(
+        (
+            device.device,
+            device.name or "",
+            ", ".join(map(str, device.subdomains)),
+            str(device.ranks),
+            amount(device.memory_bytes),
+            "" if device.free_bytes is None else amount(device.free_bytes),
+        )
+        for device in on.devices
+    )
+    heads = ("device", "", "subdomains", "ranks on it", "memory", "free now")
+    note = (
+        "Memory of this rank: fields with padded rows, and scratch memory; buffers of messages come on top."
+    )
+    if on.unknown:
+        note += f"\n{on.unknown[0].upper()}{on.unknown[1:]}."
+    yield from Table("Devices of this rank", heads, rows, left=3, note=note).text().rstrip().splitlines()
+    yield ""
+    kernels: list[tuple[str, ...]] = []
+    for sweep, found in groupby(on.kernels, lambda kernel: kernel.sweep):
+        used = list(found)
+        boundary = [kernel for kernel in used if kernel.over == "boundary"]
+        if boundary:  # many, and small
+            groups, launches = (sum(getattr(k, name) for k in boundary) for name in ("groups", "launches"))
+            what = counted(len(boundary), "kernel")
+            kernels.append((str(sweep), what, "boundary", "", "", f"{groups:,}", f"{launches:,}", ""))
+        kernels += [_kernel(kernel) for kernel in used if kernel.over != "boundary"]
+    names = ("sweep", "kernel", "over", "strategy", "threads of\na group", "\ngroups", "\nlaunches", "")
+    yield from Table("Kernels of this rank", names, tuple(kernels), left=4).text().rstrip().splitlines()
+
+
+def _kernel(kernel: KernelUse) -> tuple[str, ...]:
+    uses = [counted(kernel.reductions, "sum")] * bool(kernel.reductions) + ["scratch"] * kernel.scratch
+    group, counts = "x".join(map(str, kernel.group)), (f"{kernel.groups:,}", f"{kernel.launches:,}")
+    return (
+        *(str(kernel.sweep), kernel.kernel, kernel.over, kernel.strategy),
+        *(group, *counts, ", ".join(uses)),
+    )
 
 
 def _step(step: Step, number: int, *, corners: bool) -> Iterator[str]:
@@ -170,7 +221,7 @@ def _halo(halo: Halo) -> str:
     return "; ".join(said)
 
 
-def _totals(told: Explanation, bound: Bound) -> Iterator[str]:
+def _totals(told: Explanation, bound: Bound | None) -> Iterator[str]:
     loop = told.loop
     sent = sum(step.bytes_sent for step in loop)
     yield "One pass of the loop, this rank"
@@ -180,11 +231,45 @@ def _totals(told: Explanation, bound: Bound) -> Iterator[str]:
         f"  {counted(sum(step.messages for step in loop), 'message')}, {amount(sent)} sent; "
         f"{counted(sum(bool(step.reductions) for step in loop), 'reduction')} over all ranks"
     )
-    yield f"  memory of its fields: {amount(told.plan.memory)}"
+    if told.on is not None:
+        yield f"  launches: {_launched(told.on)}"
+    yield f"  memory of its fields: {amount(told.memory)}"
+    yield from _bound(told, bound)
+    methods = dict.fromkeys(route.method for route in told.routes)
+    for method in methods:
+        yield f"  {method}: {METHODS[method]}"
+    if not COPIED.issuperset(methods):
+        yield "  " + OVERLAP[told.overlap]
+
+
+def _launched(on: DevicePlan) -> str:
+    words = {
+        "cells": "of sweeps",
+        "halo": "of these in the halo",
+        "boundary": "of boundary conditions",
+        "copy": "that move halos",
+        "reductions": "that finish reductions",
+    }
+    said = [f"{count:,} {words[kind]}" for kind, count in on.launches.items() if count]
+    return ", ".join(said) or "none"
+
+
+def _bound(told: Explanation, bound: Bound | None) -> Iterator[str]:
+    if bound is None:
+        yield "  bound by memory: not known, since this machine does not have the devices"
+        return
     yield (
         f"  bound by memory: {duration(bound.seconds_per_pass)} a pass of the largest subdomain, at "
         f"{bound.bandwidth / 1e9:.1f} GB/s a rank"
     )
+    if told.on is not None:
+        names = ", ".join(device.device for device in told.on.devices)
+        shared = max(device.ranks for device in told.on.devices)
+        together = f"; {shared} ranks share it" if shared > 1 else ""
+        yield f"  (copies within {names}, measured now{together})"
+        return
+    assert bound.predicted is not None
+    assert bound.latency is not None
     yield f"  (a += s * b, measured now with {counted(bound.threads_measured, 'thread')} at work)"
     yield (
         f"  predicted: {duration(bound.predicted)} a pass, with {duration(bound.latency)} for each message "
@@ -197,8 +282,3 @@ def _totals(told: Explanation, bound: Bound) -> Iterator[str]:
         )
     else:
         yield "  kernels leave caching to the processor, because the fields of a node fit into its cache"
-    methods = dict.fromkeys(route.method for route in told.routes)
-    for method in methods:
-        yield f"  {method}: {METHODS[method]}"
-    if not COPIED.issuperset(methods):
-        yield "  " + OVERLAP[told.overlap]

@@ -1,0 +1,261 @@
+"""What a plan means on devices: which ones, their memory, and the kernels that are launched."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from halocline.compile.schedule import Schedule, Sweep
+from halocline.plan.devices import DeviceChoice, share_devices
+from halocline.plan.launches import Launch, SweepLaunches, sweep_launches
+from halocline.plan.layout import Layout
+from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
+from halocline.run.devices import OnDevice, label, subdomain_bytes
+from halocline.run.mpi import native
+
+
+@dataclass(frozen=True)
+class PlannedDevice:
+    """A device that the rank drives.
+
+    Attributes
+    ----------
+    device : str
+        "cuda:0", or "cuda" where its number is not known.
+    name : str or None
+        Of the model; None where this machine does not have it.
+    subdomains : tuple of int
+        That lie there.
+    ranks : int
+        That share it.
+    memory_bytes : int
+        What this rank takes of its memory: fields with padded rows, and scratch memory. Buffers of messages
+        come on top.
+    free_bytes : int or None
+        Of its memory now.
+    """
+
+    device: str
+    name: str | None
+    subdomains: tuple[int, ...]
+    ranks: int
+    memory_bytes: int
+    free_bytes: int | None
+
+
+@dataclass(frozen=True)
+class KernelUse:
+    """A kernel in one sweep of this rank.
+
+    Attributes
+    ----------
+    sweep : int
+        As explain numbers them, from 1.
+    kernel : str
+    over : {"cells", "halo", "boundary"}
+    fields : tuple of str
+        That it is given.
+    strategy : str
+        How cells are dealt out to threads.
+    group : tuple of three int
+        Threads of a group along x, y, z of the device, the contiguous axis first; of the largest launch.
+    march : int
+        Cells that a thread computes one after the other, in the largest launch.
+    launches, groups : int
+        Of all subdomains, each time.
+    reductions : int
+    scratch : bool
+        Whether it uses scratch memory.
+    """
+
+    sweep: int
+    kernel: str
+    over: str
+    fields: tuple[str, ...]
+    strategy: str
+    group: tuple[int, int, int]
+    march: int
+    launches: int
+    groups: int
+    reductions: int
+    scratch: bool
+
+
+@dataclass(frozen=True)
+class DevicePlan:
+    """What the rank does on its devices.
+
+    Attributes
+    ----------
+    interface : {"cuda", "opencl"}
+    devices : tuple of PlannedDevice
+    unknown : str
+        Why not all that is asked for is known here; empty where it is.
+    kernels : tuple of KernelUse
+    launches : dict of str to int
+        In one pass of the loop: of "cells", "halo" and "boundary" kernels, of those that "copy", pack and
+        unpack halos, and of those that finish "reductions".
+    """
+
+    interface: str
+    devices: tuple[PlannedDevice, ...]
+    unknown: str
+    kernels: tuple[KernelUse, ...]
+    launches: Mapping[str, int]
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the rank takes on all its devices."""
+        return sum(device.memory_bytes for device in self.devices)
+
+    @property
+    def present(self) -> tuple[Any, ...]:
+        """The native devices; empty where not all are on this machine."""
+        there = devices_here(self.interface)
+        found = [there.get(planned.device) for planned in self.devices]
+        return tuple(found) if all(found) else ()
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """The devices of each rank of a node, by name.
+
+    `unknown` as in `DevicePlan`.
+    """
+
+    labels: tuple[tuple[str, ...], ...]
+    unknown: str = ""
+
+    @classmethod
+    def planned(cls, choice: DeviceChoice, ranks_of_node: int) -> Dealt:
+        """As a run would deal them out, on a node that has what is asked for."""
+        interface, there = choice.interface, devices_here(choice.interface)
+        names = [f"{interface}:{n}" for n in choice.indices] or list(there)
+        if not names:
+            why = native().why_no_devices(interface)
+            return cls(
+                ((interface,),) * ranks_of_node,
+                f"one device is planned for each rank, since there is none on this machine ({why})",
+            )
+        shared = share_devices(len(names), ranks_of_node)
+        lacking = [name for name in names if name not in there]
+        unknown = f"not on this machine: {', '.join(lacking)}" if lacking else ""
+        return cls(tuple(tuple(names[n] for n in own) for own in shared), unknown)
+
+    @classmethod
+    def of_run(cls, places: Sequence[OnDevice], node: Sequence[int]) -> Dealt:
+        """As they are, for these ranks of a node."""
+        return cls(tuple(tuple(dict.fromkeys(p.device for p in places if p.rank == rank)) for rank in node))
+
+
+def devices_here(interface: str) -> dict[str, Any]:
+    """The native devices of this machine, by name."""
+    return {label(device): device for device in native().devices(interface)}
+
+
+def ranks_of_node(layout: Layout, rank: int) -> list[int]:
+    """The ranks of the node of a rank."""
+    node = layout.node(rank)
+    return [other for other in range(layout.ranks) if layout.node(other) == node]
+
+
+def device_plan(schedule: Schedule, plan: RankPlan, interface: str, dealt: Dealt, each: int) -> DevicePlan:
+    """What a rank does on devices, each of which has so many of its subdomains."""
+    mine = dealt.labels[ranks_of_node(plan.layout, plan.rank).index(plan.rank)]
+    there = devices_here(interface)
+    sharing = Counter(name for own in dealt.labels for name in set(own))
+    devices = []
+    for n, name in enumerate(mine):
+        own = plan.subdomains[n * each : (n + 1) * each]
+        native_device = there.get(name)
+        devices.append(
+            PlannedDevice(
+                name,
+                None if native_device is None else native_device.name,
+                tuple(subdomain.number for subdomain in own),
+                1 if name == interface else sharing[name],
+                sum(map(subdomain_bytes, own)),
+                None if native_device is None else native_device.free_memory,
+            )
+        )
+    return DevicePlan(
+        interface,
+        tuple(devices),
+        dealt.unknown,
+        tuple(_kernels(schedule, plan)),
+        _launches(schedule, plan, each),
+    )
+
+
+def _planned(
+    schedule: Schedule, plan: RankPlan
+) -> Iterator[tuple[Sweep, list[tuple[SubdomainPlan, SweepPlan, SweepLaunches]]]]:
+    """Every sweep, with what each subdomain does in it."""
+    for number, sweep in enumerate(schedule.sweeps()):
+        yield (
+            sweep,
+            [
+                (own, own.sweeps[number], sweep_launches(schedule, sweep, own, own.sweeps[number]))
+                for own in plan.subdomains
+            ],
+        )
+
+
+def _by_kind(own: SubdomainPlan, planned: SweepLaunches) -> Iterator[tuple[str, Launch]]:
+    """All launches in one subdomain, and over what."""
+    for launch in (*planned.fills, *planned.rims):
+        yield "boundary", launch
+    for number, item in enumerate(planned.items):  # patches come first
+        for launch in item.launches:
+            yield ("cells" if number < len(own.patches) else "halo"), launch
+
+
+def _kernels(schedule: Schedule, plan: RankPlan) -> Iterator[KernelUse]:
+    names = [info.name for info in schedule.fields]
+    for number, (_, subdomains) in enumerate(_planned(schedule, plan), 1):
+        found: dict[tuple[str, str], list[Launch]] = {}
+        for own, _, planned in subdomains:
+            for over, launch in _by_kind(own, planned):
+                found.setdefault((launch.kernel.name, over), []).append(launch)
+        for (name, over), launches in found.items():
+            largest = max(launches, key=lambda launch: launch.cells.size)
+            yield KernelUse(
+                number,
+                name,
+                over,
+                tuple(names[n] for n in dict.fromkeys(largest.kernel.operands)),
+                _strategy(schedule.ndim, largest.march),
+                largest.group,
+                largest.march,
+                len(launches),
+                sum(launch.number_of_groups for launch in launches),
+                len(largest.kernel.reductions),
+                largest.kernel.scratch,
+            )
+
+
+def _strategy(ndim: int, march: int) -> str:
+    if march == 1:
+        return "a thread for each cell"
+    return f"threads march along {'xyz'[:ndim][0]}, {march} cells each"
+
+
+def _launches(schedule: Schedule, plan: RankPlan, each: int) -> dict[str, int]:
+    """How often kernels are launched in one pass of the loop."""
+    count = dict.fromkeys(("cells", "halo", "boundary", "copy", "reductions"), 0)
+    inside = {id(sweep) for sweep in schedule.pass_sweeps()}
+    places = {own.number: n // each for n, own in enumerate(plan.subdomains)}
+    for sweep, subdomains in _planned(schedule, plan):
+        if id(sweep) not in inside:
+            continue
+        for own, todo, planned in subdomains:
+            for over, _ in _by_kind(own, planned):
+                count[over] += 1
+            count["copy"] += len(todo.sends) + len(todo.receives)
+            for source in {copy.subdomain for copy in todo.copies}:
+                # between devices of one rank what travels is packed and unpacked
+                count["copy"] += 1 if places[source] == places[own.number] else 2
+            count["reductions"] += len(planned.partials)
+    return count
