@@ -41,6 +41,7 @@ from halocline.run.devices import (
     device_errors,
     device_methods,
     devices_of_rank,
+    label,
     places_of,
     sharers,
     subdomain_bytes,
@@ -204,14 +205,20 @@ class Domain:
     def adopt(self, schedule: Schedule) -> None:
         """Cut the grid for this schedule; all ranks call this."""
         comm = self.comm
-        layout = self.how.layout(
-            schedule,
-            self.grid,
-            comm.size,
-            comm.ranks_per_node,
-            nodes_of_ranks=comm.nodes_of_ranks,
-            devices=max(1, len(self.devices)),
-        )
+        try:
+            layout = self.how.layout(
+                schedule,
+                self.grid,
+                comm.size,
+                comm.ranks_per_node,
+                nodes_of_ranks=comm.nodes_of_ranks,
+                devices=max(1, len(self.devices)),
+            )
+        except InputError as error:
+            if len(self.devices) < 2:
+                raise
+            one = label(self.devices[0])
+            raise InputError(f"{error}; name fewer devices than {len(self.devices)}, such as {one}") from None
         if self.devices:
             self.transfers = Transfers(layout, device_methods(self.how.methods, comm.mpi is None))
             own = [self.device_of(n) for n in range(len(self.subdomains))]

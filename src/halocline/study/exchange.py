@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import compress, product
 from typing import Any
 
-from halocline.compile.device import device_text
+from halocline.compile.device import device_text, loop_kernel
 from halocline.compile.footprint import Footprint
 from halocline.compile.schedule import DeviceCode, FieldInfo, Loop, Schedule, Sweep
 from halocline.errors import InputError
@@ -125,7 +125,10 @@ def exchange_schedule(
     )
     loop = Loop(until=None, limit=0, count=1, record=(), body=(sweep,))
     scalars = ("passes", f"{OWN}count")
-    code = DeviceCode(device_text((), fields), {"nothing": ()}) if device else None
+    code = None
+    if device:
+        source = device_text((loop_kernel("passes", None, {}),), fields)
+        code = DeviceCode(source, {"nothing": ()}, ("passes",))
     return Schedule(grid.ndim, grid.periodic, made, scalars, (loop,), SOURCE, device=code)
 
 

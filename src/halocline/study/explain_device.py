@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from halocline.compile.schedule import Schedule, Sweep
+from halocline.compile.schedule import Loop, Operation, Scalars, Schedule, Stop, Sweep
 from halocline.plan.devices import DeviceChoice, share_devices
 from halocline.plan.launches import Launch, SweepLaunches, sweep_launches
 from halocline.plan.layout import Layout
@@ -96,7 +96,8 @@ class DevicePlan:
     kernels : tuple of KernelUse
     launches : dict of str to int
         In one pass of the loop: of "cells", "halo" and "boundary" kernels, of those that "copy", pack and
-        unpack halos, and of those that finish "reductions".
+        unpack halos, of those that finish "reductions", and, where there is one subdomain, so that the
+        device runs ahead of the host, of those that compute "scalars", stops and the tests of loops.
     """
 
     interface: str
@@ -244,7 +245,7 @@ def _strategy(ndim: int, march: int) -> str:
 
 def _launches(schedule: Schedule, plan: RankPlan, each: int) -> dict[str, int]:
     """How often kernels are launched in one pass of the loop."""
-    count = dict.fromkeys(("cells", "halo", "boundary", "copy", "reductions"), 0)
+    count = dict.fromkeys(("cells", "halo", "boundary", "copy", "reductions", "scalars"), 0)
     inside = {id(sweep) for sweep in schedule.pass_sweeps()}
     places = {own.number: n // each for n, own in enumerate(plan.subdomains)}
     for sweep, subdomains in _planned(schedule, plan):
@@ -258,4 +259,17 @@ def _launches(schedule: Schedule, plan: RankPlan, each: int) -> dict[str, int]:
                 # between devices of one rank what travels is packed and unpacked
                 count["copy"] += 1 if places[source] == places[own.number] else 2
             count["reductions"] += len(planned.partials)
+    if plan.decomposition.count == 1:
+        loops = [each for each in schedule.operations if isinstance(each, Loop)]
+        count["scalars"] = _statements(loops or schedule.operations)
+    return count
+
+
+def _statements(operations: Iterable[Operation]) -> int:
+    """Scalar statements, stops and tests of loops, of one pass of each loop."""
+    count = 0
+    for operation in operations:
+        count += isinstance(operation, (Scalars, Stop, Loop))
+        if isinstance(operation, Loop):
+            count += _statements(operation.body)
     return count

@@ -249,6 +249,7 @@ def _launched(on: DevicePlan) -> str:
         "boundary": "of boundary conditions",
         "copy": "that move halos",
         "reductions": "that finish reductions",
+        "scalars": "of scalars, stops and loops",
     }
     said = [f"{count:,} {words[kind]}" for kind, count in on.launches.items() if count]
     return ", ".join(said) or "none"

@@ -213,6 +213,8 @@ def measure(
             raise unknown("method", name, list(METHODS))
         bench = make(methods=METHODS[name], **execution)
         found = bench.prepared.plan.transfers.methods
+        if bench.prepared.domain.devices and name not in found:
+            continue
         if found not in taken:  # else the one that it names cannot be had here
             benches[name] = bench
             bench.calibrate()

@@ -1,0 +1,378 @@
+"""What commands and records tell of runs on devices, on two OpenCL devices that compute on the processor."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import halocline as hc
+from halocline import _native as native
+from halocline.errors import InputError, RunError
+from halocline.physics.poisson import Poisson
+from halocline.plan.box import Box
+from halocline.plan.devices import DeviceChoice
+from halocline.plan.rank import FieldPlan
+from halocline.run import bandwidth
+from halocline.run.devices import OnDevice, check_memory, device_errors, storage_bytes, summary
+from halocline.run.execution import Execution
+from halocline.run.mpi import Communicator
+from halocline.study.explain import Explanation, explain_program
+
+Devices = list[native.Device]
+
+COMMAND = [sys.executable, "-m", "halocline.cli"]
+SIDES = ["opencl:0", "opencl:1"]
+
+
+def halocline(line: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command line in a folder."""
+    return subprocess.run(
+        [*COMMAND, *line.split()],
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": "120", **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def places(record: dict[str, Any]) -> list[tuple[int, int, str]]:
+    return [(place["rank"], place["subdomain"], place["device"]) for place in record["devices"]]
+
+
+def heat(**execution: Any) -> hc.Simulation:
+    """Small enough that its kernels compile in a moment."""
+    grid = hc.Grid((24,), periodic=True)
+    u = grid.field("u")
+    return hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-5, **execution)
+
+
+# -- runs ----------------------------------------------------------------------------------------------------
+
+
+def test_a_solve_tells_where_it_ran_and_has_the_same_bits(tmp_path: Path, opencl: Devices):
+    line = "solve poisson --n 16 --dim 1 --json r.json"
+    alone = halocline(f"{line} --threads 1", tmp_path)
+    assert alone.returncode == 0, alone.stderr
+    cpu = json.loads((tmp_path / "r.json").read_text())
+    assert cpu["devices"] == []
+    found = halocline(f"{line} --device opencl --threads 4", tmp_path)
+    assert found.returncode == 0, found.stderr
+    name = re.escape(opencl[0].name)
+    assert re.search(rf", 1 rank, devices opencl:0, opencl:1 \({name}\)$", found.stdout, re.MULTILINE)
+    assert re.search(r"^bandwidth .* of copies within the same devices now$", found.stdout, re.MULTILINE)
+    assert found.stderr.count("threads 4: ignored") == 1
+    record = json.loads((tmp_path / "r.json").read_text())
+    assert places(record) == [(0, 0, "opencl:0"), (0, 1, "opencl:1")]
+    assert record["devices"][0]["driver"] == opencl[0].driver
+    assert (record["checksum"], record["threads"]) == (cpu["checksum"], 1)
+    assert record["bandwidth_share"] > 0
+    assert list(record) == list(cpu)
+    # two ranks, told by the environment
+    two = halocline(f"{line} --ranks 2 --threads 3", tmp_path, HALOCLINE_DEVICE="opencl:1")
+    assert two.returncode == 0, two.stderr
+    assert two.stderr.count("threads 3: ignored") == 1
+    record = json.loads((tmp_path / "r.json").read_text())
+    assert places(record) == [(0, 0, "opencl:1"), (1, 1, "opencl:1")]
+    assert record["checksum"] == cpu["checksum"]
+
+
+def test_a_script_runs_on_the_devices_that_the_command_names(tmp_path: Path, opencl: Devices):
+    (tmp_path / "s.py").write_text(
+        "import halocline as hc\n"
+        "grid = hc.Grid((24,), periodic=True)\n"
+        "u = grid.field('u')\n"
+        "sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-5)\n"
+        "hc.print(*[place.device for place in sim.devices])\n"
+    )
+    found = halocline("run s.py --device opencl --ranks 2 --json r.json", tmp_path)
+    assert (found.returncode, found.stdout) == (0, "opencl:0 opencl:1\n"), found.stderr
+    record = json.loads((tmp_path / "r.json").read_text())
+    assert record["device"] == "opencl"
+    assert places(record) == [(0, 0, "opencl:0"), (1, 1, "opencl:1")]
+    wrong = halocline("run s.py --device gpu", tmp_path)
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+    assert "device 'gpu': 'gpu' is no interface; expected cpu, cuda or opencl" in wrong.stderr
+
+
+def test_the_exchange_alone_and_steps_are_timed_on_devices(tmp_path: Path, opencl: Devices):
+    line = "bench exchange --n 12 --dim 2 --repeat 1 --device opencl --json b.json"
+    bench = halocline(line, tmp_path)
+    assert bench.returncode == 0, bench.stderr
+    assert "1 rank, devices opencl:0, opencl:1 (" in bench.stdout
+    record = json.loads((tmp_path / "b.json").read_text())
+    assert places(record) == [(0, 0, "opencl:0"), (0, 1, "opencl:1")]
+    assert set(record["bytes_by_method"]) == {"self", "peer"}
+    assert record["seconds"] > 0
+    line = "study overlap heat --n 16 --dim 1 --repeat 1 --ranks 2 --device opencl --json o.json"
+    study = halocline(line, tmp_path)
+    assert study.returncode == 0, study.stderr
+    record = json.loads((tmp_path / "o.json").read_text())
+    assert [method["name"] for method in record["methods"]] == ["mpi"]
+    assert places(record) == [(0, 0, "opencl:0"), (1, 1, "opencl:1")]
+
+
+def test_a_study_keeps_the_devices(tmp_path: Path, opencl: Devices):
+    line = "study convergence poisson --dim 1 --n 16 --device opencl:1 --json c.json --csv c.csv"
+    found = halocline(line, tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert f"1 rank, device opencl:1 ({opencl[1].name})" in found.stdout
+    (record,) = json.loads((tmp_path / "c.json").read_text())
+    assert (record["device"], places(record)) == ("opencl:1", [(0, 0, "opencl:1")])
+    assert "--device opencl:1" in record["command"]
+    names, values = (line.split(",") for line in (tmp_path / "c.csv").read_text().splitlines())
+    assert values[names.index("devices")].startswith("device opencl:1 (")
+    wrong = halocline("study strong poisson --n 16 --threads 1,2 --device opencl", tmp_path)
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+    assert "--threads 1,2: on devices each rank has 1 thread" in wrong.stderr
+
+
+def test_a_simulation_tells_its_devices(opencl: Devices):
+    sim = heat(device="opencl")
+    assert [(p.rank, p.subdomain, p.device) for p in sim.devices] == [(0, 0, SIDES[0]), (0, 1, SIDES[1])]
+    assert summary(sim.devices) == f"devices opencl:0, opencl:1 ({opencl[0].name})"
+    assert heat().devices == ()
+
+
+def test_the_devices_of_a_run_in_words():
+    def on(device: str, name: str) -> OnDevice:
+        return OnDevice(0, 0, device, name, "1")
+
+    assert summary([on("cuda:0", "A")] * 3) == "device cuda:0 (A)"
+    both = [on("opencl:0", "A"), on("opencl:1", "B"), on("opencl:2", "A")]
+    assert summary(both) == "devices opencl:0, opencl:2 (A), opencl:1 (B)"
+
+
+@pytest.mark.ranks(2)
+def test_ranks_tell_the_same_devices_and_must_choose_the_same(monkeypatch: pytest.MonkeyPatch):
+    from halocline.run.mpi import world
+
+    if len(native.devices("opencl")) < 2:
+        pytest.skip("no two OpenCL devices")
+    comm = world()
+    sim = heat(device="opencl")
+    assert comm.allgather(sim.devices) == [sim.devices] * 2
+    assert [place.device for place in sim.devices] == SIDES
+    monkeypatch.setenv("HALOCLINE_DEVICE", ("opencl", "cpu")[comm.rank])
+    with pytest.raises(InputError, match=r"the device is not the same on ranks 0 and 1: .*HALOCLINE_DEVICE"):
+        heat()
+
+
+# -- what is chosen ------------------------------------------------------------------------------------------
+
+
+def test_the_environment_chooses_where_nothing_else_does(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("HALOCLINE_DEVICE", raising=False)
+    assert Execution().devices == DeviceChoice("cpu")
+    monkeypatch.setenv("HALOCLINE_DEVICE", "cuda:1")
+    assert Execution().devices == DeviceChoice("cuda", (1,))
+    assert Execution(device="cpu").device == "cpu"
+    monkeypatch.setenv("HALOCLINE_DEVICE", "")
+    assert Execution().device == "cpu"
+    monkeypatch.setenv("HALOCLINE_DEVICE", "gpu")
+    with pytest.raises(InputError, match="^HALOCLINE_DEVICE: device 'gpu': 'gpu' is no interface"):
+        Execution()
+
+
+@pytest.mark.parametrize(
+    ("device", "said"),
+    [
+        ("gpu", "'gpu' is no interface; expected cpu, cuda or opencl"),
+        ("opencl:0,0", "names 0 twice"),
+        ("opencl:7", r"there is no opencl:7; expected those from 0 to 1, as `halocline doctor` lists them"),
+        ("cpu:1", "cpu takes no numbers"),
+        ("opencl:x", "'x' is no number of a device"),
+    ],
+)
+def test_devices_that_cannot_be_are_one_clear_line(opencl: Devices, device: str, said: str):
+    if len(native.devices("opencl")) != 2:
+        pytest.skip("more OpenCL devices than the tests'")
+    with pytest.raises(InputError, match=said) as raised:
+        heat(device=device)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_grid_that_is_too_small_for_all_devices(opencl: Devices):
+    grid = hc.Grid((3,), periodic=True)
+    u = grid.field("u")
+    with pytest.raises(InputError, match=r"cut into 2 subdomains.*; name fewer devices than 2, such as open"):
+        hc.Simulation(
+            grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1.0, order=6, device="opencl:0,1"
+        )
+
+
+# -- memory and failures -------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_what_a_field_takes_is_known_before(opencl: Devices, data: st.DataObject):
+    shape = data.draw(st.tuples(*[st.integers(1, 40)] * 3))
+    lower, upper = (data.draw(st.tuples(*[st.integers(0, 20)] * 3)) for _ in range(2))
+    itemsize = data.draw(st.sampled_from((4, 8)))
+    owned = Box((0, 0, 0), shape)
+    storage = owned.grow(list(zip(lower, upper, strict=True)))
+    planned = FieldPlan("u", "float32" if itemsize == 4 else "float64", owned, storage, 0)
+    made = native.DeviceStorage(opencl[0], shape, lower, upper, itemsize)
+    assert storage_bytes(planned) == made.bytes
+
+
+def test_memory_is_looked_at_for_all_ranks_that_share_a_device():
+    device = SimpleNamespace(interface="opencl", index=1, name="small", free_memory=5 * 10**9)
+    check_memory(device, 5 * 10**9, 1)
+    check_memory(device, 2 * 10**9, 2)
+    with pytest.raises(
+        RunError, match=r"^device opencl:1 \(small\): the 2 ranks that share it need 6.0 GB, "
+    ):
+        check_memory(device, 3 * 10**9, 2)
+    with pytest.raises(RunError, match="but only 5.0 GB are free: take more devices, a smaller grid or flo"):
+        check_memory(device, 6 * 10**9, 1)
+
+
+def test_a_grid_that_does_not_fit_is_told_before_memory_is_taken(tmp_path: Path, opencl: Devices):
+    line = "solve poisson --n 12000 --device opencl:0 --ranks 2"
+    found = halocline(line, tmp_path, POCL_MEMORY_LIMIT="1")
+    assert found.returncode == 1
+    assert re.fullmatch(
+        r"halocline: error: device opencl:0 \(.*\): the 2 ranks that share it need 4\.6 GB, but only "
+        r"1\.\d GB are free: .*\n",
+        found.stderr.partition("This happened")[0],
+    )
+
+
+def test_what_a_device_says_is_one_error_of_a_run(opencl: Devices):
+    with (
+        pytest.raises(RunError, match=r"^program 'x': OpenCL device 0 .* does not compile"),
+        device_errors("program 'x'"),
+    ):
+        opencl[0].load("kernel void broken(")
+    with (
+        pytest.raises(RunError, match=r"^field 'u': a buffer on OpenCL device 0 .*; take more devices, a sm"),
+        device_errors("field 'u'"),
+    ):
+        opencl[0].allocate(2**60)
+
+
+# -- bandwidth -----------------------------------------------------------------------------------------------
+
+
+def test_bandwidth_is_that_of_all_devices(opencl: Devices, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bandwidth, "LEAST_COPIED", 2**20)
+    moved: list[int] = []
+    kept = bandwidth.best_rate
+
+    def noting(comm: Communicator, make: Any) -> float:
+        return kept(comm, lambda: moved.append(make()) or moved[-1])  # type: ignore[func-returns-value]
+
+    monkeypatch.setattr(bandwidth, "best_rate", noting)
+    rate = bandwidth.device_bandwidth(Communicator(), opencl[:2], 0)
+    assert 1e8 < rate < 1e13
+    assert all(size > 0 and size % (2 * 2 * 2**20) == 0 for size in moved)  # there and back, on both
+    assert bandwidth.yardstick(opencl) != bandwidth.yardstick(())
+
+
+def test_bandwidth_is_measured_in_what_memory_there_is():
+    class Small:
+        interface, index, name, left = "opencl", 0, "small", 3 * 2**20
+
+        def queue(self) -> None:
+            pass
+
+        def allocate(self, size: int) -> Any:
+            if 2 * size > self.left:
+                raise MemoryError
+            return SimpleNamespace(bytes=size)
+
+    device: Any = Small()
+    assert bandwidth._Copies(device, 2**25).source.bytes == 2**20
+    device.left = 1000
+    with pytest.raises(RunError, match=r"device opencl:0 \(small\) has no memory left to measure"):
+        bandwidth._Copies(device, 2**25)
+
+
+# -- explain -------------------------------------------------------------------------------------------------
+
+
+def explained(device: str, **options: Any) -> Explanation:
+    equations = Poisson.on(64, 2)
+    return explain_program(equations.program("cg-fused"), equations.grid, device=device, **options)
+
+
+def test_explain_tells_devices_kernels_and_launches(opencl: Devices):
+    told = explained("opencl:0,1", ranks=4, rank=3)
+    assert told.on is not None
+    (device,) = told.on.devices
+    assert (device.device, device.name, device.subdomains, device.ranks) == (
+        "opencl:1",
+        opencl[1].name,
+        (3,),
+        2,
+    )
+    assert device.free_bytes == opencl[1].free_memory
+    assert device.memory_bytes > told.plan.memory  # padded rows
+    kernels = {(kernel.sweep, kernel.kernel): kernel for kernel in told.on.kernels}
+    sweep = kernels[2, "sweep_1_0"]
+    assert (sweep.over, sweep.group, sweep.march, sweep.reductions) == ("cells", (32, 8, 1), 16, 1) or (
+        sweep.group[0] * sweep.group[1] <= 256 and sweep.march == 16 and sweep.reductions == 1
+    )
+    assert told.on.launches["reductions"] == 2
+    assert told.on.launches["scalars"] == 0  # several subdomains: the host computes them
+    own = told.plan.subdomains[0]
+    packed = sum(len(sweep.sends) + len(sweep.receives) for sweep in own.sweeps[1:])
+    assert told.on.launches["copy"] == packed > 0
+    text = str(told)
+    assert "4 ranks with 1 device each" in text
+    assert "(copies within opencl:1, measured now; 2 ranks share it)" in text
+    for word in ("a += s * b", "cache", "predicted", "thread at work"):
+        assert word not in text
+
+
+def test_explain_of_one_rank_with_two_devices(opencl: Devices):
+    told = explained("opencl")
+    assert told.on is not None
+    assert [(d.device, d.subdomains) for d in told.on.devices] == [("opencl:0", (0,)), ("opencl:1", (1,))]
+    assert told.on.launches["copy"] > 0
+    alone = explained("opencl:1")
+    assert alone.on is not None
+    assert alone.on.launches["copy"] == 0
+    assert alone.on.launches["scalars"] > 0
+    assert explained("cpu").on is None
+
+
+def test_explain_is_honest_about_devices_that_are_not_there(tmp_path: Path, opencl: Devices):
+    told = explained("opencl:0,9", ranks=2, rank=1)
+    assert told.on is not None
+    assert [(d.device, d.name, d.free_bytes) for d in told.on.devices] == [("opencl:9", None, None)]
+    assert told.bound() is None
+    assert "Not on this machine: opencl:9." in str(told)
+    assert "bound by memory: not known, since this machine does not have the devices" in str(told)
+    line = "explain poisson --n 64 --device cuda:0,1 --ranks 2 --json e.json"
+    found = halocline(line, tmp_path, CUDA_VISIBLE_DEVICES="")
+    assert found.returncode == 0, found.stderr
+    record = json.loads((tmp_path / "e.json").read_text())
+    assert record["devices_unknown"] == "not on this machine: cuda:0, cuda:1"
+    assert record["bound"] is None
+    assert [device["device"] for device in record["devices"]] == ["cuda:1"]
+    assert record["kernels"][0]["over"] in ("boundary", "cells")
+
+
+def test_what_is_explained_of_a_run_is_what_it_does(opencl: Devices):
+    sim = heat(device="opencl")
+    told = hc.explain(sim)
+    assert told.on is not None
+    assert [device.device for device in told.on.devices] == SIDES
+    storages = [storage for each in sim.domain.storages.values() for storage in each]
+    assert told.memory == sum(storage.bytes for storage in storages)
+    assert told.plan.subdomains[0].box == sim.domain.transfers.layout.decomposition.box(0)  # type: ignore[union-attr]
