@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halocline as hc
+import test_device
 from halocline import _native as native
 from halocline.errors import InputError, RunError
 from halocline.physics.poisson import Poisson
@@ -29,9 +30,16 @@ from halocline.run.mpi import Communicator
 from halocline.study.explain import Explanation, explain_program
 
 Devices = list[native.Device]
+faults = test_device.faults  # a fixture: a layer that makes calls of OpenCL fail
 
 COMMAND = [sys.executable, "-m", "halocline.cli"]
 SIDES = ["opencl:0", "opencl:1"]
+SCRIPT = """
+import halocline as hc
+grid = hc.Grid((24,), periodic=True)
+u = grid.field("u")
+sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-5)
+"""
 
 
 def halocline(line: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -90,13 +98,7 @@ def test_a_solve_tells_where_it_ran_and_has_the_same_bits(tmp_path: Path, opencl
 
 
 def test_a_script_runs_on_the_devices_that_the_command_names(tmp_path: Path, opencl: Devices):
-    (tmp_path / "s.py").write_text(
-        "import halocline as hc\n"
-        "grid = hc.Grid((24,), periodic=True)\n"
-        "u = grid.field('u')\n"
-        "sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-5)\n"
-        "hc.print(*[place.device for place in sim.devices])\n"
-    )
+    (tmp_path / "s.py").write_text(SCRIPT + "hc.print(*[place.device for place in sim.devices])\n")
     found = halocline("run s.py --device opencl --ranks 2 --json r.json", tmp_path)
     assert (found.returncode, found.stdout) == (0, "opencl:0 opencl:1\n"), found.stderr
     record = json.loads((tmp_path / "r.json").read_text())
@@ -259,10 +261,20 @@ def test_what_a_device_says_is_one_error_of_a_run(opencl: Devices):
     ):
         opencl[0].load("kernel void broken(")
     with (
-        pytest.raises(RunError, match=r"^field 'u': a buffer on OpenCL device 0 .*; take more devices, a sm"),
+        pytest.raises(RunError, match=r"^field 'u': a buffer on OpenCL device 0 .* needs \d+ bytes"),
         device_errors("field 'u'"),
     ):
         opencl[0].allocate(2**60)
+
+
+def test_a_kernel_that_fails_in_a_run_is_one_clear_error(tmp_path: Path, faults: str):
+    (tmp_path / "s.py").write_text(SCRIPT + "sim['u'] = 1.0\nsim.run(steps=2)\n")
+    found = halocline("run s.py --device opencl:0", tmp_path, OPENCL_LAYERS=faults, FAULT="kernel")
+    assert found.returncode == 1
+    first, *rest = found.stderr.splitlines()
+    assert first.startswith("halocline: error: program 'initial_values': OpenCL device 0 (")
+    assert "kernel sweep_0_0 failed with CL_OUT_OF_RESOURCES (-5): a kernel has failed" in first
+    assert [line.strip() for line in rest[1:]] == ["sim.run(steps=2)"]  # where the user asked for it
 
 
 # -- bandwidth -----------------------------------------------------------------------------------------------

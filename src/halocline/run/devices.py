@@ -175,10 +175,8 @@ def device_errors(doing: str) -> Iterator[None]:
     """RunError for whatever a device says while `doing`."""
     try:
         yield
-    except native().DeviceError as error:
+    except (native().DeviceError, native().OutOfMemory) as error:
         raise RunError(f"{doing}: {error}") from None
-    except native().OutOfMemory as error:
-        raise RunError(f"{doing}: {error}; take more devices, a smaller grid or float32") from None
 
 
 def compile_for(device: Any, source: str) -> Any:
