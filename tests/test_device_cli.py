@@ -88,13 +88,6 @@ def test_a_solve_tells_where_it_ran_and_has_the_same_bits(tmp_path: Path, opencl
     assert (record["checksum"], record["threads"]) == (cpu["checksum"], 1)
     assert record["bandwidth_share"] > 0
     assert list(record) == list(cpu)
-    # two ranks, told by the environment
-    two = halocline(f"{line} --ranks 2 --threads 3", tmp_path, HALOCLINE_DEVICE="opencl:1")
-    assert two.returncode == 0, two.stderr
-    assert two.stderr.count("threads 3: ignored") == 1
-    record = json.loads((tmp_path / "r.json").read_text())
-    assert places(record) == [(0, 0, "opencl:1"), (1, 1, "opencl:1")]
-    assert record["checksum"] == cpu["checksum"]
 
 
 def test_a_script_runs_on_the_devices_that_the_command_names(tmp_path: Path, opencl: Devices):
@@ -104,6 +97,13 @@ def test_a_script_runs_on_the_devices_that_the_command_names(tmp_path: Path, ope
     record = json.loads((tmp_path / "r.json").read_text())
     assert record["device"] == "opencl"
     assert places(record) == [(0, 0, "opencl:0"), (1, 1, "opencl:1")]
+    # both ranks on one, told by the environment, where threads are of no use
+    (tmp_path / "s.py").write_text(SCRIPT.replace("dt=1e-5", "dt=1e-5, threads=3"))
+    found = halocline("run s.py --ranks 2 --json r.json", tmp_path, HALOCLINE_DEVICE="opencl:1")
+    assert found.returncode == 0, found.stderr
+    assert found.stderr.count("threads 3: ignored, since one thread of each rank looks after its dev") == 1
+    record = json.loads((tmp_path / "r.json").read_text())
+    assert (record["device"], places(record)) == ("opencl:1", [(0, 0, "opencl:1"), (1, 1, "opencl:1")])
     wrong = halocline("run s.py --device gpu", tmp_path)
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
     assert "device 'gpu': 'gpu' is no interface; expected cpu, cuda or opencl" in wrong.stderr
