@@ -27,6 +27,7 @@ from halocline.run import bandwidth
 from halocline.run.devices import OnDevice, check_memory, device_errors, storage_bytes, summary
 from halocline.run.execution import Execution
 from halocline.run.mpi import Communicator
+from halocline.study import host
 from halocline.study.explain import Explanation, explain_program
 
 Devices = list[native.Device]
@@ -186,6 +187,12 @@ def test_the_environment_chooses_where_nothing_else_does(monkeypatch: pytest.Mon
     monkeypatch.setenv("HALOCLINE_DEVICE", "gpu")
     with pytest.raises(InputError, match=r"^HALOCLINE_DEVICE: device 'gpu': 'gpu' is no interface"):
         Execution()
+
+
+def test_the_model_of_this_host_is_measured_on_the_host(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HALOCLINE_DEVICE", "opencl:99")
+    case = {"case": "heat", "n": 16, "dim": 1}
+    assert 0 < host.on_ranks(1, {"do": "case", "case": case, "alone": True}) < 1
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def on_ranks(ranks: int, task: Mapping[str, Any]) -> Any:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        env=environment(),
+        env=environment() | {"HALOCLINE_DEVICE": "cpu"},  # it is this host that is measured
         check=False,
     )
     if done.returncode:
