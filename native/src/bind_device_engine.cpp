@@ -47,9 +47,58 @@ void make_share(device::Share* self, const std::vector<Message>& sends, const st
   }
 }
 
+nb::bytes as_bytes(const device::Shared& shared) { return nb::bytes(shared.data(), shared.size()); }
+
+device::Shared as_shared(const nb::bytes& bytes) {
+  const auto* begin = reinterpret_cast<const std::byte*>(bytes.c_str());
+  return {begin, begin + bytes.size()};
+}
+
+void bind_link(nb::module_& m) {
+  using device::Link;
+  nb::class_<Link>(m, "Link",
+                   "One end of a message between devices of two processes of a node, without MPI.\n\n"
+                   "Parameters\n----------\n"
+                   "device : Device\n"
+                   "receives : bool\n    Whether messages come here, into memory of the device.\n"
+                   "bytes : int\n    Of a message.\n"
+                   "counters : Counters\n"
+                   "first : int\n    The first of its LINES lines in the counters, all zeros.\n\n"
+                   "Raises\n------\nOutOfMemory, DeviceError")
+      .def(
+          "__init__",
+          [](Link* self, std::shared_ptr<Device> on, bool receives, size_t bytes,
+             std::shared_ptr<Counters> counters, size_t first) {
+            new (self) Link(std::move(on), receives ? Link::Side::kReceive : Link::Side::kSend, bytes,
+                            std::move(counters), first);
+          },
+          "device"_a, "receives"_a, "bytes"_a, "counters"_a, "first"_a)
+      .def(
+          "handle", [](const Link& link) { return as_bytes(link.handle()); }, "What the other end needs.")
+      .def(
+          "attach",
+          [](Link& link, const std::shared_ptr<Device>& through, const nb::bytes& handle,
+             std::shared_ptr<Counters> counters,
+             size_t first) { link.attach(through, as_shared(handle), std::move(counters), first); },
+          "through"_a, "handle"_a, "counters"_a, "first"_a,
+          "See the other end, with its counters; through a device that reaches its memory. DeviceError where\n"
+          "it is out of reach.")
+      .def(
+          "message",
+          [](const std::shared_ptr<Link>& link, int peer, int tag,
+             const std::vector<std::tuple<uint32_t, Index, Index>>& parts) {
+            Message message{Method::kColocated, peer, tag, {}, link};
+            for (const auto& [storage, lo, hi] : parts) message.parts.push_back({storage, lo, hi});
+            return message;
+          },
+          "peer"_a, "tag"_a, "parts"_a, "The Message that takes it.")
+      .def_prop_ro_static("LINES", [](nb::handle) { return Link::kLines; }, "Lines of counters of an end.");
+}
+
 }  // namespace
 
 void bind_device_engine(nb::module_& m) {
+  bind_link(m);
   nb::class_<device::Storage>(
       m, "DeviceStorage",
       "One array of one subdomain with its halo, in memory of a device: zeros at first.\n\n"

@@ -423,6 +423,14 @@ NB_MODULE(_native, m) {
           "the\n"
           "number of the subdomain at the other end.")
       .def_static(
+          "gpu_aware",
+          [](int peer, int tag, const std::vector<std::tuple<uint32_t, Index, Index>>& parts) {
+            Message message{Method::kGpuAware, peer, tag, {}};
+            for (const auto& [storage, lo, hi] : parts) message.parts.push_back({storage, lo, hi});
+            return message;
+          },
+          "peer"_a, "tag"_a, "parts"_a, "The same out of, and into, the memory of devices.")
+      .def_static(
           "colocated",
           [](int neighbour, int direction,
              const std::vector<std::tuple<uint32_t, Index, Index, Index>>& parts) {

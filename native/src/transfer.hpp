@@ -11,11 +11,16 @@
 
 namespace halocline {
 
+namespace device {
+class Link;
+}
+
 enum class Method {
   kMpi,        // packed, persistent messages, unpacked; on devices through memory of the host
   kGpuAware,   // the same between memory of devices
   kRma,        // packed into a mailbox, fetched by the receiver, unpacked
-  kColocated,  // the receiver copies out of the sender's interior, in shared memory
+  kColocated,  // the receiver copies out of the sender's interior, in shared memory; between devices packed,
+               // copied into the receiver's memory, unpacked
 };
 
 // A box of one storage; of a colocated receive also where it begins in the sender's storage.
@@ -28,10 +33,11 @@ struct Part {
 // What goes to, or comes from, one subdomain: its parts one after the other.
 struct Message {
   Method method;
-  int peer;  // rank; colocated: number of the neighbour
-  int tag;   // colocated: the direction, as the sender sees it; rma: that, and 27 times the number of the
-             // subdomain at the other end
+  int peer;  // rank; colocated on the host: number of the neighbour
+  int tag;   // colocated on the host: the direction, as the sender sees it; rma: that, and 27 times the number
+             // of the subdomain at the other end
   std::vector<Part> parts;
+  std::shared_ptr<device::Link> link{};  // this end of a colocated message between devices
 };
 
 // What has happened to messages since the last look: bits as in Exchange.

@@ -1,7 +1,7 @@
 """The native engine of Halocline: executes plans, decides nothing."""
 
 from collections.abc import Sequence
-from typing import Annotated, overload
+from typing import Annotated, Final, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -180,6 +180,10 @@ class Message:
         """
 
     @staticmethod
+    def gpu_aware(peer: int, tag: int, parts: Sequence[tuple[int, Sequence[int], Sequence[int]]]) -> Message:
+        """The same out of, and into, the memory of devices."""
+
+    @staticmethod
     def colocated(neighbour: int, direction: int, parts: Sequence[tuple[int, Sequence[int], Sequence[int], Sequence[int]]]) -> Message:
         """
         What the receiver copies out of the memory of a neighbour.
@@ -300,19 +304,19 @@ class Engine:
         Append a test that ends the run with `reason` where the condition holds.
         """
 
-    def loop(self, until: str | None, limit: int | None, count: int, record: Sequence[int] = []) -> None:
+    def loop(self, until: str | None, limit: int | None, count: int, record: Sequence[int] = [], kernel: str = '') -> None:
         """
         Begin a loop over what is appended up to end().
 
         The scalar `count` is set to 0 and counts passes. Before each pass the loop ends where the condition
         `until` holds, or where `count` has reached the scalar `limit`. After each pass the scalars in `record`
-        are appended to the history.
+        are appended to the history. `kernel`: the test on devices.
         """
 
     def end(self) -> None:
         """End the innermost open loop."""
 
-    def run(self, messages: bool = True, kernels: bool = True, traced: bool = False, overlap: bool = True, passes: int = 0, resumed: bool = False) -> dict:
+    def run(self, messages: bool = True, kernels: bool = True, traced: bool = False, overlap: bool = True, passes: int = 0, resumed: bool = False, ahead: bool = True) -> dict:
         """
         Run all operations; collective. Other Python threads run meanwhile. Without messages or kernels
         the rest takes the time that it would take.
@@ -325,6 +329,8 @@ class Engine:
             Of an outermost loop after which the run pauses, where that goes on; 0: it does not pause.
         resumed : bool
             Go on where the run before has paused. Nothing may change between the two.
+        ahead : bool
+            Whether one device alone runs without waiting for the host.
 
         Returns
         -------
@@ -337,6 +343,7 @@ class Engine:
             seconds, loop_seconds : the run and its outermost loops, the slowest rank's.
             compute, exchange, reduction : seconds of this rank's first thread; exchange is what is not hidden:
                 packing, polling, waiting for messages; reduction is merging over ranks and waiting for it.
+            graph_launches : how many times a device that runs ahead was given recorded passes.
             sweep_counts, sweep_seconds : executions and time of each sweep, in program order.
             events : of a traced run, an array for each thread and one for all messages, with rows of what
                 was done (0 patch, 1 halo box, 2 boundary condition, 3 copy, 4 packing, 5 unpacking,
@@ -609,6 +616,43 @@ def why_no_devices(interface: str) -> str:
     """
     Why there are no devices of 'cuda' or 'opencl'; '' where there are some.
     """
+
+class Link:
+    """
+    One end of a message between devices of two processes of a node, without MPI.
+
+    Parameters
+    ----------
+    device : Device
+    receives : bool
+        Whether messages come here, into memory of the device.
+    bytes : int
+        Of a message.
+    counters : Counters
+    first : int
+        The first of its LINES lines in the counters, all zeros.
+
+    Raises
+    ------
+    OutOfMemory, DeviceError
+    """
+
+    def __init__(self, device: Device, receives: bool, bytes: int, counters: Counters, first: int) -> None: ...
+
+    def handle(self) -> bytes:
+        """What the other end needs."""
+
+    def attach(self, through: Device, handle: bytes, counters: Counters, first: int) -> None:
+        """
+        See the other end, with its counters; through a device that reaches its memory. DeviceError where
+        it is out of reach.
+        """
+
+    def message(self, peer: int, tag: int, parts: Sequence[tuple[int, Sequence[int], Sequence[int]]]) -> Message:
+        """The Message that takes it."""
+
+    LINES: Final[int] = ...
+    """Lines of counters of an end."""
 
 class DeviceStorage:
     """

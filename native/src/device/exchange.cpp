@@ -17,8 +17,8 @@ Exchange::Exchange(const Rank& rank, Subdomain& where, const std::vector<Message
                    const std::vector<Message>& receives)
     : rank_(rank),
       where_(where),
-      sends_(packets(sends, "send", kMostSends)),
-      receives_(packets(receives, "receive", kMostReceives)),
+      sends_(packets(sends, true)),
+      receives_(packets(receives, false)),
       moves_(where) {
   for (auto* packets : {&sends_, &receives_}) {
     const bool out = packets == &sends_;
@@ -42,18 +42,24 @@ Exchange::Exchange(const Rank& rank, Subdomain& where, const std::vector<Message
   moves_.settle();
   std::vector<Numbered> in, out;
   for (size_t m = 0; m < receives_.size(); ++m) {
-    in.push_back({m, &receives_[m].message, address(receives_[m]), receives_[m].bytes});
     all_ |= uint32_t{1} << m;
+    if (receives_[m].link() == nullptr) {
+      in.push_back({m, &receives_[m].message, address(receives_[m]), receives_[m].bytes});
+    }
   }
   for (size_t m = 0; m < sends_.size(); ++m) {
-    out.push_back({m, &sends_[m].message, address(sends_[m]), sends_[m].bytes});
     all_sends_ |= uint64_t{1} << m;
+    if (sends_[m].link() == nullptr) {
+      out.push_back({m, &sends_[m].message, address(sends_[m]), sends_[m].bytes});
+    }
   }
-  transfer_ = mpi_transfer(*rank.communicator, out, in);
+  links_ = in.size() < receives_.size() || out.size() < sends_.size();
+  if (!in.empty() || !out.empty()) transfer_ = mpi_transfer(*rank.communicator, out, in);
 }
 
-std::vector<Exchange::Packet> Exchange::packets(const std::vector<Message>& messages, const char* kind,
-                                                size_t most) {
+std::vector<Exchange::Packet> Exchange::packets(const std::vector<Message>& messages, bool sent) {
+  const char* const kind = sent ? "send" : "receive";
+  const size_t most = sent ? kMostSends : kMostReceives;
   if (messages.size() > most) {
     throw std::invalid_argument(std::to_string(messages.size()) + " messages to " + kind +
                                 " in one sweep, expected at most " + std::to_string(most));
@@ -65,7 +71,9 @@ std::vector<Exchange::Packet> Exchange::packets(const std::vector<Message>& mess
     const auto expect = [&](bool good, const std::string& what) {
       if (!good) throw std::invalid_argument(name + ": expected " + what);
     };
-    expect(message.method == Method::kMpi || message.method == Method::kGpuAware, "a method of devices");
+    expect(message.method != Method::kRma, "a method of devices");
+    expect((message.method == Method::kColocated) == (message.link != nullptr),
+           "a link where it is colocated, and only there");
     expect(0 <= message.peer && message.peer < rank_.communicator->size(),
            "a peer below " + std::to_string(rank_.communicator->size()));
     expect(0 <= message.tag && message.tag <= rank_.communicator->largest_tag(),
@@ -83,9 +91,18 @@ std::vector<Exchange::Packet> Exchange::packets(const std::vector<Message>& mess
     }
     expect(packet.bytes <= static_cast<size_t>(std::numeric_limits<int>::max()),
            "at most 2^31 - 1 bytes instead of " + std::to_string(packet.bytes) + ": use more ranks");
-    packet.buffer = where_.device().allocate(std::max<size_t>(packet.bytes, 8));
+    if (const Link* link = message.link.get()) {
+      expect(packet.bytes <= link->bytes() && (link->side() == Link::Side::kSend) == sent,
+             std::string("a link that takes ") + (sent ? "what is sent" : "what comes") + ", " +
+                 std::to_string(packet.bytes) + " bytes");
+    }
+    if (message.link == nullptr || sent) {
+      packet.buffer = where_.device().allocate(std::max<size_t>(packet.bytes, 8));
+    }
     if (message.method == Method::kMpi)
       packet.staged = where_.device().pinned(std::max<size_t>(packet.bytes, 8));
+    expect(message.method != Method::kGpuAware || packet.buffer->address() != nullptr,
+           "a device whose memory has addresses, as those of CUDA");
     made.push_back(std::move(packet));
   }
   return made;
@@ -100,16 +117,22 @@ void Exchange::start(const std::shared_ptr<Event>& begun) {
   packed_ = sent_ = 0;
   arrived_ = 0;
   packed_event_.reset();
-  // What came last time must be unpacked before its place is taken.
+  // What MPI brought last time must be unpacked before its place is taken.
   for (Packet& packet : receives_) {
-    if (packet.event) packet.event->wait();
+    if (packet.event && packet.link() == nullptr) packet.event->wait();
     packet.event.reset();
   }
-  transfer_->start();
+  for (auto* packets : {&sends_, &receives_}) {
+    for (Packet& packet : *packets) {
+      if (packet.link() != nullptr) packet.link()->begin();
+    }
+  }
+  if (transfer_) transfer_->start();
   if (sends_.empty()) return;
   Queue& packing = where_.packing();
   packing.wait(begun);
   for (Packet& packet : sends_) {
+    if (packet.copied) packing.wait(packet.copied);
     moves_(packing, packet.launch, nullptr, packet.buffer.get());
     packet.event = packing.record();
   }
@@ -134,9 +157,37 @@ void Exchange::skip() {
 
 void Exchange::progress(int thread) {
   if (complete()) return;
+  if (links_) progress_links();
+  if (transfer_) progress_mpi(thread);
+}
+
+void Exchange::progress_links() {
+  for (size_t m = 0; m < sends_.size(); ++m) {
+    Packet& packet = sends_[m];
+    const uint64_t bit = uint64_t{1} << m;
+    if (packet.link() == nullptr || (sent_ & bit) != 0 || !packet.link()->ready()) continue;
+    Queue& queue = where_.outgoing(direction(packet.message));
+    queue.wait(packet.event);
+    packet.link()->await(queue);
+    queue.copy(packet.link()->buffer(), 0, *packet.buffer, 0, packet.bytes);
+    packet.copied = queue.record();
+    packet.link()->done(queue);
+    sent_ |= bit;
+  }
+  for (size_t m = 0; m < receives_.size(); ++m) {
+    Link* const link = receives_[m].link();
+    if (link == nullptr || (arrived_ >> m & 1) != 0 || !link->ready()) continue;
+    Queue& queue = where_.incoming(direction(receives_[m].message));
+    link->await(queue);
+    unpack(m, queue);
+    link->done(queue);
+  }
+}
+
+void Exchange::progress_mpi(int thread) {
   for (size_t m = 0; m < sends_.size(); ++m) {
     const uint64_t bit = uint64_t{1} << m;
-    if ((packed_ & bit) == 0 && sends_[m].event->done()) packed_ |= bit;
+    if (sends_[m].link() == nullptr && (packed_ & bit) == 0 && sends_[m].event->done()) packed_ |= bit;
   }
   const auto turn = rank_.communicator->turn(thread);
   if (!turn) return;
@@ -146,14 +197,19 @@ void Exchange::progress(int thread) {
     const auto m = static_cast<size_t>(std::countr_zero(rest));
     Packet& packet = receives_[m];
     Queue& queue = where_.incoming(direction(packet.message));
-    queue.wait(begun_);
     if (packet.staged) queue.upload(*packet.buffer, 0, packet.staged->data(), packet.bytes);
-    moves_(queue, packet.launch, nullptr, packet.buffer.get());
-    packet.event = queue.record();
-    queue.flush();
+    unpack(m, queue);
     transfer_->taken(m);
-    arrived_ |= uint32_t{1} << m;
   }
+}
+
+void Exchange::unpack(size_t m, Queue& queue) {
+  Packet& packet = receives_[m];
+  queue.wait(begun_);
+  moves_(queue, packet.launch, nullptr, &packet.place());
+  packet.event = queue.record();
+  queue.flush();
+  arrived_ |= uint32_t{1} << m;
 }
 
 void Exchange::await(Queue& queue, uint32_t receives) const {

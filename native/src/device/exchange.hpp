@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../transfer.hpp"
+#include "link.hpp"
 #include "moves.hpp"
 
 namespace halocline::device {
@@ -44,20 +45,29 @@ class Exchange {
   struct Packet {
     Message message;
     size_t bytes = 0;
-    std::unique_ptr<Buffer> buffer;
-    std::unique_ptr<Pinned> staged;
+    std::unique_ptr<Buffer> buffer{};  // none: that of the link
+    std::unique_ptr<Pinned> staged{};
     size_t launch = 0;
-    std::shared_ptr<Event> event;  // sent: it can be; received: it is unpacked
+    std::shared_ptr<Event> event{};   // sent: it can be; received: it is unpacked
+    std::shared_ptr<Event> copied{};  // sent by a link: its buffer is free
+
+    Link* link() const { return message.link.get(); }
+    Buffer& place() const { return buffer ? *buffer : message.link->buffer(); }
   };
 
-  std::vector<Packet> packets(const std::vector<Message>& messages, const char* kind, size_t most);
+  std::vector<Packet> packets(const std::vector<Message>& messages, bool sent);
   char* address(const Packet& packet) const;
+  void progress_links();
+  void progress_mpi(int thread);
+  // Queues the unpacking of receive m, after what has been queued for it.
+  void unpack(size_t m, Queue& queue);
 
   const Rank& rank_;
   Subdomain& where_;
   std::vector<Packet> sends_, receives_;
   Moves moves_;
-  std::unique_ptr<Transfer> transfer_;
+  std::unique_ptr<Transfer> transfer_;  // none: MPI carries nothing
+  bool links_ = false;                  // some messages have one
   std::shared_ptr<Event> begun_, packed_event_;
   uint64_t packed_ = 0, sent_ = 0, all_sends_ = 0;
   uint32_t arrived_ = 0, all_ = 0;

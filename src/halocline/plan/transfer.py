@@ -13,14 +13,15 @@ from halocline.plan.layout import Layout
 METHODS = {
     "self": "both sides are one subdomain: copied within its memory",
     "peer": "both subdomains belong to one rank: copied from one's memory to the other's",
-    "colocated": "their ranks are two of one node: the receiver copies out of the sender's memory",
+    "colocated": "their ranks are two of one node: the receiver copies out of the sender's memory; "
+    "a device packs, copies into the memory of the receiver's, and that unpacks",
     "gpu_aware": "packed on the device, sent by MPI out of the device's memory, and unpacked",
     "rma": "packed into a mailbox, fetched by the receiver with MPI's one-sided communication, and unpacked",
     "mpi": "packed, sent by MPI and unpacked; of a device by way of the host's memory",
 }
 ON_DEVICES = ("self", "peer", "colocated", "gpu_aware", "mpi")  # the methods that devices know
 DEFAULT = ("self", "peer", "colocated", "mpi")  # mailboxes are for those who ask for them
-POLLED = frozenset({"rma", "mpi"})  # they move on only while a thread looks
+POLLED = frozenset({"gpu_aware", "rma", "mpi"})  # they move on only while a thread looks
 COPIED = frozenset({"self", "peer"})  # by the rank itself, before its patches
 
 
@@ -69,7 +70,7 @@ class Transfers:
         else:
             fits, holds = [], "another node"
         off = [name for name in fits if name not in self.methods]
-        if off and self.method(a, b) in ("rma", "mpi"):
+        if off and self.method(a, b) in POLLED:
             return f"{holds}, but {' and '.join(off)} {'is' if len(off) == 1 else 'are'} off"
         return holds
 

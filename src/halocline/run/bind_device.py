@@ -8,9 +8,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from halocline.compile.schedule import Loop, Schedule, Sweep
+from halocline.plan.exchange import Message
 from halocline.plan.launches import Item, Launch, SweepLaunches, sweep_launches
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
 from halocline.run.bind import SPINS, Binder, append, three
+from halocline.run.links import Ends
 from halocline.run.mpi import Communicator
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ def build_device_engine(
     modules: Sequence[Any],
     spins: int = SPINS["usual"],
 ) -> Any:
-    """An engine that executes `schedule` as `plan` says, on devices.
+    """An engine that executes `schedule` as `plan` says, on devices. All ranks call this.
 
     Parameters
     ----------
@@ -42,6 +44,8 @@ def build_device_engine(
         The native Device of each subdomain, and the kernels compiled for it.
     """
     names = [f.name for f in schedule.fields]
+    colocated = "colocated" in plan.transfers.methods
+    ends = Ends(native, comm, plan, devices) if colocated else None
     engine = native.Engine.on_devices(
         str(library),
         [
@@ -55,17 +59,17 @@ def build_device_engine(
         spins,
         comm.handle,
     )
-    append(engine, schedule.operations, _DeviceBinder(native, schedule, plan))
+    append(engine, schedule.operations, _DeviceBinder(native, schedule, plan, ends))
     return engine
 
 
 class _DeviceBinder(Binder):
     """Turns sweeps of a plan into what native code takes for devices."""
 
-    def __init__(self, native: ModuleType, schedule: Schedule, plan: RankPlan) -> None:
+    def __init__(self, native: ModuleType, schedule: Schedule, plan: RankPlan, ends: Ends | None) -> None:
         super().__init__(native, plan, {})
         assert schedule.device is not None
-        self.schedule, self.loops = schedule, iter(schedule.device.loops)
+        self.schedule, self.ends, self.loops = schedule, ends, iter(schedule.device.loops)
 
     def loop(self, engine: Any, loop: Loop) -> None:
         engine.loop(loop.until, loop.limit, loop.count, list(loop.record), next(self.loops))
@@ -84,14 +88,25 @@ class _DeviceBinder(Binder):
     def _share(self, sweep: Sweep, own: SubdomainPlan, todo: SweepPlan) -> Any:
         planned = sweep_launches(self.schedule, sweep, own, todo)
         return self.native.DeviceShare(
-            [self.message(m, m.peer) for m in todo.sends],
-            [self.message(m, own.number) for m in todo.receives],
+            [self._message(m, own.number, m.peer) for m in todo.sends],
+            [self._message(m, m.peer, own.number) for m in todo.receives],
             self.copies(todo),
             [self._launch(launch, own, planned) for launch in planned.fills],
             [self._launch(launch, own, planned) for launch in planned.rims],
             [self._item(item, own, planned) for item in planned.items],
             [(kernel.name, list(kernel.reductions), groups) for kernel, groups in planned.partials],
         )
+
+    def _message(self, message: Message, sender: int, receiver: int) -> Any:
+        """A message between two subdomains, one of which is this rank's."""
+        home = self.plan.layout.home
+        peer, tag = home(message.peer)[0], home(receiver)[1] * self.tags + message.tag
+        parts = [(number, three(box.lo), three(box.hi, 1)) for number, box in message.parts]
+        if message.method == "colocated":
+            assert self.ends is not None
+            return self.ends[sender, receiver, message.tag].message(peer, tag, parts)
+        make = self.native.Message.gpu_aware if message.method == "gpu_aware" else self.native.Message
+        return make(peer, tag, parts)
 
     def _item(self, item: Item, own: SubdomainPlan, planned: SweepLaunches) -> Any:
         launches = [self._launch(launch, own, planned) for launch in item.launches]

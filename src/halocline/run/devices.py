@@ -124,12 +124,12 @@ def sharers(devices: Sequence[Any], comm: Communicator) -> Mapping[Any, int]:
     return {device: ranks[identity] for device, identity in mine.items()}
 
 
-def device_methods(methods: Iterable[str] | str | None, alone: bool) -> tuple[str, ...]:
-    """The transfer methods that may be taken between devices, of those that a user allows; one process
-    without MPI copies."""
+def device_methods(methods: Iterable[str] | str | None, interface: str) -> tuple[str, ...]:
+    """The transfer methods between devices of an interface, of those that a user allows. Whether memory is
+    shared between processes, and known to MPI, shows when they run."""
     wanted = ON_DEVICES if methods is None else chosen_methods(methods)
-    taken = ("self", "peer", "mpi")
-    return taken if alone else tuple(name for name in wanted if name in taken)
+    able = ON_DEVICES if interface == "cuda" else ("self", "peer", "mpi")
+    return tuple(name for name in able if name in wanted and (name != "gpu_aware" or methods is not None))
 
 
 # -- memory --------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from halocline.plan.candidates import candidates
 from halocline.plan.decompose import Decomposition
 from halocline.plan.patches import Caches
 from halocline.plan.rank import RankPlan, plan_rank, wraps_rows
-from halocline.plan.transfer import Transfers, chosen_methods
+from halocline.plan.transfer import ON_DEVICES, Transfers, chosen_methods
 from halocline.run import tuning
 from halocline.run.bind import SPINS, Near, build_engine, three
 from halocline.run.bind_device import build_device_engine
@@ -39,7 +39,6 @@ from halocline.run.devices import (
     check_memory,
     compile_for,
     device_errors,
-    device_methods,
     devices_of_rank,
     label,
     places_of,
@@ -47,6 +46,8 @@ from halocline.run.devices import (
     subdomain_bytes,
 )
 from halocline.run.execution import Execution
+from halocline.run.gpu_aware import why_not_aware
+from halocline.run.links import why_no_links
 from halocline.run.machine import data_caches, last_level_cache, share_of_cores
 from halocline.run.mpi import Communicator, affinity, native, world
 from halocline.run.overlap import Overlap, OverlapTrial
@@ -220,7 +221,7 @@ class Domain:
             one = label(self.devices[0])
             raise InputError(f"{error}; name fewer devices than {len(self.devices)}, such as {one}") from None
         if self.devices:
-            self.transfers = Transfers(layout, device_methods(self.how.methods, comm.mpi is None))
+            self.transfers = Transfers(layout, self._device_methods())
             own = [self.device_of(n) for n in range(len(self.subdomains))]
             self.places = places_of(comm, self.subdomains, own)
             return
@@ -244,6 +245,28 @@ class Domain:
                 )
         self.transfers = Transfers(layout, methods)
         self.near = self._meet(self.transfers)
+
+    def _device_methods(self) -> tuple[str, ...]:
+        """The transfer methods that may be taken between devices; all ranks call this."""
+        wanted = ON_DEVICES if self.how.methods is None else chosen_methods(self.how.methods)
+        if self.comm.mpi is None:
+            return ("self", "peer", "mpi")
+        methods = tuple(name for name in ON_DEVICES if name in wanted)
+        if "colocated" in methods and (why := why_no_links(native(), self.comm, self.devices)):
+            news = all(device.shares for device in self.devices) and self.comm.ranks_of_node > 1
+            methods = self._without("colocated", methods, why, news)
+        if "gpu_aware" in methods:
+            why, news = why_not_aware(native(), self.comm, self.devices)
+            if why:
+                methods = self._without("gpu_aware", methods, why, news)
+        return methods
+
+    def _without(self, method: str, methods: tuple[str, ...], why: str, news: bool) -> tuple[str, ...]:
+        """All but this transfer method; says so where that is news, or where the user asked for it."""
+        if self.comm.rank == 0 and self.comm.size > 1:
+            tell = log.warning if news or self.how.methods is not None else log.info
+            tell("transfer method %s is not taken between devices: %s", method, why)
+        return tuple(name for name in methods if name != method)
 
     def device_of(self, n: int) -> Any:
         """The device of the n-th subdomain of this rank."""

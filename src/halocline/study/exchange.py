@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import compress, product
 from typing import Any
 
-from halocline.compile.device import device_text, loop_kernel
+from halocline.compile.device_source import device_text, loop_kernel
 from halocline.compile.footprint import Footprint
 from halocline.compile.schedule import DeviceCode, FieldInfo, Loop, Schedule, Sweep
 from halocline.errors import InputError

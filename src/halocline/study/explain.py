@@ -363,7 +363,7 @@ def explain_program(
     how = Execution(threads=threads, **execution)
     on = how.devices.interface != "cpu"
     graphs, *_ = arranged(program, grid, how.halo)
-    schedule = compile_program(program, grid, halo=how.halo, device=on)
+    schedule = compile_program(program, grid, halo=how.halo, device=Strategy() if on else None)
     dealt, devices = None, 1
     if places:
         devices = sum(place.rank == 0 for place in places) // how.subdomains_per_rank
@@ -376,7 +376,7 @@ def explain_program(
         rank = layout.home(cut.rank_of([parts // 2 for parts in cut.parts]))[0]
     if not 0 <= rank < ranks:
         raise InputError(f"rank {rank} of {ranks}: expected one from 0 to {ranks - 1}")
-    methods = device_methods(how.methods, alone=False) if on else chosen_methods(how.methods)
+    methods = device_methods(how.methods, how.devices.interface) if on else chosen_methods(how.methods)
     transfers = Transfers(layout, methods)
     plan, patches_by = _planned(schedule, transfers, rank, 1 if on else threads, how)
     there = None
