@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from halocline.compile.compiler import arranged, compile_program
+from halocline.compile.device import Strategy
 from halocline.compile.driver import library_key
 from halocline.compile.footprint import Direction, Footprint
 from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, StopGraph, SweepGraph
