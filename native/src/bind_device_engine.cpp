@@ -81,7 +81,8 @@ void bind_link(nb::module_& m) {
              std::shared_ptr<Counters> counters,
              size_t first) { link.attach(through, as_shared(handle), std::move(counters), first); },
           "through"_a, "handle"_a, "counters"_a, "first"_a,
-          "See the other end, with its counters; through a device that reaches its memory. DeviceError where\n"
+          "See the other end, with its counters; through a device that reaches its memory. DeviceError "
+          "where\n"
           "it is out of reach.")
       .def(
           "message",

@@ -34,8 +34,8 @@ struct Part {
 struct Message {
   Method method;
   int peer;  // rank; colocated on the host: number of the neighbour
-  int tag;   // colocated on the host: the direction, as the sender sees it; rma: that, and 27 times the number
-             // of the subdomain at the other end
+  int tag;  // colocated on the host: the direction, as the sender sees it; rma: that, and 27 times the number
+            // of the subdomain at the other end
   std::vector<Part> parts;
   std::shared_ptr<device::Link> link{};  // this end of a colocated message between devices
 };
