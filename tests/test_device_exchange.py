@@ -24,7 +24,7 @@ import pytest
 from numpy.typing import NDArray
 
 import test_exchange_fuzz as fuzz
-from halocline.compile.device import device_text
+from halocline.compile.device_source import device_text, loop_kernel
 from halocline.compile.footprint import Footprint
 from halocline.compile.schedule import DeviceCode, DeviceKernel, FieldInfo, Schedule, Sweep
 from halocline.errors import InputError
@@ -41,7 +41,9 @@ CASES = {1: 600, 2: 400, 3: 300}  # by ranks, in `make test-full`
 
 # Kernels for grids of one, two and three axes: the scalar "ndim" says which axis threads march along.
 KERNEL = """
-HC_KERNEL NAME(PARAMETERS HC_GLOBAL const double *scalars, const hc_frame f) {
+HC_KERNEL NAME(PARAMETERS HC_GLOBAL const double *scalars, HC_GLOBAL const hc_control *control,
+               const hc_frame f) {
+  if (control->skip != 0) return;
   const int ndim = (int)scalars[2];
   hc_int64 i0 = f.lo[0], i1 = f.hi[0], j0 = f.lo[1], j1 = f.hi[1];
   const hc_int64 k = f.lo[2] + hc_group(0) * hc_group_size(0) + hc_thread(0);
@@ -83,8 +85,9 @@ def kernels() -> list[str]:
     return made
 
 
-SOURCE = device_text(kernels(), 2 * FIELDS)
 SCALARS = ("by", "passes", "ndim", "'count")
+LOOP = loop_kernel("test_loop", None, {name: n for n, name in enumerate(SCALARS)})
+SOURCE = device_text([*kernels(), LOOP], 2 * FIELDS)
 
 
 def schedule(case: fuzz.Case) -> Schedule:
@@ -119,7 +122,7 @@ def schedule(case: fuzz.Case) -> Schedule:
         scalars=SCALARS,
         operations=(loop,),
         source='#include "halocline/abi.h"\n',
-        device=DeviceCode(SOURCE, made),
+        device=DeviceCode(SOURCE, made, ("test_loop",)),
     )
 
 

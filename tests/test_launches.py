@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 import halocline as hc
 from halocline.compile.compiler import compile_program
-from halocline.compile.device import LARGEST_GROUP
+from halocline.compile.device import LARGEST_GROUP, Strategy
 from halocline.compile.schedule import DeviceKernel, Schedule, Sweep
 from halocline.errors import InputError
 from halocline.lang.blocks import Blocks
@@ -34,23 +35,23 @@ axes = st.integers(1, 3)
 
 def visits(launch: Launch, origin: tuple[int, ...], counts: NDArray[np.int64]) -> None:
     """Count the cells that the threads of a launch visit, as generated kernels compute them, in an array
-    whose first element is cell `origin`."""
+    whose first element is cell `origin`. No group is without work."""
     ndim = len(launch.cells.lo)
     lines = []  # along each axis, every cell that a thread of a group visits there
     for axis, (lo, hi, first) in enumerate(zip(launch.cells.lo, launch.cells.hi, origin, strict=True)):
         place = ndim - 1 - axis
         groups, threads = launch.groups[place], launch.group[place]
-        if ndim > 1 and axis == 0:
+        span = threads  # cells of a group
+        if launch.kernel.tile is not None:  # through which its threads go as they like
+            span = launch.kernel.tile[axis + 3 - ndim]
+        elif ndim > 1 and axis == 0:
             assert threads == 1
-            begins = lo + np.arange(groups) * launch.march
-            cells = np.concatenate([np.arange(b, min(b + launch.march, hi)) for b in begins])
-        else:
-            cells = lo + np.arange(groups * threads)
-            cells = cells[cells < hi]
-            assert (groups - 1) * threads < hi - lo, "a group without work"
-        lines.append(cells - first)
+            span = launch.march
+        assert (groups - 1) * span < hi - lo <= groups * span, "a group without work"
+        begins = [lo + number * span for number in range(groups)]
+        lines.append(np.concatenate([np.arange(b, min(b + span, hi)) for b in begins]) - first)
     for place in range(ndim, 3):
-        assert launch.groups[place] == launch.group[place] == 1
+        assert launch.groups[place] == 1
     np.add.at(counts, np.ix_(*lines), 1)
 
 
@@ -94,14 +95,13 @@ def program(ndim: int, periodic: tuple[bool, ...]) -> tuple[hc.Grid, Any]:
     return grid, step
 
 
-SCHEDULES: dict[Any, Schedule] = {}
+STRATEGIES = (Strategy(), Strategy("direct", None, 5, "memory"), Strategy("planes", (32, 2), 7, "memory"))
 
 
-def scheduled(ndim: int, periodic: tuple[bool, ...]) -> Schedule:
-    if periodic not in SCHEDULES:
-        grid, step = program(ndim, periodic)
-        SCHEDULES[periodic] = compile_program(step.trace(*grid.fields.values()), grid, device=True)
-    return SCHEDULES[periodic]
+@cache
+def scheduled(ndim: int, periodic: tuple[bool, ...], strategy: Strategy) -> Schedule:
+    grid, step = program(ndim, periodic)
+    return compile_program(step.trace(*grid.fields.values()), grid, device=strategy)
 
 
 @st.composite
@@ -110,7 +110,7 @@ def plans(draw: st.DrawFn) -> tuple[Schedule, tuple[int, ...], list[SubdomainPla
     the cells of single values."""
     ndim = draw(axes)
     periodic = tuple(draw(st.booleans()) for _ in range(ndim))
-    schedule = scheduled(ndim, periodic)
+    schedule = scheduled(ndim, periodic, draw(st.sampled_from(STRATEGIES)))
     shape = tuple(draw(st.integers(8, 40 if ndim < 3 else 19)) for _ in range(ndim))
     parts = tuple(draw(st.integers(1, 2)) for _ in range(ndim))
     if draw(st.booleans()):
@@ -199,7 +199,8 @@ def test_kernels_of_a_patch_cover_what_follows_reads(drawn: Any) -> None:
                 wanted = schedule.device.kernels[sweep.kernel]
                 assert ready == {k.name for k in wanted if k.cell is None or k.name in ready}
             staged = [k for k in schedule.device.kernels[sweep.kernel] if k.scratch]
-            assert bool(staged) == bool(sweep.scratch)
+            tiled = [k for k in schedule.device.kernels[sweep.kernel] if k.tile]
+            assert bool(staged or tiled) == bool(sweep.scratch)
             assert not staged or todo.scratch_bytes > 0 or not len(own.patches)
 
 
