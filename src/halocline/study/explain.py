@@ -324,6 +324,7 @@ class Explanation:
             "devices": [] if self.on is None else [asdict(device) for device in self.on.devices],
             "devices_unknown": "" if self.on is None else self.on.unknown,
             "kernels": [] if self.on is None else [asdict(kernel) for kernel in self.on.kernels],
+            "strategy": None if self.on is None else self.on.strategy,
             "launches": {} if self.on is None else dict(self.on.launches),
         }
 
@@ -363,8 +364,9 @@ def explain_program(
     """
     how = Execution(threads=threads, **execution)
     on = how.devices.interface != "cpu"
+    strategy = Strategy() if on else None
     graphs, *_ = arranged(program, grid, how.halo)
-    schedule = compile_program(program, grid, halo=how.halo, device=Strategy() if on else None)
+    schedule = compile_program(program, grid, halo=how.halo, device=strategy)
     dealt, devices = None, 1
     if places:
         devices = sum(place.rank == 0 for place in places) // how.subdomains_per_rank
@@ -381,9 +383,9 @@ def explain_program(
     transfers = Transfers(layout, methods)
     plan, patches_by = _planned(schedule, transfers, rank, 1 if on else threads, how)
     there = None
-    if on:
+    if strategy is not None:
         dealt = dealt or Dealt.of_run(places, ranks_of_node(layout, rank))
-        there = device_plan(schedule, plan, how.devices.interface, dealt, how.subdomains_per_rank)
+        there = device_plan(schedule, plan, how, strategy, dealt)
     alternative = None
     with contextlib.suppress(InputError):  # too many ranks for slabs
         slabs = replace(how, decomposition="1d")

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from halocline.compile.device import Strategy
 from halocline.compile.schedule import Loop, Operation, Scalars, Schedule, Stop, Sweep
 from halocline.plan.devices import DeviceChoice, share_devices
 from halocline.plan.launches import Launch, SweepLaunches, sweep_launches
 from halocline.plan.layout import Layout
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
 from halocline.run.devices import OnDevice, label, subdomain_bytes
+from halocline.run.execution import Execution
 from halocline.run.mpi import native
 
 
@@ -57,8 +59,6 @@ class KernelUse:
     over : {"cells", "halo", "boundary"}
     fields : tuple of str
         That it is given.
-    strategy : str
-        How cells are dealt out to threads.
     group : tuple of three int
         Threads of a group along x, y, z of the device, the contiguous axis first; of the largest launch.
     march : int
@@ -74,7 +74,6 @@ class KernelUse:
     kernel: str
     over: str
     fields: tuple[str, ...]
-    strategy: str
     group: tuple[int, int, int]
     march: int
     launches: int
@@ -93,6 +92,8 @@ class DevicePlan:
     devices : tuple of PlannedDevice
     unknown : str
         Why not all that is asked for is known here; empty where it is.
+    strategy : str
+        How threads go through the cells of sweeps; see `halocline.compile.device.Strategy`.
     kernels : tuple of KernelUse
     launches : dict of str to int
         In one pass of the loop: of "cells", "halo" and "boundary" kernels, of those that "copy", pack and
@@ -103,6 +104,7 @@ class DevicePlan:
     interface: str
     devices: tuple[PlannedDevice, ...]
     unknown: str
+    strategy: str
     kernels: tuple[KernelUse, ...]
     launches: Mapping[str, int]
 
@@ -162,8 +164,11 @@ def ranks_of_node(layout: Layout, rank: int) -> list[int]:
     return [other for other in range(layout.ranks) if layout.node(other) == node]
 
 
-def device_plan(schedule: Schedule, plan: RankPlan, interface: str, dealt: Dealt, each: int) -> DevicePlan:
-    """What a rank does on devices, each of which has so many of its subdomains."""
+def device_plan(
+    schedule: Schedule, plan: RankPlan, how: Execution, strategy: Strategy, dealt: Dealt
+) -> DevicePlan:
+    """What a rank does on devices, with kernels of a strategy."""
+    interface, each = how.devices.interface, how.subdomains_per_rank
     mine = dealt.labels[ranks_of_node(plan.layout, plan.rank).index(plan.rank)]
     there = devices_here(interface)
     sharing = Counter(name for own in dealt.labels for name in set(own))
@@ -185,6 +190,7 @@ def device_plan(schedule: Schedule, plan: RankPlan, interface: str, dealt: Dealt
         interface,
         tuple(devices),
         dealt.unknown,
+        str(strategy),
         tuple(_kernels(schedule, plan)),
         _launches(schedule, plan, each),
     )
@@ -227,7 +233,6 @@ def _kernels(schedule: Schedule, plan: RankPlan) -> Iterator[KernelUse]:
                 name,
                 over,
                 tuple(names[n] for n in dict.fromkeys(largest.kernel.operands)),
-                _strategy(schedule.ndim, largest.march),
                 largest.group,
                 largest.march,
                 len(launches),
@@ -235,12 +240,6 @@ def _kernels(schedule: Schedule, plan: RankPlan) -> Iterator[KernelUse]:
                 len(largest.kernel.reductions),
                 largest.kernel.scratch,
             )
-
-
-def _strategy(ndim: int, march: int) -> str:
-    if march == 1:
-        return "a thread for each cell"
-    return f"threads march along {'xyz'[:ndim][0]}, {march} cells each"
 
 
 def _launches(schedule: Schedule, plan: RankPlan, each: int) -> dict[str, int]:

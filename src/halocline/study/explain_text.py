@@ -158,16 +158,23 @@ def _devices(on: DevicePlan) -> Iterator[str]:
             what = counted(len(boundary), "kernel")
             kernels.append((str(sweep), what, "boundary", "", "", f"{groups:,}", f"{launches:,}", ""))
         kernels += [_kernel(kernel) for kernel in used if kernel.over != "boundary"]
-    names = ("sweep", "kernel", "over", "strategy", "threads of\na group", "\ngroups", "\nlaunches", "")
-    yield from Table("Kernels of this rank", names, tuple(kernels), left=4).text().rstrip().splitlines()
+    sizes = ("threads of\na group", "cells of\na thread", "\ngroups", "\nlaunches")
+    table = Table(
+        "Kernels of this rank",
+        ("sweep", "kernel", "over", *sizes, ""),
+        tuple(kernels),
+        left=3,
+        note=f"Strategy of sweeps: {on.strategy}.",
+    )
+    yield from table.text().rstrip().splitlines()
 
 
 def _kernel(kernel: KernelUse) -> tuple[str, ...]:
     uses = [counted(kernel.reductions, "sum")] * bool(kernel.reductions) + ["scratch"] * kernel.scratch
     group, counts = "x".join(map(str, kernel.group)), (f"{kernel.groups:,}", f"{kernel.launches:,}")
     return (
-        *(str(kernel.sweep), kernel.kernel, kernel.over, kernel.strategy),
-        *(group, *counts, ", ".join(uses)),
+        *(str(kernel.sweep), kernel.kernel, kernel.over),
+        *(group, str(kernel.march), *counts, ", ".join(uses)),
     )
 
 
