@@ -1,11 +1,14 @@
-"""Nodes with GPUs as NVML would tell of them, from their makers' papers and from `nvidia-smi topo -m`."""
+"""Nodes with GPUs as NVML would tell of them, from their makers' papers and from `nvidia-smi topo -m`, and
+what answers for them in NVML's place."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 from halocline.run.machine import parse_list
-from halocline.run.nvml import Gpu, Topology
+from halocline.run.nvml import LEVELS, Gpu, Topology
 
 
 def node(
@@ -83,3 +86,107 @@ PCIE_BOX = node(
     lambda a, b: "switch" if a // 2 == b // 2 else "node" if a // 4 == b // 4 else "system",
 )
 MACHINES = {"dgx-h100": DGX_H100, "summit": SUMMIT, "dgx-1": DGX_1, "pcie": PCIE_BOX}
+
+
+class Error(Exception):
+    pass
+
+
+class StandIn:
+    """Answers for a topology as the module pynvml does for a driver: handles, bytes or text, errors."""
+
+    NVMLError = Error
+    NVML_NVLINK_MAX_LINKS = 18
+    NVML_NVLINK_DEVICE_TYPE_GPU = 0
+    NVML_NVLINK_DEVICE_TYPE_IBMNPU = 1
+    NVML_NVLINK_DEVICE_TYPE_SWITCH = 2
+
+    def __init__(self, topology: Topology, *, old: bool = False, virtual: bool = False) -> None:
+        self.topology = topology
+        self.old = old  # bytes for text
+        self.virtual = virtual  # hides what virtual machines hide
+        self.running = 0
+        self.handles = [SimpleNamespace(gpu=gpu, place=n) for n, gpu in enumerate(topology.gpus)]
+
+    def text(self, said: str) -> Any:
+        assert self.running == 1, "asked before nvmlInit or after nvmlShutdown"
+        return said.encode() if self.old else said
+
+    def nvmlInit(self) -> None:
+        self.running += 1
+
+    def nvmlShutdown(self) -> None:
+        self.running -= 1
+
+    def nvmlSystemGetDriverVersion(self) -> Any:
+        return self.text(self.topology.driver)
+
+    def nvmlDeviceGetCount(self) -> int:
+        return len(self.handles)
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> Any:
+        return self.handles[index]
+
+    def nvmlDeviceGetUUID(self, handle: Any) -> Any:
+        return self.text(handle.gpu.uuid)
+
+    def nvmlDeviceGetName(self, handle: Any) -> Any:
+        return self.text(handle.gpu.name)
+
+    def nvmlDeviceGetPciInfo(self, handle: Any) -> Any:
+        return self.pci(handle.gpu.address)
+
+    @staticmethod
+    def pci(address: str) -> Any:
+        domain, bus, device = (int(part, 16) for part in address.split(":"))
+        return SimpleNamespace(domain=domain, bus=bus, device=device)
+
+    def nvmlDeviceGetCudaComputeCapability(self, handle: Any) -> tuple[int, int]:
+        found: tuple[int, int] = handle.gpu.capability
+        return found
+
+    def nvmlDeviceGetMaxPcieLinkGeneration(self, handle: Any) -> int:
+        return self.pcie(handle)[0]
+
+    def nvmlDeviceGetMaxPcieLinkWidth(self, handle: Any) -> int:
+        return self.pcie(handle)[1]
+
+    def pcie(self, handle: Any) -> tuple[int, int]:
+        if self.virtual or handle.gpu.pcie is None:
+            raise Error("Not Supported")
+        found: tuple[int, int] = handle.gpu.pcie
+        return found
+
+    def nvmlDeviceGetCpuAffinity(self, handle: Any, cpuSetSize: int) -> list[int]:
+        if self.virtual:
+            raise Error("Not Supported")
+        words = [0] * cpuSetSize
+        for thread in handle.gpu.processors:
+            words[thread // 64] |= 1 << thread % 64
+        return words
+
+    def ends(self, device: Any, link: int) -> str:
+        every = [end for end, count in device.gpu.nvlinks.items() for _ in range(count)]
+        if not every:
+            raise Error("Not Supported")
+        if link >= len(every):
+            raise Error("Invalid Argument")
+        return every[link]
+
+    def nvmlDeviceGetNvLinkState(self, device: Any, link: int) -> int:
+        self.ends(device, link)
+        return 1
+
+    def nvmlDeviceGetNvLinkRemoteDeviceType(self, handle: Any, link: int) -> int:
+        if self.virtual:
+            raise Error("Not Supported")
+        return {"switch": 2, "processor": 1}.get(self.ends(handle, link), 0)
+
+    def nvmlDeviceGetNvLinkRemotePciInfo(self, device: Any, link: int) -> Any:
+        end = self.ends(device, link)
+        return self.pci("ffff:ff:ff" if end in ("switch", "processor") else end)
+
+    def nvmlDeviceGetTopologyCommonAncestor(self, device1: Any, device2: Any) -> int:
+        if self.virtual:
+            raise Error("Unknown Error")
+        return 10 * LEVELS.index(self.topology.ancestors[device1.place][device2.place])

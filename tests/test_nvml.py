@@ -8,17 +8,16 @@ import re
 import subprocess
 import sys
 from dataclasses import asdict, replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gpu_nodes import DGX_1, DGX_H100, MACHINES, PCIE_BOX, SUMMIT, node
+from gpu_nodes import DGX_1, DGX_H100, MACHINES, PCIE_BOX, SUMMIT, Error, StandIn, node
 from halocline.plan import place
 from halocline.plan.devices import distance_between, place_on_devices
 from halocline.plan.machine import load_machine
-from halocline.run.nvml import LANE, LEVELS, SOCKETS, Topology, bandwidths, link, read_topology
+from halocline.run.nvml import LANE, SOCKETS, Topology, bandwidths, link, read_topology
 
 GB = 1e9
 
@@ -121,110 +120,6 @@ def test_who_shares_much_sits_on_a_good_link() -> None:
 
 
 # -- reading -------------------------------------------------------------------------------------------------
-
-
-class Error(Exception):
-    pass
-
-
-class StandIn:
-    """Answers for a topology as the module pynvml does for a driver: handles, bytes or text, errors."""
-
-    NVMLError = Error
-    NVML_NVLINK_MAX_LINKS = 18
-    NVML_NVLINK_DEVICE_TYPE_GPU = 0
-    NVML_NVLINK_DEVICE_TYPE_IBMNPU = 1
-    NVML_NVLINK_DEVICE_TYPE_SWITCH = 2
-
-    def __init__(self, topology: Topology, *, old: bool = False, virtual: bool = False) -> None:
-        self.topology = topology
-        self.old = old  # bytes for text
-        self.virtual = virtual  # hides what virtual machines hide
-        self.running = 0
-        self.handles = [SimpleNamespace(gpu=gpu, place=n) for n, gpu in enumerate(topology.gpus)]
-
-    def text(self, said: str) -> Any:
-        assert self.running == 1, "asked before nvmlInit or after nvmlShutdown"
-        return said.encode() if self.old else said
-
-    def nvmlInit(self) -> None:
-        self.running += 1
-
-    def nvmlShutdown(self) -> None:
-        self.running -= 1
-
-    def nvmlSystemGetDriverVersion(self) -> Any:
-        return self.text(self.topology.driver)
-
-    def nvmlDeviceGetCount(self) -> int:
-        return len(self.handles)
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> Any:
-        return self.handles[index]
-
-    def nvmlDeviceGetUUID(self, handle: Any) -> Any:
-        return self.text(handle.gpu.uuid)
-
-    def nvmlDeviceGetName(self, handle: Any) -> Any:
-        return self.text(handle.gpu.name)
-
-    def nvmlDeviceGetPciInfo(self, handle: Any) -> Any:
-        return self.pci(handle.gpu.address)
-
-    @staticmethod
-    def pci(address: str) -> Any:
-        domain, bus, device = (int(part, 16) for part in address.split(":"))
-        return SimpleNamespace(domain=domain, bus=bus, device=device)
-
-    def nvmlDeviceGetCudaComputeCapability(self, handle: Any) -> tuple[int, int]:
-        found: tuple[int, int] = handle.gpu.capability
-        return found
-
-    def nvmlDeviceGetMaxPcieLinkGeneration(self, handle: Any) -> int:
-        return self.pcie(handle)[0]
-
-    def nvmlDeviceGetMaxPcieLinkWidth(self, handle: Any) -> int:
-        return self.pcie(handle)[1]
-
-    def pcie(self, handle: Any) -> tuple[int, int]:
-        if self.virtual or handle.gpu.pcie is None:
-            raise Error("Not Supported")
-        found: tuple[int, int] = handle.gpu.pcie
-        return found
-
-    def nvmlDeviceGetCpuAffinity(self, handle: Any, cpuSetSize: int) -> list[int]:
-        if self.virtual:
-            raise Error("Not Supported")
-        words = [0] * cpuSetSize
-        for thread in handle.gpu.processors:
-            words[thread // 64] |= 1 << thread % 64
-        return words
-
-    def ends(self, device: Any, link: int) -> str:
-        every = [end for end, count in device.gpu.nvlinks.items() for _ in range(count)]
-        if not every:
-            raise Error("Not Supported")
-        if link >= len(every):
-            raise Error("Invalid Argument")
-        return every[link]
-
-    def nvmlDeviceGetNvLinkState(self, device: Any, link: int) -> int:
-        self.ends(device, link)
-        return 1
-
-    def nvmlDeviceGetNvLinkRemoteDeviceType(self, handle: Any, link: int) -> int:
-        if self.virtual:
-            raise Error("Not Supported")
-        return {"switch": 2, "processor": 1}.get(self.ends(handle, link), 0)
-
-    def nvmlDeviceGetNvLinkRemotePciInfo(self, device: Any, link: int) -> Any:
-        end = self.ends(device, link)
-        return self.pci("ffff:ff:ff" if end in ("switch", "processor") else end)
-
-    def nvmlDeviceGetTopologyCommonAncestor(self, device1: Any, device2: Any) -> int:
-        if self.virtual:
-            raise Error("Unknown Error")
-        return 10 * LEVELS.index(self.topology.ancestors[device1.place][device2.place])
 
 
 @pytest.mark.parametrize("old", [False, True])

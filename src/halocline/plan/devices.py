@@ -271,6 +271,4 @@ def place_on_devices(flow: ArrayLike, bandwidth: Sequence[Sequence[float]]) -> t
     InputError
         Matrices that differ in size, or hold what cannot be.
     """
-    distance = distance_between(bandwidth)
-    links = {rate for a, row in enumerate(distance) for b, rate in enumerate(row) if a != b}
-    return place(flow, distance, strategy="aware" if len(links) > 1 else "trivial")
+    return place(flow, distance_between(bandwidth))

@@ -50,8 +50,9 @@ def place(flow: ArrayLike, distance: ArrayLike, *, strategy: str = "aware") -> t
         raise InputError(f"flow is among {len(w)} subdomains, but distance among {len(d)} devices")
     if strategy not in STRATEGIES:
         raise InputError(f"placement {strategy!r} is unknown; known are {', '.join(STRATEGIES)}")
-    if strategy == "trivial":
-        return tuple(range(len(w)))
+    apart = d[~np.eye(len(d), dtype=bool)]
+    if strategy == "trivial" or (strategy == "aware" and (apart == apart[:1]).all()):
+        return tuple(range(len(w)))  # equally far from each other, all placements are equally good
     if strategy == "random":
         return tuple(int(f) for f in np.random.default_rng(0).permutation(len(w)))
     return _exhaustive(w, d) if len(w) <= EXHAUSTIVE else _heuristic(w, d)

@@ -51,6 +51,7 @@ from halocline.run.links import why_no_links
 from halocline.run.machine import data_caches, last_level_cache, share_of_cores
 from halocline.run.mpi import Communicator, affinity, native, world
 from halocline.run.overlap import Overlap, OverlapTrial
+from halocline.run.topology import DeviceLinks, device_links
 from halocline.run.trace import Timeline
 from halocline.run.tuning import BY_CACHES, TUNE, Tuned, largest
 from halocline.run.watch import watching
@@ -138,6 +139,8 @@ class Domain:
         That this rank drives; none where it computes itself.
     places : tuple of OnDevice
         The device of each subdomain of every rank, once the first program is prepared; none on the CPU.
+    device_links : DeviceLinks
+        Between the devices of a node.
     generation : int
         Of the storages: engines made before the last change are stale.
     """
@@ -150,6 +153,7 @@ class Domain:
             self.comm, "the device is", self.how.device, "all ranks need the same device= or HALOCLINE_DEVICE"
         )
         self.devices = devices_of_rank(self.how.devices, self.comm)
+        self.device_links: DeviceLinks = device_links(self.devices, self.how.subdomains_per_rank, self.comm)
         self.places: tuple[OnDevice, ...] = ()
         self.threads = self.how.threads or default_threads(self.comm)
         if self.devices:
@@ -214,6 +218,7 @@ class Domain:
                 comm.ranks_per_node,
                 nodes_of_ranks=comm.nodes_of_ranks,
                 devices=max(1, len(self.devices)),
+                distance=self.device_links.distance,
             )
         except InputError as error:
             if len(self.devices) < 2:

@@ -126,8 +126,10 @@ class Execution:
         ranks_per_node: int | None = None,
         nodes_of_ranks: tuple[int, ...] = (),
         devices: int = 1,
+        distance: Sequence[Sequence[float]] | None = None,
     ) -> Layout:
-        """Which of so many ranks, with so many devices each, has which subdomains of a grid."""
+        """Which of so many ranks, with so many devices each, has which subdomains of a grid; `distance` as
+        for `halocline.plan.lay_out`."""
         return lay_out(
             grid.shape,
             ranks,
@@ -137,6 +139,7 @@ class Execution:
             traffic=Traffic.of_schedule(schedule),
             thickness=least_thickness(schedule),
             periodic=grid.periodic,
+            distance=distance,
             nodes_of_ranks=nodes_of_ranks,
         )
 

@@ -1,0 +1,215 @@
+"""Links between devices decide which subdomain lies on which, from what NVML would tell of known nodes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import halocline as hc
+from gpu_nodes import DGX_1, DGX_H100, SUMMIT, StandIn
+from halocline.plan.devices import distance_between
+from halocline.run import domain, topology
+from halocline.run.mpi import Communicator, world
+from halocline.run.nvml import Topology, bandwidths
+from halocline.run.topology import DeviceLinks, device_links, links_between
+
+INF = float("inf")
+
+
+def devices(topology: Topology, places: Sequence[int], interface: str = "cuda") -> list[Any]:
+    return [SimpleNamespace(interface=interface, identity=topology.gpus[n].uuid) for n in places]
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, topology: Topology) -> StandIn:
+    nvml = StandIn(topology)
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)  # type: ignore[arg-type]
+    return nvml
+
+
+# -- what is told --------------------------------------------------------------------------------------------
+
+
+def test_the_links_of_a_summit_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml = answers(monkeypatch, SUMMIT)
+    found = device_links(devices(SUMMIT, range(6)), 1, Communicator())
+    assert found.distance is not None
+    assert [list(row) for row in found.distance] == distance_between(bandwidths(SUMMIT))
+    assert found.why == "links as NVML tells them, driver 550.54.15"
+    assert nvml.running == 0
+
+
+def test_slots_follow_the_devices_of_the_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two ranks with the devices 4 and 0, and 1; two subdomains on each device."""
+    answers(monkeypatch, SUMMIT)
+    names = [[SUMMIT.gpus[4].uuid, SUMMIT.gpus[0].uuid], [SUMMIT.gpus[1].uuid]]
+    found = links_between(names, 2, "cuda").distance
+    assert found is not None
+    at = [4, 4, 0, 0, 1, 1]
+    rates = bandwidths(replaced(SUMMIT, (4, 0, 1)))
+    order = {4: 0, 0: 1, 1: 2}
+    for a in range(6):
+        for b in range(6):
+            expected = 0.0 if at[a] == at[b] else 1 / rates[order[at[a]]][order[at[b]]]
+            assert found[a][b] == expected
+
+
+def replaced(topology: Topology, places: Sequence[int]) -> Topology:
+    """What NVML tells where only these GPUs are asked for."""
+    ancestors = tuple(tuple(topology.ancestors[a][b] for b in places) for a in places)
+    return Topology(topology.driver, tuple(topology.gpus[n] for n in places), ancestors)
+
+
+def test_where_nothing_is_to_be_decided_there_is_no_distance(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers(monkeypatch, DGX_H100)
+    assert device_links((), 1, Communicator()) == DeviceLinks()
+    assert device_links(devices(DGX_H100, range(8)), 1, Communicator()) == DeviceLinks(
+        None, "all links are equal"
+    )
+    assert device_links(devices(DGX_H100, [3]), 4, Communicator()).why == "a node has one device"
+    assert "OpenCL does not tell" in device_links(devices(DGX_H100, [0, 1], "opencl"), 1, Communicator()).why
+    # subdomains that share a device have no link between them, however equal the others are
+    assert device_links(devices(DGX_H100, [0, 1]), 2, Communicator()).distance is not None
+
+
+def test_what_nvml_does_not_tell_leaves_the_order_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    why = "all links count as equal: the Python package nvidia-ml-py is not installed"
+    assert device_links(devices(SUMMIT, range(6)), 1, Communicator()) == DeviceLinks(None, why)
+
+
+def test_nvml_is_not_asked_for_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topology, "read_topology", lambda identities: pytest.fail("NVML was asked"))
+    device_links(devices(SUMMIT, [0]), 1, Communicator())
+    device_links(devices(SUMMIT, [0, 1], "opencl"), 1, Communicator())
+
+
+def test_ranks_that_share_a_device_are_at_no_distance(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers(monkeypatch, DGX_1)
+    names = [gpu.uuid for gpu in DGX_1.gpus[:2]]
+    shared = links_between([names[:1], names[:1], names[1:], names[1:]], 1, "cuda").distance
+    assert shared is not None
+    assert [len(row) for row in shared] == [4] * 4
+    assert shared[0][1] == 0.0 < shared[0][2]
+
+
+# -- on several ranks ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.ranks(2)
+def test_ranks_of_a_node_have_the_same_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    comm = world()
+    nvml = answers(monkeypatch, SUMMIT)
+    if comm.rank:  # one rank asks for all of a node
+        monkeypatch.setattr(nvml, "nvmlInit", lambda: pytest.fail("NVML was asked twice"))
+    found = device_links(devices(SUMMIT, (0, 1, 2) if comm.rank == 0 else (3, 4, 5)), 1, comm)
+    assert found.distance is not None
+    assert [list(row) for row in found.distance] == distance_between(bandwidths(SUMMIT))
+    assert comm.allgather(found) == [found] * 2
+
+
+@pytest.mark.ranks(2)
+def test_nodes_that_differ_leave_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    comm = world()
+    split = comm.grouped(1)
+    answers(monkeypatch, SUMMIT)
+    same = device_links(devices(SUMMIT, (0, 1, 3)), 1, split)
+    assert same.distance is not None
+    assert comm.allgather(same) == [same] * 2
+    differ = device_links(devices(SUMMIT, (0, 1, 3) if comm.rank else (0, 3, 4)), 1, split)
+    assert differ == DeviceLinks(None, "nodes differ in their links")
+
+
+@pytest.mark.ranks(2)
+def test_an_error_on_the_rank_that_asks_is_one_on_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(identities: Sequence[str]) -> None:
+        raise AttributeError("made up: an NVML that is too old")
+
+    monkeypatch.setattr(topology, "read_topology", fail)
+    with pytest.raises((AttributeError, hc.RunError), match=r"too old|ask how devices are linked"):
+        device_links(devices(SUMMIT, range(2)), 1, world())
+
+
+# -- in runs -------------------------------------------------------------------------------------------------
+
+
+def run(device: str, **execution: Any) -> tuple[str, Any]:
+    grid = hc.Grid((16, 12), periodic=True)
+    T = grid.field("T")
+
+    def heat(T: Any, kappa: Any) -> Any:
+        return {T: kappa * hc.laplacian(T)}
+
+    sim = hc.Simulation(
+        grid,
+        heat,
+        parameters={"kappa": 1.0},
+        scheme=hc.Euler(),
+        dt=1e-4,
+        device=device,
+        decomposition=execution.pop("decomposition", "optimal"),
+        **execution,
+    )
+    sim[T] = lambda x, y: np.sin(6 * x) * y
+    sim.run(steps=5)
+    return sim.checksum(T), sim.domain.transfers.layout
+
+
+@pytest.mark.ranks(1, 2)
+def test_subdomains_are_placed_by_the_links_and_no_bit_depends_on_it(
+    opencl: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four slots, of which the first is near to the third, and the second to the fourth; a grid whose first
+    and second quarter exchange most."""
+    which = ",".join(str(device.index) for device in opencl[:2])
+    near, far = 1e-11, 1e-9
+    distance = tuple(
+        tuple(0.0 if a == b else near if (a - b) % 2 == 0 else far for b in range(4)) for a in range(4)
+    )
+    expected, _ = run("cpu")
+    in_order, layout = run(f"opencl:{which}", subdomains_per_rank=2, decomposition=(2, 2))
+    assert layout.placement == "trivial"
+    monkeypatch.setattr(domain, "device_links", lambda *given: DeviceLinks(distance, "made up"))
+    found, layout = run(f"opencl:{which}", subdomains_per_rank=2, decomposition=(2, 2))
+    assert layout.placement == "aware"
+    assert layout.slots != (0, 1, 2, 3)
+    assert sorted(layout.slots) == [0, 1, 2, 3]
+    assert in_order == found == expected
+
+
+# -- what is told of it --------------------------------------------------------------------------------------
+
+
+def test_explain_says_where_subdomains_lie_and_why(
+    opencl: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two devices of an interface that tells its links; two subdomains on each share it."""
+    choice = "opencl:" + ",".join(str(device.index) for device in opencl[:2])
+    grid = hc.Grid((16, 64), periodic=True)
+    grid.field("T")
+    sim = hc.Simulation(grid, lambda T: {T: hc.laplacian(T)}, scheme=hc.Euler(), dt=1e-5)
+    in_order = hc.explain(sim, device=choice, decomposition=(2, 2), subdomains_per_rank=2)
+    said = " ".join(str(in_order).split())
+    assert "lie on its devices in order: OpenCL does not tell how devices are linked." in said
+    assert in_order.as_dict()["placement"]["link_time"] is None
+    # those with the long side in common are 0 and 2, 1 and 3: in order they lie apart
+    driven = [[gpu.uuid for gpu in SUMMIT.gpus[:2]]]
+    answers(monkeypatch, SUMMIT)
+    linked = links_between(driven, 2, "cuda")
+    placed = hc.explain(sim, device=choice, decomposition=(2, 2), subdomains_per_rank=2, links=linked)
+    told = placed.as_dict()["placement"]
+    assert told["strategy"] == "aware"
+    assert told["why"] == "links as NVML tells them, driver 550.54.15"
+    assert 0 < told["link_time"] < 1
+    assert f"slots {', '.join(map(str, told['slots']))} of its devices: links as NVML" in str(placed)
+
+
+def test_links_of_a_machine_that_is_elsewhere_are_not_known() -> None:
+    from halocline.study.explain_device import Dealt, planned_links
+
+    why = planned_links("cuda", Dealt((("cuda:97",), ("cuda:98",))), 1).why
+    assert why == "their links are not known, since not all are on this machine"
