@@ -129,6 +129,7 @@ def test_links_are_a_matrix(drivers: SimpleNamespace) -> None:
     assert rows[6:] == [
         "50.0: 2 NVLinks between them",
         "10.7: NVLink to processors, from one processor to another",
+        "subdomains lie on devices by these links",
     ]
     facts = found["links"].as_dict()["facts"]
     assert facts["devices"] == head.split()
@@ -136,6 +137,10 @@ def test_links_are_a_matrix(drivers: SimpleNamespace) -> None:
     lines = doctor._line(found["links"]).splitlines()
     assert lines[0].startswith("✓ links             GB/s one way")
     assert all(line.startswith(" " * 20) for line in lines[1:])
+    drivers.cuda = [device("cuda", n, gpu) for n, gpu in enumerate(DGX_H100.gpus)]
+    drivers.topology = (DGX_H100, "")
+    last = findings()["links"].text.splitlines()[-1]
+    assert last == "subdomains lie on devices in order, since all are equal"
 
 
 def test_what_is_told_is_what_native_code_finds() -> None:

@@ -279,6 +279,9 @@ def _links(topology: Topology, names: Sequence[str]) -> Finding:
         lines.append(f"{name:{wide}}" + "".join(f"{cell:>{wide}}" for cell in cells))
     for kind in sorted(kinds, key=lambda kind: (-kind.bandwidth, kind.kind)):
         lines.append(f"{kind.bandwidth / 1e9:.1f}: {kind.kind}")
+    equal = len({kind.bandwidth for kind in kinds}) == 1
+    how = "in order, since all are equal" if equal else "by these links"
+    lines.append(f"subdomains lie on devices {how}")
     return Finding("links", "found", "\n".join(lines), facts={"devices": list(names), "bandwidth": rates})
 
 

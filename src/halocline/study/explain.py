@@ -10,7 +10,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -36,8 +36,16 @@ from halocline.run.devices import OnDevice, device_methods
 from halocline.run.domain import Domain, caches, exceeds_cache
 from halocline.run.execution import Execution
 from halocline.run.mpi import Communicator
+from halocline.run.topology import DeviceLinks
 from halocline.run.tuning import BY_CACHES
-from halocline.study.explain_device import Dealt, DevicePlan, device_plan, ranks_of_node
+from halocline.study.explain_device import (
+    Dealt,
+    DevicePlan,
+    device_plan,
+    link_time,
+    planned_links,
+    ranks_of_node,
+)
 from halocline.study.explain_text import lines, side
 
 LATENCY = 2e-6  # seconds
@@ -190,6 +198,8 @@ class Explanation:
         What travels; see `halocline.compile.compiler.compile_program`.
     on : DevicePlan or None
         What the rank does on its devices; None where it computes itself.
+    links : DeviceLinks
+        Between the devices of a node.
     """
 
     schedule: Schedule
@@ -200,6 +210,7 @@ class Explanation:
     patches_by: str = "by cache size"
     halo: str = "read"
     on: DevicePlan | None = None
+    links: DeviceLinks = field(default_factory=DeviceLinks)
 
     def __str__(self) -> str:
         return "\n".join(lines(self, self.bound()))
@@ -219,6 +230,11 @@ class Explanation:
     def flops_per_cell(self) -> float:
         """Of one pass of the loop."""
         return sum(step.flops for step in self.loop)
+
+    @property
+    def link_time(self) -> float | None:
+        """What placement by links is worth; see `halocline.study.explain_device.link_time`."""
+        return link_time(self.schedule, self.plan.layout, self.links)
 
     @property
     def inner_patches(self) -> int:
@@ -322,6 +338,12 @@ class Explanation:
             "patches_by": self.patches_by,
             "memory_bytes": self.memory,
             "devices": [] if self.on is None else [asdict(device) for device in self.on.devices],
+            "placement": {
+                "strategy": self.plan.layout.placement,
+                "slots": list(self.plan.layout.slots),
+                "why": self.links.why,
+                "link_time": self.link_time,
+            },
             "devices_unknown": "" if self.on is None else self.on.unknown,
             "kernels": [] if self.on is None else [asdict(kernel) for kernel in self.on.kernels],
             "strategy": None if self.on is None else self.on.strategy,
@@ -338,6 +360,7 @@ def explain_program(
     threads: int = 1,
     nodes_of_ranks: tuple[int, ...] = (),
     places: tuple[OnDevice, ...] = (),
+    links: DeviceLinks | None = None,
     **execution: Any,
 ) -> Explanation:
     """Compile and plan a program for one rank of many.
@@ -355,6 +378,8 @@ def explain_program(
         The node of each rank, where they do not follow each other node by node.
     places : tuple of OnDevice
         The device of each subdomain, of a run that there is.
+    links : DeviceLinks, optional
+        Between the devices of a node, of a run that there is.
     **execution
         See `halocline.run.execution.Execution`.
 
@@ -373,7 +398,13 @@ def explain_program(
     elif on:
         dealt = Dealt.planned(how.devices, min(how.ranks_per_node or ranks, ranks))
         devices = len(dealt.labels[0])
-    layout = how.layout(schedule, grid, ranks, how.ranks_per_node, nodes_of_ranks, devices)
+    if links is None:
+        links = DeviceLinks()
+        if dealt is not None:
+            links = planned_links(how.devices.interface, dealt, how.subdomains_per_rank)
+    layout = how.layout(
+        schedule, grid, ranks, how.ranks_per_node, nodes_of_ranks, devices, distance=links.distance
+    )
     if rank is None:
         cut = layout.decomposition
         rank = layout.home(cut.rank_of([parts // 2 for parts in cut.parts]))[0]
@@ -391,7 +422,7 @@ def explain_program(
         slabs = replace(how, decomposition="1d")
         alternative = slabs.layout(schedule, grid, ranks, how.ranks_per_node, devices=devices).decomposition
     steps = tuple(_Teller(program, schedule, plan, graphs, how.halo).tell(graphs, schedule.operations, 0))
-    return Explanation(schedule, plan, steps, alternative, how.overlap, patches_by, how.halo, there)
+    return Explanation(schedule, plan, steps, alternative, how.overlap, patches_by, how.halo, there, links)
 
 
 def _planned(
@@ -463,7 +494,7 @@ def explain(problem: Problem, **options: Any) -> Explanation:
         if domain.transfers is not None:
             own["methods"] = domain.transfers.methods
         if options.keys().isdisjoint({"device", "ranks_per_node", "subdomains_per_rank"}):
-            own["places"] = domain.places
+            own |= {"places": domain.places, "links": domain.device_links}
     return explain_program(problem.program, domain.grid, **{**own, **options})
 
 

@@ -12,10 +12,14 @@ from halocline.compile.schedule import Loop, Operation, Scalars, Schedule, Stop,
 from halocline.plan.devices import DeviceChoice, share_devices
 from halocline.plan.launches import Launch, SweepLaunches, sweep_launches
 from halocline.plan.layout import Layout
+from halocline.plan.levels import flow
+from halocline.plan.placement import placement_cost
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
+from halocline.plan.traffic import Traffic
 from halocline.run.devices import OnDevice, label, subdomain_bytes
 from halocline.run.execution import Execution
 from halocline.run.mpi import native
+from halocline.run.topology import DeviceLinks, links_between
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,28 @@ class Dealt:
 def devices_here(interface: str) -> dict[str, Any]:
     """The native devices of this machine, by name."""
     return {label(device): device for device in native().devices(interface)}
+
+
+def planned_links(interface: str, dealt: Dealt, each: int) -> DeviceLinks:
+    """How these devices are linked, where all are on this machine."""
+    there = devices_here(interface)
+    if any(name not in there for own in dealt.labels for name in own):
+        return DeviceLinks(None, "their links are not known, since not all are on this machine")
+    return links_between([[there[name].identity for name in own] for own in dealt.labels], each, interface)
+
+
+def link_time(schedule: Schedule, layout: Layout, links: DeviceLinks) -> float | None:
+    """How long messages take on the links of a node, over what they would where its subdomains lie in order;
+    None where they do."""
+    if links.distance is None or not layout.slots:
+        return None
+    first = layout.nodes // 2 * layout.slots_per_node
+    of_node = range(first, min(first + layout.slots_per_node, layout.decomposition.count))
+    if len(of_node) < layout.slots_per_node:
+        return None
+    sent = flow(layout.decomposition, Traffic.of_schedule(schedule), of_node)
+    in_order = placement_cost(sent, links.distance, tuple(range(len(of_node))))
+    return placement_cost(sent, links.distance, layout.slots) / in_order if in_order else None
 
 
 def ranks_of_node(layout: Layout, rank: int) -> list[int]:

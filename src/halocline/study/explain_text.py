@@ -38,7 +38,7 @@ def lines(told: Explanation, bound: Bound | None) -> Iterator[str]:
     yield from _fields(told)
     if told.on is not None:
         yield ""
-        yield from _devices(told.on)
+        yield from _devices(told.on, _placement(told))
     if told.halo == "uniform":
         yield "Halos are uniform: every exchange carries all fields that ever travel, as wide as the widest,"
         yield "with all edges and corners, whether that is read or not"
@@ -129,7 +129,7 @@ def _fields(told: Explanation) -> Iterator[str]:
     yield from table.text().rstrip().splitlines()
 
 
-def _devices(on: DevicePlan) -> Iterator[str]:
+def _devices(on: DevicePlan, placement: str) -> Iterator[str]:
     rows = tuple(
         (
             device.device,
@@ -148,6 +148,7 @@ def _devices(on: DevicePlan) -> Iterator[str]:
     if on.unknown:
         note += f"\n{on.unknown[0].upper()}{on.unknown[1:]}."
     yield from Table("Devices of this rank", heads, rows, left=3, note=note).text().rstrip().splitlines()
+    yield from textwrap.wrap(placement, WIDTH)
     yield ""
     kernels: list[tuple[str, ...]] = []
     for sweep, found in groupby(on.kernels, lambda kernel: kernel.sweep):
@@ -167,6 +168,19 @@ def _devices(on: DevicePlan) -> Iterator[str]:
         note=f"Strategy of sweeps: {on.strategy}.",
     )
     yield from table.text().rstrip().splitlines()
+
+
+def _placement(told: Explanation) -> str:
+    """Why the subdomains of a node lie on the devices that they do."""
+    slots, worth = told.plan.layout.slots, told.link_time
+    said = "Subdomains of a node lie on its devices in order"
+    if worth is not None:
+        said = f"Subdomains of a node lie on slots {', '.join(map(str, slots))} of its devices"
+    if told.links.why:
+        said += f": {told.links.why}"
+    if worth is not None:
+        said += f"; their messages load the links {worth:.3g} times as long as in order"
+    return f"{said}."
 
 
 def _kernel(kernel: KernelUse) -> tuple[str, ...]:
