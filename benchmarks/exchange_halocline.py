@@ -1,17 +1,20 @@
-"""The exchange of halos with Halocline for benchmarks/exchange.py, on two ranks that this is started on.
-Prints seconds an exchange, and the bytes that come into a rank."""
+"""The exchange of halos with Halocline for benchmarks/exchange.py and gpu_exchange.py, on the ranks that this
+is started on. Prints seconds an exchange, and the bytes that come into a rank."""
 
 from __future__ import annotations
 
 import sys
 
-from halocline.run.mpi import world
+from halocline.plan.devices import DeviceChoice
+from halocline.run.mpi import native, world
 from halocline.study.exchange import measure
 
 
-def main(axis: int, n: int, radius: int, fields: int, rounds: int, methods: str) -> None:
+def main(axis: int, n: int, radius: int, fields: int, rounds: int, methods: str, device: str) -> None:
     """Time the exchange across the cut of one axis, the only one that is periodic."""
-    parts = tuple(world().size if a == axis else 1 for a in range(3))
+    choice = DeviceChoice.parse(device)
+    here = 1 if choice.interface == "cpu" else len(choice.among(len(native().devices(choice.interface))))
+    parts = tuple(max(world().size, here) if a == axis else 1 for a in range(3))
     found = measure(
         tuple(n * p for p in parts),
         radius=radius,
@@ -22,6 +25,7 @@ def main(axis: int, n: int, radius: int, fields: int, rounds: int, methods: str)
         threads=1,
         decomposition=parts,
         methods=methods,
+        device=device,
     )
     if world().rank == 0:
         bytes_of = found.bytes_by_method
@@ -31,4 +35,4 @@ def main(axis: int, n: int, radius: int, fields: int, rounds: int, methods: str)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:6]), sys.argv[6])
+    main(*map(int, sys.argv[1:6]), sys.argv[6], sys.argv[7] if sys.argv[7:] else "cpu")

@@ -85,25 +85,30 @@ def median(times: list[float]) -> float:
 
 
 def arguments(description: str, **defaults: Any) -> argparse.Namespace:
+    """What the command line says; see `parser`."""
+    return parser(description, **defaults).parse_args()
+
+
+def parser(description: str, **defaults: Any) -> argparse.ArgumentParser:
     """Command-line options of a benchmark: --repeats, --json, and one for each default."""
-    parser = argparse.ArgumentParser(
+    made = argparse.ArgumentParser(
         description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
-    parser.add_argument("--repeats", type=int, default=7, help="interleaved measurements of each competitor")
-    parser.add_argument("--json", type=Path, help="write the records to this file")
+    made.add_argument("--repeats", type=int, default=7, help="interleaved measurements of each competitor")
+    made.add_argument("--json", type=Path, help="write the records to this file")
     for name, value in defaults.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", type=type(value), default=value)
-    return parser.parse_args()
+        made.add_argument(f"--{name.replace('_', '-')}", type=type(value), default=value)
+    return made
 
 
-def save(path: Path | None, rows: list[dict[str, Any]]) -> None:
-    """Write records with the machine they were measured on."""
+def save(path: Path | None, rows: list[dict[str, Any]], **facts: Any) -> None:
+    """Write records with the machine they were measured on, and what else holds of them."""
     if path is not None:
         machine = this_machine().as_dict()
         for program in ("compiler", "mpi_library"):  # where they lie says nothing to others
             machine[program] = Path(machine[program] or "").name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
+        path.write_text(json.dumps({"machine": machine, **facts, "rows": rows}, indent=1) + "\n")
 
 
 def numbers(text: str) -> list[int]:

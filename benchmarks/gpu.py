@@ -1,0 +1,129 @@
+"""What the benchmarks on devices share: the devices meant, the speed of their copies, and records of both."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from measure import RESULTS, save
+from measure import parser as measure_parser
+
+from halocline.errors import HaloclineError
+from halocline.plan.devices import DeviceChoice
+from halocline.run.machine import this_machine
+from halocline.run.mpi import native
+
+MEBIBYTE = 2**20
+MOMENT = 0.02  # seconds of copies that are timed at once
+
+
+def arguments(description: str, **defaults: Any) -> argparse.Namespace:
+    """Command-line options of a benchmark on devices; `device` names them, `devices` are they."""
+    parser = measure_parser(description, **defaults)
+    parser.add_argument("--device", default="cuda", help="cuda or opencl, with numbers: cuda:0,1")
+    parser.add_argument("--copy", type=int, default=1024, help="MiB that are copied to measure bandwidth")
+    parser.add_argument("--commit", default="", help="what is measured, where git cannot tell")
+    for action in parser._actions:
+        if action.dest == "json":  # the name of the device is known only here
+            action.nargs, action.const = "?", Path()
+    options = parser.parse_args()
+    try:
+        choice = DeviceChoice.parse(options.device)
+        found = native().devices(choice.interface) if choice.interface != "cpu" else []
+        own = choice.among(len(found), native().why_no_devices(choice.interface)) if found else ()
+        if not own:
+            raise SystemExit(f"device {options.device!r}: {_why(choice)}")
+        options.devices = [found[n] for n in own]
+    except HaloclineError as error:
+        raise SystemExit(str(error)) from None
+    return options
+
+
+def _why(choice: DeviceChoice) -> str:
+    if choice.interface == "cpu":
+        return "expected cuda or opencl, with the numbers of devices if not all are meant, such as cuda:0,1"
+    return native().why_no_devices(choice.interface) or "there is none"
+
+
+def label(devices: Sequence[Any]) -> str:
+    """How a user names them."""
+    return f"{devices[0].interface}:" + ",".join(str(device.index) for device in devices)
+
+
+class Copies:
+    """Copies within the memory of a device: each call does some, and returns seconds a byte, where a byte
+    that is copied counts twice, read and written.
+
+    Parameters
+    ----------
+    device : native Device
+    size : int
+        Bytes that are copied in one pass over the buffers.
+    queues : int
+        How many are at work at once, each with buffers of its own.
+    """
+
+    def __init__(self, device: Any, size: int, queues: int) -> None:
+        self.size = size // queues
+        self.pairs = [(device.allocate(self.size), device.allocate(self.size)) for _ in range(queues)]
+        self.queues = [device.queue() for _ in range(queues)]
+        self.passes = 1
+        self()
+        self.passes = max(2, round(MOMENT / (self() * 2 * size)))
+
+    def __call__(self) -> float:
+        begun = perf_counter()
+        for _ in range(self.passes):
+            for queue, (to, source) in zip(self.queues, self.pairs, strict=True):
+                queue.copy(to, source)
+        for queue in self.queues:
+            queue.flush()
+        for queue in self.queues:
+            queue.finish()
+        return (perf_counter() - begun) / (2 * self.passes * self.size * len(self.queues))
+
+
+def fastest_copies(device: Any, mebibytes: int) -> Copies:
+    """The faster of one large copy and of four at once, which are eight streams."""
+    size = min(mebibytes * MEBIBYTE, int(device.free_memory) // 8)
+    best: tuple[float, int] | None = None
+    for queues in (1, 4):
+        copies = Copies(device, size, queues)
+        found = min(copies() for _ in range(5)), queues
+        best = found if best is None else min(best, found)
+    assert best is not None
+    return Copies(device, size, best[1])
+
+
+def keep(options: argparse.Namespace, name: str, rows: list[dict[str, Any]], copies: float | None) -> None:
+    """Write a record with the devices, their drivers and the bound, where one is asked for.
+
+    Parameters
+    ----------
+    copies : float or None
+        Bytes a second of a device's copies: what shares of a bound are shares of.
+    """
+    if options.json is None:
+        return
+    first = options.devices[0]
+    file = options.json
+    if file == Path():
+        model = re.sub(r"[^a-z0-9]+", "_", first.name.lower()).strip("_")
+        file = RESULTS / f"{name}_{model}.json"
+    facts = [
+        {n: getattr(device, n) for n in ("interface", "index", "name", "driver", "architecture", "memory")}
+        for device in options.devices
+    ]
+    save(
+        file,
+        rows,
+        commit=options.commit or this_machine().commit,
+        date=datetime.now(UTC).strftime("%Y-%m-%d"),
+        devices=facts,
+        copy_bytes_per_second=copies,
+    )

@@ -1,0 +1,103 @@
+"""Conjugate gradients on one device, for the Poisson problem of UMBC HPCF-2018-10, against copies within its
+memory, in turn.
+
+Prints milliseconds an iteration and the share of the bound: the eight streams of `cg-fused`, 64 bytes a cell,
+at the speed of one large copy, or of four at once, whichever is faster. Then solves to the paper's tolerance,
+and sets the seconds beside the paper's: 14.5 hours on one core and 4 minutes 16 seconds on 512 for N = 16384.
+Before that the checksum of a small solution is compared with the processor's.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from gpu import arguments, fastest_copies, keep, label
+from measure import in_turn, median, ratio
+
+import halocline as hc
+from halocline.lang.functions import abs as magnitude
+from halocline.lang.reductions import max as largest
+from halocline.physics.poisson import Poisson
+
+SMALL = 128  # points along each axis of the problem whose checksum is compared
+RTOL = 1e-6
+PAPER = {16384: {"one core": 52192.29, "512 cores": 256.0}}  # seconds
+
+
+def problem(n: int, method: str, device: str) -> tuple[Poisson, Any]:
+    """The equations, and the problem ready to be solved."""
+    equations = Poisson.on(n, 2)
+    made = hc.LinearProblem(
+        equations.operator, equations.u, equations.rhs, method=method, device=device, threads=1
+    )
+    return equations, made
+
+
+def solved(n: int, method: str, device: str) -> tuple[int, str]:
+    """The iterations of a small solve, and its bits."""
+    equations, made = problem(n, method, device)
+    solution = made.solve(rtol=RTOL)
+    return solution.iterations, solution.fields.checksum(equations.u)
+
+
+def seconds(made: Any, iterations: int) -> float:
+    """Of an iteration."""
+    return float(made.solve(rtol=RTOL, max_iterations=iterations).seconds_per_iteration)
+
+
+def main() -> None:
+    """Measure and print."""
+    options = arguments(__doc__ or "", n=16384, method="cg-fused", iterations=50, solve=1)
+    device, n, method = options.devices[0], options.n, options.method
+    name = label([device])
+    expected, found = solved(SMALL, method, "cpu"), solved(SMALL, method, name)
+    if found != expected:
+        raise SystemExit(f"N = {SMALL}: iterations and checksum {found} on {name}, {expected} on cpu")
+    equations, made = problem(n, method, name)
+    first = made.solve(rtol=RTOL, max_iterations=options.iterations)
+    copies = fastest_copies(device, options.copy)
+    times = in_turn(
+        {"iteration": partial(seconds, made, options.iterations), "copy": copies}, options.repeats
+    )
+    bound = [first.bytes_per_iteration * each for each in times["copy"]]
+    row: dict[str, Any] = {
+        "n": n,
+        "method": method,
+        "ms_per_iteration": 1e3 * median(times["iteration"]),
+        "bytes_per_cell": first.bytes_per_iteration / n**2,
+        "copy_gigabytes_per_second": 1e-9 / median(times["copy"]),
+        "share_of_bound": 1 / ratio({"iteration": times["iteration"], "bound": bound}, "bound", "iteration"),
+        "small": {"n": SMALL, "iterations": found[0], "checksum": found[1]},
+    }
+    print(
+        f"N {n}  {method} on {name} {device.name}: {row['ms_per_iteration']:.3f} ms an iteration, "
+        f"{row['share_of_bound']:.0%} of the bound ({row['copy_gigabytes_per_second']:.0f} GB/s), bits as on "
+        "the processor",
+        flush=True,
+    )
+    keep(options, "gpu_cg", [row], 1 / median(times["copy"]))
+    if not options.solve:
+        return
+    del copies
+    solution = made.solve(rtol=RTOL)
+    row |= {
+        "seconds": solution.seconds,
+        "iterations": solution.iterations,
+        "converged": solution.converged,
+        "seconds_per_iteration": solution.seconds_per_iteration,
+        "error_max": solution.fields.evaluate(largest(magnitude(equations.error))),
+        "checksum": solution.fields.checksum(equations.u),
+    }
+    print(
+        f"solved to {RTOL:g}: {solution.seconds:.2f} s, {solution.iterations:,} iterations, error "
+        f"{row['error_max']:.4e}, checksum {row['checksum']}"
+    )
+    for where, paper in PAPER.get(n, {}).items():
+        row[f"times faster than the paper on {where}"] = paper / solution.seconds
+        print(f"  {paper / solution.seconds:.1f} times faster than the paper on {where} ({paper:.0f} s)")
+    keep(options, "gpu_cg", [row], 1 / median(times["copy"]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""The exchange of halos between ranks that share a device, and between devices, by each method in turn.
+
+Some float32 fields of n^3 cells a subdomain; the grid is periodic along the axis that is cut and no other, so
+that only what crosses subdomains counts. Ranks that share a device take turns on it. The limit is one copy
+within the first device's memory of as many bytes as all subdomains get.
+
+Prints, for each axis that is cut, milliseconds an exchange of each method, how many times faster than `mpi`
+it is, and which share of the speed of the copy it reaches. A method that is not possible here is told.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from gpu import arguments, keep, label
+from measure import in_turn, median, numbers, ratio
+
+from halocline.errors import RunError
+from halocline.run.launch import environment, mpiexec
+
+HERE = Path(__file__).parent
+AXES = "xyz"
+METHODS = {"mpi": "mpi", "colocated": "colocated,mpi", "gpu_aware": "gpu_aware,mpi", "peer": "peer,mpi"}
+PATIENCE = 120  # seconds for one process
+
+
+class NotHere(Exception):
+    """A method that is not possible here, and why."""
+
+
+def seconds(expected: int, *command: object) -> float:
+    """Seconds an exchange that a command prints, after a look at how many bytes it moved."""
+    line = list(map(str, command))
+    done = subprocess.run(
+        line, capture_output=True, text=True, env=environment(), timeout=PATIENCE, check=False
+    )
+    if done.returncode:
+        said = [text for text in done.stderr.splitlines() if "was asked for" in text]
+        if said:
+            raise NotHere(said[0])
+        raise SystemExit(f"{' '.join(line)}\nended with status {done.returncode}:\n{done.stderr}")
+    found, size = done.stdout.split()[-2:]
+    if int(size) != expected:
+        raise SystemExit(f"{' '.join(line)} moved {size} bytes, expected {expected}")
+    return float(found)
+
+
+def copy_of(device: Any, size: int) -> Callable[[], float]:
+    """Seconds of one copy of so many bytes, begun and waited for as an exchange is."""
+    to, source, queue = device.allocate(size), device.allocate(size), device.queue()
+
+    def run() -> float:
+        queue.copy(to, source)
+        queue.finish()
+        begun = perf_counter()
+        for _ in range(30):
+            queue.copy(to, source)
+            queue.finish()
+        return (perf_counter() - begun) / 30
+
+    return run
+
+
+def cases(devices: list[Any], ranks: list[int]) -> list[tuple[str, int, list[Any], tuple[str, ...]]]:
+    """What is measured: in words, how many ranks, on which devices, by which methods."""
+    between = ("mpi", "colocated", "gpu_aware")
+    found = [(f"{n} ranks share {label(devices[:1])}", n, devices[:1], between) for n in ranks]
+    if len(devices) > 1:
+        found.append((f"1 rank drives {label(devices[:2])}", 1, devices[:2], ("mpi", "peer")))
+        found.append((f"2 ranks, a device each of {label(devices[:2])}", 2, devices[:2], between))
+    if len(devices) > 3:
+        found.append((f"4 ranks, a device each of {label(devices[:4])}", 4, devices[:4], between))
+    return found
+
+
+def possible(turns: dict[str, Callable[[], float]]) -> dict[str, Callable[[], float]]:
+    """Those that run; the others are told. Each has been run once then."""
+    able = {}
+    for name, run in turns.items():
+        try:
+            run()
+            able[name] = run
+        except NotHere as why:
+            print(f"  {name}: not here ({why})", flush=True)
+    return able
+
+
+def main() -> None:
+    """Measure and print."""
+    options = arguments(
+        __doc__ or "", n=256, axes=AXES, radius=3, fields=4, rounds=5, ranks="2,4", methods=",".join(METHODS)
+    )
+    try:
+        starter = mpiexec()
+    except RunError as error:
+        raise SystemExit(str(error)) from None
+    n, radius, fields = options.n, options.radius, options.fields
+    rows: list[dict[str, Any]] = []
+    for what, ranks, devices, methods in cases(options.devices, numbers(options.ranks)):
+        for axis in options.axes.replace(",", ""):
+            problem = (AXES.index(axis), n, radius, fields)
+            count = max(ranks, len(devices))  # subdomains
+            size = 2 * radius * n**2 * fields * 4 * (count // ranks)
+            program = (sys.executable, HERE / "exchange_halocline.py", *problem, options.rounds)
+            print(f"{what}, cut along {axis}, {size / 2**20:.2f} MiB into a rank", flush=True)
+            start = (starter, "-n", ranks)  # one rank too: without MPI it could only copy
+            turns: dict[str, Callable[[], float]] = {
+                name: partial(seconds, size, *start, *program, METHODS[name], label(devices))
+                for name in methods
+                if name in options.methods.split(",")
+            }
+            turns = possible(turns) | {"copy": copy_of(devices[0], size * ranks)}
+            times = in_turn(turns, options.repeats)
+            row: dict[str, Any] = {"case": what, "ranks": ranks, "devices": label(devices), "axis": axis}
+            row |= {"n": n, "radius": radius, "fields": fields, "bytes_of_a_rank": size}
+            row["ms"] = {name: 1e3 * median(own) for name, own in times.items()}
+            for name, ms in row["ms"].items():
+                told = f"  {name:10} {ms:9.3f} ms"
+                if name not in ("mpi", "copy") and "mpi" in times:
+                    row[f"{name} over mpi"] = ratio(times, name, "mpi")
+                    told += f", {row[f'{name} over mpi']:6.2f} times faster than mpi"
+                if name != "copy":
+                    row[f"{name}, share of a copy"] = ratio(times, name, "copy")
+                    told += f", {row[f'{name}, share of a copy']:5.0%} of the speed of a copy"
+                print(told, flush=True)
+            rows.append(row)
+            keep(options, "gpu_exchange", rows, None)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Explicit heat steps on one device against copies within its memory, in turn.
+
+n^3 cells, forward Euler, differences of some orders (order 2 reads 7 points). Prints milliseconds a pass,
+million cells a second, and the share of the bound: 16 bytes a cell (8 in float32) at the speed of one large
+copy, or of four at once, whichever is faster. Before that the checksum of a small grid is compared with the
+processor's.
+"""
+
+from __future__ import annotations
+
+import gc
+from functools import partial
+from typing import Any
+
+from gpu import Copies, arguments, fastest_copies, keep, label
+from measure import in_turn, median, numbers, ratio
+
+import halocline as hc
+from halocline.physics.heat import Heat
+
+SMALL = 40  # cells along each axis of the grid whose checksum is compared
+MOMENT = 0.2  # seconds of passes that are timed at once
+
+
+def simulation(n: int, order: int, dtype: str, device: str) -> Any:
+    """Heat in a box of n^3 cells."""
+    heat = Heat.in_box((n, n, n), dtype=dtype)
+    sim = hc.Simulation(
+        heat.grid,
+        lambda kappa: heat.equations(kappa),
+        parameters={"kappa": 1.0},
+        scheme=hc.Euler(),
+        order=order,
+        dt=heat.stable_step,
+        device=device,
+    )
+    sim[heat.fields[0]] = heat.start
+    return sim
+
+
+def checksum(order: int, dtype: str, device: str) -> str:
+    """The bits of some steps on a small grid."""
+    sim = simulation(SMALL, order, dtype, device)
+    sim.run(steps=10)
+    return str(sim.checksum("T"))
+
+
+def passes_of(sim: Any, least: int) -> int:
+    """How many passes take a moment, after some that are not counted."""
+    sim.run(steps=least)
+    return max(least, round(MOMENT / (sim.run(steps=least).loop_seconds / least)))
+
+
+def seconds(sim: Any, passes: int) -> float:
+    """Of one pass."""
+    return float(sim.run(steps=passes).loop_seconds) / passes
+
+
+def main() -> None:
+    """Measure and print."""
+    options = arguments(__doc__ or "", n=512, orders="2,4,6,8", dtypes="float64,float32", passes=50)
+    device = options.devices[0]
+    name, n = label([device]), options.n
+    copies: Copies = fastest_copies(device, options.copy)
+    print(f"{name} {device.name}, copies {1e-9 / min(copies() for _ in range(5)):.0f} GB/s", flush=True)
+    rows: list[dict[str, Any]] = []
+    rates: list[float] = []
+    for dtype in options.dtypes.split(","):
+        for order in numbers(options.orders):
+            expected, found = checksum(order, dtype, "cpu"), checksum(order, dtype, name)
+            if found != expected:
+                raise SystemExit(f"{dtype}, order {order}: checksum {found} on {name}, {expected} on cpu")
+            sim = simulation(n, order, dtype, name)
+            bytes_per_cell = sim.bytes_per_step / n**3
+            passes = passes_of(sim, options.passes)
+            times = in_turn({"pass": partial(seconds, sim, passes), "copy": copies}, options.repeats)
+            bound = [bytes_per_cell * n**3 * each for each in times["copy"]]
+            rates += [1 / each for each in times["copy"]]
+            each = median(times["pass"])
+            row = {
+                "n": n,
+                "dtype": dtype,
+                "order": order,
+                "passes": passes,
+                "ms": 1e3 * each,
+                "million_cells_per_second": n**3 / each / 1e6,
+                "bytes_per_cell": bytes_per_cell,
+                "copy_gigabytes_per_second": 1e-9 / median(times["copy"]),
+                "share_of_bound": 1 / ratio({"pass": times["pass"], "bound": bound}, "bound", "pass"),
+                "checksum": found,
+            }
+            rows.append(row)
+            print(
+                f"{n}^3 {dtype} order {order}: {row['ms']:8.3f} ms a pass, "
+                f"{row['million_cells_per_second']:8.0f} million cells/s, {row['share_of_bound']:4.0%} of "
+                f"the bound ({row['copy_gigabytes_per_second']:.0f} GB/s), bits as on the processor",
+                flush=True,
+            )
+            keep(options, "gpu_heat", rows, median(rates))
+            del sim
+            gc.collect()  # its fields leave the device before the next come
+
+
+if __name__ == "__main__":
+    main()
