@@ -4,11 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STUB := $(BIN)/python -m nanobind.stubgen -q -m halocline._native
 JOBS := $(shell nproc)
+# of gpu-check and gpu-bench; CHECK and BENCH are more options for their programs
+DEVICE ?= cuda
+WITH_WHEELS = $(if $(WHEELS),--wheels $(WHEELS))
 NATIVE := $(wildcard native/src/* native/src/device/* native/include/halocline/*)
 SOURCES := $(wildcard native/*/*.cpp native/*/*.hpp native/src/device/*pp native/include/halocline/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-full lint format bench docs sanitize lock clean
+.PHONY: help build run test test-full lint format bench gpu-check gpu-bench docs sanitize lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +46,16 @@ format: build $(VENV)/dev ## Bring the code into the style that lint asks for
 
 bench: build ## Print the ratios that the project promises
 	$(BIN)/python benchmarks/run.py
+
+gpu-check: ## Check runs on this machine's devices; needs no network: DEVICE=opencl, WHEELS=.whl
+	$(PYTHON) tools/gpu_check.py --device $(DEVICE) $(WITH_WHEELS) --json out/gpu-check/$(DEVICE).json $(CHECK)
+
+gpu-bench: ## Measure on this machine's devices, into benchmarks/results: DEVICE, WHEELS as for gpu-check
+	python=$$($(PYTHON) tools/gpu_python.py $(WITH_WHEELS)) || exit 1; \
+	for name in heat cg exchange; do \
+	  echo "== gpu_$$name"; \
+	  $$python benchmarks/gpu_$$name.py --device $(DEVICE) --json $(BENCH) || failed=1; \
+	done; exit $${failed:-0}
 
 docs: build $(VENV)/dev ## Build the documentation in out/docs
 	$(BIN)/sphinx-build -q -W -j $(JOBS) -b html docs out/docs

@@ -1,0 +1,158 @@
+"""`make gpu-check` and the benchmarks on devices, with PoCL in the place of a GPU."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from halocline.run.machine import this_machine
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import gpu_check  # noqa: E402
+import gpu_python  # noqa: E402
+from gpu_check import Check  # noqa: E402
+
+
+def check(seconds: float = 60.0) -> Check:
+    return Check(Path(sys.executable), "opencl", True, time.monotonic() + seconds)
+
+
+def test_every_example_is_checked() -> None:
+    here = {path.stem for path in (ROOT / "examples").glob("*.py")}
+    assert here - gpu_check.EXAMPLES.keys() == {"gas", "hancock", "sod_exact"}
+
+
+@pytest.mark.parametrize(
+    ("script", "outcome", "note"),
+    [
+        ('print(\'noise\'); print(\'[["a", "passed", "b"]]\')', "passed", "b"),
+        ("import sys; sys.exit('no such device')", "failed", "no such device"),
+        ("import os; os.kill(os.getpid(), 11)", "failed", "status -11"),
+        ("print('not what was expected')", "failed", "status 0"),
+    ],
+)
+def test_a_case_that_says_nothing_useful_has_failed(script: str, outcome: str, note: str) -> None:
+    (row,) = check().rows("bits", "heat", [sys.executable, "-c", script], 30)
+    assert (row.outcome, row.note) == (outcome, note)
+
+
+def test_a_case_that_hangs_is_ended_with_all_that_it_started() -> None:
+    inner = "import time; time.sleep(60)"
+    script = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])"
+    begun = time.monotonic()
+    (row,) = check().rows("bits", "heat", [sys.executable, "-c", script], 3.5)
+    assert time.monotonic() - begun < 30
+    assert (row.outcome, row.note) == ("failed", "did not end within 4 s")
+
+
+def test_what_there_was_no_time_for_is_missing() -> None:
+    (row,) = check(1.0).rows("bits", "heat", [sys.executable, "-c", "print(1)"], 30)
+    assert (row.outcome, row.note) == ("missing", "no time was left")
+
+
+def test_ranks_that_differ_have_failed_and_other_methods_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {"bits": "A", "by": "mpi"}
+
+    def case(self: Check, group: str, name: str, *options: object, limit: float = 0) -> list[Any]:
+        return [gpu_check.Row(group, told["bits"], "passed", told["by"])]
+
+    monkeypatch.setattr(Check, "case", case)
+    assert check()._ranks("A", "opencl:0", 2, "mpi", 1).outcome == "passed"
+    assert check()._ranks("A", "opencl:0", 2, "colocated", 1).outcome == "missing"
+    told["bits"] = "B"
+    row = check()._ranks("A", "opencl:0", 2, "colocated", 1)
+    assert row.outcome == "failed"
+    assert row.note == "by mpi: B, but A on the processor"
+
+
+def test_a_new_environment_sees_what_this_python_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_python, "PLACE", tmp_path)
+    python = gpu_python.make_environment(None)
+    assert gpu_python.has(python, "numpy")
+    assert not gpu_python.has(python, "no_such_module")
+    monkeypatch.setattr(gpu_python, "NEEDED", {"no_such_module": "no-such-package"})
+    with pytest.raises(gpu_python.Lacking, match=r"cannot be built, without no-such-package; bring packages"):
+        gpu_python.build(python)
+    (tmp_path / "broken-1-py3-none-any.whl").write_text("no wheel")
+    with pytest.raises(gpu_python.Lacking, match=r"the wheels in .* cannot be installed"):
+        gpu_python.make_environment(tmp_path)
+
+
+@pytest.mark.long
+def test_the_check_passes_where_pocl_is_the_device(opencl: list[Any], tmp_path: Path) -> None:
+    record = tmp_path / "check.json"
+    device = f"opencl:{opencl[0].index}"
+    done = subprocess.run(
+        ["make", "gpu-check", f"DEVICE={device}", f"CHECK=--small --json {record}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(record.read_text())
+    assert told["failed"] == 0
+    assert told["seconds"] < 570
+    outcomes = {(row["group"], row["name"]): row["outcome"] for row in told["rows"]}
+    assert outcomes["bits", "heat 3D float64 order 2"] == "passed"
+    assert outcomes["ranks", f"2 on {device}, mpi"] == "passed"
+    assert outcomes["ranks", f"2 on {device}, colocated"] == "missing"
+    assert outcomes["sanitizer", "memcheck"] == "missing"
+    assert outcomes["examples", "heat_3d"] == "passed"
+    assert done.stdout.count("✗") == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("gpu_heat", ["--n", "32", "--orders", "2", "--dtypes", "float64", "--passes", "2"]),
+        ("gpu_cg", ["--n", "64", "--iterations", "5"]),
+        ("gpu_exchange", ["--n", "12", "--axes", "z", "--ranks", "2", "--rounds", "1"]),
+    ],
+)
+def test_benchmarks_leave_a_record(name: str, options: list[str], opencl: list[Any], tmp_path: Path) -> None:
+    record = tmp_path / "record.json"
+    device = f"opencl:{opencl[0].index}"
+    command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), "--device", device, *options]
+    command += ["--repeats", "1", "--copy", "4", "--json", str(record)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(record.read_text())
+    assert told["devices"][0]["name"] == opencl[0].name
+    assert told["devices"][0]["driver"] == opencl[0].driver
+    assert told["commit"] == this_machine().commit
+    (row,) = told["rows"]
+    if name == "gpu_exchange":
+        assert row["ms"]["mpi"] > 0
+        assert "colocated" not in row["ms"], "OpenCL shares no memory between processes"
+    else:
+        assert row["share_of_bound"] > 0
+        assert told["copy_bytes_per_second"] > 0
+    if name == "gpu_cg":
+        assert row["converged"]
+        assert row["bytes_per_cell"] == 64
+    if name == "gpu_heat":
+        assert row["bytes_per_cell"] == 16
+
+
+def test_a_benchmark_without_a_device_says_so() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "gpu_heat.py"), "--device"]
+    for device, words in (
+        ("opencl:97", "there is no"),
+        ("cpu", "expected cuda or opencl"),
+        ("gpu", "no inter"),
+    ):
+        done = subprocess.run([*command, device], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 1
+        assert len(done.stderr.splitlines()) == 1
+        assert words in done.stderr

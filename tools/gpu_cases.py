@@ -1,0 +1,231 @@
+"""What `make gpu-check` runs, each case in a process of its own: gpu_cases.py CASE --device D.
+
+A case prints one line of JSON: rows of a name, "passed", "failed" or "missing", and a note.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import halocline as hc
+from halocline.compile.compiler import compile_program
+from halocline.errors import HaloclineError
+from halocline.physics.heat import Heat
+from halocline.physics.poisson import Poisson
+from halocline.physics.wave import Wave
+from halocline.plan.devices import DeviceChoice
+from halocline.run.devices import compile_for
+from halocline.run.launch import environment, mpiexec
+from halocline.run.mpi import launcher, native, world
+from halocline.study.exchange import moved
+
+Row = tuple[str, str, str]
+STEPS = 12
+
+
+def chosen(device: str) -> list[Any]:
+    """The native devices that a text means."""
+    choice = DeviceChoice.parse(device)
+    found = native().devices(choice.interface)
+    return [found[n] for n in choice.among(len(found), native().why_no_devices(choice.interface))]
+
+
+# -- problems ------------------------------------------------------------------------------------------------
+
+
+def heat(shape: Sequence[int], order: int, dtype: str, scheme: Any, **execution: Any) -> str:
+    """The bits of heat after some steps."""
+    case = Heat.in_box(shape, dtype=dtype)
+    sim = hc.Simulation(
+        case.grid,
+        lambda kappa: case.equations(kappa),
+        parameters={"kappa": 1.0},
+        scheme=scheme,
+        order=order,
+        dt=case.stable_step,
+        **execution,
+    )
+    sim[case.fields[0]] = case.start
+    sim.run(steps=STEPS)
+    return str(sim.checksum("T"))
+
+
+def wave(n: int, dim: int, **execution: Any) -> str:
+    """The bits of pressure after some steps."""
+    case = Wave.on(n, dim)
+    step = hc.program(lambda p, v, dt: case.step(p, v, dt))
+    sim = hc.Simulation(case.grid, step, dt=0.3 / n, **execution)
+    sim[case.p] = lambda *x: np.exp(-30 * sum((x_i - 0.4) ** 2 for x_i in x))
+    sim.run(steps=STEPS)
+    return str(sim.checksum(case.p))
+
+
+def cg(n: int, dim: int, method: str, **execution: Any) -> tuple[str, tuple[str, ...]]:
+    """Iterations and bits of a solution, and the transfer methods that were taken."""
+    case = Poisson.on(n, dim)
+    problem = hc.LinearProblem(case.operator, case.u, case.rhs, method=method, **execution)
+    solution = problem.solve(rtol=1e-8)
+    found = f"{solution.iterations} iterations, {solution.fields.checksum(case.u)}"
+    return found, tuple(moved(problem.prepared)[1])
+
+
+def problems(small: bool) -> Iterator[tuple[str, Callable[[str], str]]]:
+    """Every problem that is compared, by name."""
+    for dtype in ("float64",) if small else ("float64", "float32"):
+        for order in (2,) if small else (2, 4, 6, 8):
+            yield (
+                f"heat 3D {dtype} order {order}",
+                lambda device, o=order, t=dtype: heat((33, 20, 70), o, t, hc.Euler(), device=device),
+            )
+    if not small:
+        yield "heat 1D RK3 order 6", lambda device: heat((1000,), 6, "float64", hc.RK3(), device=device)
+        yield "heat 2D RK2 order 4", lambda device: heat((65, 130), 4, "float32", hc.RK2(), device=device)
+        yield "heat 3D 96^3", lambda device: heat((96, 96, 96), 2, "float64", hc.Euler(), device=device)
+        yield "wave 3D", lambda device: wave(30, 3, device=device)
+    yield "wave 2D", lambda device: wave(50, 2, device=device)
+    for method in ("cg-fused",) if small else ("cg-fused", "cg"):
+        yield f"Poisson 2D {method}", lambda device, m=method: cg(65, 2, m, device=device)[0]
+    if not small:
+        yield "Poisson 3D cg-fused", lambda device: cg(24, 3, "cg-fused", device=device)[0]
+
+
+# -- cases ---------------------------------------------------------------------------------------------------
+
+
+def devices(options: argparse.Namespace) -> Iterator[Row]:
+    """What there is."""
+    for device in chosen(options.device):
+        facts = [device.name, device.architecture, f"{device.memory / 1e9:.1f} GB", f"driver {device.driver}"]
+        facts += ["records graphs"] * device.captures + ["shared between processes"] * device.shares
+        yield f"{device.interface}:{device.index}", "passed", ", ".join(filter(None, facts))
+
+
+def kernels(options: argparse.Namespace) -> Iterator[Row]:
+    """The bits of every problem, beside those of the processor."""
+    for name, run in problems(options.small):
+        yield compared(name, lambda run=run: (run("cpu"), run(options.device)))
+
+
+def compared(name: str, run: Callable[[], tuple[str, str]]) -> Row:
+    """Whether two runs give the same; a failure of either is told."""
+    try:
+        expected, found = run()
+    except (HaloclineError, RuntimeError, MemoryError) as error:
+        return name, "failed", f"{type(error).__name__}: {str(error).splitlines()[0]}"
+    if found != expected:
+        return name, "failed", f"{found}, but {expected} on the processor"
+    return name, "passed", found
+
+
+def reductions(options: argparse.Namespace) -> Iterator[Row]:
+    """Sums of numbers of very different sizes and signs, which depend on the order of additions elsewhere."""
+    for dtype in ("float64", "float32"):
+        results = []
+        for device in ("cpu", options.device):
+            grid = hc.Grid((40, 50, 60), periodic=True)
+            a, b = grid.field("a", dtype=dtype), grid.field("b", dtype=dtype)
+            sim = hc.Simulation(
+                grid, lambda a, b: {a: 0.0 * hc.laplacian(b)}, scheme=hc.Euler(), dt=1.0, device=device
+            )
+            numbers = np.random.default_rng(7)
+            shape = grid.shape
+            for field in (a, b):
+                scale = np.exp2(numbers.integers(-40, 40, shape))
+                sim[field] = (numbers.standard_normal(shape) * scale).astype(dtype)
+            found = sim.evaluate(hc.sum(a), hc.sum(a * b), hc.min(a), hc.max(b), hc.sum(hc.abs(a - b)))
+            results.append(" ".join(number.hex() for number in found))
+        yield compared(f"sums, least and greatest of {dtype}", lambda found=tuple(results): found)
+
+
+def memory(options: argparse.Namespace) -> Iterator[Row]:
+    """A grid that does not fit is one clear error."""
+    device = chosen(options.device)[0]
+    n = int((device.memory / 8) ** (1 / 3)) + 64
+    name = f"a grid of {n}^3, which does not fit"
+    try:
+        heat((n, n, n), 2, "float64", hc.Euler(), device=options.device)
+        yield name, "failed", "no error"
+    except hc.RunError as error:
+        yield name, "passed", str(error).splitlines()[0]
+
+
+def ranks(options: argparse.Namespace) -> Iterator[Row]:
+    """Heat and conjugate gradients on the ranks that this is started on; which methods were taken."""
+    how = {"device": options.device, "subdomains_per_rank": options.each}
+    how["methods"] = options.methods
+    found, taken = cg(65, 2, "cg-fused", **how)
+    bits = [heat((33, 20, 70), 2, "float64", hc.Euler(), **how), wave(50, 2, **how), found]
+    yield " ".join(bits), "passed", ",".join(taken)
+
+
+def resources(options: argparse.Namespace) -> Iterator[Row]:
+    """Registers and spills of kernels; a kernel that spills fails."""
+    device = chosen(options.device)[0]
+    programs: dict[str, Callable[[], Any]] = {}
+    for order in (2,) if options.small else (2, 4, 6, 8):
+        case = Heat.on(64, 3)
+        programs[f"heat order {order}"] = lambda o=order, c=case: (c.program("euler", o), c.grid)
+    if not options.small:
+        own = Wave.on(64, 3)
+        programs["wave"] = lambda: (own.program(), own.grid)
+        box = Poisson.on(64, 2)
+        programs["cg-fused"] = lambda: (box.program("cg-fused"), box.grid)
+    for name, make in programs.items():
+        schedule = compile_program(*make(), device=True)
+        module = compile_for(device, schedule.device.source)
+        told, spills = [], 0
+        for kernel in dict.fromkeys(k.name for each in schedule.device.kernels.values() for k in each):
+            registers, spilled = module.registers(kernel), module.spilled(kernel)
+            spills += spilled
+            if registers or spilled:
+                told.append(f"{kernel} {registers}" + (f" (spills {spilled} bytes)" if spilled else ""))
+        if not told:
+            yield name, "missing", f"{options.device} does not tell registers"
+        else:
+            yield name, "failed" if spills else "passed", f"registers: {', '.join(told)}"
+
+
+def short(options: argparse.Namespace) -> Iterator[Row]:
+    """A short run of heat and of conjugate gradients, for a tool that watches it."""
+    yield "heat", "passed", heat((20, 20, 40), 2, "float64", hc.Euler(), device=options.device)
+    yield "cg-fused", "passed", cg(33, 2, "cg-fused", device=options.device)[0]
+
+
+CASES = {case.__name__: case for case in (devices, kernels, reductions, memory, ranks, resources, short)}
+
+
+def main() -> int:
+    """Run the case that is named."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("case", choices=sorted(CASES))
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--ranks", type=int, help="start so many, for the case of this name")
+    parser.add_argument("--methods", help="of `ranks`")
+    parser.add_argument("--each", type=int, default=1, help="subdomains of a device, in `ranks`")
+    parser.add_argument("--small", action="store_true", help="few kernels, where they compile slowly")
+    options = parser.parse_args()
+    if options.ranks and launcher() is None:
+        try:
+            command = [str(mpiexec()), "-n", str(options.ranks), sys.executable, *sys.argv]
+        except HaloclineError as error:
+            print(json.dumps([("ranks", "missing", str(error).splitlines()[0])]))
+            return 0
+        os.execve(command[0], command, environment())
+    try:
+        rows = list(CASES[options.case](options))
+    except HaloclineError as error:
+        rows = [(options.case, "failed", str(error).splitlines()[0])]
+    if options.case != "ranks" or world().rank == 0:
+        print(json.dumps(rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,319 @@
+"""Check Halocline on the devices of this machine: `make gpu-check`.
+
+Finds or makes a Python with Halocline in it (tools/gpu_python.py), and runs everything that a device must do
+(tools/gpu_cases.py): kernels and examples against the processor's bits, several ranks on one device by each
+transfer method, sums, errors, NVIDIA's compute-sanitizer, registers of kernels. Needs no network, ends within
+--limit seconds, and prints what passed, failed, or is missing on this machine. The exit status is 1 where
+something failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from gpu_python import ROOT, Lacking, find_or_make, say
+
+CASES = ROOT / "tools" / "gpu_cases.py"
+EXAMPLES = {  # with arguments that make them small
+    "heat_3d": ["24"],
+    "wave_2d": ["40"],
+    "gray_scott": ["64", "2000"],
+    "own_operator": ["48"],
+    "l_shape": ["63"],
+    "channel": ["12"],
+    "euler_1d": ["120"],
+    "euler_2d": ["40", "0.2"],
+}
+SPEEDS = ("million cells/s", "bandwidth")  # lines of examples that differ from run to run
+SANITIZER = ("compute-sanitizer", "/usr/local/cuda/bin/compute-sanitizer")
+SIGNS = {"passed": "✓", "failed": "✗", "missing": "–"}
+MACHINE = """
+import json, platform
+from dataclasses import asdict
+from halocline.run.machine import this_machine
+import numpy
+rows = [("Python", "passed", platform.python_version()), ("NumPy", "passed", numpy.__version__)]
+machine = this_machine()
+rows.append(("compiler", "passed" if machine.compiler else "missing", machine.compiler_version or "none"))
+try:
+    import mpi4py
+    rows.append(("MPI", "passed", f"{machine.mpi_version}, mpi4py {mpi4py.__version__}"))
+except ImportError as error:
+    rows.append(("MPI", "missing", f"{error}: no runs on several ranks"))
+try:
+    from halocline.compile.nvrtc import find_nvrtc
+    rows.append(("NVRTC", "passed", ".".join(map(str, find_nvrtc().version))))
+except Exception as error:
+    rows.append(("NVRTC", "missing", str(error).splitlines()[0]))
+print(json.dumps(rows))
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came of one thing that was tried.
+
+    Attributes
+    ----------
+    group, name : str
+    outcome : {"passed", "failed", "missing"}
+        "missing" is what this machine does not have, or no time was left for.
+    note : str
+    seconds : float
+        Of the process that tried it, and perhaps others.
+    """
+
+    group: str
+    name: str
+    outcome: str
+    note: str = ""
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        text = f"{SIGNS[self.outcome]} {self.group:10} {self.name:36} {self.seconds:6.1f} s  {self.note}"
+        return text if len(text) <= 160 else f"{text[:159]}…"
+
+
+class Check:
+    """Runs cases on a device with a Python, until a deadline."""
+
+    def __init__(self, python: Path, device: str, small: bool, deadline: float) -> None:
+        self.python, self.device, self.small, self.deadline = python, device, small, deadline
+        self.first = device if ":" in device else f"{device}:0"
+
+    def groups(self) -> Iterator[tuple[str, list[Row]]]:
+        """Everything, the most telling first, some of it at once where there are cores for that."""
+        workers = max(1, min(4, len(os.sched_getaffinity(0)) // 4))
+        with ThreadPoolExecutor(workers) as pool:
+            jobs = [
+                ("machine", pool.submit(self.machine)),
+                ("devices", pool.submit(self.case, "devices", "devices")),
+                ("bits", pool.submit(self.case, "bits", "kernels", limit=300)),
+                ("ranks", pool.submit(self.ranks)),
+                ("sums", pool.submit(self.case, "sums", "reductions")),
+                ("errors", pool.submit(self.case, "errors", "memory")),
+                ("kernels", pool.submit(self.case, "kernels", "resources", limit=200)),
+                *(("examples", pool.submit(self.example, name)) for name in self.examples()),
+                *(("sanitizer", pool.submit(self.sanitizer, tool)) for tool in ("memcheck", "racecheck")),
+            ]
+            for group, job in jobs:
+                yield group, job.result()
+
+    def run(
+        self, command: Sequence[object], limit: float, **variables: str
+    ) -> tuple[int | None, str, str, float]:
+        """Status, output, errors and seconds of a command; no status where it was ended at its limit, and no
+        seconds where no time was left for it."""
+        begun = time.monotonic()
+        limit = min(limit, self.deadline - begun)
+        if limit < 3:
+            return None, "", "no time was left", 0.0
+        process = subprocess.Popen(
+            list(map(str, command)),
+            cwd=ROOT,
+            env={**os.environ, **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            out, error = process.communicate(timeout=limit)
+            return process.returncode, out, error, time.monotonic() - begun
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # with the ranks that it has started
+            process.communicate()
+            return None, "", f"did not end within {limit:.0f} s", time.monotonic() - begun
+
+    def rows(self, group: str, name: str, command: Sequence[object], limit: float) -> list[Row]:
+        """What a case prints; a row that says why where it prints nothing."""
+        status, out, error, seconds = self.run(command, limit)
+        try:
+            told = json.loads(out.strip().splitlines()[-1])
+            return [Row(group, own, outcome, note, seconds) for own, outcome, note in told]
+        except (IndexError, ValueError):
+            outcome = "missing" if status is None and not seconds else "failed"
+            return [Row(group, name, outcome, _last(error) or f"status {status}", seconds)]
+
+    def case(self, group: str, name: str, *options: object, limit: float = 120) -> list[Row]:
+        """A case of tools/gpu_cases.py."""
+        small = ["--small"] if self.small else []
+        device = self.device if name == "devices" else self.first
+        if "--device" not in options:
+            options = ("--device", device, *options)
+        return self.rows(group, name, [self.python, CASES, name, *options, *small], limit)
+
+    def machine(self) -> list[Row]:
+        """What there is to work with."""
+        found = self.rows("machine", "machine", [self.python, "-c", MACHINE], 60)
+        tool = shutil.which("nvidia-smi")
+        if tool:
+            asked = "--query-gpu=name,driver_version,memory.total,mig.mode.current"
+            _, out, error, _ = self.run([tool, asked, "--format=csv,noheader"], 30)
+            found.append(
+                Row("machine", "nvidia-smi", "passed", " | ".join((out or error).split("\n")).strip(" |"))
+            )
+        return found
+
+    def ranks(self) -> list[Row]:
+        """Ranks that share the first device, by each method; with several also a rank for each."""
+        (expected,) = self.case("ranks", "ranks", "--device", "cpu")
+        if expected.outcome != "passed":
+            return [replace(expected, name="one process on the processor")]
+        far = ("mpi", "colocated", "gpu_aware")
+        wanted = [(1, "peer", 2), *((n, method, 1) for n in (2, 4) for method in far)]
+        if self.small:
+            wanted = [(1, "peer", 2), (2, "mpi", 1), (2, "colocated", 1)]
+        found = [self._ranks(expected.name, self.first, *each) for each in wanted]
+        every = self.case("devices", "devices")
+        if len(every) > 1 and not self.small:
+            several = (
+                f"{self.device.partition(':')[0]}:{','.join(row.name.partition(':')[2] for row in every)}"
+            )
+            found.append(self._ranks(expected.name, several, 1, "peer", 1))
+            found += [self._ranks(expected.name, several, len(every), method, 1) for method in far]
+        return found
+
+    def _ranks(self, expected: str, device: str, ranks: int, method: str, each: int) -> Row:
+        methods = method if method == "mpi" else f"{method},mpi"
+        options = ("--device", device, "--ranks", ranks, "--methods", methods, "--each", each)
+        (row,) = self.case("ranks", "ranks", *options)
+        bits, row = row.name, replace(row, name=f"{ranks} on {device}, {method}")
+        if row.outcome != "passed":
+            return row
+        if bits != expected:
+            return replace(
+                row, outcome="failed", note=f"by {row.note}: {bits}, but {expected} on the processor"
+            )
+        if method not in row.note.split(","):
+            return replace(row, outcome="missing", note=f"the right bits, but they went by {row.note}")
+        return row
+
+    def examples(self) -> Iterator[str]:
+        """Those that are run; one that is not known here is told."""
+        here = {path.stem for path in (ROOT / "examples").glob("*.py")}
+        unknown = here - EXAMPLES.keys() - {"gas", "hancock", "sod_exact"}
+        if unknown:
+            say(f"examples that are not run: {', '.join(sorted(unknown))}")
+        yield from list(EXAMPLES)[:1] if self.small else EXAMPLES
+
+    def example(self, name: str) -> list[Row]:
+        """What an example prints, beside what it prints on the processor."""
+        told, spent = [], 0.0
+        for device in ("cpu", self.first):
+            out = ROOT / "out" / "gpu-check" / f"{name}-{device.replace(':', '-')}"
+            status, text, error, seconds = self.run(
+                [self.python, ROOT / "examples" / f"{name}.py", *EXAMPLES[name]],
+                120,
+                HALOCLINE_DEVICE=device,
+                HALOCLINE_OUT=str(out),
+            )
+            spent += seconds
+            if status != 0:
+                outcome = "missing" if status is None and not seconds else "failed"
+                return [Row("examples", name, outcome, f"on {device}: {_last(error)}", spent)]
+            told.append([line for line in text.splitlines() if not line.startswith(SPEEDS)])
+        if told[0] == told[1]:
+            return [Row("examples", name, "passed", told[0][-1], spent)]
+        differ = next((b for a, b in zip(*told, strict=False) if a != b), "another number of lines")
+        return [Row("examples", name, "failed", f"differs from the processor in: {differ}", spent)]
+
+    def sanitizer(self, tool: str) -> list[Row]:
+        """A short run that NVIDIA's tool watches."""
+        program = next((found for name in SANITIZER if (found := shutil.which(name))), None)
+        if program is None or not self.device.startswith("cuda"):
+            why = "compute-sanitizer is not installed" if self.device.startswith("cuda") else "for CUDA only"
+            return [Row("sanitizer", tool, "missing", why)]
+        command = [program, "--tool", tool, "--error-exitcode", "99", "--target-processes", "all"]
+        command += [self.python, CASES, "short", "--device", self.first]
+        status, out, error, seconds = self.run(command, 150)
+        summary = [line.strip("= ") for line in out.splitlines() if "SUMMARY" in line]
+        if not summary:
+            outcome = "missing" if status is None and not seconds else "failed"
+            return [
+                Row("sanitizer", tool, outcome, _last(error) or _last(out) or f"status {status}", seconds)
+            ]
+        if status != 0:
+            kept = ROOT / "out" / "gpu-check" / f"{tool}.log"
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_text(out + error)
+            return [Row("sanitizer", tool, "failed", f"{summary[-1]} (out/gpu-check/{kept.name})", seconds)]
+        return [Row("sanitizer", tool, "passed", summary[-1], seconds)]
+
+
+def _last(text: str) -> str:
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return lines[-1].strip() if lines else ""
+
+
+def main() -> int:
+    """Check, print, and write what was found."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cuda", help="cuda or opencl, with a number where one is meant")
+    parser.add_argument("--wheels", type=Path, help="a folder with wheels of packages that are missing here")
+    parser.add_argument("--json", type=Path, help="write the rows to this file")
+    parser.add_argument("--small", action="store_true", help="little of each, where kernels compile slowly")
+    parser.add_argument("--limit", type=float, default=570.0, help="seconds for all of it")
+    parser.add_argument("--commit", default="", help="what is checked, where git cannot tell")
+    options = parser.parse_args()
+    begun = time.monotonic()
+    rows: list[Row] = []
+    try:
+        python = find_or_make(options.wheels)
+        where = str(python.relative_to(ROOT))
+        rows.append(Row("machine", "build", "passed", where, time.monotonic() - begun))
+    except Lacking as error:
+        rows.append(Row("machine", "build", "failed", str(error), time.monotonic() - begun))
+    print(rows[0] if rows[0].outcome == "passed" else f"{SIGNS['failed']} build: {rows[0].note}", flush=True)
+    if rows[0].outcome == "passed":
+        for _, found in Check(python, options.device, options.small, begun + options.limit).groups():
+            rows += found
+            for row in found:
+                print(row, flush=True)
+    counts = {outcome: sum(row.outcome == outcome for row in rows) for outcome in SIGNS}
+    spent = time.monotonic() - begun
+    print(f"{', '.join(f'{count} {outcome}' for outcome, count in counts.items())}, in {spent:.0f} s")
+    for row in rows:
+        if row.outcome == "failed":
+            print(f"failed: {row.group}, {row.name}: {row.note}")
+    if options.json:
+        record = {
+            "device": options.device,
+            "date": time.strftime("%Y-%m-%d", time.gmtime()),
+            "commit": options.commit or _commit(),
+            "seconds": spent,
+            **counts,
+            "rows": [asdict(row) for row in rows],
+        }
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    return 1 if counts["failed"] else 0
+
+
+def _commit() -> str:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.stdout.strip()
+    except OSError:
+        return ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

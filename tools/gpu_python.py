@@ -1,0 +1,207 @@
+"""Find or make a Python with Halocline in it, on a machine that may have no network: for `make gpu-check`.
+
+The environment of `make build` is taken where there is one. Elsewhere build/gpu/venv is made from the Python
+that runs this, whose packages it sees, with the wheels of a folder on top (`--wheels`), and native code is
+built with what there is. As a program it prints the path of that Python; what it did and what is missing goes
+to stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import site
+import subprocess
+import sys
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PLACE = ROOT / "build" / "gpu"
+WORKS = "import halocline, halocline._native, numpy; print(halocline._native.__file__)"
+NEEDED = {  # to build or to run anything
+    "numpy": "numpy",
+    "nanobind": "nanobind",
+}
+WANTED = {  # what lacks without it
+    "mpi4py": "runs on several ranks",
+    "typer": "the command halocline",
+    "rich": "the command halocline",
+    "pydantic": "machine files",
+    "scipy": "placement on more than 8 slots",
+    "matplotlib": "pictures",
+    "pynvml": "links between devices (nvidia-ml-py)",
+}
+
+
+class Lacking(Exception):
+    """No Python with Halocline can be had; why, and what to do."""
+
+
+def say(text: str) -> None:
+    """For people, while stdout is for programs."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def run(*command: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A command in the root of the source, its output taken."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    return subprocess.run(
+        list(map(str, command)),
+        cwd=ROOT,
+        env=environment | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def works(python: Path) -> bool:
+    """Whether it imports Halocline with its native code."""
+    return python.exists() and run(python, "-c", WORKS).returncode == 0
+
+
+def has(python: Path, module: str) -> bool:
+    """Whether it finds a module."""
+    find = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
+    return run(python, "-c", find).returncode == 0
+
+
+def find_or_make(wheels: Path | None) -> Path:
+    """A Python that imports Halocline.
+
+    Raises
+    ------
+    Lacking
+    """
+    own = ROOT / ".venv" / "bin" / "python"
+    if (ROOT / ".venv" / "installed").exists() and run(own, "--version").returncode == 0:
+        done = run("make", "build")
+        if works(own):
+            if done.returncode:
+                say(f".venv is taken as it is: make build failed ({last(done)})")
+            return own
+        say(f".venv is of no use here: {last(done)}")
+    if sys.version_info < (3, 11):  # noqa: UP036, since this runs outside of the environment
+        raise Lacking(
+            f"{sys.executable} is Python {sys.version.split()[0]}; expected 3.11 or newer (PYTHON=...)"
+        )
+    python = make_environment(wheels)
+    build(python)
+    lacking = [f"{module} ({use})" for module, use in WANTED.items() if not has(python, module)]
+    if lacking:
+        say(f"missing, so that some things are left out: {', '.join(lacking)}")
+    return python
+
+
+def make_environment(wheels: Path | None) -> Path:
+    """build/gpu/venv, which sees the packages of this Python, with the wheels of a folder on top."""
+    place = PLACE / "venv"
+    python = place / "bin" / "python"
+    if not python.exists():
+        venv.create(place, system_site_packages=True, with_pip=False)
+        # the parent may be an environment itself, whose packages a new one does not see
+        packages = [*site.getsitepackages(), *(path for path in sys.path if path.endswith("-packages"))]
+        (packages_of(python) / "parent.pth").write_text(
+            "".join(f"{path}\n" for path in dict.fromkeys(packages))
+        )
+    found = sorted(wheels.glob("*.whl")) if wheels else []
+    if wheels and not found:
+        say(f"there are no wheels in {wheels}")
+    if found:
+        done = pip(python, "install", "--no-index", "--no-deps", "--force-reinstall", *found)
+        if done.returncode:
+            raise Lacking(f"the wheels in {wheels} cannot be installed: {last(done)}")
+    return python
+
+
+def packages_of(python: Path) -> Path:
+    """Where its own packages lie."""
+    told = run(python, "-c", "import sysconfig; print(sysconfig.get_path('platlib'))")
+    return Path(told.stdout.strip())
+
+
+def pip(python: Path, *command: object) -> subprocess.CompletedProcess[str]:
+    """pip of this Python, at work in the environment of another."""
+    return run(sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", *command)
+
+
+def build(python: Path) -> None:
+    """Build native code, and let the environment find Halocline."""
+    missing = [package for module, package in NEEDED.items() if not has(python, module)]
+    programs = {"cmake": "CMake 3.20 or newer", "g++": "g++ 12 or newer"}
+    path = f"{python.parent}:{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
+    if shutil.which("clang++", path=path):
+        del programs["g++"]
+    missing += [what for program, what in programs.items() if not shutil.which(program, path=path)]
+    header = run(python, "-c", "import sysconfig; print(sysconfig.get_path('include'))").stdout.strip()
+    if not (Path(header) / "Python.h").exists():
+        missing.append(f"the headers of Python ({header}/Python.h)")
+    mpi = run(python, ROOT / "native" / "cmake" / "find_mpi.py", PATH=path)
+    if mpi.returncode:
+        missing.append("an MPI: mpicc, or the package mpich")
+    if missing:
+        raise Lacking(
+            f"native code cannot be built, without {', '.join(missing)}; bring packages as wheels: "
+            "`pip download -d .whl ...` where there is a network, and WHEELS=.whl here"
+        )
+    kind, *where = mpi.stdout.strip().split(";")
+    library = python.parent.parent / "lib" / "libmpi.so.12"
+    if kind == "package" and not library.exists():
+        library.symlink_to(where[-1])  # native code looks for it in its own environment
+    folder = PLACE / "native"
+    why = "scikit-build-core is missing"
+    if has(python, "scikit_build_core"):
+        done = pip(
+            python,
+            "install",
+            "--no-index",
+            "--no-deps",
+            "--no-build-isolation",
+            f"--config-settings=build-dir={folder}",
+            "--editable",
+            ROOT,
+        )
+        if done.returncode == 0 and works(python):
+            return
+        why = last(done)
+    say(f"built with CMake alone, since pip does not ({why})")
+    target = packages_of(python)
+    for command in (
+        ("cmake", "-S", ROOT, "-B", f"{folder}-cmake", f"-DPython_EXECUTABLE={python}"),
+        ("cmake", "--build", f"{folder}-cmake", "-j", os.cpu_count() or 1),
+        ("cmake", "--install", f"{folder}-cmake", "--prefix", target),
+    ):
+        done = run(*command, PATH=path)
+        if done.returncode:
+            raise Lacking(f"native code cannot be built: {' '.join(map(str, command[:2]))}: {last(done)}")
+    for source in (ROOT / "src" / "halocline").iterdir():
+        link = target / "halocline" / source.name
+        if not link.exists() and source.name != "__pycache__":
+            link.symlink_to(source)
+    if not works(python):
+        raise Lacking(f"Halocline was built, but cannot be imported: {last(run(python, '-c', WORKS))}")
+
+
+def last(done: subprocess.CompletedProcess[str]) -> str:
+    """The last thing that a command said: of its errors, where it told some."""
+    lines = (done.stdout + done.stderr).strip().splitlines() or [f"status {done.returncode}"]
+    errors = [line for line in lines if "error" in line.lower()]
+    return (errors or lines)[-1].strip()
+
+
+def parse(arguments: Sequence[str] | None = None) -> Path | None:
+    """The folder of wheels, where the command line names one."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--wheels", type=Path, help="a folder with wheels of packages that are missing here")
+    found: Path | None = parser.parse_args(arguments).wheels
+    return found
+
+
+if __name__ == "__main__":
+    try:
+        print(find_or_make(parse()))
+    except Lacking as error:
+        raise SystemExit(str(error)) from None
