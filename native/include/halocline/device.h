@@ -18,6 +18,9 @@
 #define HC_KERNEL __kernel void
 // A kernel whose groups have these numbers of threads: compilers then know how many registers each can have.
 #define HC_KERNEL_OF(x, y, z) __kernel __attribute__((reqd_work_group_size(x, y, z))) void
+// A kernel in groups of at most so many threads, so many of them at a time on a processor.
+#define HC_KERNEL_RESIDENT(threads, groups) __kernel void
+#define HC_UNROLL(times)
 #define HC_GLOBAL __global  // what a pointer points to
 #define HC_LOCAL __local
 #define HC_SHARED __local  // an array of a kernel, one for all threads of a group
@@ -58,6 +61,9 @@ HC_FUNCTION hc_int64 hc_group_size(int dimension) { return (hc_int64)get_local_s
 
 #define HC_KERNEL extern "C" __global__ void
 #define HC_KERNEL_OF(x, y, z) extern "C" __global__ void __launch_bounds__((x) * (y) * (z))
+#define HC_KERNEL_RESIDENT(threads, groups) extern "C" __global__ void __launch_bounds__(threads, groups)
+#define HC_PRAGMA(words) _Pragma(#words)
+#define HC_UNROLL(times) HC_PRAGMA(unroll times)
 #define HC_GLOBAL
 #define HC_LOCAL
 #define HC_SHARED __shared__

@@ -19,6 +19,7 @@ from halocline.cli.options import (
     Halo,
     Html,
     Json,
+    Kernels,
     MachineName,
     MailboxesOfMessage,
     MaxIterations,
@@ -176,6 +177,7 @@ def solve_poisson(
     methods: Methods = None,
     mailboxes: MailboxesOfMessage = 2,
     schedule: Schedule = "guided",
+    kernels: Kernels = "auto",
     overlap: Overlap = "auto",
     halo: Halo = "read",
     trace: Trace = None,
@@ -190,7 +192,7 @@ def solve_poisson(
         execution=execution(
             device=device, threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,
-            mailboxes=mailboxes, schedule=schedule, overlap=overlap, halo=halo,
+            mailboxes=mailboxes, schedule=schedule, kernels=kernels, overlap=overlap, halo=halo,
         ) | {"trace": trace},
     )  # fmt: skip
 
@@ -298,6 +300,7 @@ def overlap_heat(
     ranks_per_node: RanksPerNode = None,
     mailboxes: MailboxesOfMessage = 2,
     schedule: Schedule = "guided",
+    kernels: Kernels = "auto",
     json: Json = None,
 ) -> None:
     from halocline.cli.overlap import heat
@@ -307,7 +310,7 @@ def overlap_heat(
         execution=execution(
             device=device, threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, mailboxes=mailboxes,
-            schedule=schedule,
+            schedule=schedule, kernels=kernels,
         ),
     )  # fmt: skip
 
@@ -331,6 +334,7 @@ def overlap_poisson(
     ranks_per_node: RanksPerNode = None,
     mailboxes: MailboxesOfMessage = 2,
     schedule: Schedule = "guided",
+    kernels: Kernels = "auto",
     json: Json = None,
 ) -> None:
     from halocline.cli.overlap import poisson
@@ -340,7 +344,7 @@ def overlap_poisson(
         execution=execution(
             device=device, threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, mailboxes=mailboxes,
-            schedule=schedule,
+            schedule=schedule, kernels=kernels,
         ),
     )  # fmt: skip
 
@@ -632,6 +636,7 @@ def bench_exchange(
     methods: Methods = None,
     mailboxes: MailboxesOfMessage = 2,
     schedule: Schedule = "guided",
+    kernels: Kernels = "auto",
     overlap: Overlap = "auto",
     json: Json = None,
 ) -> None:
@@ -643,7 +648,7 @@ def bench_exchange(
         execution=execution(
             device=device, threads=threads, decomposition=decomposition,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,
-            mailboxes=mailboxes, schedule=schedule, overlap=overlap,
+            mailboxes=mailboxes, schedule=schedule, kernels=kernels, overlap=overlap,
         ),
     )  # fmt: skip
 

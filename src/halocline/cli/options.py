@@ -143,6 +143,18 @@ Schedule = Annotated[
         "has run all of its own.",
     ),
 ]
+Kernels = Annotated[
+    str,
+    _option(
+        WHERE,
+        "--kernels",
+        metavar="auto|tune|direct|queue|planes",
+        help="How threads of a device read the cells around theirs: [bold]direct[/], from memory; "
+        "[bold]queue[/], those along the slowest axis from registers; [bold]planes[/], those beside them "
+        "from memory that a group shares; [bold]tune[/]: measure before the first run, and remember the fastest; "
+        "[bold]auto[/]: what is remembered, else queue.",
+    ),
+]
 Overlap = Annotated[
     str,
     _option(
@@ -318,6 +330,7 @@ def execution(
     overlap: str = "auto",
     mailboxes: int = 2,
     schedule: str = "guided",
+    kernels: str = "auto",
     halo: str = "read",
 ) -> dict[str, Any]:
     """The options of a run, as `halocline.run.execution.Execution` takes them."""
@@ -331,6 +344,7 @@ def execution(
         "methods": methods,
         "mailboxes": mailboxes,
         "schedule": schedule,
+        "kernels": kernels,
         "overlap": overlap_of(overlap),
         "halo": halo,
     }

@@ -47,14 +47,29 @@ class Strategy:
         Cells of each thread.
     stages : {"group", "memory"}
         Where stages are kept: in memory that a group shares, where they fit; or in the device's memory.
+    unroll : int
+        Cells of a thread whose instructions are laid out one after the other.
+    resident : int
+        Groups that a processor of the device is to hold at a time, which limits the registers of each
+        thread; 0: as the compiler likes. OpenCL has no such limit.
     """
 
     reads: str = "queue"
     group: tuple[int, int] | None = (64, 4)
     march: int = 16
     stages: str = "group"
+    unroll: int = 1
+    resident: int = 0
 
     def __post_init__(self) -> None:
+        if self.stages not in ("group", "memory"):
+            raise InputError(f"stages of device kernels in {self.stages!r}: expected group or memory")
+        least = min((*(self.group or (1, 1)), self.march, self.unroll))
+        most = (self.group or (1, 1))[0] * (self.group or (1, 1))[1]
+        if least < 1 or self.resident < 0 or most > LARGEST_GROUP:
+            raise InputError(
+                f"device kernels with {self}: expected positive numbers, at most {LARGEST_GROUP} threads"
+            )
         if self.reads not in READS:
             raise InputError(
                 f"device kernels that read {self.reads!r} are unknown; known are {', '.join(READS)}"
@@ -62,7 +77,10 @@ class Strategy:
 
     def __str__(self) -> str:
         groups = "" if self.group is None else f", groups of {self.group[0]} x {self.group[1]}"
-        return f"{self.reads}{groups}, {self.march} cells a thread"
+        words = f"{self.reads}{groups}, {self.march} cells a thread"
+        words += f", {self.unroll} at a time" if self.unroll > 1 else ""
+        words += f", {self.resident} groups at a time" if self.resident else ""
+        return words + (", stages in memory" if self.stages == "memory" else "")
 
     def threads(self, ndim: int) -> tuple[int, int, int] | None:
         """Threads of a group along three axes, the contiguous one first."""
@@ -182,6 +200,9 @@ class DeviceWriter(ValueWriter):
         parameters += ["HC_GLOBAL const hc_control *control", "const hc_frame f"]
         out.add(f"// {self.comment}")
         fixed = "" if groups is None else f"_OF({', '.join(map(str, groups))})"
+        if not fixed and self.strategy.resident and self.strategy.group:
+            along, across = self.strategy.group
+            fixed = f"_RESIDENT({along * across}, {self.strategy.resident})"
         out.open(f"HC_KERNEL{fixed} {self.name}({', '.join(parameters)})")
         if reduces:
             out.add(f"HC_SHARED hc_partial shared[HC_SCRATCH({LARGEST_GROUP})];")
@@ -257,6 +278,8 @@ class DeviceWriter(ValueWriter):
         if march is not None:
             v = VARIABLES[march]
             self._begin_queues(march, inside)
+            if self.strategy.unroll > 1:
+                out.add(f"HC_UNROLL({self.strategy.unroll})")
             out.open(f"for (hc_int64 {v} = {v}_begin; {v} < {v}_end; ++{v})")
         if self.planes:
             self._fill_planes()

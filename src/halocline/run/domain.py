@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from halocline.compile.compiler import compile_program
 from halocline.compile.device import Strategy
+from halocline.compile.device_source import loop_kernel
 from halocline.compile.driver import compile_library
 from halocline.compile.schedule import AROUND, FieldInfo, Loop, Schedule
 from halocline.errors import InputError, RunError
@@ -31,7 +32,7 @@ from halocline.plan.decompose import Decomposition
 from halocline.plan.patches import Caches
 from halocline.plan.rank import RankPlan, plan_rank, wraps_rows
 from halocline.plan.transfer import ON_DEVICES, Transfers, chosen_methods
-from halocline.run import tuning
+from halocline.run import kernels, tuning
 from halocline.run.bind import SPINS, Near, build_engine, three
 from halocline.run.bind_device import build_device_engine
 from halocline.run.devices import (
@@ -195,15 +196,57 @@ class Domain:
         given : names
             The scalars that have a value when it runs. InputError for one that is used and has none.
         """
-        compiled = compile_program(
-            program, self.grid, halo=self.how.halo, device=Strategy() if self.devices else None
-        )
-        schedule = replace(compiled, blocks=self.blocks)
+        schedule = self._compiled(program, self._strategy(program))
         known = {*given, *self.grid.scalar_values(), *program.scalars_set()}
         for name in schedule.scalars:
             if name not in known and OWN not in name:
                 raise unknown("parameter", name, sorted(n for n in given if OWN not in n))
         return Prepared(self, schedule, program.name)
+
+    def _compiled(self, program: Program, strategy: Strategy | None) -> Schedule:
+        compiled = compile_program(program, self.grid, halo=self.how.halo, device=strategy)
+        return replace(compiled, blocks=self.blocks)
+
+    def _strategy(self, program: Program) -> Strategy | None:
+        """How kernels go through cells, on devices: as the user says, or as was measured, which is done here
+        where the user asks for it. All ranks call this."""
+        if not self.devices:
+            return None
+        if self.how.kernels not in (kernels.AUTO, TUNE):
+            return Strategy(self.how.kernels)
+        default = self._compiled(program, Strategy())
+        loops = any(isinstance(operation, Loop) for operation in default.operations)
+        if default.device is None or not loops:
+            return Strategy()
+        names = [device.name for device in self.devices]
+        name = kernels.key(default.device.source, names, self.grid.shape, self.comm.size)
+        known = self.comm.bcast(kernels.recall(name) if self.comm.rank == 0 else None)
+        if known is None and self.how.kernels == TUNE:
+            known = self._tuned_kernels(program, default)
+            if self.comm.rank == 0 and known is not None:
+                try:
+                    kernels.remember(name, known, program.name)
+                except RunError as error:
+                    log.warning("%s", error)
+        return (known and known.strategy) or Strategy()
+
+    def _tuned_kernels(self, program: Program, default: Schedule) -> kernels.TunedKernels | None:
+        scratch, begun = self.scratch(), time.monotonic()
+        staged = any(sweep.scratch for sweep in default.sweeps())
+
+        def timer(strategy: Strategy | None) -> Callable[[int], float]:
+            schedule = default if strategy is None else self._compiled(program, strategy)
+            return _Passes(scratch, schedule, program.name)(None)
+
+        try:
+            found = kernels.fastest(kernels.strategies(self.grid.ndim, staged), timer)
+        except RunError as error:
+            if self.comm.rank == 0:
+                log.warning("kernels of %s are not tuned: %s", program.name, error)
+            return None
+        if self.comm.rank == 0:
+            log.info("kernels of %s: %s (%.1f s)", program.name, found, time.monotonic() - begun)
+        return found
 
     # --- who has what ---
 
@@ -974,8 +1017,15 @@ class _Passes:
         loop = Loop(until=None, limit=size, count=size + 1, record=(), body=body)
         own = {*scratch.grid.scalar_values(), AROUND}
         self.values = {scalar: 1.0 for scalar in schedule.scalars if scalar not in own}
+        device = schedule.device
+        if device is not None:
+            test = loop_kernel("passes", None, {})
+            device = replace(device, source=f"{device.source}\n{test}", loops=("passes",))
         self.schedule = replace(
-            schedule, operations=(loop,), scalars=(*schedule.scalars, PASSES, f"{OWN}passes")
+            schedule,
+            operations=(loop,),
+            scalars=(*schedule.scalars, PASSES, f"{OWN}passes"),
+            device=device,
         )
         self.domain, self.name, self.filled = scratch, name, False
 
@@ -985,8 +1035,9 @@ class _Passes:
         _ = prepared.engine  # each thread touches its memory first
         if not self.filled:
             for each in self.domain.storages.values():
-                for _, piece in self.domain._pieces(each):
-                    piece[...] = 1
+                with self.domain._written(each) as storages:
+                    for _, piece in self.domain._pieces(storages):
+                        piece[...] = 1
             self.filled = True
 
         def seconds(passes: int) -> float:

@@ -16,6 +16,7 @@ from halocline.plan.fit import least_thickness
 from halocline.plan.layout import Layout, lay_out
 from halocline.plan.traffic import Traffic
 from halocline.plan.transfer import chosen_methods
+from halocline.run.kernels import check_kernels
 from halocline.run.tuning import BY_CACHES, TUNE
 
 SCHEDULES = ("guided", "static", "dynamic")
@@ -52,6 +53,10 @@ class Execution:
         Which thread of a rank runs which patch: "static", the one that the patch was given to, as many cells
         to each; "dynamic", whichever comes first; "guided", the one that it was given to, or one that has run
         all of its own.
+    kernels : {"auto", "tune", "direct", "queue", "planes"}
+        How threads of a device read the cells around theirs; see `halocline.compile.device.Strategy`. "tune":
+        where nothing is remembered for this program on such devices, several ways are measured before the
+        first run, and the fastest is remembered for later ones; "auto": what is remembered, else "queue".
     overlap : {"auto", True, False}
         Whether patches that need no message run before all messages of a sweep have come, to any subdomain of
         the rank. "auto": as the first passes of the loop show, some of which run with overlap and some
@@ -80,6 +85,7 @@ class Execution:
     methods: str | Iterable[str] | None = None
     mailboxes: int = 2
     schedule: str = "guided"
+    kernels: str = "auto"
     overlap: bool | str = "auto"
     halo: str = "read"
     trace: str | Path | None = None
@@ -103,6 +109,7 @@ class Execution:
             raise InputError(f"patch {self.patch!r}: expected cells, {TUNE!r} or {BY_CACHES!r}")
         if self.schedule not in SCHEDULES:
             raise InputError(f"schedule {self.schedule!r} is unknown; known are {', '.join(SCHEDULES)}")
+        check_kernels(self.kernels)
         if self.halo not in HALOS:
             raise InputError(f"halo {self.halo!r} is unknown; known are {', '.join(HALOS)}")
         if not isinstance(self.overlap, bool) and self.overlap != "auto":

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from math import ceil
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -29,6 +29,7 @@ NEAR = 1.2  # times the best of the first round: who is slower is out
 GAIN = 1.02  # times faster than by cache size a patch must be: less may be chance
 
 Patch = tuple[int, ...]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -61,36 +62,52 @@ class Tuned:
 
 
 def fastest(shapes: Sequence[Patch], timer_of: Callable[[Patch | None], Callable[[int], float]]) -> Tuned:
-    """Measure patches in turn; all ranks call this, and find the same.
+    """Measure patches in turn; all ranks call this, and find the same. See `race`."""
+    return Tuned(*race(shapes, timer_of))
+
+
+def race(
+    choices: Sequence[T], timer_of: Callable[[T | None], Callable[[int], float]]
+) -> tuple[T | None, float, int]:
+    """Measure choices in turn; all ranks call this, and find the same.
 
     Parameters
     ----------
-    shapes : sequence of tuple of int
-        To be tried beside those by cache size.
+    choices : sequence
+        To be tried beside the default.
     timer_of : callable
-        Of a shape, or None for patches by cache size: a function that runs so many passes, and returns the
-        seconds of the slowest rank.
+        Of a choice, or None for the default: a function that runs so many passes, and returns the seconds of
+        the slowest rank.
+
+    Returns
+    -------
+    fastest
+        None: the default.
+    gain : float
+        How many times as fast as the default it is.
+    tried : int
+        How many were measured.
     """
-    timers = {patch: timer_of(patch) for patch in (None, *shapes)}
+    timers = {choice: timer_of(choice) for choice in (None, *choices)}
     for timer in timers.values():
         timer(1)
     passes = max(1, ceil(TURN / max(timers[None](1), 1e-7)))
 
-    def gains(able: Sequence[Patch | None]) -> dict[Patch | None, float]:
-        """How many times as fast as by cache size: medians of ratios within a round."""
+    def gains(able: Sequence[T | None]) -> dict[T | None, float]:
+        """How many times as fast as the default: medians of ratios within a round."""
         rounds = []
         for turn in range(ROUNDS):
             order = able if turn % 2 == 0 else able[::-1]
-            rounds.append({patch: timers[patch](passes) for patch in order})
-        return {patch: statistics.median(each[None] / each[patch] for each in rounds) for patch in able}
+            rounds.append({choice: timers[choice](passes) for choice in order})
+        return {choice: statistics.median(each[None] / each[choice] for each in rounds) for choice in able}
 
-    once = {patch: timer(passes) for patch, timer in timers.items()}
+    once = {choice: timer(passes) for choice, timer in timers.items()}
     near = NEAR * min(once.values())
-    found = gains([None, *(patch for patch in shapes if once[patch] <= near)])
-    best = max(found, key=lambda patch: found[patch])
+    found = gains([None, *(choice for choice in choices if once[choice] <= near)])
+    best = max(found, key=lambda choice: found[choice])
     # the best of many is partly luck: measured once more, it must still be better
     gain = 1.0 if best is None else gains([None, best])[best]
-    return Tuned(best, gain, len(timers)) if gain >= GAIN else Tuned(None, 1.0, len(timers))
+    return (best, gain, len(timers)) if gain >= GAIN else (None, 1.0, len(timers))
 
 
 def largest(decomposition: Decomposition) -> tuple[int, ...]:
@@ -162,11 +179,21 @@ def remember(name: str, tuned: Tuned, program: str) -> None:
     RunError
         The cache cannot be written.
     """
-    place = _place(name)
+    keep(_place(name), {"program": program, **asdict(tuned)})
+
+
+def keep(place: Path, record: dict[str, Any]) -> None:
+    """Write what was found to a file of the cache: whole or not at all, whoever else writes.
+
+    Raises
+    ------
+    RunError
+        The cache cannot be written.
+    """
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=place.parent, prefix="making-", delete=False) as file:
-            json.dump({"program": program, **asdict(tuned)}, file)
+            json.dump(record, file)
         try:
             os.replace(file.name, place)
         except OSError:
@@ -174,6 +201,6 @@ def remember(name: str, tuned: Tuned, program: str) -> None:
             raise
     except OSError as error:
         raise RunError(
-            f"the patches that were tuned cannot be kept in {place.parent} ({error.strerror}); set "
-            "HALOCLINE_CACHE to a folder that can be written"
+            f"what was tuned cannot be kept in {place.parent} ({error.strerror}); set HALOCLINE_CACHE to a "
+            "folder that can be written"
         ) from None
