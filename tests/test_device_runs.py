@@ -28,6 +28,8 @@ from halocline.errors import InputError, RunError
 from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
 from halocline.physics.wave import Wave
+from halocline.run.domain import Domain
+from halocline.run.execution import Execution
 from halocline.run.mpi import native, world
 from test_examples import CASES as EXAMPLE_ARGUMENTS
 from test_examples import EXAMPLES
@@ -38,6 +40,7 @@ __all__ = ["start"]  # a fixture
 pytestmark = pytest.mark.usefixtures("opencl")
 
 BOTH = "opencl:0,1"
+ALONE = "opencl:0"  # on one rank it runs ahead of its host
 
 # Two subdomains in the whole, as one after the other rank count takes them.
 TWO_SUBDOMAINS: dict[int, list[dict[str, Any]]] = {
@@ -94,6 +97,11 @@ QUICK = ("heat", "fluxes", "holes", "cg-fused")
 def test_devices_give_the_bits_of_the_cpu(problem: bitwise.Problem) -> None:
     ways = TWO_SUBDOMAINS[world().size]
     assert compared(problem, "float64", ways) == len(ways)
+
+
+@pytest.mark.parametrize("problem", [bitwise.solve("cg-fused"), bitwise.heat], ids=["cg-fused", "heat"])
+def test_a_device_that_runs_ahead_of_its_host_gives_the_bits_of_the_cpu(problem: bitwise.Problem) -> None:
+    assert compared(problem, "float64", [{"device": ALONE}]) == 1
 
 
 def test_devices_give_the_bits_of_the_cpu_in_float32() -> None:
@@ -202,7 +210,7 @@ def same_bits(recipe: programs.Recipe, shape: tuple[int, ...], ways: list[dict[s
 @settings(max_examples=2, **programs.ANY_SPEED)
 @given(programs.recipes())
 def test_random_programs(recipe: programs.Recipe) -> None:
-    same_bits(recipe, (18, 20, 22), [{"device": BOTH}])
+    same_bits(recipe, (18, 20, 22), [{"device": ALONE}, {"device": BOTH}])
 
 
 @pytest.mark.long
@@ -256,10 +264,11 @@ def test_many_random_holes(case: dict[str, Any]) -> None:
 # -- what a user may do with a run -------------------------------------------------------------------
 
 
-def on_both(act: Callable[..., Any]) -> Any:
+def on_both(act: Callable[..., Any], *devices: str) -> Any:
     """What comes of it, the same on the CPU and on devices."""
     wanted = act(threads=1)
-    assert act(device=BOTH) == wanted
+    for device in devices or (BOTH,):
+        assert act(device=device) == wanted
     return wanted
 
 
@@ -371,7 +380,7 @@ def test_time_steps_that_are_reduced_from_fields(time_step: str) -> None:
         sim.run(until=sim.time + 0.02)
         return [*made, sim.time, sim.steps, sim.checksum(u)]
 
-    on_both(act)
+    on_both(act, ALONE, BOTH)
 
 
 def test_a_condition_stops_a_run() -> None:
@@ -387,8 +396,43 @@ def test_a_condition_stops_a_run() -> None:
         outcome = sim.run(steps=100)
         return outcome.reason, sim.steps, sim.checksum(u)
 
-    reason, steps, _ = on_both(act)
+    reason, steps, _ = on_both(act, ALONE, BOTH)
     assert (reason, steps) == ("too hot", 6)
+
+
+@pytest.mark.parametrize("most", [1e9, 20.0])
+def test_loops_within_loops(most: float) -> None:
+    """How they end, what they record, and scalars that are read before a reduction changes them."""
+
+    @hc.program
+    def nested(u: Any, most: Any) -> None:
+        total, passes, before = hc.scalars("total passes before")
+        total.set(0.0)
+        passes.set(0.0)
+        with hc.loop(limit=5, record=(total, passes)):
+            u.set(0.5 * u + 0.25 * u[1] + 0.01)
+            with hc.loop(until=total > 30.0, limit=2):
+                before.set(total)
+                total.set(total + hc.sum(u))
+                u.set(u + 1e-2 * before + 0.03)
+                passes.set(passes + 1.0)
+                hc.stop(total > most, "too much")
+        u.set(u + total)
+
+    def act(**options: Any) -> Any:
+        grid = hc.Grid((50,), periodic=True)
+        u = grid.field("u")
+        domain = Domain(grid, None, Execution(**options))
+        prepared = domain.prepare(nested.trace(u, hc.parameter("most")), ["most"])
+        made = []
+        for _ in range(2):
+            outcome = prepared.run({"most": most})
+            made.append((outcome.reason, outcome.loops, outcome.history.tolist(), domain.checksum(u)))
+        return made, bits(*(outcome.scalars[name] for name in ("total", "passes", "before")))
+
+    (first, _), _ = on_both(act, ALONE, BOTH)
+    assert first[0] == ("completed" if most > 1e6 else "too much")
+    assert len(first[2]) > 1
 
 
 def test_what_is_not_finite_is_told() -> None:
@@ -405,14 +449,15 @@ def test_what_is_not_finite_is_told() -> None:
             sim.run(steps=70)
         return str(caught.value)
 
-    told = on_both(act)
+    told = on_both(act, ALONE, BOTH)
     assert "field 'u' is" in told
     assert "after step" in told
 
 
-def test_an_interrupted_run_goes_on() -> None:
+@pytest.mark.parametrize("device", [ALONE, BOTH])
+def test_an_interrupted_run_goes_on(device: str) -> None:
     """A run that a signal ends has done whole steps."""
-    sim = smoothed(device=BOTH)
+    sim = smoothed(device=device)
 
     def interrupt(done: int) -> None:
         if done:
@@ -443,7 +488,7 @@ def test_callbacks_read_and_change_fields() -> None:
         assert len(seen) == 3
         return seen
 
-    on_both(act)
+    on_both(act, ALONE, BOTH)
 
 
 def test_blocks_become_active_and_inactive() -> None:
