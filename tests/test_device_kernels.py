@@ -1,0 +1,182 @@
+"""Kernels of devices: every way through cells gives the CPU's bits, and what is measured is remembered."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import halocline as hc
+from halocline.compile.compiler import compile_program
+from halocline.compile.device import READS, SHARED_BYTES, Strategy
+from halocline.compile.schedule import Schedule
+from halocline.errors import InputError
+from halocline.lang.program import Program
+from halocline.lang.trace import tracing
+from halocline.run import domain, kernels
+
+
+def star(shape: tuple[int, ...], order: int, **options: Any) -> tuple[str, float]:
+    """A wide stencil around walls and a periodic axis, with a sum; its checksum and the sum."""
+    grid = hc.Grid(shape, periodic=(False,) * (len(shape) - 1) + (True,))
+    u = grid.field("u", boundary=hc.Extrapolate(1))
+
+    def step(u: Any) -> None:
+        u.set(u + 0.01 * hc.laplacian(u, order=order) * grid.h(0) ** 2 + 0.1 * u * u)
+        hc.scalar("total").set(hc.sum(u * u))
+
+    sim = hc.Simulation(grid, hc.program(step), **options)
+    sim[u] = np.random.default_rng(7).uniform(-1, 1, grid.shape)
+    sim.run(steps=3)
+    return sim.checksum(u), sim.values["total"]
+
+
+STRATEGIES = [
+    Strategy("direct", (16, 4), 1),
+    Strategy("queue", (8, 8), 5, unroll=2, resident=2),
+    Strategy("planes", (8, 4), 3),
+]
+
+
+@pytest.mark.parametrize("shape", [(19, 37), (11, 13, 21)])
+def test_every_strategy_gives_the_same_bits(
+    shape: tuple[int, ...], opencl: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = 6 if len(shape) < 3 else 4
+    wanted = star(shape, order)
+    for strategy in STRATEGIES:
+        monkeypatch.setattr(domain, "Strategy", lambda *_, strategy=strategy: strategy)
+        assert star(shape, order, device="opencl:0") == wanted, strategy
+
+
+def compiled(strategy: Strategy, order: int = 6) -> Schedule:
+    grid = hc.Grid((20, 20, 20), periodic=True)
+    u = grid.field("u")
+    program = Program("star")
+    with tracing(program):
+        u.set(u + hc.laplacian(u, order=order))
+    return compile_program(program, grid, device=strategy)
+
+
+def test_a_queue_reads_each_value_of_a_march_once() -> None:
+    """Of the seven values along the slowest axis one is read from memory in each step."""
+    texts = {reads: compiled(Strategy(reads)).device.source for reads in READS}  # type: ignore[union-attr]
+    loops = {reads: text[text.index("i < i_end") :] for reads, text in texts.items()}
+    counts = {reads: loop.count("u_here[") for reads, loop in loops.items()}
+    assert counts == {"direct": 19, "queue": 13, "planes": 1}
+    assert "HC_SHARED double u_plane" in texts["planes"]
+    assert "HC_KERNEL_OF(64, 4, 1) sweep_0_0(" in texts["planes"]
+
+
+def test_planes_that_do_not_fit_are_read_from_memory() -> None:
+    """A plane of 256 + 2 x 20 cells for each of many fields is more than a group can share."""
+    grid = hc.Grid((48, 48, 48), periodic=True)
+    fields = [grid.field(f"u{n}") for n in range(12)]
+    program = Program("many")
+    with tracing(program):
+        for u in fields:
+            u.set(hc.laplacian(u, order=8))
+    device = compile_program(program, grid, device=Strategy("planes", (64, 4))).device
+    assert device is not None
+    for body in device.source.split("HC_KERNEL")[1:]:
+        planes = [line for line in body.splitlines() if "HC_SHARED" in line and "_plane[" in line]
+        sizes = [int(line.split("[")[1].split("]")[0]) for line in planes]
+        assert 8 * sum(sizes) <= SHARED_BYTES
+    assert any("_plane[" in line for line in device.source.splitlines())
+    assert "u11_here[1]" in device.source  # the last has none
+
+
+def test_stages_are_kept_where_they_fit() -> None:
+    def schedule(stages: str, width: int) -> Schedule:
+        grid = hc.Grid((40, 40, 40), periodic=True)
+        u, v = grid.field("u"), grid.field("v")
+        program = Program("stages")
+        with tracing(program):
+            slope = hc.stage(u * u[0, 0, 1] + hc.exp(u), "slope", storage="patch")
+            v.set(slope[width, 0, 0] + slope[-width, 0, 0] * slope[0, width, 0] + slope[0, -width, 0])
+        return compile_program(program, grid, device=Strategy(stages=stages))
+
+    def kernels_of(schedule: Schedule) -> tuple[Any, ...]:
+        assert schedule.device is not None
+        return next(iter(schedule.device.kernels.values()))
+
+    together = kernels_of(schedule("group", 1))
+    assert [kernel.scratch for kernel in together] == [False]
+    assert together[0].tile is not None
+    for apart in (kernels_of(schedule("memory", 1)), kernels_of(schedule("group", 12))):
+        assert [(kernel.scratch, kernel.tile) for kernel in apart] == [(True, None)] * 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"reads": "fast"}, "'fast' are unknown; known are direct, queue, planes"),
+        ({"group": (64, 8)}, "at most 256 threads"),
+        ({"march": 0}, "positive"),
+        ({"stages": "heap"}, "'heap': expected group or memory"),
+    ],
+)
+def test_wrong_strategies_are_named(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        Strategy(**wrong)
+
+
+def test_wrong_kernels_are_named() -> None:
+    with pytest.raises(InputError, match="kernels 'fast': expected auto, tune, direct, queue or planes"):
+        hc.Simulation(hc.Grid((4, 4)), lambda u: {}, kernels="fast")
+
+
+@pytest.fixture
+def nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def test_what_is_measured_is_remembered_and_used(
+    nothing_known: Path, opencl: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = (Strategy("direct", (32, 4), 8), Strategy("planes", (32, 4), 16))
+    monkeypatch.setattr(kernels, "strategies", lambda ndim, staged: few)
+    monkeypatch.setattr("halocline.run.tuning.TURN", 1e-4)
+    monkeypatch.setattr("halocline.run.tuning.ROUNDS", 1)
+    wanted = star((24, 40), 2)
+    assert star((24, 40), 2, device="opencl:0", kernels="tune") == wanted
+    (kept,) = nothing_known.glob("*.kernels.json")
+    assert json.loads(kept.read_text())["tried"] == 3
+
+    winner = kernels.TunedKernels(few[1], 1.5, 3)
+    kernels.remember(kept.name.partition(".")[0], winner, "step")
+    assert kernels.recall(kept.name.partition(".")[0]) == winner
+    seen = []
+
+    def remembered(program: Any, *args: Any, device: Strategy | None = None, **rest: Any) -> Schedule:
+        seen.append(device)
+        return compile_program(program, *args, device=device, **rest)
+
+    monkeypatch.setattr(domain, "compile_program", remembered)
+    assert star((24, 40), 2, device="opencl:0") == wanted
+    assert few[1] in seen
+
+
+def test_what_cannot_be_read_is_not_remembered(nothing_known: Path) -> None:
+    name = kernels.key("source", ["device"], (8, 8), 1)
+    assert kernels.recall(name) is None
+    for text in ("", "{}", '{"strategy": {"reads": "fast"}, "gain": 1.0, "tried": 2}'):
+        (nothing_known / f"{name}.kernels.json").write_text(text)
+        assert kernels.recall(name) is None
+    known = ("a", ["d"], (8,), 1)
+    others = [("b", ["d"], (8,), 1), ("a", ["e"], (8,), 1), ("a", ["d"], (9,), 1), ("a", ["d"], (8,), 2)]
+    keys = {kernels.key(*each) for each in (known, *others)}
+    assert len(keys) == 5
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+def test_strategies_to_try_differ_from_the_default_and_each_other(ndim: int) -> None:
+    for staged in (False, True):
+        found = kernels.strategies(ndim, staged)
+        assert len(set(found)) == len(found)
+        assert Strategy() not in found
+        assert any(strategy.stages == "memory" for strategy in found) == staged
