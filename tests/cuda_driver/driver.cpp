@@ -825,6 +825,8 @@ int cuEventRecord(Event* event, Stream* stream) {
     return kSuccess;
   }
   event->capture = nullptr;
+  // what waits for the record before this one, perhaps in another stream, goes on waiting for that
+  if (event->file < 0 && (event->flags & 4) == 0) event->marks = std::make_shared<Marks>();
   const uint64_t ticket = ++event->marks->recorded;
   Device* const device = current;
   std::shared_ptr<Marks> marks = event->marks;

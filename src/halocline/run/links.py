@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from halocline.plan.rank import RankPlan
 from halocline.run.mpi import Communicator
 
-log = logging.getLogger("halocline")
+T = TypeVar("T")
 
 # A message, the same at both ends: the subdomains that send and receive it, and its tag.
 Key = tuple[int, int, int]
@@ -59,10 +59,10 @@ def _difference(
     """What is wrong with another rank's memory as a device here sees it; "" for nothing."""
     import numpy as np
 
-    through = reaching(native, device, identity, memory)
-    there, own, queue = through.attach(memory, PROBE), device.allocate(PROBE), device.queue()
+    there = through(native, device, identity, lambda each: each.attach(memory, PROBE))
+    own, queue = device.allocate(PROBE), device.queue()
     found = np.zeros(PROBE, np.uint8)
-    queue.wait(through.attach_event(event))
+    queue.wait(device.attach_event(event))
     queue.copy(own, there)
     queue.download(own, found)
     queue.finish()
@@ -77,9 +77,9 @@ def _pattern(rank: int, number: int) -> Any:
     return ((np.arange(PROBE) * 7 + rank * 31 + number * 101 + 1) % 256).astype(np.uint8)
 
 
-def reaching(native: ModuleType, device: Any, identity: str, memory: bytes) -> Any:
-    """A device of this process through which `device` gets at the memory that another process shares: itself,
-    else that on which the memory lies, where this process sees it.
+def through(native: ModuleType, device: Any, identity: str, attach: Callable[[Any], T]) -> T:
+    """What `attach` makes of the device with which `device` gets at memory that another process shares:
+    itself, else the one that the memory lies on, where this process sees it.
 
     Raises
     ------
@@ -87,12 +87,11 @@ def reaching(native: ModuleType, device: Any, identity: str, memory: bytes) -> A
         With the driver's words.
     """
     try:
-        device.attach(memory, PROBE)
-        return device
+        return attach(device)
     except RuntimeError:
         for other in native.devices(device.interface):
-            if other.identity == identity and other is not device:
-                return other
+            if other.identity == identity and other.index != device.index:
+                return attach(other)
         raise
 
 
@@ -132,20 +131,13 @@ class Ends:
                 handle, theirs = ranks[rank]
                 if rank not in seen:
                     seen[rank] = native.Counters.attach(handle)
-                self._attach(native, link, device, theirs[key], seen[rank])
-
-    @staticmethod
-    def _attach(
-        native: ModuleType, link: Any, device: Any, told: tuple[str, int, bytes], counters: Any
-    ) -> None:
-        identity, first, handle = told
-        others = [d for d in native.devices(device.interface) if d.identity == identity and d is not device]
-        try:
-            link.attach(device, handle, counters, first)
-        except RuntimeError:
-            if not others:
-                raise
-            link.attach(others[0], handle, counters, first)
+                identity, first, shared = theirs[key]
+                attach = partial(_attach, link, shared, seen[rank], first)
+                through(native, device, identity, attach)
 
     def __getitem__(self, key: Key) -> Any:
         return self._links[key]
+
+
+def _attach(link: Any, shared: bytes, counters: Any, first: int, device: Any) -> None:
+    link.attach(device, shared, counters, first)
