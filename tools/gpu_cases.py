@@ -16,6 +16,7 @@ import numpy as np
 
 import halocline as hc
 from halocline.compile.compiler import compile_program
+from halocline.compile.device import Strategy
 from halocline.errors import HaloclineError
 from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
@@ -178,7 +179,7 @@ def resources(options: argparse.Namespace) -> Iterator[Row]:
         box = Poisson.on(64, 2)
         programs["cg-fused"] = lambda: (box.program("cg-fused"), box.grid)
     for name, make in programs.items():
-        schedule = compile_program(*make(), device=True)
+        schedule = compile_program(*make(), device=Strategy())
         module = compile_for(device, schedule.device.source)
         told, spills = [], 0
         for kernel in dict.fromkeys(k.name for each in schedule.device.kernels.values() for k in each):

@@ -125,14 +125,20 @@ def packages_of(python: Path) -> Path:
 
 def pip(python: Path, *command: object) -> subprocess.CompletedProcess[str]:
     """pip of this Python, at work in the environment of another."""
-    return run(sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", *command)
+    line = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", *command)
+    return run(*line, PATH=programs_of(python))
+
+
+def programs_of(python: Path) -> str:
+    """Where programs are looked for: first beside this Python and that of the environment."""
+    return f"{python.parent}:{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
 
 
 def build(python: Path) -> None:
     """Build native code, and let the environment find Halocline."""
     missing = [package for module, package in NEEDED.items() if not has(python, module)]
     programs = {"cmake": "CMake 3.20 or newer", "g++": "g++ 12 or newer"}
-    path = f"{python.parent}:{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
+    path = programs_of(python)
     if shutil.which("clang++", path=path):
         del programs["g++"]
     missing += [what for program, what in programs.items() if not shutil.which(program, path=path)]
@@ -148,9 +154,10 @@ def build(python: Path) -> None:
             "`pip download -d .whl ...` where there is a network, and WHEELS=.whl here"
         )
     kind, *where = mpi.stdout.strip().split(";")
-    library = python.parent.parent / "lib" / "libmpi.so.12"
-    if kind == "package" and not library.exists():
-        library.symlink_to(where[-1])  # native code looks for it in its own environment
+    for library in Path(where[-1]).parent.glob("lib*.so*") if kind == "package" else ():
+        link = python.parent.parent / "lib" / library.name
+        if not link.exists():
+            link.symlink_to(library)  # native code looks for the package's MPI in its own environment
     folder = PLACE / "native"
     why = "scikit-build-core is missing"
     if has(python, "scikit_build_core"):
@@ -166,7 +173,7 @@ def build(python: Path) -> None:
         )
         if done.returncode == 0 and works(python):
             return
-        why = last(done)
+        why = last(done if done.returncode else run(python, "-c", WORKS))
     say(f"built with CMake alone, since pip does not ({why})")
     target = packages_of(python)
     for command in (
