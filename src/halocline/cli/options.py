@@ -151,7 +151,7 @@ Kernels = Annotated[
         metavar="auto|tune|direct|queue|planes",
         help="How threads of a device read the cells around theirs: [bold]direct[/], from memory; "
         "[bold]queue[/], those along the slowest axis from registers; [bold]planes[/], those beside them "
-        "from memory that a group shares; [bold]tune[/]: measure before the first run, and remember the fastest; "
+        "from memory that a group shares; [bold]tune[/]: measured before the first run, and remembered; "
         "[bold]auto[/]: what is remembered, else queue.",
     ),
 ]
