@@ -269,3 +269,16 @@ def test_threads_lie_along_rows(
     cells = Box((0,) * len(shape), shape)
     launch = _launch(KERNEL, cells, cells, (0,) * len(shape))
     assert (launch.group, launch.groups, launch.march) == (group, groups, march)
+
+
+def test_few_groups_reduce_however_large_the_grid() -> None:
+    """One group merges what they leave: threads march further where there are many cells."""
+    kernel = DeviceKernel("k", (0,), ((0, 0),) * 2, (0, 0), reductions=(0,), group=(256, 1, 1))
+    plain = replace(kernel, reductions=())
+    for n, least in ((512, 16), (16384, 128)):
+        cells = Box((0, 0), (n, n))
+        launch, other = (_launch(k, cells, cells, (0, 0)) for k in (kernel, plain))
+        assert launch.march == least
+        assert launch.number_of_groups * launch.march <= n * n / 256 + launch.number_of_groups
+        assert launch.number_of_groups <= 8192
+        assert other.march == 16

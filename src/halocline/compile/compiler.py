@@ -414,8 +414,8 @@ class _Compiler:
     ) -> None:
         """A kernel for each nest, to run in the place of kernel `name` for the CPU."""
         assert self.device is not None
-        # ghosts and halos are thin: nothing is gained by queues, and groups are as their boxes are
-        strategy = replace(self.device, reads="direct", group=None) if beyond else self.device
+        # ghosts and halos are thin: nothing is gained by marching, and groups are as their boxes are
+        strategy = replace(self.device, reads="direct", group=None, march=1) if beyond else self.device
 
         def writer(kind: type[W], number: int) -> W:
             return kind(

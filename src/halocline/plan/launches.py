@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from halocline.compile.device import LARGEST_GROUP, march_axis
 from halocline.compile.schedule import DeviceKernel, Schedule, Sweep
 from halocline.plan.box import Box
 from halocline.plan.rank import SubdomainPlan, SweepPlan
 
+MOST_PARTIALS = 8192  # groups that reduce, about: one group merges what they leave
+LONGEST_MARCH = 128  # cells of a thread that reduces
 ROW_THREADS = 64  # of a group, along the contiguous axis, where there are rows for several
 
 
@@ -162,9 +165,21 @@ def _launch(
     group = (along, _power_of_two(rows, LARGEST_GROUP // along), 1)
     if kernel.fixed:
         group = most
+    groups = _groups(shape, group, marched, march)
+    longest = LONGEST_MARCH if kernel.reductions and marched is not None else 0
+    while prod(groups) > MOST_PARTIALS and march < longest:
+        march *= 2
+        groups = _groups(shape, group, marched, march)
+    return Launch(kernel, cells, patch, top, groups, group, march, first_group)
+
+
+def _groups(
+    shape: tuple[int, ...], group: tuple[int, int, int], marched: int | None, march: int
+) -> tuple[int, int, int]:
+    """Groups along three axes, the contiguous one first, for cells of a shape."""
     per_group = [march if axis == marched else group[2 - axis] for axis in (2, 1, 0)]
-    groups = tuple(-(-n // size) for n, size in zip(reversed(shape), per_group, strict=True))
-    return Launch(kernel, cells, patch, top, groups, group, march, first_group)  # type: ignore[arg-type]
+    along, across, slowest = (-(-n // size) for n, size in zip(reversed(shape), per_group, strict=True))
+    return along, across, slowest
 
 
 def _power_of_two(n: int, most: int) -> int:
