@@ -154,10 +154,12 @@ def build(python: Path) -> None:
             "`pip download -d .whl ...` where there is a network, and WHEELS=.whl here"
         )
     kind, *where = mpi.stdout.strip().split(";")
-    for library in Path(where[-1]).parent.glob("lib*.so*") if kind == "package" else ():
+    # native code looks for the package's MPI in its own environment, and that for what it needs beside it
+    folder = Path(where[-1]).parent
+    for library in (*folder.glob("lib*.so*"), folder / "mpich") if kind == "package" else ():
         link = python.parent.parent / "lib" / library.name
         if not link.exists():
-            link.symlink_to(library)  # native code looks for the package's MPI in its own environment
+            link.symlink_to(library)
     folder = PLACE / "native"
     why = "scikit-build-core is missing"
     if has(python, "scikit_build_core"):
