@@ -483,6 +483,17 @@ size_t Engine::step(std::unique_ptr<Sweep>& sweep, size_t at, Worker& worker) {
   const double begun = now();
   sweep->start();
   current_ = sweep.get();
+  rank_.meanwhile = nullptr;
+  if (!devices_.empty() && allreduce_ && reducing_ != nullptr) {
+    // The results of the sweep before travel as soon as its devices have them.
+    rank_.meanwhile = [this, &worker] {
+      if (passed_on_) {
+        allreduce_->test();
+      } else if (reducing_->reduced(worker.reductions)) {
+        pass_on_results(worker);
+      }
+    };
+  }
   rank_.allreduce = reducing_ != nullptr && passed_on_ ? allreduce_.get() : nullptr;
   team_.publish();
   sweep->work(worker, team_);

@@ -1,6 +1,7 @@
 // What all operations of an engine work on.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -90,6 +91,8 @@ struct Rank {
   bool overlap = true;             // patches that need no message run before all have come
   Mailboxes* mailboxes = nullptr;  // of the communicator
   Allreduce* allreduce = nullptr;  // that is on its way while a sweep runs
+  // What the thread that looks after devices does while it waits for messages: see Engine.
+  std::function<void()> meanwhile{};
 
   size_t storage_count = 0;  // of each subdomain
   bool ahead = false;  // in the present run a device knows scalars that the host does not (device::Ahead)

@@ -243,6 +243,7 @@ void Sweep::work(Worker& worker, Team& team) {
         done = queue_items(*part) && part->complete() && done;
       }
       if (done) break;
+      if (rank_.meanwhile) rank_.meanwhile();
       worker.clock.enter(Activity::kExchange);
       backoff();
       if (!watchdog.expired()) continue;
