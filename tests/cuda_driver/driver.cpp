@@ -275,7 +275,11 @@ void delay() {
   if (most <= 0) return;
   thread_local std::minstd_rand random(
       static_cast<unsigned>(std::hash<std::thread::id>()(std::this_thread::get_id())));
-  std::this_thread::sleep_for(std::chrono::microseconds(random() % static_cast<unsigned long>(most)));
+  // Mostly short, so that what comes now and then lets all other work overtake.
+  const unsigned long chance = random() % 32, limit = static_cast<unsigned long>(most);
+  if (chance >= 16) return;
+  std::this_thread::sleep_for(
+      std::chrono::microseconds(random() % std::max(1UL, chance == 0 ? limit : limit / 16)));
 }
 
 void serve(Stream* stream) {
