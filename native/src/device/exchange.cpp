@@ -69,7 +69,7 @@ std::vector<Exchange::Packet> Exchange::packets(const std::vector<Message>& mess
     const std::string name = std::string("message to ") + kind + " with peer " +
                              std::to_string(message.peer) + " and tag " + std::to_string(message.tag);
     const auto expect = [&](bool good, const std::string& what) {
-      if (!good) throw std::invalid_argument(name + ": expected " + what);
+      if (!good) throw std::invalid_argument(std::string(name).append(": expected ").append(what));
     };
     expect(message.method != Method::kRma, "a method of devices");
     expect((message.method == Method::kColocated) == (message.link != nullptr),

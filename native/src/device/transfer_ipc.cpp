@@ -22,6 +22,15 @@ void put(Shared& to, const Shared& part) {
   to.insert(to.end(), part.begin(), part.end());
 }
 
+// Nothing of a run that failed still goes on; an error here is one that a call has told already.
+void settle(const Event& event) noexcept {
+  try {
+    event.wait();
+  } catch (const DeviceError&) {
+    return;
+  }
+}
+
 Shared take(const Shared& from, size_t& at) {
   uint64_t size = 0;
   if (from.size() - at < sizeof size) throw std::invalid_argument("a handle of a message is cut short");
@@ -52,22 +61,14 @@ Link::Link(std::shared_ptr<Device> device, Side side, size_t bytes, std::shared_
 }
 
 Link::~Link() {
-  try {
-    event_->wait();  // nothing of a run that failed still goes on
-  } catch (const DeviceError&) {
-    // an error here is one that a call has told already
-  }
+  settle(*event_);
   const bool met = theirs_ != nullptr;
   their_event_.reset();
   if (side_ == Side::kSend) buffer_.reset();
   if (!met) return;
   (*own_)[first_ + kGone].store(1, std::memory_order_release);
-  try {
-    give_back(std::make_unique<Held>(
-        Held{device_, std::move(buffer_), std::move(event_), std::move(theirs_), their_first_}));
-  } catch (const std::bad_alloc&) {
-    // it goes now
-  }
+  give_back(std::make_unique<Held>(
+      Held{device_, std::move(buffer_), std::move(event_), std::move(theirs_), their_first_}));
 }
 
 void Link::give_back(std::unique_ptr<Held> held) {
