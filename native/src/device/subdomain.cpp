@@ -41,7 +41,8 @@ void Subdomain::reserve_scratch(size_t bytes) {
 void Subdomain::update(const double* scalars) {
   if (scalar_bytes_ == 0) return;
   if (!known_.empty() && std::memcmp(known_.data(), scalars, scalar_bytes_) == 0) return;
-  known_.assign(scalars, scalars + scalar_bytes_ / sizeof(double));
+  known_.resize(scalar_bytes_ / sizeof(double));
+  std::memcpy(known_.data(), scalars, scalar_bytes_);
   std::shared_ptr<Event>& event = updated_[update_];
   if (event) event->wait();
   char* const held = updates_->data() + update_ * scalar_bytes_;
