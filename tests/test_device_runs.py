@@ -6,6 +6,7 @@ of threads. What runs on every change cuts a grid in ways that lead to the same 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
@@ -398,6 +399,42 @@ def test_a_condition_stops_a_run() -> None:
 
     reason, steps, _ = on_both(act, ALONE, BOTH)
     assert (reason, steps) == ("too hot", 6)
+
+
+@pytest.mark.parametrize("way", ["alone", "loop", "outer loop"])
+def test_a_stop_leaves_the_rest_of_its_pass_undone(way: str) -> None:
+    """Sweeps behind it, which need a second buffer, change nothing; those before it, in the same pass, do."""
+
+    @hc.program
+    def halting(u: Any, most: Any) -> None:
+        (total,) = hc.scalars("total")
+        total.set(0.0)
+        with contextlib.nullcontext() if way == "alone" else hc.loop(limit=20):
+            u.set(0.5 * u + 0.6 * u[1])
+            total.set(hc.sum(u))
+            hc.stop(total > most, "too much")
+            u.set(0.5 * u + 0.6 * u[1] + 1e-3)
+            if way == "outer loop":
+                with hc.loop(limit=1):
+                    u.set(0.5 * u + 0.6 * u[1] + 1e-3)
+
+    def act(**options: Any) -> Any:
+        grid = hc.Grid((50,), periodic=True)
+        u = grid.field("u")
+        domain = Domain(grid, None, Execution(**options))
+        prepared = domain.prepare(halting.trace(u, hc.parameter("most")), ["most"])
+        made = []
+        for most in (1300.0, 2000.0, 1e9):
+            with domain.writing(u) as pieces:
+                for _, view in pieces:
+                    view[...] = 25.5
+            outcome = prepared.run({"most": most})
+            made.append((outcome.reason, outcome.loops, domain.checksum(u)))
+            made.append(prepared.engine.run()["sweep_counts"])
+        return made
+
+    first, *_ = on_both(act, ALONE)
+    assert first[0] == "too much"
 
 
 @pytest.mark.parametrize("most", [1e9, 20.0])

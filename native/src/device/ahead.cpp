@@ -14,6 +14,15 @@ constexpr size_t kGraphs = 4;      // the same of graphs
 constexpr size_t kLongPeriod = 8;  // passes; a graph would hold too many kernels
 constexpr double kFarAhead = 0.2;  // seconds: a run can be stopped that soon
 
+// Ends a recording that failed: the queue records for ever else.
+void abandon(Queue& queue) {
+  try {
+    queue.end_capture();
+  } catch (const DeviceError&) {
+    // what failed before is told
+  }
+}
+
 }  // namespace
 
 Ahead::Ahead(Subdomain& where, size_t scalars) : where_(where), scalar_count_(scalars), units_(kUnits) {
@@ -32,6 +41,7 @@ void Ahead::scalars(const std::string& kernel) {
 
 void Ahead::stop(const std::string& kernel, const std::string& reason) {
   reasons_.push_back(reason);
+  stops_.push_back(operations_.size());
   operations_.emplace_back(
       Stop{where_.module().kernel(kernel), reason, -static_cast<int64_t>(reasons_.size())});
 }
@@ -85,14 +95,18 @@ std::string Ahead::run(double* scalars, Worker& worker, Team& team, const Listen
   Queue& queue = where_.computing();
   queue.clear(where_.control(), 0, sizeof(hc_control));
   where_.update(scalars);
-  run(0, operations_.size());
+  counting_ = true;
+  const bool all = run(0, operations_.size());
   where_.forget();
   char* const last = units_.front().notes->data();
   queue.download(last, where_.control(), 0, sizeof(hc_control));
   queue.finish();
   hc_control control;
   std::memcpy(&control, last, sizeof control);
-  if (reason_.empty() && control.skip < 0) reason_ = reasons_[static_cast<size_t>(-control.skip - 1)];
+  if (reason_.empty() && control.skip < 0) {
+    reason_ = reasons_[static_cast<size_t>(-control.skip - 1)];
+    if (all) take_back(after_stop(control.skip), operations_.size());
+  }
   queue.download(scalars, where_.scalars(), 0, scalar_count_ * sizeof(double));
   queue.clear(where_.control(), 0, sizeof(hc_control));  // for runs that the host waits for
   queue.finish();
@@ -184,11 +198,12 @@ bool Ahead::conclude(const Loop& loop, int64_t skip) {
 bool Ahead::run_outer(Loop& loop) {
   loop.plan.rows = 1;
   Unit& unit = units_.front();
-  for (;;) {
+  for (size_t reached = loop.body - 1;; reached = loop.after) {
     queue_notes(unit, 1);
     where_.computing().finish();
     int64_t seen = 0;
     const int64_t skip = take(loop, unit, 1, seen);
+    if (skip < 0) take_back(after_stop(skip), reached);
     if (skip != 0 || listener_->stop_wanted()) return conclude(loop, skip);
     if (!run(loop.body, loop.after)) return false;
     clear_notes();
@@ -217,9 +232,15 @@ void Ahead::queue(Loop& loop, size_t number, size_t passes) {
   } else {
     Recorded& recorded = loop.recorded[number];
     if (!recorded.graph || recorded.buffers != buffers()) {
+      recorded.graph.reset();
       recorded.buffers = buffers();
       computing.begin_capture();
-      pass_all();
+      try {
+        pass_all();
+      } catch (...) {
+        abandon(computing);
+        throw;
+      }
       recorded.graph = computing.end_capture();
     }
     computing.launch(*recorded.graph);
@@ -254,22 +275,34 @@ bool Ahead::run_innermost(Loop& loop) {
     first = (first + 1) % most;
     --under_way;
   }
-  settle(loop, seen, queued);
+  if (queued == 0) {  // it is interrupted, unless what came before has ended it
+    queue_notes(units_.front(), 1);
+    where_.computing().finish();
+    skip = take(loop, units_.front(), 1, seen);
+  }
+  settle(loop, seen, queued, skip);
   counting_ = true;
   return conclude(loop, skip);
 }
 
-void Ahead::settle(const Loop& loop, int64_t ran, int64_t queued) {
-  for (size_t at = loop.after; at-- > loop.body;) {
-    if (const auto* swept = std::get_if<SweepOf>(&operations_[at])) swept->sweep->executions += ran;
+void Ahead::settle(const Loop& loop, int64_t ran, int64_t queued, int64_t skip) {
+  for (size_t at = loop.body; at < loop.after; ++at) {
+    if (const auto* swept = std::get_if<SweepOf>(&operations_[at])) swept->sweep->executions += queued;
   }
-  for (int64_t pass = ran; pass < queued; ++pass) {
-    for (size_t at = loop.after; at-- > loop.body;) {
-      const auto* swept = std::get_if<SweepOf>(&operations_[at]);
-      if (swept == nullptr) continue;
-      const auto& storages = where_.storages();
-      for (const auto& [a, b] : swept->swaps) storages[a]->swap(*storages[b]);
-    }
+  // the pass that a stop is in ran up to there; one before the loop is known here first
+  const size_t kept = skip < 0 ? after_stop(skip) : loop.body;
+  for (int64_t pass = queued; pass-- > ran;)
+    take_back(pass == ran ? std::max(kept, loop.body) : loop.body, loop.after);
+  if (skip < 0) take_back(kept, loop.body - 1);
+}
+
+void Ahead::take_back(size_t from, size_t to) {
+  const auto& storages = where_.storages();
+  for (size_t at = to; at-- > from;) {
+    const auto* swept = std::get_if<SweepOf>(&operations_[at]);
+    if (swept == nullptr) continue;
+    swept->sweep->executions -= 1;
+    for (const auto& [a, b] : swept->swaps) storages[a]->swap(*storages[b]);
   }
 }
 

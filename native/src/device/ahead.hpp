@@ -3,7 +3,8 @@
 //
 // The host queues passes of a loop before it knows whether they will run. A loop that ends sets
 // hc_control::skip, and kernels that are queued behind it do nothing; the host learns of it later, from the
-// notes that the loop makes after each pass, and takes back the swaps of passes that did not run.
+// notes that the loop makes after each pass, and takes back the swaps of passes that did not run. A stop
+// skips the rest of its pass in the same way.
 #pragma once
 
 #include <functional>
@@ -91,8 +92,13 @@ class Ahead {
   void clear_skip();
   // Takes the notes of passes that are done, from number `seen` on; what `skip` was then.
   int64_t take(const Loop& loop, const Unit& unit, size_t passes, int64_t& seen);
-  // Swaps back what passes that did not run have swapped, and counts those that did.
-  void settle(const Loop& loop, int64_t ran, int64_t queued);
+  // Swaps back what passes that did not run have swapped, and counts those that did; `skip` as take() found
+  // it.
+  void settle(const Loop& loop, int64_t ran, int64_t queued, int64_t skip);
+  // Swaps back, and does not count, sweeps that were queued in one pass and did not run: from <= number < to.
+  void take_back(size_t from, size_t to);
+  // The first operation that does not run once this stop has set `skip`.
+  size_t after_stop(int64_t skip) const { return stops_[static_cast<size_t>(-skip - 1)] + 1; }
   size_t period_of(const Loop& loop) const;
   std::vector<const Buffer*> buffers() const;
   void launch(const Kernel& kernel, std::span<const Argument> arguments);
@@ -103,6 +109,7 @@ class Ahead {
   std::vector<size_t> open_;  // operations: loops that have begun
   size_t loops_ = 0;
   std::vector<std::string> reasons_;
+  std::vector<size_t> stops_;  // operations
   std::unique_ptr<Buffer> notes_;
   std::vector<Unit> units_;
 
