@@ -401,6 +401,25 @@ def test_a_condition_stops_a_run() -> None:
     assert (reason, steps) == ("too hot", 6)
 
 
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("fails", ["compile_for", "build"])
+def test_kernels_that_fail_on_one_rank_are_told_on_all(monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
+    """No rank waits for one that has no kernels, or no memory left for what is beside the fields."""
+    sim = smoothed(device=BOTH)
+    comm = world()
+
+    def reject(*_: Any) -> Any:
+        raise RunError("no more of that")
+
+    if comm.rank == 1 and fails == "compile_for":
+        monkeypatch.setattr("halocline.run.domain.compile_for", reject)
+    elif comm.rank == 1:
+        monkeypatch.setattr("halocline.run.bind_device._DeviceBinder.sweep", reject)
+    with pytest.raises(RunError, match="no more of that"):
+        sim.run(steps=2)
+    assert comm.allgather(comm.rank) == [0, 1]
+
+
 @pytest.mark.parametrize("way", ["alone", "loop", "outer loop"])
 def test_a_stop_leaves_the_rest_of_its_pass_undone(way: str) -> None:
     """Sweeps behind it, which need a second buffer, change nothing; those before it, in the same pass, do."""

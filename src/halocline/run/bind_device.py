@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from halocline.plan.exchange import Message
 from halocline.plan.launches import Item, Launch, SweepLaunches, sweep_launches
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
 from halocline.run.bind import SPINS, Binder, append, three
+from halocline.run.devices import device_errors
 from halocline.run.links import Ends
 from halocline.run.mpi import Communicator
 
@@ -31,8 +33,10 @@ def build_device_engine(
     devices: Sequence[Any],
     modules: Sequence[Any],
     spins: int = SPINS["usual"],
+    name: str = "",
 ) -> Any:
-    """An engine that executes `schedule` as `plan` says, on devices. All ranks call this.
+    """An engine that executes `schedule` as `plan` says, on devices. All ranks call this, and outside an
+    agreement: they wait for each other here.
 
     Parameters
     ----------
@@ -42,24 +46,38 @@ def build_device_engine(
         One per scalar of the schedule; the engine reads and writes it.
     devices, modules : sequence
         The native Device of each subdomain, and the kernels compiled for it.
+    name : str
+        Of the program, for messages.
+
+    Raises
+    ------
+    RunError
+        What a device of some rank says, on all ranks.
     """
+
+    @contextmanager
+    def together() -> Iterator[None]:
+        with comm.agreement(f"prepare {name!r} for devices"), device_errors(f"program {name!r}"):
+            yield
+
     names = [f.name for f in schedule.fields]
     colocated = "colocated" in plan.transfers.methods
-    ends = Ends(native, comm, plan, devices) if colocated else None
-    engine = native.Engine.on_devices(
-        str(library),
-        [
+    with device_errors(f"program {name!r}"):
+        ends = Ends(native, comm, plan, devices) if colocated else None
+    with together():
+        subdomains = [
             native.DeviceSubdomain(
-                devices[n], modules[n], [storages[name][n] for name in names], len(schedule.scalars)
+                devices[n], modules[n], [storages[each][n] for each in names], len(schedule.scalars)
             )
             for n in range(len(plan.subdomains))
-        ],
-        scalars,
-        three(plan.decomposition.shape, 1),
-        spins,
-        comm.handle,
-    )
-    append(engine, schedule.operations, _DeviceBinder(native, schedule, plan, ends))
+        ]
+    # duplicates the communicator: no rank may be missing
+    with device_errors(f"program {name!r}"):
+        engine = native.Engine.on_devices(
+            str(library), subdomains, scalars, three(plan.decomposition.shape, 1), spins, comm.handle
+        )
+    with together():
+        append(engine, schedule.operations, _DeviceBinder(native, schedule, plan, ends))
     return engine
 
 

@@ -852,8 +852,8 @@ class Prepared:
         """The native engine, made anew where storages have changed."""
         if self._engine is None or self._generation != self.domain.generation:
             if self.domain.devices:
-                with self.domain.comm.agreement(f"prepare {self.name!r} for devices"):
-                    self._engine = self._on_devices()
+                self._engine = None  # what it takes of the devices' memory goes first
+                self._engine = self._on_devices()
                 self._generation = self.domain.generation
                 return self._engine
             self._engine = build_engine(
@@ -874,23 +874,24 @@ class Prepared:
     def _on_devices(self) -> Any:
         domain, device = self.domain, self.schedule.device
         assert device is not None
-        if not self._modules:
-            own = list(dict.fromkeys(domain.devices))
-            self._modules = {each: compile_for(each, device.source) for each in own}
+        with domain.comm.agreement(f"compile kernels of {self.name!r} for devices"):
+            if not self._modules:
+                own = list(dict.fromkeys(domain.devices))
+                self._modules = {each: compile_for(each, device.source) for each in own}
         devices = [domain.device_of(n) for n in range(len(self.plan.subdomains))]
-        with device_errors(f"program {self.name!r}"):
-            return build_device_engine(
-                native(),
-                self.library,
-                self.schedule,
-                self.plan,
-                domain.storages,
-                self.values,
-                domain.comm,
-                devices,
-                [self._modules[each] for each in devices],
-                domain.spins,
-            )
+        return build_device_engine(
+            native(),
+            self.library,
+            self.schedule,
+            self.plan,
+            domain.storages,
+            self.values,
+            domain.comm,
+            devices,
+            [self._modules[each] for each in devices],
+            domain.spins,
+            self.name,
+        )
 
     def _minded(self) -> AbstractContextManager[None]:
         """Around what runs: what a device says is a RunError."""
