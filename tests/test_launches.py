@@ -70,6 +70,17 @@ def test_a_launch_visits_each_cell_once(data: st.DataObject, ndim: int) -> None:
     assert prod(launch.groups) == launch.number_of_groups
 
 
+@pytest.mark.parametrize("shape", [(70_000, 1), (200_000, 3), (70_000, 1, 1)])
+def test_no_launch_has_more_groups_than_cuda_takes(shape: tuple[int, ...]) -> None:
+    """Walls of a long grid, each of whose threads would have one cell."""
+    cells = Box((0,) * len(shape), shape)
+    launch = _launch(replace(KERNEL, march=1), cells, cells, (0,) * len(shape))
+    assert max(launch.groups[1:]) <= 65535
+    counts = np.zeros(shape, dtype=np.int64)
+    visits(launch, cells.lo, counts)
+    assert (counts == 1).all()
+
+
 # -- of whole programs -------------------------------------------------------------------------------
 
 

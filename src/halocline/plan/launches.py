@@ -13,6 +13,7 @@ from halocline.plan.rank import SubdomainPlan, SweepPlan
 
 MOST_PARTIALS = 8192  # groups that reduce, about: one group merges what they leave
 LONGEST_MARCH = 128  # cells of a thread that reduces
+MOST_GROUPS = 65535  # of CUDA, along all axes but the contiguous one
 ROW_THREADS = 64  # of a group, along the contiguous axis, where there are rows for several
 
 
@@ -158,7 +159,9 @@ def _launch(
         groups = tuple(-(-n // size) for n, size in zip(reversed(shape), reversed(kernel.tile), strict=True))
         return Launch(kernel, cells, patch, top, groups, kernel.group, 1, first_group)  # type: ignore[arg-type]
     marched = march_axis(ndim)
-    march = 1 if marched is None else min(kernel.march, shape[marched])
+    march = 1
+    if marched is not None:
+        march = max(min(kernel.march, shape[marched]), -(-shape[marched] // MOST_GROUPS))
     rows = shape[1] if marched == 0 else 1
     most = kernel.group or (ROW_THREADS if rows > 1 else LARGEST_GROUP, LARGEST_GROUP, 1)
     along = _power_of_two(shape[2], most[0])
