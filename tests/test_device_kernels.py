@@ -41,7 +41,7 @@ STRATEGIES = [
 ]
 
 
-@pytest.mark.parametrize("shape", [(19, 37), (11, 13, 21)])
+@pytest.mark.parametrize("shape", [pytest.param((19, 37), marks=pytest.mark.long), (11, 13, 21)])
 def test_every_strategy_gives_the_same_bits(
     shape: tuple[int, ...], opencl: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -172,7 +172,7 @@ def test_physics(name: str, dim: int) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        name if name in ("gray_scott", "wave_2d") else pytest.param(name, marks=pytest.mark.long)
+        name if name == "wave_2d" else pytest.param(name, marks=pytest.mark.long)
         for name in EXAMPLE_ARGUMENTS
     ],
 )
@@ -597,7 +597,7 @@ print('went on')
 def test_a_message_that_does_not_come_is_named(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HALOCLINE_TIMEOUT", "1")
     text = f"""
-simulation(device={BOTH!r}).run(steps=FOR_EVER, on_progress=at_work(1, stand_still))
+simulation(device={BOTH!r}, overlap=True).run(steps=FOR_EVER, on_progress=at_work(1, stand_still))
 """
     process = start(text, 2, through_command=False)
     out, err = process.communicate(timeout=WITHIN)

@@ -335,6 +335,7 @@ Result Engine::run(const Running& how) {
   }
   if (team_.failed()) {
     const std::exception_ptr failure = team_.take_failure();
+    settle_devices();
     if (!several) std::rethrow_exception(failure);
     try {
       std::rethrow_exception(failure);
@@ -360,6 +361,20 @@ Result Engine::run(const Running& how) {
     }
   }
   return std::exchange(result_, {});
+}
+
+void Engine::settle_devices() noexcept {
+  // What is queued still uses memory that the caller may free now; and the next run must not find kernels
+  // that skip.
+  for (const auto& subdomain : devices_) {
+    try {
+      subdomain->finish();
+      subdomain->computing().clear(subdomain->control(), 0, sizeof(hc_control));
+      subdomain->finish();
+    } catch (const std::exception&) {
+      // of the failure that is being told already
+    }
+  }
 }
 
 void Engine::take_events(double begun) {

@@ -112,6 +112,8 @@ class Engine {
   void prepare(const Running& how);
   // All ranks, at the end: what they tell each other of the run, which took this one `seconds`.
   void conclude(double seconds);
+  // After a failure: waits for what devices still do.
+  void settle_devices() noexcept;
   void take_events(double begun);
   // First thread: goes through the operations.
   void conduct(Worker& worker);
