@@ -171,10 +171,7 @@ def test_physics(name: str, dim: int) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        name if name == "wave_2d" else pytest.param(name, marks=pytest.mark.long)
-        for name in EXAMPLE_ARGUMENTS
-    ],
+    [name if name == "wave_2d" else pytest.param(name, marks=pytest.mark.long) for name in EXAMPLE_ARGUMENTS],
 )
 def test_examples(name: str, tmp_path: Path) -> None:
     command = [sys.executable, str(EXAMPLES / f"{name}.py"), *EXAMPLE_ARGUMENTS[name][0]]

@@ -371,8 +371,7 @@ void Engine::settle_devices() noexcept {
       subdomain->finish();
       subdomain->computing().clear(subdomain->control(), 0, sizeof(hc_control));
       subdomain->finish();
-    } catch (const std::exception&) {
-      // of the failure that is being told already
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): what failed before is told
     }
   }
 }

@@ -18,8 +18,7 @@ constexpr double kFarAhead = 0.2;  // seconds: a run can be stopped that soon
 void abandon(Queue& queue) {
   try {
     queue.end_capture();
-  } catch (const DeviceError&) {
-    // what failed before is told
+  } catch (const DeviceError&) {  // NOLINT(bugprone-empty-catch): what failed before is told
   }
 }
 
