@@ -32,6 +32,7 @@ from halocline.physics.wave import Wave
 from halocline.run.domain import Domain
 from halocline.run.execution import Execution
 from halocline.run.mpi import native, world
+from halocline.study import overlap
 from test_examples import CASES as EXAMPLE_ARGUMENTS
 from test_examples import EXAMPLES
 from test_faults import SOON, WITHIN, start
@@ -526,6 +527,17 @@ def test_an_interrupted_run_goes_on(device: str) -> None:
     wanted.run(steps=3)
     assert sim.checksum("u") == wanted.checksum("u")
     assert sim.steps == steps + 3
+
+
+@pytest.mark.parametrize("messages", [True, False])
+@pytest.mark.parametrize("device", [ALONE, BOTH])
+def test_the_time_of_a_loop_holds_what_its_devices_do(device: str, messages: bool) -> None:
+    """The host queues passes in a fraction of the time that they take, and waits for none of them."""
+    bench = overlap.heat((64, 64, 64), device=device)
+    bench.passes = 60
+    bench.run(messages=messages)  # PoCL compiles; the next run makes as many steps
+    report = bench.prepared.engine.run(messages=messages)
+    assert report["loop_seconds"] > 0.9 * report["seconds"]
 
 
 def test_callbacks_read_and_change_fields() -> None:

@@ -654,6 +654,7 @@ size_t Engine::test(Loop& loop, Worker& worker) {
 
 void Engine::leave_outermost() {
   if (!outermost_since_) return;
+  for (const auto& subdomain : devices_) subdomain->finish();  // passes may only be queued yet
   result_.loop_seconds += now() - *outermost_since_;
   outermost_since_.reset();
 }
