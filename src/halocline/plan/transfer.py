@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from halocline.errors import InputError
@@ -57,8 +57,9 @@ class Transfers:
                 return "colocated"
         return far
 
-    def why(self, a: int, b: int) -> str:
-        """Why it travels so: what holds of the two, and which methods were not allowed."""
+    def why(self, a: int, b: int, unable: Mapping[str, str] | None = None) -> str:
+        """Why it travels so: what holds of the two, and which methods were not allowed, or why they cannot be
+        taken whatever is allowed, where `unable` knows that."""
         layout = self.layout
         here, there = layout.home(a)[0], layout.home(b)[0]
         if a == b:
@@ -71,6 +72,8 @@ class Transfers:
             fits, holds = [], "another node"
         off = [name for name in fits if name not in self.methods]
         if off and self.method(a, b) in POLLED:
+            if unable and off[-1] in unable:
+                return f"{holds}, but {unable[off[-1]]}"
             return f"{holds}, but {' and '.join(off)} {'is' if len(off) == 1 else 'are'} off"
         return holds
 

@@ -53,6 +53,8 @@ LATENCY = 2e-6  # seconds
 # how many latencies pass: what is fetched waits for a signal, a request and the answer.
 CROSSINGS = {"self": 2, "peer": 2, "colocated": 2, "rma": 4, "mpi": 4}
 LATENCIES = {"self": 0, "peer": 0, "colocated": 1, "rma": 3, "mpi": 1}
+# transfer methods that the devices of an interface never have, and why
+UNABLE = {"opencl": {"colocated": "OpenCL processes share no memory of devices"}}
 LONG = 32  # characters of a reduction, beyond which its terms are left out
 
 
@@ -249,6 +251,7 @@ class Explanation:
     def routes(self) -> tuple[Route, ...]:
         """What this rank receives and copies in one pass of the loop, by subdomain and side."""
         layout, transfers = self.plan.layout, self.plan.transfers
+        unable = None if self.on is None else UNABLE.get(self.on.interface)
         found: dict[tuple[int, int, Direction], int] = {}
         for _, key, size in self._brought():
             found[key] = found.get(key, 0) + size
@@ -260,7 +263,7 @@ class Explanation:
                 layout.home(peer)[0],
                 layout.node(layout.home(peer)[0]),
                 transfers.method(own, peer),
-                transfers.why(own, peer),
+                transfers.why(own, peer, unable),
                 size,
             )
             for (own, peer, direction), size in sorted(
