@@ -48,7 +48,7 @@ class Case:
     patch : str or None
         As on the command line: "64" or "64,128".
     device : str or None
-        What `halocline.Execution` takes.
+        What `halocline.Execution` takes; None: what the environment says.
     """
 
     name: str
@@ -67,6 +67,8 @@ class Case:
             value = getattr(self, name)
             if value is not None and value != getattr(Case, name):
                 given["--" + name.replace("_", "-")] = f"{value}"
+        if self.device is None and (found := str(chosen_devices(None))) != "cpu":
+            given["--device"] = found  # whoever repeats the command may have another environment
         return given
 
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-SHARE = "Bytes that an iteration must move a second, over those that a += s * b moves on the same cores."
+SHARE = "Bytes that an iteration must move a second, over those that {}."
+YARDSTICKS = {True: "copies within the same devices move", False: "a += s * b moves on the same cores"}
 
 
 def cores(measurement: Measurement) -> int:
@@ -34,12 +35,13 @@ def tables(measurements: Sequence[Measurement]) -> list[Table]:
         times = [f"{clock(m['seconds'])}  {in_seconds(m['seconds']):>8}" for m in found]
         efficiencies = [f"{up / cores(m):.2f}" for up, m in zip(ups, found, strict=True)]
         shares = [f"{m['bandwidth_share']:.0%}" if m["bandwidth_share"] else "" for m in found]
+        share = SHARE.format(YARDSTICKS[bool(one["devices"])])
         heading = f"N = {n}: {one['dof']:,} unknowns, {one['case']} in {one['dim']}D, {one['method']}"
         made += [
             _grid("Wall clock, HH:MM:SS and seconds", found, times, heading=heading),
             _grid("Speed-up", found, [f"{up:.2f}" for up in ups]),
             _grid("Efficiency", found, efficiencies, f"Relative to {_layout(base)}."),
-            _grid("Share of the measured bandwidth", found, shares, SHARE),
+            _grid("Share of the measured bandwidth", found, shares, share),
         ]
         hybrid = _hybrid("Hybrid runs: equal cores", found)
         if hybrid:
