@@ -142,6 +142,27 @@ def test_a_study_keeps_the_devices(tmp_path: Path, opencl: Devices):
     assert "--threads 1,2: on devices each rank has 1 thread" in wrong.stderr
 
 
+def test_a_study_can_be_repeated_without_its_environment(tmp_path: Path, opencl: Devices):
+    line = "study strong poisson --dim 1 --n 16 --ranks 1 --json s.json --html s.html"
+    found = halocline(line, tmp_path, HALOCLINE_DEVICE="opencl:1")
+    assert found.returncode == 0, found.stderr
+    (record,) = json.loads((tmp_path / "s.json").read_text())
+    assert "--device opencl:1" in record["command"]
+    assert record["command"] in (tmp_path / "s.html").read_text()
+    assert "over those that copies within the same devices move" in found.stdout
+
+
+def test_a_run_on_devices_draws_no_empty_timeline(tmp_path: Path, opencl: Devices):
+    found = halocline("solve poisson --n 9 --device opencl:0 --pictures p --trace t.json", tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert "trace t.json: holds what hosts wait for, not what devices do" in found.stderr
+    line = "study convergence poisson --n 9 --device opencl:0 --pictures q --html c.html"
+    found = halocline(line, tmp_path)
+    assert found.returncode == 0, found.stderr
+    for folder in "pq":
+        assert {file.name for file in (tmp_path / folder).iterdir()} == {"solution.png", "error.png"}
+
+
 def test_a_simulation_tells_its_devices(opencl: Devices):
     sim = heat(device="opencl")
     assert [(p.rank, p.subdomain, p.device) for p in sim.devices] == [(0, 0, SIDES[0]), (0, 1, SIDES[1])]
@@ -357,6 +378,12 @@ def test_explain_tells_devices_kernels_and_launches(opencl: Devices):
     assert "(copies within opencl:1, measured now; 2 ranks share it)" in text
     for word in ("a += s * b", "cache", "predicted", "thread at work"):
         assert word not in text
+
+
+def test_explain_tells_what_devices_cannot_from_what_was_not_allowed(opencl: Devices):
+    told = str(explained("opencl", ranks=2))
+    assert "the same node, but OpenCL processes share no memory of devices" in told
+    assert "the same node, but colocated is off" in str(explained("cuda:0,1", ranks=2, methods="mpi"))
 
 
 def test_explain_of_one_rank_with_two_devices(opencl: Devices):

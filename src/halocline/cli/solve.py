@@ -42,12 +42,12 @@ def poisson(
         )
     if pictures is not None:
         _draw(result, pictures)
-        if trace:
+        if trace and not result.record.devices:
             _draw_trace(result, pictures)
     write_json(json, asdict(result.record))
     if json != "-":
         say(_summary(result, dim, method, rtol))
-        written([json, trace, *_pictures(pictures, trace)])
+        written([json, trace, *_pictures(pictures, None if result.record.devices else trace)])
 
 
 def _pictures(folder: Path | None, trace: Path | None) -> list[Path]:

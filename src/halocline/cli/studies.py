@@ -43,7 +43,8 @@ def convergence(
 
     _alone()
     ns = sorted(whole_numbers(n, "--n"))
-    drawn = None if pictures is None else tuple(pictures / name for name in PICTURES)
+    names = _pictures(case)
+    drawn = None if pictures is None else tuple(pictures / name for name in names)
     check_files(json, csv, html, *(drawn or ()))
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
         folder = pictures or (Path(scratch) if html else None)
@@ -59,7 +60,7 @@ def convergence(
                     said=study.verdicts(measured),
                     tables=[study.table(measured)],
                     figure=study.plot(measured),
-                    pictures=[(Path(name).stem, folder / name) for name in PICTURES],
+                    pictures=[(Path(name).stem, folder / name) for name in names],
                     facts=facts_of_measurements(measured),
                     command=_command(),
                     commands=[m["command"] for m in measured],
@@ -98,10 +99,11 @@ def strong(
         raise InputError(f"--threads {threads}: on devices each rank has 1 thread, which looks after these")
     check_files(json, csv, html)
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
-        folder = Path(scratch) if html else None
+        lanes = PICTURES[-1] in _pictures(case)
+        folder = Path(scratch) if html and lanes else None
         measured = _measure(case, [(n, r, t) for n in ns for r, t in layouts], repeat, folder)
         tables = study.tables(measured)
-        if html and folder:
+        if html:
             from halocline.io.style import styled
             from halocline.study.page import CLOCK, Page, facts_of_measurements
 
@@ -112,7 +114,7 @@ def strong(
                     said=study.verdicts(measured),
                     tables=tables,
                     figure=study.plot(measured),
-                    pictures=[("timeline of the last run", folder / "timeline.png")],
+                    pictures=[("timeline of the last run", folder / PICTURES[-1])] if folder else [],
                     facts=facts_of_measurements(measured),
                     command=_command(),
                     commands=[m["command"] for m in measured],
@@ -198,6 +200,13 @@ def ablation(
     written([json, csv, html])
 
 
+def _pictures(case: Case) -> tuple[str, ...]:
+    """Those that the last run draws: no timeline where devices compute, of which nothing is traced."""
+    from halocline.run.execution import chosen_devices
+
+    return PICTURES if chosen_devices(case.device).interface == "cpu" else PICTURES[:-1]
+
+
 def _alone() -> None:
     """A study starts ranks of its own, so it cannot be one of several."""
     if launcher() is not None:
@@ -228,8 +237,11 @@ def _measure(
             threads = default_threads(Communicator(ranks_of_node=ranks))
         extra = None
         if pictures and number == len(runs):
-            extra = {"--pictures": str(pictures), "--trace": str(pictures / "trace.json")}
-        on = f", device {case.device}" if case.device else ""
+            extra = {"--pictures": str(pictures)}
+            if PICTURES[-1] in _pictures(case):
+                extra["--trace"] = str(pictures / "trace.json")
+        device = case.options().get("--device")
+        on = f", device {device}" if device else ""
         note(f"[{number}/{len(runs)}] N = {n}, ranks {ranks}, threads {threads}{on}")
         found = measure(case, n, ranks=ranks, threads=threads, repeat=repeat, extra=extra)
         measured.append(found)

@@ -162,6 +162,8 @@ class Domain:
             self.threads = 1  # it looks after the devices
             if self.comm.rank == 0 and (self.how.threads or 1) > 1:
                 _say_ignored(self.how.threads)
+            if self.comm.rank == 0 and self.how.trace is not None:
+                log.warning("trace %s: holds what hosts wait for, not what devices do", self.how.trace)
         together, there = self.threads * self.comm.ranks_of_node, os.cpu_count() or 1
         if self.comm.rank == 0 and together > CROWDED * there:
             log.warning("%d threads for %d hardware threads: each mostly waits for its turn", together, there)
