@@ -18,15 +18,16 @@ from hypothesis import strategies as st
 import halocline as hc
 import test_device
 from halocline import _native as native
+from halocline.cli.app import run
 from halocline.errors import InputError, RunError
 from halocline.physics.poisson import Poisson
 from halocline.plan.box import Box
 from halocline.plan.devices import DeviceChoice
 from halocline.plan.rank import FieldPlan
 from halocline.run import bandwidth
-from halocline.run.devices import OnDevice, check_memory, device_errors, storage_bytes, summary
+from halocline.run.devices import OnDevice, check_memory, device_errors, places_met, storage_bytes, summary
 from halocline.run.execution import Execution
-from halocline.run.mpi import Communicator
+from halocline.run.mpi import Communicator, world
 from halocline.study import host
 from halocline.study.explain import Explanation, explain_program
 
@@ -168,6 +169,40 @@ def test_a_simulation_tells_its_devices(opencl: Devices):
     assert [(p.rank, p.subdomain, p.device) for p in sim.devices] == [(0, 0, SIDES[0]), (0, 1, SIDES[1])]
     assert summary(sim.devices) == f"devices opencl:0, opencl:1 ({opencl[0].name})"
     assert heat().devices == ()
+
+
+def test_what_ran_is_told_of_the_runs_meanwhile_only(opencl: Devices):
+    heat(device="opencl")
+    with places_met() as all_of_them:
+        with places_met() as none:
+            heat(device="cpu")
+        heat(device="opencl:1")
+    heat(device="opencl")
+    assert none(world()) == []
+    assert [place.device for place in all_of_them(world())] == ["opencl:1"]
+
+
+def test_a_script_leaves_the_process_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("HALOCLINE_DEVICE", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    (tmp_path / "s.py").write_text(
+        "import json, os, sys\n"
+        "names = 'HALOCLINE_DEVICE', 'OMP_NUM_THREADS'\n"
+        "open(sys.argv[1], 'w').write(json.dumps([sys.path[0], *map(os.environ.get, names)]))\n"
+    )
+    before = dict(os.environ), sys.argv, sys.path[:]
+    command = [
+        "run",
+        str(tmp_path / "s.py"),
+        "--device",
+        "cpu",
+        "--threads",
+        "1",
+        str(tmp_path / "seen.json"),
+    ]
+    assert run(command) == 0
+    assert json.loads((tmp_path / "seen.json").read_text()) == [str(tmp_path), "cpu", "1"]
+    assert (dict(os.environ), sys.argv, sys.path[:]) == before
 
 
 def test_the_devices_of_a_run_in_words():

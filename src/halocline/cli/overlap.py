@@ -74,9 +74,10 @@ def _tell(
 
     check_files(json)
     options = {name: value for name, value in execution.items() if name not in ("methods", "overlap")}
-    with progress("whole steps and parts of them in turn", f"of {repeat} rounds") as on_progress:
+    told = progress("whole steps and parts of them in turn", f"of {repeat} rounds")
+    with places_met() as met, told as on_progress:
         found = overlap.measure(make, repeats=repeat, on_progress=on_progress, **options)
-    places = places_met(world())
+    places = met(world())
     record = {**facts, "repeats": repeat, "devices": [asdict(place) for place in places]}
     write_json(json, {**record, "methods": [asdict(own) for own in found]})
     if json != "-":

@@ -6,7 +6,8 @@ import os
 import runpy
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -35,16 +36,14 @@ def script(
         raise InputError(f"threads is {threads}; expected a whole number from 1")
     chosen = str(chosen_devices(device))
     spread(ranks)
-    if device is not None:
-        os.environ["HALOCLINE_DEVICE"] = chosen
-    if threads is not None:
-        os.environ["OMP_NUM_THREADS"] = str(threads)
     check_files(json)
+    chosen_here = {} if device is None else {"HALOCLINE_DEVICE": chosen}
+    if threads is not None:
+        chosen_here["OMP_NUM_THREADS"] = str(threads)
     begun = time.monotonic()
-    sys.argv = [str(file), *arguments]
-    sys.path.insert(0, str(file.resolve().parent))
     try:
-        runpy.run_path(str(file), run_name="__main__")
+        with _as_main(file, arguments, chosen_here), places_met() as met:
+            runpy.run_path(str(file), run_name="__main__")
     except SystemExit as end:
         if end.code not in (None, 0):
             raise
@@ -57,7 +56,25 @@ def script(
         raise SystemExit(report(error)) from None
     if json is not None:
         record = {"file": str(file), "arguments": list(arguments), "ranks": world().size, "threads": threads}
-        record |= {"device": chosen, "devices": [asdict(place) for place in places_met(world())]}
+        record |= {"device": chosen, "devices": [asdict(place) for place in met(world())]}
         record |= {"seconds": time.monotonic() - begun, "machine": this_machine().as_dict()}
         write_json(json, record)
         written([json])
+
+
+@contextmanager
+def _as_main(file: Path, arguments: Sequence[str], chosen: Mapping[str, str]) -> Iterator[None]:
+    """Arguments, import path and environment as `python FILE` would find them, and as they were after it."""
+    before = sys.argv, sys.path[:], {name: os.environ.get(name) for name in chosen}
+    sys.argv = [str(file), *arguments]
+    sys.path.insert(0, str(file.resolve().parent))
+    os.environ.update(chosen)
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:], environment = before
+        for name, value in environment.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -160,9 +160,9 @@ def ablation(
     comm = world()
     shape = weak_shape(n, comm.size, dim)
     how: dict[str, Any] = {"fields": fields, "radius": radius, "dtype": dtype}
-    with progress("all variants in turn", f"of {repeat} rounds") as on_progress:
+    with places_met() as met, progress("all variants in turn", f"of {repeat} rounds") as on_progress:
         found = study.measure(shape, **how, repeats=repeat, on_progress=on_progress, **execution)
-    places = places_met(comm)
+    places = met(comm)
     if comm.rank != 0:
         return
     found += study.place(there, weak_shape(n, len(there.devices), dim), **how)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
 from math import prod
@@ -66,20 +66,29 @@ def summary(places: Iterable[OnDevice]) -> str:
     return f"device{'' if count == 1 else 's'} {told}"
 
 
-# What the programs of this process ran on; `halocline run` tells.
-_met: dict[OnDevice, None] = {}
+# Each wants to know what the programs of this process run on, the innermost last.
+_records: list[dict[OnDevice, None]] = []
 
 
 def places_of(comm: Communicator, subdomains: Sequence[int], devices: Sequence[Any]) -> tuple[OnDevice, ...]:
     """Where the subdomains of all ranks lie; all ranks call this."""
     mine = [OnDevice.of(comm.rank, n, device) for n, device in zip(subdomains, devices, strict=True)]
-    _met.update(dict.fromkeys(mine))
+    for record in _records:
+        record.update(dict.fromkeys(mine))
     return tuple(place for each in comm.allgather(mine) for place in each)
 
 
-def places_met(comm: Communicator) -> list[OnDevice]:
-    """Where subdomains have been in all runs of these processes so far; all ranks call this."""
-    return sorted({place for each in comm.allgather(list(_met)) for place in each}, key=astuple)
+@contextmanager
+def places_met() -> Iterator[Callable[[Communicator], list[OnDevice]]]:
+    """Notes where subdomains lie in all runs meanwhile; what it gives tells, and all ranks call that."""
+    record: dict[OnDevice, None] = {}
+    _records.append(record)
+    try:
+        yield lambda comm: sorted(
+            {place for each in comm.allgather(list(record)) for place in each}, key=astuple
+        )
+    finally:
+        _records.pop()
 
 
 def devices_of_rank(choice: DeviceChoice, comm: Communicator) -> tuple[Any, ...]:
