@@ -14,7 +14,7 @@ from typing import Any
 
 import test_bitwise
 from halocline.errors import InputError
-from halocline.run import domain, gpu_aware, links
+from halocline.run import gpu_aware, links, prepared
 
 # -- what goes wrong on purpose ----------------------------------------------------------------------
 
@@ -69,7 +69,7 @@ def main(task: dict[str, Any]) -> None:
     from mpi4py import MPI
 
     taken: set[str] = set()
-    build = domain.build_device_engine
+    build = prepared.build_device_engine
 
     def recorded(native: Any, library: Any, schedule: Any, plan: Any, *rest: Any) -> Any:
         for own in plan.subdomains:
@@ -78,7 +78,7 @@ def main(task: dict[str, Any]) -> None:
                 taken.update(plan.transfers.method(own.number, c.subdomain) for c in sweep.copies)
         return build(native, library, schedule, plan, *rest)
 
-    domain.build_device_engine = recorded
+    prepared.build_device_engine = recorded
     problems = {problem.__name__: problem for problem in test_bitwise.PROBLEMS}
     tried, memory = 0, []
     for name in task["problems"]:

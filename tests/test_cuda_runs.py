@@ -25,7 +25,7 @@ from halocline.compile.device import Strategy
 from halocline.physics.heat import SCHEMES, Heat
 from halocline.physics.poisson import Poisson
 from halocline.physics.wave import Wave
-from halocline.run import domain, launch
+from halocline.run import launch, prepared
 
 TESTS = Path(__file__).resolve().parent
 ALL = [problem.__name__ for problem in test_bitwise.PROBLEMS]
@@ -209,7 +209,7 @@ ARCHITECTURES = ("sm_70", "sm_80", "sm_90")
 def sources(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What programs that run are for devices."""
     found: list[str] = []
-    compile_program = domain.compile_program
+    compile_program = prepared.compile_program
 
     def also_for_devices(program: Any, grid: Any, **how: Any) -> Any:
         device = compile_program(program, grid, **how | {"device": Strategy()}).device
@@ -218,7 +218,7 @@ def sources(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             found.append(device.source)
         return compile_program(program, grid, **how)
 
-    monkeypatch.setattr(domain, "compile_program", also_for_devices)
+    monkeypatch.setattr(prepared, "compile_program", also_for_devices)
     return found
 
 

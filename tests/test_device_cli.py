@@ -25,7 +25,16 @@ from halocline.plan.box import Box
 from halocline.plan.devices import DeviceChoice
 from halocline.plan.rank import FieldPlan
 from halocline.run import bandwidth
-from halocline.run.devices import OnDevice, check_memory, device_errors, places_met, storage_bytes, summary
+from halocline.run.devices import (
+    OnDevice,
+    check_dtypes,
+    check_memory,
+    device_errors,
+    places_met,
+    storage_bytes,
+    subdomain_bytes,
+    summary,
+)
 from halocline.run.execution import Execution
 from halocline.run.mpi import Communicator, world
 from halocline.study import host
@@ -304,6 +313,39 @@ def test_memory_is_looked_at_for_all_ranks_that_share_a_device():
         check_memory(device, 3 * 10**9, 2)
     with pytest.raises(RunError, match=r"but only 5\.0 GB are free: take more devices, a smaller grid or f"):
         check_memory(device, 6 * 10**9, 1)
+
+
+def test_messages_are_counted_too():
+    owned, storage = Box((0, 0), (8, 16)), Box((-1, -1), (9, 17))
+    field = FieldPlan(name="u", dtype="float64", owned=owned, storage=storage, bytes=10 * 18 * 8)
+    sent = SimpleNamespace(scratch_bytes=1000, sends=[SimpleNamespace(bytes=64)], receives=[])
+    received = SimpleNamespace(scratch_bytes=500, sends=[], receives=[SimpleNamespace(bytes=128)])
+    own = SimpleNamespace(fields=(field,), sweeps=(sent, received))
+    assert subdomain_bytes(own) == storage_bytes(field) + 1000 + 64 + 128
+    assert subdomain_bytes(own, {"u"}) == 1000 + 64 + 128
+
+
+def test_float32_needs_a_device_that_rounds_as_the_host_does():
+    def field(dtype: str) -> FieldPlan:
+        return FieldPlan(name="rho", dtype=dtype, owned=Box((0,), (8,)), storage=Box((0,), (8,)), bytes=0)
+
+    device = SimpleNamespace(interface="opencl", index=0, name="fast", singles=False)
+    check_dtypes(device, [field("float64")])
+    check_dtypes(SimpleNamespace(singles=True), [field("float32")])
+    with pytest.raises(InputError, match=r"^field 'rho' is float32, but device opencl:0 \(fast\) does "):
+        check_dtypes(device, [field("float64"), field("float32")])
+
+
+def test_a_kernel_of_too_many_fields_is_told(opencl: Devices):
+    grid = hc.Grid((8,), periodic=True)
+    fields = [grid.field(f"u{n}") for n in range(30)]
+
+    def change() -> dict[hc.Field, Any]:
+        return {fields[0]: sum(fields)}
+
+    sim = hc.Simulation(grid, change, scheme=hc.Euler(), dt=1.0, device="opencl:0")
+    with pytest.raises(RunError, match=r"bytes of parameters, for 30 fields, but opencl:0 .* at most 1024: "):
+        sim.run(steps=1)
 
 
 def test_a_grid_that_does_not_fit_is_told_before_memory_is_taken(tmp_path: Path, opencl: Devices):

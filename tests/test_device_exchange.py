@@ -32,9 +32,10 @@ from halocline.lang.grid import Grid
 from halocline.plan.box import Box
 from halocline.plan.launches import _launch
 from halocline.run.bind import three
-from halocline.run.domain import Domain, Prepared
+from halocline.run.domain import Domain
 from halocline.run.execution import Execution
 from halocline.run.mpi import native, world
+from halocline.run.prepared import Prepared
 
 FIELDS = 3  # of every case, and as many second buffers
 CASES = {1: 600, 2: 400, 3: 300}  # by ranks, in `make test-full`

@@ -16,7 +16,7 @@ from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
 from halocline.lang.program import Program
 from halocline.lang.trace import tracing
-from halocline.run import domain, kernels
+from halocline.run import kernels, prepared
 
 
 def star(shape: tuple[int, ...], order: int, **options: Any) -> tuple[str, float]:
@@ -48,7 +48,7 @@ def test_every_strategy_gives_the_same_bits(
     order = 6 if len(shape) < 3 else 4
     wanted = star(shape, order)
     for strategy in STRATEGIES:
-        monkeypatch.setattr(domain, "Strategy", lambda *_, strategy=strategy: strategy)
+        monkeypatch.setattr(prepared, "Strategy", lambda *_, strategy=strategy: strategy)
         assert star(shape, order, device="opencl:0") == wanted, strategy
 
 
@@ -156,7 +156,7 @@ def test_what_is_measured_is_remembered_and_used(
         seen.append(device)
         return compile_program(program, *args, device=device, **rest)
 
-    monkeypatch.setattr(domain, "compile_program", remembered)
+    monkeypatch.setattr(prepared, "compile_program", remembered)
     assert star((24, 40), 2, device="opencl:0") == wanted
     assert few[1] in seen
 

@@ -32,6 +32,7 @@ from halocline.physics.wave import Wave
 from halocline.run.domain import Domain
 from halocline.run.execution import Execution
 from halocline.run.mpi import native, world
+from halocline.run.prepared import prepare
 from halocline.study import overlap
 from test_examples import CASES as EXAMPLE_ARGUMENTS
 from test_examples import EXAMPLES
@@ -410,7 +411,7 @@ def test_kernels_that_fail_on_one_rank_are_told_on_all(monkeypatch: pytest.Monke
         raise RunError("no more of that")
 
     if comm.rank == 1 and fails == "compile_for":
-        monkeypatch.setattr("halocline.run.domain.compile_for", reject)
+        monkeypatch.setattr("halocline.run.prepared.compile_for", reject)
     elif comm.rank == 1:
         monkeypatch.setattr("halocline.run.bind_device._DeviceBinder.sweep", reject)
     with pytest.raises(RunError, match="no more of that"):
@@ -439,7 +440,7 @@ def test_a_stop_leaves_the_rest_of_its_pass_undone(way: str) -> None:
         grid = hc.Grid((50,), periodic=True)
         u = grid.field("u")
         domain = Domain(grid, None, Execution(**options))
-        prepared = domain.prepare(halting.trace(u, hc.parameter("most")), ["most"])
+        prepared = prepare(domain, halting.trace(u, hc.parameter("most")), ["most"])
         made = []
         for most in (1300.0, 2000.0, 1e9):
             with domain.writing(u) as pieces:
@@ -477,7 +478,7 @@ def test_loops_within_loops(most: float) -> None:
         grid = hc.Grid((50,), periodic=True)
         u = grid.field("u")
         domain = Domain(grid, None, Execution(**options))
-        prepared = domain.prepare(nested.trace(u, hc.parameter("most")), ["most"])
+        prepared = prepare(domain, nested.trace(u, hc.parameter("most")), ["most"])
         made = []
         for _ in range(2):
             outcome = prepared.run({"most": most})

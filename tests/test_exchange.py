@@ -13,9 +13,10 @@ import pytest
 import halocline as hc
 from halocline.cli.app import run
 from halocline.errors import InputError
-from halocline.run.domain import Domain, Prepared
+from halocline.run.domain import Domain
 from halocline.run.execution import Execution
 from halocline.run.mpi import world
+from halocline.run.prepared import Prepared
 from halocline.study.exchange import exchange_schedule, measure, weak_shape
 
 

@@ -73,10 +73,10 @@ DEATHS = {  # when: the ranks, the one that dies, the script
         2,
         1,
         """
-        from halocline.run import domain
+        from halocline.run import prepared
 
         if mpi.world().rank == DYING:
-            domain.compile_library = die
+            prepared.compile_library = die
         simulation()
         """,
     ),

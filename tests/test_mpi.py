@@ -147,7 +147,7 @@ def test_threads_of_ranks_that_the_launcher_binds():
     from mpi4py import MPI
 
     from halocline.run.bind import SPINS
-    from halocline.run.domain import default_threads, spins
+    from halocline.run.threads import default_threads, spins
 
     free = sorted(os.sched_getaffinity(0))
     if len(free) < 2:

@@ -247,9 +247,12 @@ void bind_device(nb::module_& m) {
       .def_prop_ro("local_memory", description(&Description::local_memory),
                    "Bytes that the threads of a group can share.")
       .def_prop_ro("largest_group", description(&Description::largest_group), "Threads.")
+      .def_prop_ro("parameters", description(&Description::parameters), "Bytes that a kernel can be given.")
       .def_prop_ro("units", description(&Description::units), "Processors that run groups side by side.")
       .def_prop_ro("doubles", description(&Description::doubles),
                    "Whether it has float64 with fma, subnormals and NaNs.")
+      .def_prop_ro("singles", description(&Description::singles),
+                   "Whether it has float32 with fma, NaNs, and division and square root rounded correctly.")
       .def_prop_ro("free_memory", &Device::free_memory,
                    "Bytes that can still be allocated, as far as is told.")
       .def_prop_ro("captures", &Device::captures, "Whether its queues record graphs.")

@@ -34,7 +34,7 @@ _HOMES = {
     "lang.program": ("Scalar", "loop", "parameter", "program", "scalar", "scalars", "stage", "stop"),
     "lang.trace": ("order",),
     "run.simulation": ("Simulation",),
-    "run.domain": ("Outcome",),
+    "run.prepared": ("Outcome",),
     "run.execution": ("Execution",),
     "run.printing": ("print",),
     "solvers.schemes": ("RK2", "RK3", "Euler"),

@@ -546,12 +546,22 @@ class Device:
         """Threads."""
 
     @property
+    def parameters(self) -> int:
+        """Bytes that a kernel can be given."""
+
+    @property
     def units(self) -> int:
         """Processors that run groups side by side."""
 
     @property
     def doubles(self) -> bool:
         """Whether it has float64 with fma, subnormals and NaNs."""
+
+    @property
+    def singles(self) -> bool:
+        """
+        Whether it has float32 with fma, NaNs, and division and square root rounded correctly.
+        """
 
     @property
     def free_memory(self) -> int:

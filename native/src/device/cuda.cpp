@@ -450,8 +450,9 @@ CudaDevice::CudaDevice(int number, int index) : number_(number) {
                               std::to_string(attribute(kComputeCapabilityMinor));
   description_.local_memory = static_cast<size_t>(attribute(kMaxSharedMemoryPerBlock));
   description_.largest_group = static_cast<size_t>(attribute(kMaxThreadsPerBlock));
+  description_.parameters = 4096;  // more only since CUDA 12.1 and from sm_70
   description_.units = attribute(kMultiprocessorCount);
-  description_.doubles = true;  // as on all devices since 2008
+  description_.doubles = description_.singles = true;  // as on all devices since 2010
   // a driver that is older than the question shares
   int events = 1;
   if (library().device_attribute(&events, kIpcEventSupported, number) != kSuccess) events = 1;

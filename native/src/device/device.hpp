@@ -33,8 +33,10 @@ struct Description {
   size_t memory = 0;         // bytes
   size_t local_memory = 0;   // bytes that the threads of a group can share
   size_t largest_group = 0;  // threads
+  size_t parameters = 0;     // bytes that a kernel can be given
   int units = 0;             // processors that run groups side by side
   bool doubles = false;      // has float64
+  bool singles = false;      // has float32 with the host's bits
 };
 
 // Memory of a device.

@@ -73,6 +73,12 @@ bool has_doubles(cl::DeviceId device) {
   return (device_info<cl::Bits>(device, cl::kDeviceDoubleFpConfig) & kNeeded) == kNeeded;
 }
 
+// The same of float32, but for subnormals, which are outside the promise.
+bool has_singles(cl::DeviceId device) {
+  constexpr cl::Bits kNeeded = cl::kFpInfNan | cl::kFpRoundToNearest | cl::kFpFma | cl::kFpDivideSqrt;
+  return (device_info<cl::Bits>(device, cl::kDeviceSingleFpConfig) & kNeeded) == kNeeded;
+}
+
 // A device as all that belongs to it sees it.
 struct Home {
   cl::DeviceId device;
@@ -529,8 +535,10 @@ Description describe(cl::DeviceId device) {
   found.memory = device_info<cl::Bits>(device, cl::kDeviceGlobalMemSize);
   found.local_memory = device_info<cl::Bits>(device, cl::kDeviceLocalMemSize);
   found.largest_group = device_info<size_t>(device, cl::kDeviceMaxWorkGroupSize);
+  found.parameters = device_info<size_t>(device, cl::kDeviceMaxParameterSize);
   found.units = static_cast<int>(device_info<cl::UInt>(device, cl::kDeviceMaxComputeUnits));
   found.doubles = has_doubles(device);
+  found.singles = has_singles(device);
   return found;
 }
 

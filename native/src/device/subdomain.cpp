@@ -80,6 +80,17 @@ BoundLaunch::BoundLaunch(const Subdomain& where, const Launch& launch)
     throw std::invalid_argument("kernel " + launch.kernel + " in groups of " + std::to_string(threads) +
                                 " threads, expected 1 to " + std::to_string(kernel_->largest_group()));
   }
+  constexpr size_t kAddress = 8;
+  const size_t addresses = launch.operands.size() + 2 + (launch.scratch ? 1 : 0) + (launch.partials ? 1 : 0);
+  const size_t needed = addresses * kAddress + launch.operands.size() * sizeof(hc_layout) + sizeof(hc_frame);
+  const Description& device = where.device().description();
+  if (needed > device.parameters) {
+    throw DeviceError("kernel " + launch.kernel + " takes " + std::to_string(needed) +
+                      " bytes of parameters, for " + std::to_string(launch.operands.size()) +
+                      " fields, but " + device.interface + ":" + std::to_string(device.index) + " (" +
+                      device.name + ") gives a kernel at most " + std::to_string(device.parameters) +
+                      ": use fewer fields in one stage");
+  }
 }
 
 void BoundLaunch::operator()(Queue& queue, const Buffer* partials) const {

@@ -15,6 +15,9 @@ namespace {
 
 constexpr size_t kMessages = 0, kGone = 1;  // lines of an end
 
+// CUDA's driver puts smaller pieces of memory into blocks of this size, and shares whole blocks.
+constexpr size_t kBlock = size_t{2} << 20;
+
 void put(Shared& to, const Shared& part) {
   const uint64_t size = part.size();
   const auto* bytes = reinterpret_cast<const std::byte*>(&size);
@@ -56,7 +59,7 @@ Link::Link(std::shared_ptr<Device> device, Side side, size_t bytes, std::shared_
                                 std::to_string(own_->size()) + ", expected " + std::to_string(kLines));
   }
   give_back(nullptr);
-  if (side_ == Side::kReceive) buffer_ = device_->allocate(bytes_);
+  if (side_ == Side::kReceive) buffer_ = device_->allocate((bytes_ + kBlock - 1) / kBlock * kBlock);
   event_ = device_->shared_event();
 }
 

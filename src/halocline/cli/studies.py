@@ -217,9 +217,9 @@ def _measure(
     case: Case, runs: Sequence[tuple[int, int, int | None]], repeat: int, pictures: Path | None
 ) -> list[Measurement]:
     """All measurements; the last one draws the pictures."""
-    from halocline.run.domain import default_threads
     from halocline.run.execution import chosen_devices
     from halocline.run.mpi import Communicator
+    from halocline.run.threads import default_threads
     from halocline.study.measure import measure
     from halocline.study.table import duration
 

@@ -13,6 +13,7 @@ from halocline.lang.expression import as_expr
 from halocline.lang.grid import AXES, Field, unknown
 from halocline.lang.program import Program
 from halocline.run.fields import Fields
+from halocline.run.prepared import prepare
 
 if TYPE_CHECKING:
     import numpy as np
@@ -134,7 +135,7 @@ def _drawn(fields: Fields, what: Any) -> Iterator[Field]:
     try:
         with trace.tracing(program):
             drawn.set(expression)
-        domain.prepare(program, fields.values).run(fields.values)
+        prepare(domain, program, fields.values).run(fields.values)
         yield drawn
     finally:
         fields.grid.fields.pop(drawn.name, None)

@@ -9,6 +9,7 @@ from dataclasses import astuple, dataclass, replace
 from math import prod
 from typing import Any
 
+from halocline.compile.device_source import OPENCL_OPTIONS
 from halocline.compile.nvrtc import compile_cuda
 from halocline.errors import InputError, RunError
 from halocline.lang.dtype import ITEMSIZE
@@ -16,9 +17,6 @@ from halocline.plan.devices import DeviceChoice, deal_devices
 from halocline.plan.rank import FieldPlan, SubdomainPlan
 from halocline.plan.transfer import ON_DEVICES, chosen_methods
 from halocline.run.mpi import Communicator, native
-
-# IEEE arithmetic in float32 too; see native/include/halocline/device.h.
-OPENCL_OPTIONS = "-cl-fp32-correctly-rounded-divide-sqrt"
 
 
 @dataclass(frozen=True)
@@ -159,10 +157,12 @@ def _segments(size: int) -> int:
 
 
 def subdomain_bytes(own: SubdomainPlan, known: Container[str] = ()) -> int:
-    """What a program takes of a device's memory for a subdomain: the fields that are not known yet, and
-    scratch memory."""
+    """What a program takes of a device's memory for a subdomain: the fields that are not known yet, scratch
+    memory and messages."""
     scratch = max((sweep.scratch_bytes for sweep in own.sweeps), default=0)
-    return scratch + sum(storage_bytes(field) for field in own.fields if field.name not in known)
+    messages = sum(message.bytes for sweep in own.sweeps for message in (*sweep.sends, *sweep.receives))
+    fields = sum(storage_bytes(field) for field in own.fields if field.name not in known)
+    return fields + scratch + messages
 
 
 def check_memory(device: Any, needed: int, ranks: int) -> None:
@@ -188,6 +188,16 @@ def device_errors(doing: str) -> Iterator[None]:
         raise RunError(f"{doing}: {error}") from None
 
 
+def check_dtypes(device: Any, fields: Iterable[FieldPlan]) -> None:
+    """InputError where a device computes float32 in its own way."""
+    field = next((field for field in fields if field.dtype == "float32"), None)
+    if field is not None and not device.singles:
+        raise InputError(
+            f"field {field.name!r} is float32, but {in_words(device)} does not round its division and square "
+            "root correctly, and results would differ from the CPU's: take float64, another device, or cpu"
+        )
+
+
 def compile_for(device: Any, source: str) -> Any:
     """The native module of a program's kernels for a device.
 
@@ -198,7 +208,7 @@ def compile_for(device: Any, source: str) -> Any:
     """
     try:
         if device.interface == "opencl":
-            return device.load(source, OPENCL_OPTIONS)
+            return device.load(source, " ".join(OPENCL_OPTIONS) if device.singles else "")
         return device.load(compile_cuda(source, device.architecture).read_bytes())
     except RuntimeError as error:
         raise RunError(f"kernels for {in_words(device)}: {error}") from None

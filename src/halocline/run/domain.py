@@ -1,44 +1,31 @@
-"""A grid at work: its fields in native memory, cut over ranks, and programs prepared to run on them."""
+"""One rank's share of a grid: what it is cut into, and its fields in native memory."""
 
 from __future__ import annotations
 
 import functools
 import logging
-import operator
 import os
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, replace
-from hashlib import blake2b
+from dataclasses import replace
 from itertools import product
 from operator import add, sub
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from halocline.compile.compiler import compile_program
-from halocline.compile.device import Strategy
-from halocline.compile.device_source import loop_kernel
-from halocline.compile.driver import compile_library
-from halocline.compile.schedule import AROUND, FieldInfo, Loop, Schedule
+from halocline.compile.schedule import FieldInfo, Schedule
 from halocline.errors import InputError, RunError
 from halocline.lang.blocks import Blocks
 from halocline.lang.dtype import ITEMSIZE
-from halocline.lang.grid import Field, Grid, unknown
-from halocline.lang.program import Program
-from halocline.lang.trace import OWN
-from halocline.plan.candidates import candidates
+from halocline.lang.grid import Field, Grid
 from halocline.plan.decompose import Decomposition
-from halocline.plan.patches import Caches
-from halocline.plan.rank import RankPlan, plan_rank, wraps_rows
+from halocline.plan.rank import RankPlan
 from halocline.plan.transfer import ON_DEVICES, Transfers, chosen_methods
-from halocline.run import kernels, tuning
-from halocline.run.bind import SPINS, Near, build_engine, three
-from halocline.run.bind_device import build_device_engine
+from halocline.run.bind import Near, three
 from halocline.run.devices import (
     OnDevice,
+    check_dtypes,
     check_memory,
-    compile_for,
     device_errors,
     devices_of_rank,
     label,
@@ -49,72 +36,19 @@ from halocline.run.devices import (
 from halocline.run.execution import Execution
 from halocline.run.gpu_aware import why_not_aware
 from halocline.run.links import why_no_links
-from halocline.run.machine import data_caches, last_level_cache, share_of_cores
-from halocline.run.mpi import Communicator, affinity, native, world
-from halocline.run.overlap import Overlap, OverlapTrial
+from halocline.run.mpi import Communicator, native, world
+from halocline.run.threads import default_threads, spins
 from halocline.run.topology import DeviceLinks, device_links
 from halocline.run.trace import Timeline
-from halocline.run.tuning import BY_CACHES, TUNE, Tuned, largest
-from halocline.run.watch import watching
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 log = logging.getLogger("halocline")
 
 T = TypeVar("T")
 
-PASSES = f"{OWN}limit"  # of a loop that is timed
 CROWDED = 64  # threads of a node for each of its hardware threads that are hardly meant
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a run did.
-
-    Attributes
-    ----------
-    reason : str
-        "completed", the reason of the stop statement that ended it, or "interrupted": a signal came, also
-        where it came too late to cut the run short.
-    loops : tuple of str
-        How each loop ended: "condition" or "limit".
-    history : array (passes, recorded scalars)
-    scalars : dict of str to float
-        Every scalar by name, as the run left it.
-    seconds, compute, exchange, reduction : float
-        Wall clock between barriers, the longest of all ranks; and what of it the first thread spent in
-        kernels, packing and waiting for messages, and in reductions.
-    loop_seconds : float
-        What of the wall clock the outermost loops took, on the slowest rank.
-    overlap : Overlap
-        Whether computing and messages overlapped in the end, and why.
-    """
-
-    reason: str
-    loops: tuple[str, ...]
-    history: NDArray[np.float64]
-    scalars: dict[str, float]
-    seconds: float
-    compute: float
-    exchange: float
-    reduction: float
-    loop_seconds: float
-    overlap: Overlap
-
-    def followed_by(self, later: Outcome) -> Outcome:
-        """Both runs as one."""
-        import numpy as np
-
-        return replace(
-            later,
-            history=np.concatenate((self.history, later.history)),
-            **{name: getattr(self, name) + getattr(later, name) for name in _CLOCKS},
-        )
-
-
-_CLOCKS = ("seconds", "compute", "exchange", "reduction", "loop_seconds")
 
 
 class Domain:
@@ -150,8 +84,8 @@ class Domain:
         self.grid, self.how = grid, how or Execution()
         machines = world() if comm is None else comm
         self.comm = machines.grouped(self.how.ranks_per_node)
-        check_agreement(
-            self.comm, "the device is", self.how.device, "all ranks need the same device= or HALOCLINE_DEVICE"
+        self.comm.check_same(
+            "the device is", self.how.device, "all ranks need the same device= or HALOCLINE_DEVICE"
         )
         self.devices = devices_of_rank(self.how.devices, self.comm)
         self.device_links: DeviceLinks = device_links(self.devices, self.how.subdomains_per_rank, self.comm)
@@ -188,67 +122,6 @@ class Domain:
         other.how = replace(self.how, overlap=self.how.overlap is not False)  # nothing else is tried there
         other.near = None if self.near is None else replace(self.near, storages={})
         return other
-
-    def prepare(self, program: Program, given: Iterable[str]) -> Prepared:
-        """Compile and plan a program; all ranks call this with the same program.
-
-        Parameters
-        ----------
-        program : Program
-        given : names
-            The scalars that have a value when it runs. InputError for one that is used and has none.
-        """
-        schedule = self._compiled(program, self._strategy(program))
-        known = {*given, *self.grid.scalar_values(), *program.scalars_set()}
-        for name in schedule.scalars:
-            if name not in known and OWN not in name:
-                raise unknown("parameter", name, sorted(n for n in given if OWN not in n))
-        return Prepared(self, schedule, program.name)
-
-    def _compiled(self, program: Program, strategy: Strategy | None) -> Schedule:
-        compiled = compile_program(program, self.grid, halo=self.how.halo, device=strategy)
-        return replace(compiled, blocks=self.blocks)
-
-    def _strategy(self, program: Program) -> Strategy | None:
-        """How kernels go through cells, on devices: as the user says, or as was measured, which is done here
-        where the user asks for it. All ranks call this."""
-        if not self.devices:
-            return None
-        if self.how.kernels not in (kernels.AUTO, TUNE):
-            return Strategy(self.how.kernels)
-        default = self._compiled(program, Strategy())
-        loops = any(isinstance(operation, Loop) for operation in default.operations)
-        if default.device is None or not loops:
-            return Strategy()
-        names = [device.name for device in self.devices]
-        name = kernels.key(default.device.source, names, self.grid.shape, self.comm.size)
-        known = self.comm.bcast(kernels.recall(name) if self.comm.rank == 0 else None)
-        if known is None and self.how.kernels == TUNE:
-            known = self._tuned_kernels(program, default)
-            if self.comm.rank == 0 and known is not None:
-                try:
-                    kernels.remember(name, known, program.name)
-                except RunError as error:
-                    log.warning("%s", error)
-        return (known and known.strategy) or Strategy()
-
-    def _tuned_kernels(self, program: Program, default: Schedule) -> kernels.TunedKernels | None:
-        scratch, begun = self.scratch(), time.monotonic()
-        staged = any(sweep.scratch for sweep in default.sweeps())
-
-        def timer(strategy: Strategy | None) -> Callable[[int], float]:
-            schedule = default if strategy is None else self._compiled(program, strategy)
-            return _Passes(scratch, schedule, program.name)(None)
-
-        try:
-            found = kernels.fastest(kernels.strategies(self.grid.ndim, staged), timer)
-        except RunError as error:
-            if self.comm.rank == 0:
-                log.warning("kernels of %s are not tuned: %s", program.name, error)
-            return None
-        if self.comm.rank == 0:
-            log.info("kernels of %s: %s (%.1f s)", program.name, found, time.monotonic() - begun)
-        return found
 
     # --- who has what ---
 
@@ -474,10 +347,11 @@ class Domain:
             )
 
     def check_devices(self, plan: RankPlan) -> None:
-        """RunError where a device has too little memory for the fields that a plan adds. All ranks end this
-        before any of them takes memory: they may share devices."""
+        """InputError or RunError where devices cannot hold the fields of a plan, or not compute them. All
+        ranks end this before any of them takes memory: they may share devices."""
         needed = dict.fromkeys(self.devices, 0)
         for n, own in enumerate(plan.subdomains):
+            check_dtypes(self.device_of(n), own.fields)
             needed[self.device_of(n)] += subdomain_bytes(own, self.storages)
         for device, size in needed.items():
             check_memory(device, size, self._sharers[device])
@@ -711,374 +585,3 @@ def _assembled(pieces: Sequence[tuple[tuple[int, ...], NDArray[Any]]]) -> NDArra
 def _say_ignored(threads: int) -> None:
     """Once, however many programs run so."""
     log.warning("threads %d: ignored, since one thread of each rank looks after its devices", threads)
-
-
-def default_threads(comm: Communicator) -> int:
-    """Threads of one rank where the user names no number."""
-    given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-    if given.isdigit() and int(given) > 0:
-        return int(given)
-    return share_of_cores(affinity(), _masks(comm))
-
-
-def spins(threads: int, comm: Communicator) -> int:
-    """How often a thread that waits may look again at once: as OMP_WAIT_POLICY says, else rarely where a node
-    has more threads than cores, since it must leave its core to the one it waits for."""
-    policy = os.environ.get("OMP_WAIT_POLICY", "").lower()
-    if policy in ("passive", "active"):
-        return SPINS[policy]
-    masks = _masks(comm)
-    together = functools.reduce(operator.or_, masks)
-    crowded = threads > affinity().bit_count() or threads * len(masks) > together.bit_count()
-    return SPINS["passive" if crowded else "usual"]
-
-
-def _masks(comm: Communicator) -> tuple[int, ...]:
-    """The affinity of each rank of this node; taken to be this one's where they are not known."""
-    return comm.masks or (affinity(),) * comm.ranks_of_node
-
-
-def caches() -> Caches:
-    """The data caches of this machine, as the planner takes them; its own defaults where they are unknown."""
-    return Caches(**{f"l{c.level}": c.bytes for c in data_caches() if c.level <= 2})
-
-
-def exceeds_cache(plan: RankPlan, ranks_of_node: int) -> bool:
-    """Whether the fields of a node are too many for its last-level cache, so that results had better go past
-    it."""
-    return plan.memory * ranks_of_node > last_level_cache()
-
-
-class Prepared:
-    """A program compiled, planned and bound to the engine, ready to run any number of times.
-
-    Parameters
-    ----------
-    domain : Domain
-    schedule : Schedule
-    name : str
-    patch : sequence of int, or {"caches"}, optional
-        Instead of what `Execution.patch` says.
-
-    Attributes
-    ----------
-    tuned : Tuned or None
-        What is known of the speed of patches, where that decided.
-    """
-
-    def __init__(
-        self, domain: Domain, schedule: Schedule, name: str, patch: Sequence[int] | str | None = None
-    ) -> None:
-        import numpy as np
-
-        self.domain, self.schedule, self.name = domain, schedule, name
-        comm = domain.comm
-        check_agreement(
-            comm,
-            f"program {name!r} is",
-            (schedule, domain.grid.shape, domain.how, domain.transfers),
-            "all ranks must build the same equations on the same grid",
-        )
-        if domain.transfers is None:
-            domain.adopt(schedule)  # before anything is compiled: wrong cuts and patches are found here
-            check_agreement(
-                comm,
-                f"the decomposition for program {name!r} is",
-                domain.transfers,
-                "all ranks must run the same version of Halocline on the same kind of machine",
-            )
-        assert domain.transfers is not None
-        how = domain.how if patch is None else replace(domain.how, patch=patch)
-        planned = functools.partial(
-            plan_rank, schedule, domain.transfers, comm.rank, threads=domain.threads, caches=caches()
-        )
-        self.plan = planned(patch=how.patch_shape)
-        # one library for all ranks, also where those of another node hold less
-        streaming = any(comm.allgather(exceeds_cache(self.plan, comm.ranks_of_node)))
-        self.library = compile_once(schedule.source, comm, streaming=streaming)
-        self._loops = any(isinstance(operation, Loop) for operation in schedule.operations)
-        tunable = self._loops and how.patch in (None, TUNE) and not domain.devices
-        self.tuned = self._tune() if tunable else None
-        if self.tuned is not None and self.tuned.patch is not None:
-            self.plan = planned(patch=self.tuned.patch)
-        self._errors = {stop.reason for stop in schedule.stops() if stop.error}
-        self._overlap = OverlapTrial(domain.how.overlap, _needs_no_choice(schedule, comm))
-        self.values: NDArray[np.float64] = np.zeros(len(schedule.scalars))
-        if AROUND in schedule.scalars and wraps_rows(domain.transfers):
-            self.values[schedule.scalars.index(AROUND)] = domain.grid.shape[-1]
-        self._engine: Any = None
-        self._modules: dict[Any, Any] = {}  # kernels by device
-        self._generation = -1
-        made: list[str] = []
-        if domain.devices:
-            with comm.agreement(f"look for memory for {name!r}"):
-                domain.check_devices(self.plan)
-        with comm.agreement(f"allocate fields of {name!r}"):
-            made = domain.allocate(schedule.fields, self.plan)
-        domain.share(made)
-
-    def _tune(self) -> Tuned | None:
-        """What is remembered of the speed of patches; measured where the user asks for it. All ranks call
-        this."""
-        domain, comm, cut = self.domain, self.domain.comm, self.plan.decomposition
-        name = tuning.key(
-            self.library.stem,
-            self.plan.transfers,
-            domain.threads,
-            comm.ranks_of_node,
-            domain.how.schedule,
-            self.schedule.blocks,
-        )
-        known = comm.bcast(tuning.recall(name, self.schedule.ndim) if comm.rank == 0 else None)
-        if known is not None or domain.how.patch != TUNE:
-            return known
-        begun = time.monotonic()
-        try:
-            found = tuning.fastest(
-                candidates(largest(cut), domain.threads), _Passes(domain.scratch(), self.schedule, self.name)
-            )
-        except RunError as error:
-            if comm.rank == 0:
-                log.warning("patches of %s are not tuned: %s", self.name, error)
-            return None
-        if comm.rank == 0:
-            log.info("patches of %s: %s (%.1f s)", self.name, found, time.monotonic() - begun)
-            try:
-                tuning.remember(name, found, self.name)
-            except RunError as error:
-                log.warning("%s", error)
-        return found
-
-    @property
-    def engine(self) -> Any:
-        """The native engine, made anew where storages have changed."""
-        if self._engine is None or self._generation != self.domain.generation:
-            if self.domain.devices:
-                self._engine = None  # what it takes of the devices' memory goes first
-                self._engine = self._on_devices()
-                self._generation = self.domain.generation
-                return self._engine
-            self._engine = build_engine(
-                native(),
-                self.library,
-                self.schedule,
-                self.plan,
-                self.domain.storages,
-                self.values,
-                self.domain.comm,
-                self.domain.spins,
-                self.domain.near,
-                self.domain.how,
-            )
-            self._generation = self.domain.generation
-        return self._engine
-
-    def _on_devices(self) -> Any:
-        domain, device = self.domain, self.schedule.device
-        assert device is not None
-        with domain.comm.agreement(f"compile kernels of {self.name!r} for devices"):
-            if not self._modules:
-                own = list(dict.fromkeys(domain.devices))
-                self._modules = {each: compile_for(each, device.source) for each in own}
-        devices = [domain.device_of(n) for n in range(len(self.plan.subdomains))]
-        return build_device_engine(
-            native(),
-            self.library,
-            self.schedule,
-            self.plan,
-            domain.storages,
-            self.values,
-            domain.comm,
-            devices,
-            [self._modules[each] for each in devices],
-            domain.spins,
-            self.name,
-        )
-
-    def _minded(self) -> AbstractContextManager[None]:
-        """Around what runs: what a device says is a RunError."""
-        return device_errors(f"program {self.name!r}") if self.domain.devices else nullcontext()
-
-    @property
-    def bytes_per_pass(self) -> float:
-        """Bytes per cell that must cross memory in one pass of the outermost loop, or in one run without a
-        loop; loops within count once."""
-        return sum(sweep.bytes for sweep in self.schedule.pass_sweeps())
-
-    def run(
-        self, values: Mapping[str, float] | None = None, on_progress: Callable[[int], None] | None = None
-    ) -> Outcome:
-        """Run the program.
-
-        Parameters
-        ----------
-        values : mapping of str to float
-            Scalars to set before: parameters, and the initial values of others.
-        on_progress : callable, optional
-            Called a few times a second with the passes of the outermost loop so far, from another thread.
-
-        Returns
-        -------
-        Outcome
-            Its reason is "interrupted" where a signal asked to stop, also after the last pass: the caller
-            knows how far the loops went, and ends.
-
-        Raises
-        ------
-        RunError
-            A loop cannot end, since its condition compares NaN.
-        KeyboardInterrupt
-            The same for a program without a loop, which has been run as a whole.
-        """
-        given = {**self.domain.grid.scalar_values(), **(values or {})}
-        check_agreement(
-            self.domain.comm,
-            f"the parameters of program {self.name!r} are",
-            sorted(given.items()),
-            "all ranks must give the same values",
-        )
-        for number, name in enumerate(self.schedule.scalars):
-            if name in given:
-                self.values[number] = given[name]
-        engine = self.engine
-        timeline = self.domain.timeline if self._loops else None
-        if timeline is not None and all(self.domain.comm.allgather(timeline.full)):
-            timeline = None
-        outcomes: list[Outcome] = []
-        undecided = self._overlap.open
-        with watching(engine, on_progress), self._minded():
-            for report in self._overlap.run(engine, traced=timeline is not None):
-                outcomes.append(self._outcome(report))
-                if timeline is not None:
-                    timeline.add(self.domain.comm.rank, self.schedule, report)
-        if undecided and not self._overlap.open and self.domain.comm.rank == 0:
-            log.info("overlap in program %r: %s", self.name, self._overlap.choice)
-        if timeline is not None:
-            timeline.write(self.domain.comm)
-        # where ranks must agree, a signal that came after the run's last word is the next run's
-        late = self.domain.comm.size == 1 and native().forget_stop()
-        if report["reason"] in self._errors:
-            raise RunError(report["reason"])
-        interrupted = report["stopped"] or late
-        if interrupted and not report["loops"]:
-            raise KeyboardInterrupt
-        whole = functools.reduce(Outcome.followed_by, outcomes)
-        if interrupted and whole.reason in ("completed", "paused"):
-            whole = replace(whole, reason="interrupted")
-        return whole
-
-    def timed(
-        self,
-        values: Mapping[str, float],
-        *,
-        messages: bool = True,
-        kernels: bool = True,
-        overlap: bool = True,
-    ) -> float:
-        """Seconds that the outermost loops take on the slowest rank, perhaps without messages or kernels:
-        fields then hold nonsense. All ranks call this.
-
-        Raises
-        ------
-        KeyboardInterrupt
-        """
-        for number, name in enumerate(self.schedule.scalars):
-            if name in values:
-                self.values[number] = values[name]
-        with watching(self.engine), self._minded():
-            report = self.engine.run(messages=messages, kernels=kernels, overlap=overlap)
-        if report["stopped"]:
-            raise KeyboardInterrupt
-        return float(report["loop_seconds"])
-
-    def _outcome(self, report: Mapping[str, Any]) -> Outcome:
-        import numpy as np
-
-        return Outcome(
-            reason=report["reason"],
-            loops=tuple(ended or "" for ended in report["loops"]),
-            history=np.asarray(report["history"]),
-            scalars=dict(zip(self.schedule.scalars, self.values.tolist(), strict=True)),
-            seconds=report["seconds"],
-            compute=report["compute"],
-            exchange=report["exchange"],
-            reduction=report["reduction"],
-            loop_seconds=report["loop_seconds"],
-            overlap=self._overlap.choice,
-        )
-
-
-class _Passes:
-    """Times passes of a program's loop with patches of any shape, on fields that hold ones.
-
-    Its statements about scalars and its conditions are left out: scalars keep the value 1, and nothing ends
-    a run before its time.
-    """
-
-    def __init__(self, scratch: Domain, schedule: Schedule, name: str) -> None:
-        body, size = tuple(schedule.pass_sweeps()), len(schedule.scalars)
-        loop = Loop(until=None, limit=size, count=size + 1, record=(), body=body)
-        own = {*scratch.grid.scalar_values(), AROUND}
-        self.values = {scalar: 1.0 for scalar in schedule.scalars if scalar not in own}
-        device = schedule.device
-        if device is not None:
-            test = loop_kernel("passes", None, {})
-            device = replace(device, source=f"{device.source}\n{test}", loops=("passes",))
-        self.schedule = replace(
-            schedule,
-            operations=(loop,),
-            scalars=(*schedule.scalars, PASSES, f"{OWN}passes"),
-            device=device,
-        )
-        self.domain, self.name, self.filled = scratch, name, False
-
-    def __call__(self, patch: Sequence[int] | None) -> Callable[[int], float]:
-        """The seconds of so many passes, on the slowest rank."""
-        prepared = Prepared(self.domain, self.schedule, self.name, BY_CACHES if patch is None else patch)
-        _ = prepared.engine  # each thread touches its memory first
-        if not self.filled:
-            for each in self.domain.storages.values():
-                with self.domain._written(each) as storages:
-                    for _, piece in self.domain._pieces(storages):
-                        piece[...] = 1
-            self.filled = True
-
-        def seconds(passes: int) -> float:
-            outcome = prepared.run({**self.values, PASSES: float(passes)})
-            if outcome.reason == "interrupted":
-                raise KeyboardInterrupt
-            return outcome.loop_seconds
-
-        return seconds
-
-
-def _needs_no_choice(schedule: Schedule, comm: Communicator) -> str:
-    """Why it need not be measured whether overlap pays; empty where it must be."""
-    if comm.size == 1:
-        return "since there is one rank"
-    if not any(isinstance(operation, Loop) for operation in schedule.operations):
-        return "since there is no loop"
-    if not any(sweep.exchange for sweep in schedule.pass_sweeps()):
-        return "since nothing travels"
-    return ""
-
-
-def check_agreement(comm: Communicator, what: str, mine: Any, advice: str) -> None:
-    """Raise InputError where ranks do not have the same; all ranks call this."""
-    same = comm.allgather(blake2b(repr(mine).encode()).digest())
-    other = next((rank for rank, digest in enumerate(same) if digest != same[0]), None)
-    if other is not None:
-        raise InputError(f"{what} not the same on ranks 0 and {other}: {advice}")
-
-
-def compile_once(source: str, comm: Communicator, *, streaming: bool) -> Any:
-    """The kernel library: rank 0 compiles, the others find it in the cache or, without a shared one, compile
-    too."""
-    path = None
-    with comm.agreement("compile kernels"):
-        if comm.rank == 0:
-            path = compile_library(source, streaming=streaming)
-    with comm.agreement("compile kernels"):
-        if comm.rank != 0:
-            path = compile_library(source, streaming=streaming)
-    return path

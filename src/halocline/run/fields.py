@@ -14,8 +14,9 @@ from halocline.lang.grid import Field, unknown
 from halocline.lang.program import Program, own_name
 from halocline.run.bandwidth import bandwidth
 from halocline.run.devices import OnDevice
-from halocline.run.domain import Domain, Prepared
+from halocline.run.domain import Domain
 from halocline.run.parameters import Parameters
+from halocline.run.prepared import Prepared, prepare
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -199,7 +200,7 @@ class Fields:
         with trace.tracing(program):
             for field, expression in pending.items():
                 field.set(expression)
-        self.domain.prepare(program, self.values).run(self.values)
+        prepare(self.domain, program, self.values).run(self.values)
 
     @overload
     def evaluate(self, expression: Any, /) -> float: ...
@@ -233,7 +234,7 @@ class Fields:
             with trace.tracing(program):
                 for number, expression in enumerate(wanted):
                     program.own(f"result{number}").set(expression)
-            prepared = self._evaluations[wanted] = self.domain.prepare(program, self.values)
+            prepared = self._evaluations[wanted] = prepare(self.domain, program, self.values)
         scalars = prepared.run(self.values).scalars
         values = tuple(scalars[own_name(f"result{number}")] for number in range(len(wanted)))
         return values[0] if len(values) == 1 else values

@@ -20,6 +20,7 @@ from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from hashlib import blake2b
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -192,6 +193,13 @@ class Communicator:
             error.add_note(f"This happened on rank {first} of {self.size}{more}, in: {what}.")
         self.mpi.bcast(pack(error), first)
         raise error
+
+    def check_same(self, what: str, mine: Any, advice: str) -> None:
+        """Raise InputError where ranks do not have the same; all ranks call this."""
+        same = self.allgather(blake2b(repr(mine).encode()).digest())
+        other = next((rank for rank, digest in enumerate(same) if digest != same[0]), None)
+        if other is not None:
+            raise InputError(f"{what} not the same on ranks 0 and {other}: {advice}")
 
 
 @cache

@@ -17,10 +17,11 @@ from halocline.lang.functions import where
 from halocline.lang.grid import Field, Grid, Vector, check_options
 from halocline.lang.program import Program, ProgramFunction, Scalar, bind, loop, own_name, stop
 from halocline.plan.fit import check_fit
-from halocline.run.domain import Domain, Outcome, Prepared, check_agreement
+from halocline.run.domain import Domain
 from halocline.run.execution import Execution
 from halocline.run.fields import Fields
 from halocline.run.mpi import Communicator, from_user, world
+from halocline.run.prepared import Outcome, Prepared, prepare
 
 log = logging.getLogger("halocline")
 
@@ -115,7 +116,7 @@ class Simulation(Fields):
         self._first_prepared: Prepared | None = None
         program = self._trace(function, scheme, dt, time_step, order, after_step)
         self.program = program
-        self._prepared = self.domain.prepare(program, (*self.values, "until", "steps"))
+        self._prepared = prepare(self.domain, program, (*self.values, "until", "steps"))
         if comm.rank == 0:
             for name in self.parameters:
                 if name not in self.schedule.scalars:
@@ -256,7 +257,7 @@ class Simulation(Fields):
             )
         self._settle()
         blocks = Blocks.of(active, self.grid.shape)
-        check_agreement(self.domain.comm, "the active blocks are", blocks, "all ranks must give the same")
+        self.domain.comm.check_same("the active blocks are", blocks, "all ranks must give the same")
         schedule = replace(self._prepared.schedule, blocks=blocks)
         assert self.domain.decomposition is not None
         check_fit(schedule, self.domain.decomposition)  # before anything is lost
@@ -410,7 +411,7 @@ class Simulation(Fields):
         if self._first_step is None or (NEXT_STEP in self.values and now == self._ran_with):
             return
         if self._first_prepared is None:
-            self._first_prepared = self.domain.prepare(self._first_step, ("dt", *self.values))
+            self._first_prepared = prepare(self.domain, self._first_step, ("dt", *self.values))
         scalars = self._first_prepared.run({"dt": 0.0, **self.values}).scalars
         self.values[NEXT_STEP], self._ran_with = scalars[NEXT_STEP], now
 

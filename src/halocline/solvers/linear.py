@@ -21,6 +21,7 @@ from halocline.run.fields import Fields
 from halocline.run.mpi import Communicator, from_user, world
 from halocline.run.overlap import Overlap
 from halocline.run.parameters import Parameters
+from halocline.run.prepared import prepare
 from halocline.solvers.cg import BAD_START, BREAKDOWN, method_named
 from halocline.solvers.linearity import check_linear
 
@@ -145,7 +146,7 @@ class LinearProblem:
 
         program = function.trace(linear, unknown_field, b, *names)
         self.program = program
-        self._prepared = domain.prepare(program, (*self.fields.values, *(n.name for n in names)))
+        self._prepared = prepare(domain, program, (*self.fields.values, *(n.name for n in names)))
         if filling is not None:
             self.fields[b] = filling
 

@@ -33,9 +33,10 @@ from halocline.plan.transfer import Transfers, chosen_methods
 from halocline.run import tuning
 from halocline.run.bandwidth import device_bandwidth, triad_bandwidth
 from halocline.run.devices import OnDevice, device_methods
-from halocline.run.domain import Domain, caches, exceeds_cache
+from halocline.run.domain import Domain
 from halocline.run.execution import Execution
 from halocline.run.mpi import Communicator
+from halocline.run.prepared import caches, exceeds_cache
 from halocline.run.topology import DeviceLinks
 from halocline.run.tuning import BY_CACHES
 from halocline.study.explain_device import (

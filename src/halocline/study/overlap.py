@@ -19,7 +19,7 @@ from halocline.lang.grid import unknown
 from halocline.lang.program import own_name
 from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
-from halocline.run.domain import Prepared
+from halocline.run.prepared import Prepared
 from halocline.run.simulation import Simulation
 from halocline.solvers.linear import LinearProblem
 from halocline.solvers.schemes import Euler

@@ -1,0 +1,491 @@
+"""A program prepared to run on a grid: compiled, planned, bound to the engine."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from halocline.compile.compiler import compile_program
+from halocline.compile.device import Strategy
+from halocline.compile.device_source import loop_kernel
+from halocline.compile.driver import compile_library
+from halocline.compile.schedule import AROUND, Loop, Schedule
+from halocline.errors import RunError
+from halocline.lang.grid import unknown
+from halocline.lang.program import Program
+from halocline.lang.trace import OWN
+from halocline.plan.candidates import candidates
+from halocline.plan.patches import Caches
+from halocline.plan.rank import RankPlan, plan_rank, wraps_rows
+from halocline.run import kernels, tuning
+from halocline.run.bind import build_engine
+from halocline.run.bind_device import build_device_engine
+from halocline.run.devices import compile_for, device_errors
+from halocline.run.domain import Domain
+from halocline.run.machine import data_caches, last_level_cache
+from halocline.run.mpi import Communicator, native
+from halocline.run.overlap import Overlap, OverlapTrial
+from halocline.run.tuning import BY_CACHES, TUNE, Tuned, largest
+from halocline.run.watch import watching
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+log = logging.getLogger("halocline")
+
+PASSES = f"{OWN}limit"  # of a loop that is timed
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run did.
+
+    Attributes
+    ----------
+    reason : str
+        "completed", the reason of the stop statement that ended it, or "interrupted": a signal came, also
+        where it came too late to cut the run short.
+    loops : tuple of str
+        How each loop ended: "condition" or "limit".
+    history : array (passes, recorded scalars)
+    scalars : dict of str to float
+        Every scalar by name, as the run left it.
+    seconds, compute, exchange, reduction : float
+        Wall clock between barriers, the longest of all ranks; and what of it the first thread spent in
+        kernels, packing and waiting for messages, and in reductions.
+    loop_seconds : float
+        What of the wall clock the outermost loops took, on the slowest rank.
+    overlap : Overlap
+        Whether computing and messages overlapped in the end, and why.
+    """
+
+    reason: str
+    loops: tuple[str, ...]
+    history: NDArray[np.float64]
+    scalars: dict[str, float]
+    seconds: float
+    compute: float
+    exchange: float
+    reduction: float
+    loop_seconds: float
+    overlap: Overlap
+
+    def followed_by(self, later: Outcome) -> Outcome:
+        """Both runs as one."""
+        import numpy as np
+
+        return replace(
+            later,
+            history=np.concatenate((self.history, later.history)),
+            **{name: getattr(self, name) + getattr(later, name) for name in _CLOCKS},
+        )
+
+
+_CLOCKS = ("seconds", "compute", "exchange", "reduction", "loop_seconds")
+
+
+def prepare(domain: Domain, program: Program, given: Iterable[str]) -> Prepared:
+    """Compile and plan a program; all ranks call this with the same program.
+
+    Parameters
+    ----------
+    domain : Domain
+    program : Program
+    given : names
+        The scalars that have a value when it runs. InputError for one that is used and has none.
+    """
+    schedule = _compiled(domain, program, _strategy(domain, program))
+    known = {*given, *domain.grid.scalar_values(), *program.scalars_set()}
+    for name in schedule.scalars:
+        if name not in known and OWN not in name:
+            raise unknown("parameter", name, sorted(n for n in given if OWN not in n))
+    return Prepared(domain, schedule, program.name)
+
+
+def _compiled(domain: Domain, program: Program, strategy: Strategy | None) -> Schedule:
+    compiled = compile_program(program, domain.grid, halo=domain.how.halo, device=strategy)
+    return replace(compiled, blocks=domain.blocks)
+
+
+def _strategy(domain: Domain, program: Program) -> Strategy | None:
+    """How kernels go through cells, on devices: as the user says, or as was measured, which is done here
+    where the user asks for it. All ranks call this."""
+    if not domain.devices:
+        return None
+    if domain.how.kernels not in (kernels.AUTO, TUNE):
+        return Strategy(domain.how.kernels)
+    default = _compiled(domain, program, Strategy())
+    loops = any(isinstance(operation, Loop) for operation in default.operations)
+    if default.device is None or not loops:
+        return Strategy()
+    names = [device.name for device in domain.devices]
+    name = kernels.key(default.device.source, names, domain.grid.shape, domain.comm.size)
+    known = domain.comm.bcast(kernels.recall(name) if domain.comm.rank == 0 else None)
+    if known is None and domain.how.kernels == TUNE:
+        known = _tuned_kernels(domain, program, default)
+        if domain.comm.rank == 0 and known is not None:
+            try:
+                kernels.remember(name, known, program.name)
+            except RunError as error:
+                log.warning("%s", error)
+    return (known and known.strategy) or Strategy()
+
+
+def _tuned_kernels(domain: Domain, program: Program, default: Schedule) -> kernels.TunedKernels | None:
+    scratch, begun = domain.scratch(), time.monotonic()
+    staged = any(sweep.scratch for sweep in default.sweeps())
+
+    def timer(strategy: Strategy | None) -> Callable[[int], float]:
+        schedule = default if strategy is None else _compiled(domain, program, strategy)
+        return _Passes(scratch, schedule, program.name)(None)
+
+    try:
+        found = kernels.fastest(kernels.strategies(domain.grid.ndim, staged), timer)
+    except RunError as error:
+        if domain.comm.rank == 0:
+            log.warning("kernels of %s are not tuned: %s", program.name, error)
+        return None
+    if domain.comm.rank == 0:
+        log.info("kernels of %s: %s (%.1f s)", program.name, found, time.monotonic() - begun)
+    return found
+
+
+def caches() -> Caches:
+    """The data caches of this machine, as the planner takes them; its own defaults where they are unknown."""
+    return Caches(**{f"l{c.level}": c.bytes for c in data_caches() if c.level <= 2})
+
+
+def exceeds_cache(plan: RankPlan, ranks_of_node: int) -> bool:
+    """Whether the fields of a node are too many for its last-level cache, so that results had better go past
+    it."""
+    return plan.memory * ranks_of_node > last_level_cache()
+
+
+class Prepared:
+    """A program compiled, planned and bound to the engine, ready to run any number of times.
+
+    Parameters
+    ----------
+    domain : Domain
+    schedule : Schedule
+    name : str
+    patch : sequence of int, or {"caches"}, optional
+        Instead of what `Execution.patch` says.
+
+    Attributes
+    ----------
+    tuned : Tuned or None
+        What is known of the speed of patches, where that decided.
+    """
+
+    def __init__(
+        self, domain: Domain, schedule: Schedule, name: str, patch: Sequence[int] | str | None = None
+    ) -> None:
+        import numpy as np
+
+        self.domain, self.schedule, self.name = domain, schedule, name
+        comm = domain.comm
+        comm.check_same(
+            f"program {name!r} is",
+            (schedule, domain.grid.shape, domain.how, domain.transfers),
+            "all ranks must build the same equations on the same grid",
+        )
+        if domain.transfers is None:
+            domain.adopt(schedule)  # before anything is compiled: wrong cuts and patches are found here
+            comm.check_same(
+                f"the decomposition for program {name!r} is",
+                domain.transfers,
+                "all ranks must run the same version of Halocline on the same kind of machine",
+            )
+        assert domain.transfers is not None
+        how = domain.how if patch is None else replace(domain.how, patch=patch)
+        planned = functools.partial(
+            plan_rank, schedule, domain.transfers, comm.rank, threads=domain.threads, caches=caches()
+        )
+        self.plan = planned(patch=how.patch_shape)
+        # one library for all ranks, also where those of another node hold less
+        streaming = any(comm.allgather(exceeds_cache(self.plan, comm.ranks_of_node)))
+        self.library = compile_once(schedule.source, comm, streaming=streaming)
+        self._loops = any(isinstance(operation, Loop) for operation in schedule.operations)
+        tunable = self._loops and how.patch in (None, TUNE) and not domain.devices
+        self.tuned = self._tune() if tunable else None
+        if self.tuned is not None and self.tuned.patch is not None:
+            self.plan = planned(patch=self.tuned.patch)
+        self._errors = {stop.reason for stop in schedule.stops() if stop.error}
+        self._overlap = OverlapTrial(domain.how.overlap, _needs_no_choice(schedule, comm))
+        self.values: NDArray[np.float64] = np.zeros(len(schedule.scalars))
+        if AROUND in schedule.scalars and wraps_rows(domain.transfers):
+            self.values[schedule.scalars.index(AROUND)] = domain.grid.shape[-1]
+        self._engine: Any = None
+        self._modules: dict[Any, Any] = {}  # kernels by device
+        self._generation = -1
+        made: list[str] = []
+        if domain.devices:
+            with comm.agreement(f"look for memory for {name!r}"):
+                domain.check_devices(self.plan)
+        with comm.agreement(f"allocate fields of {name!r}"):
+            made = domain.allocate(schedule.fields, self.plan)
+        domain.share(made)
+
+    def _tune(self) -> Tuned | None:
+        """What is remembered of the speed of patches; measured where the user asks for it. All ranks call
+        this."""
+        domain, comm, cut = self.domain, self.domain.comm, self.plan.decomposition
+        name = tuning.key(
+            self.library.stem,
+            self.plan.transfers,
+            domain.threads,
+            comm.ranks_of_node,
+            domain.how.schedule,
+            self.schedule.blocks,
+        )
+        known = comm.bcast(tuning.recall(name, self.schedule.ndim) if comm.rank == 0 else None)
+        if known is not None or domain.how.patch != TUNE:
+            return known
+        begun = time.monotonic()
+        try:
+            found = tuning.fastest(
+                candidates(largest(cut), domain.threads), _Passes(domain.scratch(), self.schedule, self.name)
+            )
+        except RunError as error:
+            if comm.rank == 0:
+                log.warning("patches of %s are not tuned: %s", self.name, error)
+            return None
+        if comm.rank == 0:
+            log.info("patches of %s: %s (%.1f s)", self.name, found, time.monotonic() - begun)
+            try:
+                tuning.remember(name, found, self.name)
+            except RunError as error:
+                log.warning("%s", error)
+        return found
+
+    @property
+    def engine(self) -> Any:
+        """The native engine, made anew where storages have changed."""
+        if self._engine is None or self._generation != self.domain.generation:
+            if self.domain.devices:
+                self._engine = None  # what it takes of the devices' memory goes first
+                self._engine = self._on_devices()
+                self._generation = self.domain.generation
+                return self._engine
+            self._engine = build_engine(
+                native(),
+                self.library,
+                self.schedule,
+                self.plan,
+                self.domain.storages,
+                self.values,
+                self.domain.comm,
+                self.domain.spins,
+                self.domain.near,
+                self.domain.how,
+            )
+            self._generation = self.domain.generation
+        return self._engine
+
+    def _on_devices(self) -> Any:
+        domain, device = self.domain, self.schedule.device
+        assert device is not None
+        with domain.comm.agreement(f"compile kernels of {self.name!r} for devices"):
+            if not self._modules:
+                own = list(dict.fromkeys(domain.devices))
+                self._modules = {each: compile_for(each, device.source) for each in own}
+        devices = [domain.device_of(n) for n in range(len(self.plan.subdomains))]
+        return build_device_engine(
+            native(),
+            self.library,
+            self.schedule,
+            self.plan,
+            domain.storages,
+            self.values,
+            domain.comm,
+            devices,
+            [self._modules[each] for each in devices],
+            domain.spins,
+            self.name,
+        )
+
+    def _minded(self) -> AbstractContextManager[None]:
+        """Around what runs: what a device says is a RunError."""
+        return device_errors(f"program {self.name!r}") if self.domain.devices else nullcontext()
+
+    @property
+    def bytes_per_pass(self) -> float:
+        """Bytes per cell that must cross memory in one pass of the outermost loop, or in one run without a
+        loop; loops within count once."""
+        return sum(sweep.bytes for sweep in self.schedule.pass_sweeps())
+
+    def run(
+        self, values: Mapping[str, float] | None = None, on_progress: Callable[[int], None] | None = None
+    ) -> Outcome:
+        """Run the program.
+
+        Parameters
+        ----------
+        values : mapping of str to float
+            Scalars to set before: parameters, and the initial values of others.
+        on_progress : callable, optional
+            Called a few times a second with the passes of the outermost loop so far, from another thread.
+
+        Returns
+        -------
+        Outcome
+            Its reason is "interrupted" where a signal asked to stop, also after the last pass: the caller
+            knows how far the loops went, and ends.
+
+        Raises
+        ------
+        RunError
+            A loop cannot end, since its condition compares NaN.
+        KeyboardInterrupt
+            The same for a program without a loop, which has been run as a whole.
+        """
+        given = {**self.domain.grid.scalar_values(), **(values or {})}
+        self.domain.comm.check_same(
+            f"the parameters of program {self.name!r} are",
+            sorted(given.items()),
+            "all ranks must give the same values",
+        )
+        for number, name in enumerate(self.schedule.scalars):
+            if name in given:
+                self.values[number] = given[name]
+        engine = self.engine
+        timeline = self.domain.timeline if self._loops else None
+        if timeline is not None and all(self.domain.comm.allgather(timeline.full)):
+            timeline = None
+        outcomes: list[Outcome] = []
+        undecided = self._overlap.open
+        with watching(engine, on_progress), self._minded():
+            for report in self._overlap.run(engine, traced=timeline is not None):
+                outcomes.append(self._outcome(report))
+                if timeline is not None:
+                    timeline.add(self.domain.comm.rank, self.schedule, report)
+        if undecided and not self._overlap.open and self.domain.comm.rank == 0:
+            log.info("overlap in program %r: %s", self.name, self._overlap.choice)
+        if timeline is not None:
+            timeline.write(self.domain.comm)
+        # where ranks must agree, a signal that came after the run's last word is the next run's
+        late = self.domain.comm.size == 1 and native().forget_stop()
+        if report["reason"] in self._errors:
+            raise RunError(report["reason"])
+        interrupted = report["stopped"] or late
+        if interrupted and not report["loops"]:
+            raise KeyboardInterrupt
+        whole = functools.reduce(Outcome.followed_by, outcomes)
+        if interrupted and whole.reason in ("completed", "paused"):
+            whole = replace(whole, reason="interrupted")
+        return whole
+
+    def timed(
+        self,
+        values: Mapping[str, float],
+        *,
+        messages: bool = True,
+        kernels: bool = True,
+        overlap: bool = True,
+    ) -> float:
+        """Seconds that the outermost loops take on the slowest rank, perhaps without messages or kernels:
+        fields then hold nonsense. All ranks call this.
+
+        Raises
+        ------
+        KeyboardInterrupt
+        """
+        for number, name in enumerate(self.schedule.scalars):
+            if name in values:
+                self.values[number] = values[name]
+        with watching(self.engine), self._minded():
+            report = self.engine.run(messages=messages, kernels=kernels, overlap=overlap)
+        if report["stopped"]:
+            raise KeyboardInterrupt
+        return float(report["loop_seconds"])
+
+    def _outcome(self, report: Mapping[str, Any]) -> Outcome:
+        import numpy as np
+
+        return Outcome(
+            reason=report["reason"],
+            loops=tuple(ended or "" for ended in report["loops"]),
+            history=np.asarray(report["history"]),
+            scalars=dict(zip(self.schedule.scalars, self.values.tolist(), strict=True)),
+            seconds=report["seconds"],
+            compute=report["compute"],
+            exchange=report["exchange"],
+            reduction=report["reduction"],
+            loop_seconds=report["loop_seconds"],
+            overlap=self._overlap.choice,
+        )
+
+
+class _Passes:
+    """Times passes of a program's loop with patches of any shape, on fields that hold ones.
+
+    Its statements about scalars and its conditions are left out: scalars keep the value 1, and nothing ends
+    a run before its time.
+    """
+
+    def __init__(self, scratch: Domain, schedule: Schedule, name: str) -> None:
+        body, size = tuple(schedule.pass_sweeps()), len(schedule.scalars)
+        loop = Loop(until=None, limit=size, count=size + 1, record=(), body=body)
+        own = {*scratch.grid.scalar_values(), AROUND}
+        self.values = {scalar: 1.0 for scalar in schedule.scalars if scalar not in own}
+        device = schedule.device
+        if device is not None:
+            test = loop_kernel("passes", None, {})
+            device = replace(device, source=f"{device.source}\n{test}", loops=("passes",))
+        self.schedule = replace(
+            schedule,
+            operations=(loop,),
+            scalars=(*schedule.scalars, PASSES, f"{OWN}passes"),
+            device=device,
+        )
+        self.domain, self.name, self.filled = scratch, name, False
+
+    def __call__(self, patch: Sequence[int] | None) -> Callable[[int], float]:
+        """The seconds of so many passes, on the slowest rank."""
+        prepared = Prepared(self.domain, self.schedule, self.name, BY_CACHES if patch is None else patch)
+        _ = prepared.engine  # each thread touches its memory first
+        if not self.filled:
+            for each in self.domain.storages.values():
+                with self.domain._written(each) as storages:
+                    for _, piece in self.domain._pieces(storages):
+                        piece[...] = 1
+            self.filled = True
+
+        def seconds(passes: int) -> float:
+            outcome = prepared.run({**self.values, PASSES: float(passes)})
+            if outcome.reason == "interrupted":
+                raise KeyboardInterrupt
+            return outcome.loop_seconds
+
+        return seconds
+
+
+def _needs_no_choice(schedule: Schedule, comm: Communicator) -> str:
+    """Why it need not be measured whether overlap pays; empty where it must be."""
+    if comm.size == 1:
+        return "since there is one rank"
+    if not any(isinstance(operation, Loop) for operation in schedule.operations):
+        return "since there is no loop"
+    if not any(sweep.exchange for sweep in schedule.pass_sweeps()):
+        return "since nothing travels"
+    return ""
+
+
+def compile_once(source: str, comm: Communicator, *, streaming: bool) -> Any:
+    """The kernel library: rank 0 compiles, the others find it in the cache or, without a shared one, compile
+    too."""
+    path = None
+    with comm.agreement("compile kernels"):
+        if comm.rank == 0:
+            path = compile_library(source, streaming=streaming)
+    with comm.agreement("compile kernels"):
+        if comm.rank != 0:
+            path = compile_library(source, streaming=streaming)
+    return path
