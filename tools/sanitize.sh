@@ -1,7 +1,7 @@
 #!/bin/bash
-# Builds the native tests under sanitizers and runs them: sanitize.sh PYTHON
+# Builds native code under sanitizers and runs its tests: sanitize.sh PYTHON
 #
-# address and undefined with g++; thread with clang, whose OpenMP runtime tells the sanitizer through
+# address and undefined with g++, the Python module with its devices too; thread with clang, whose OpenMP runtime tells the sanitizer through
 # Archer what threads wait for (without that, every barrier of OpenMP looks like a race).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -27,6 +27,23 @@ export UBSAN_OPTIONS=print_stacktrace=1
 mkdir -p build
 build address address,undefined gcc g++
 ctest --test-dir build/address --output-on-failure
+
+# Devices: the driver of CUDA that the tests bring, and PoCL where it is installed. The interpreter is that
+# beneath the environment, which would find the module that it was installed with.
+site=$PWD/build/address/site
+rm -rf "$site"
+mkdir "$site"
+cp -rs "$PWD/src/halocline" "$site"
+ln -s "$PWD"/build/address/_native*.so "$site/halocline"
+prefix=$("$python" -c 'import sys; print(sys.prefix)')
+packages=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+base=$("$python" -c 'import sys; print(sys._base_executable)')
+# the interpreter and OpenCL's compiler keep memory until the process ends
+env PATH="$prefix/bin:$PATH" PYTHONPATH="$site:$packages" LD_LIBRARY_PATH="$prefix/lib:${LD_LIBRARY_PATH:-}" \
+  LD_PRELOAD="$(gcc -print-file-name=libasan.so):$(gcc -print-file-name=libubsan.so)" \
+  ASAN_OPTIONS=detect_leaks=0 \
+  "$base" -m pytest -q -p no:cacheprovider -m "not long" tests/test_cuda.py tests/test_cuda_runs.py \
+  tests/test_device.py tests/test_device_exchange.py tests/test_device_kernels.py tests/test_device_runs.py
 
 # What the thread sanitizer needs: clang, its run-time library, and Archer, which comes with libomp.
 find_archer() { archer=$(ls /usr/lib/llvm-*/lib/libarcher.so 2> /dev/null | tail -1); }
