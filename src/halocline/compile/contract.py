@@ -91,6 +91,7 @@ def count_flops(roots: list[Expr]) -> int:
                 "sin",
                 "cos",
                 "pow",
+                "random",
                 "sum2",
                 "min",
                 "max",

@@ -23,6 +23,8 @@ _HEADERS: dict[str, tuple[str, ...]] = {
     "frame.h": (),
     "device_move.h": ("frame.h",),
     "elementary.hpp": (),
+    "random.hpp": (),
+    "lookup.hpp": (),
     "accumulator.h": (),
     "device_reduce.h": ("accumulator.h",),
     "device_finish.h": ("frame.h", "accumulator.h", "device_reduce.h"),
@@ -36,7 +38,7 @@ def device_headers(names: Iterable[str] = ()) -> str:
     ----------
     names : iterable of str
         Which ones besides device.h, in any order: "frame.h", "device_move.h", "elementary.hpp",
-        "accumulator.h", "device_reduce.h", "device_finish.h".
+        "random.hpp", "lookup.hpp", "accumulator.h", "device_reduce.h", "device_finish.h".
 
     Raises
     ------
@@ -61,6 +63,8 @@ def _pasted(name: str) -> str:
 # each only where it is used: much of the time to compile goes into them
 _SIGNS = {
     "elementary.hpp": r"hc_(exp|log|sin|cos|pow|min|max|abs|sign)f?\(|HC_NAN|HC_INFINITY",
+    "random.hpp": r"hc_random\(",
+    "lookup.hpp": r"hc_entry\(",
     "device_reduce.h": "hc_partial",
     "device_finish.h": "hc_partial",
 }

@@ -34,6 +34,8 @@ STREAMING = "HC_STREAMING"
 _HEADERS = {
     "abi.h": "hc_box",
     "elementary.hpp": "hc_(exp|log|sin|cos|pow|min|max|abs|sign|far)f?\\(",
+    "random.hpp": "hc_random\\(",
+    "lookup.hpp": "hc_entry\\(",
     "reduce.hpp": "_deposit|hc_sum_",
     "rows.hpp": "hc_box",
 }

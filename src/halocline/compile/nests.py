@@ -18,7 +18,10 @@ from halocline.lang.program import Stage
 Points = frozenset[tuple[Offset, tuple[bool, ...]]]
 
 # operations that a multiply-add pipeline does in one go; the others cost more
-_EXPENSIVE = {"cast": 0, "div": 4, "sqrt": 4, "exp": 20, "log": 20, "sin": 20, "cos": 20, "pow": 40}
+_EXPENSIVE = {
+    "cast": 0, "div": 4, "sqrt": 4, "exp": 20, "log": 20, "sin": 20, "cos": 20, "pow": 40, "lookup": 4,
+    "random": 80,
+}  # fmt: skip
 # recomputing a stage at every read is free up to this many operations a cell: a load costs as much
 _INLINE_COST = 8
 

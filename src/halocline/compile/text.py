@@ -11,10 +11,17 @@ from halocline.lang.trace import OWN
 
 @dataclass
 class Text:
-    """Lines of C++ with indentation."""
+    """Lines of C++ with indentation.
+
+    Attributes
+    ----------
+    constants : dict of str to str
+        Definitions that stand before the lines, by name. Texts that are joined may have some in common.
+    """
 
     lines: list[str] = field(default_factory=list)
     level: int = 0
+    constants: dict[str, str] = field(default_factory=dict)
 
     def add(self, line: str) -> None:
         self.lines.append("  " * self.level + line if line else "")
@@ -28,7 +35,11 @@ class Text:
         self.add("}")
 
     def __str__(self) -> str:
-        return "\n".join(self.lines) + "\n"
+        once = (
+            f"#ifndef {name.upper()}\n#define {name.upper()}\n{text}\n#endif"
+            for name, text in self.constants.items()
+        )
+        return "\n".join([*once, *self.lines]) + "\n"
 
 
 def suffix(offset: Sequence[int]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 
 from halocline.compile.contract import depth
 from halocline.compile.text import Text, identifiers, padded, suffix
@@ -16,7 +17,7 @@ C_TYPES = {"float64": "double", "float32": "float"}
 VARIABLES = ("i", "j", "k")
 ANGULAR = ("sin", "cos")
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "sum2": "+"}
-_CALLS = {"exp", "log", "sin", "cos", "pow", "min", "max", "abs", "sign"}
+_CALLS = {"exp", "log", "sin", "cos", "pow", "min", "max", "abs", "sign", "random"}
 
 
 @dataclass(frozen=True)
@@ -184,10 +185,19 @@ class ValueWriter:
             return f"{self.dialect.fma}{f}({', '.join(args)})"
         if current.op == "sqrt":
             return f"{self.dialect.sqrt}{f}({args[0]})"
+        if current.op == "lookup":
+            return f"{self._table(current.attribute)}[hc_entry({args[0]}, {len(current.attribute)})]"
         if current.op in _CALLS:
             reach = "_near" if self.near and current.op in ANGULAR else ""
             return f"hc_{current.op}{f}{reach}({', '.join(args)})"
         return f"{args[0]} {_INFIX[current.op]} {args[1]}"
+
+    def _table(self, spelled: tuple[str, ...]) -> str:
+        """The name of a table of these numbers, which is defined before the function."""
+        numbers = ", ".join(self.literal(float.fromhex(number)) for number in spelled)
+        name = f"hc_table_{blake2b(numbers.encode(), digest_size=8).hexdigest()}"
+        self.out.constants[name] = f"HC_TABLE double {name}[{len(spelled)}] = {{{numbers}}};"
+        return name
 
 
 def scalar_values(

@@ -89,6 +89,13 @@ class Ghost:
                 f"the boundary value of field {self.field.name!r} is {wall.attribute}; expected a finite "
                 "number"
             )
+        for current in walk((wall,)):
+            places = walk(current.args) if current.op == "random" else ()
+            if any(place.op == "index" and place.attribute[0] == self.axis for place in places):
+                raise InputError(
+                    f"the boundary value of field {self.field.name!r} takes random numbers by the place "
+                    "across the wall, where no cell is: count along the wall, grid.cell_number(axes=...)"
+                )
         return rebuild(wall, leaf)
 
 

@@ -161,7 +161,8 @@ class Expr(Operators):
     args : tuple of Expr
     attribute : object
         const: the float; scalar: (name, version); index: (axis, step); read: (field, version, offset);
-        stage: (stage, offset); reduce: (kind, cell or None, place); cast: the precision.
+        stage: (stage, offset); reduce: (kind, cell or None, place); cast: the precision; lookup: the numbers,
+        as float.hex spells them.
     grid : Grid or None
         The grid whose cells the value belongs to; None for numbers and scalars.
     condition : bool
@@ -492,7 +493,7 @@ def _simplified(like: Expr, args: tuple[Expr, ...]) -> Expr:
     if like.op == "where":
         chosen: Expr = where(*args)
         return chosen
-    if like.attribute is not None or like.op in ("min", "max", "pow", "fma", "sum2"):
+    if like.attribute is not None or like.op in ("min", "max", "pow", "fma", "sum2", "random"):
         return with_arguments(like, args)
     return binary(like.op, *args) if len(args) == 2 else unary(like.op, args[0])
 
@@ -612,4 +613,6 @@ def text(root: Expr, depth: int = 6) -> str:
     if root.op == "neg":
         return f"-{inner[0]}"
     name = root.attribute[0] if root.op == "reduce" else root.op
+    if root.op == "lookup":
+        inner = [f"{len(root.attribute)} numbers", *inner]
     return f"{name}({', '.join(inner)})"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
+from halocline.errors import InputError
 from halocline.lang.expression import Expr, Operand, Operators, as_expr, binary, node, power, unary, where
 from halocline.lang.grid import Vector
+
+LARGEST_TABLE = 8192  # numbers: 64 KiB, what devices have for constants
 
 
 def sqrt(x: Operand) -> Expr:
@@ -91,6 +95,100 @@ def symmetric_sum(*terms: Any) -> Any:
     for value in values[1:]:
         total = node("sum2", (total, value))
     return total
+
+
+def random(seed: Operand, step: Operand = 0, index: Operand = 0) -> Expr:
+    """A random number, uniform in [0, 1): a function of three whole numbers and nothing else.
+
+    The same numbers give the same bits on any ranks and devices, at any time. For a field of random numbers
+    let `index` be `Grid.cell_number`; for others in the same cell and step take another `seed`, such as
+    ``seed + 1``, where it is a parameter too.
+
+    Parameters
+    ----------
+    seed, step, index : expression, scalar or number
+        Whole numbers from 0 to 2**53 - 1; for others that a run meets the result is NaN.
+
+    Raises
+    ------
+    InputError
+        For a literal that is no such number.
+
+    Notes
+    -----
+    Philox4x32-10 (Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3, SC11, 2011)
+    with the counter (index low, index high, step low, step high) and the key (seed low, seed high), in words
+    of 32 bits. The first two words of its result, w0 and w1, make the number: the upper 53 bits of
+    2**32 w1 + w0, times 2**-53. A float32 field rounds it, to 1 where it is above 1 - 2**-25.
+
+    Examples
+    --------
+    >>> import halocline as hc
+    >>> grid = hc.Grid((64, 32), periodic=True)
+    >>> noise = 0.01 * (hc.random(7, index=grid.cell_number()) - 0.5)
+    """
+    given = {"seed": seed, "step": step, "index": index}
+    return node("random", tuple(_counter(value, name) for name, value in given.items()))
+
+
+def _counter(value: Operand, name: str) -> Expr:
+    """An argument of `random`, where it can be one."""
+    number: Any = value
+    if not isinstance(value, int):  # which may be too great for a float
+        found = as_expr(value, name)
+        number = found.attribute if found.op == "const" else 0
+        if found.condition:
+            raise InputError(f"{name} of random is the condition {found!r}; expected a whole number")
+    if not (0 <= number < 2**53 and number == int(number)):
+        raise InputError(f"{name} of random is {number!r}; expected a whole number from 0 to 2**53 - 1")
+    return as_expr(value, name)
+
+
+def lookup(values: Sequence[float], index: Operand) -> Expr:
+    """One of a few numbers, chosen by its index: ``values[index]`` at each cell.
+
+    Parameters
+    ----------
+    values : sequence of float
+        Finite numbers, at most 8192; they become constants of the generated code.
+    index : expression, scalar or number
+        Truncated toward zero. Below 0 it stands for the first entry; beyond the end, and where it is NaN, for
+        the last.
+
+    Raises
+    ------
+    InputError
+        For no values, too many, or one that is not a finite number.
+
+    Examples
+    --------
+    >>> import halocline as hc
+    >>> wave_numbers = (1.0, 2.0, 4.0)
+    >>> k = hc.lookup(wave_numbers, 3 * hc.random(7, step=hc.parameter("step")))
+    """
+    if not isinstance(values, Iterable) or isinstance(values, (str, Operators)):
+        raise InputError(f"values of lookup are {values!r}; expected a sequence of numbers")
+    numbers = [_entry(value, position) for position, value in enumerate(values)]
+    if not 0 < len(numbers) <= LARGEST_TABLE:
+        raise InputError(f"lookup in {len(numbers)} values; expected 1 to {LARGEST_TABLE}")
+    chosen = as_expr(index, "index")
+    if chosen.condition:
+        raise InputError(f"index of lookup is the condition {chosen!r}; expected a whole number")
+    if chosen.op == "const":
+        last, at = len(numbers) - 1, chosen.attribute
+        return as_expr(numbers[(int(at) if at > 0 else 0) if at < last else last])
+    spelled = tuple(number.hex() for number in numbers)  # unlike numbers, equal only where all bits are
+    return node("lookup", (chosen,), spelled, key=spelled, label=repr(spelled).encode())
+
+
+def _entry(value: Any, position: int) -> float:
+    """An entry of a table, where it can be one."""
+    number = math.nan
+    with suppress(TypeError, ValueError, OverflowError):
+        number = float(value)
+    if not math.isfinite(number):
+        raise InputError(f"entry {position} of the values of lookup is {value!r}; expected a finite number")
+    return number
 
 
 def _square(x: Any) -> Expr:
@@ -188,6 +286,6 @@ def _cosh(x: Operand) -> Expr:
 
 
 __all__ = [
-    "abs", "cos", "exp", "log", "maximum", "minimum", "pow", "sign", "sin", "sqrt", "symmetric_sum",
-    "tanh", "where",
+    "abs", "cos", "exp", "log", "lookup", "maximum", "minimum", "pow", "random", "sign", "sin", "sqrt",
+    "symmetric_sum", "tanh", "where",
 ]  # fmt: skip

@@ -182,6 +182,31 @@ class Grid:
             for axis, n in enumerate(self.shape)
         )
 
+    def cell_number(
+        self, staggered: Sequence[bool] | None = None, *, axes: Sequence[int] | None = None
+    ) -> Expr:
+        """The number of each cell as an expression: 0, 1, ... in C order over the whole grid, whatever part
+        of it a rank has.
+
+        In the halo of a periodic axis it is that of the cell around. Beyond a wall there are no cells:
+        numbers there belong to others, or are negative.
+
+        Parameters
+        ----------
+        staggered : tuple of bool, optional
+            Number the points on these lower faces instead, of which there is one more at an upper wall.
+        axes : sequence of int, optional
+            Count along these alone, so that cells which differ along others have the same number.
+        """
+        counted = range(self.ndim) if axes is None else axes
+        if not counted or list(counted) != sorted(set(range(self.ndim)) & set(counted)):
+            raise InputError(f"axes {axes!r}: expected some of {tuple(range(self.ndim))}, in this order")
+        points = self.points(staggered)
+        number = index(self, counted[0])
+        for axis in counted[1:]:
+            number = number * float(points[axis]) + index(self, axis)
+        return number
+
     def _first(self, axis: int, staggered: Sequence[bool] | None) -> float:
         """How many spacings the first point along an axis lies above the origin."""
         first = 0.5 if self.walls == "face" or self.periodic[axis] else 1.0

@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 from halocline.errors import InputError
-from halocline.lang.expression import Expr, Operand, as_expr, index, place_of, reduction, unary, where
+from halocline.lang.expression import Expr, Operand, as_expr, place_of, reduction, unary, where
 from halocline.lang.functions import maximum, minimum
 from halocline.lang.operators import inner
 
@@ -75,11 +75,7 @@ def first(condition: Operand) -> Expr:
         raise InputError(f"first needs a condition such as u < 0, got {c!r}")
     grid = c.grid
     assert grid is not None  # it varies
-    points = grid.points(place_of(c))
-    number = index(grid, 0)
-    for axis in range(1, grid.ndim):
-        number = number * float(points[axis]) + index(grid, axis)
-    return reduction("min", where(c, number, math.inf))
+    return reduction("min", where(c, grid.cell_number(place_of(c)), math.inf))
 
 
 def value(f: Operand, at: int | tuple[int, ...]) -> Expr:

@@ -50,6 +50,8 @@ def _one(current: Expr, unknown: Any, name: str, kinds: dict[int, str]) -> str:
         return EITHER if thing.grid.is_own(thing) else CONSTANT  # perhaps a stage that is kept in an array
     args = [kinds[id(arg)] for arg in current.args]
     if LINEAR not in args:
+        if current.op in ("random", "lookup"):
+            return CONSTANT  # not zero where its arguments are
         return EITHER if EITHER in args else CONSTANT
     others = args[1:] if current.op == "where" else args
     fine = {
