@@ -224,17 +224,17 @@ SEED = 2**40 + 3
 
 
 def drawn(dtype: str, shape: tuple[int, ...], periodic: bool, **options: Any) -> dict[str, Any]:
-    """Random numbers by cell and step: in a field, through stages that are read around, and by scalars."""
+    """Random numbers by cell and step: in fields and stages, which are read around, and in scalars."""
     grid = hc.Grid(shape, periodic=periodic)
     for name in "uv":
         grid.field(name, dtype=dtype)
     grid.field("w", location="node")
-    one = (1,) * grid.ndim
+    one, back = (1,) * grid.ndim, (-1,) * grid.ndim
 
     def program(u: Any, v: Any, w: Any, seed: Any, step: Any) -> None:
         noise = hc.stage(hc.random(seed, step, grid.cell_number()), "noise", storage="patch")
         u.set(noise)
-        v.set(noise[one] if periodic else hc.lookup(VALUES, 7 * noise - 1))
+        v.set(noise[one] - u[back] if periodic else hc.lookup(VALUES, 7 * noise - 1))
         w.set(hc.random(seed + 1, step, grid.cell_number(w.staggered)))
         hc.scalar("total").set(hc.sum(hc.maximum(w, 0.25)))
         hc.scalar("pick").set(hc.random(seed, step + 1))
@@ -252,7 +252,9 @@ def expected(dtype: str, shape: tuple[int, ...], periodic: bool) -> dict[str, An
     points = shape if periodic else tuple(n + 1 for n in shape)
     pick = float(reference(SEED, 2, 0))
     if periodic:
-        other = np.roll(noise, (-1,) * len(shape), tuple(range(len(shape))))
+        axes = tuple(range(len(shape)))
+        ahead, behind = (np.roll(noise.astype(dtype), (by,) * len(shape), axes) for by in (-1, 1))
+        other = ahead - behind
     else:
         # where the kernel rounds once, by a multiply-add; none is so close to a whole number
         other = np.array([VALUES[entry(float(7 * x - 1), len(VALUES))] for x in noise.ravel()]).reshape(shape)
