@@ -27,8 +27,8 @@ _HOMES = {
         "symmetric_sum", "tanh", "where",
     ),
     "lang.operators": (
-        "cross", "curl", "derivative", "div", "grad", "laplacian", "mixed", "second", "shift",
-        "traceless_strain",
+        "cross", "curl", "derivative", "difference", "div", "grad", "grad_div", "hyperdiffusion", "laplacian",
+        "mixed", "second", "shift", "traceless_strain", "upwinding",
     ),
     "lang.reductions": ("count", "dot", "first", "max", "min", "norm", "sum", "value"),
     "lang.program": ("Scalar", "loop", "parameter", "program", "scalar", "scalars", "stage", "stop"),

@@ -1,0 +1,27 @@
+"""All cases by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+
+from halocline.lang.grid import unknown
+from halocline.physics.case import Case
+
+_HOMES = ("mhd.cases",)
+
+
+def cases() -> Mapping[str, Case]:
+    """Every case by name, in the order in which they are listed."""
+    found: dict[str, Case] = {}
+    for home in _HOMES:
+        found |= import_module(f"halocline.physics.{home}").CASES
+    return found
+
+
+def case_named(name: str) -> Case:
+    """The case of that name; InputError for one that is unknown."""
+    known = cases()
+    if name not in known:
+        raise unknown("case", name, sorted(known))
+    return known[name]

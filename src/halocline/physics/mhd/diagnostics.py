@@ -1,0 +1,59 @@
+"""Numbers over the grid that tell how a run fares: time series of these are what it is judged by."""
+
+from __future__ import annotations
+
+from halocline.lang.expression import Expr
+from halocline.lang.functions import abs as magnitude
+from halocline.lang.functions import exp, sqrt
+from halocline.lang.operators import curl, div
+from halocline.lang.program import parameter
+from halocline.lang.reductions import dot
+from halocline.lang.reductions import max as greatest
+from halocline.lang.reductions import min as least
+from halocline.lang.reductions import sum as total
+from halocline.physics.mhd.equations import MHD, Gas
+
+
+def diagnostics(mhd: MHD) -> dict[str, Expr]:
+    """Scalars by name, in the units of the case: energies are means over the volume, rms values and extrema
+    of vectors those of their magnitude.
+
+    "mass" is the mean density, "E_kin" that of ρ u²/2, "E_mag" of B²/(2 μ₀), "E_th" of ρ c_v T,
+    "kinetic_helicity" of u·∇×u, "magnetic_helicity" of A·B, "current_helicity" of j·B.
+    """
+    cells, gas, rho = float(mhd.grid.size), Gas(mhd.lnrho, mhd.s), exp(mhd.lnrho)
+
+    def mean(f: Expr) -> Expr:
+        return total(f) / cells
+
+    u2, omega = dot(mhd.u, mhd.u), curl(mhd.u)
+    found = {
+        "u_rms": sqrt(mean(u2)),
+        "u_max": sqrt(greatest(u2)),
+        "mass": mean(rho),
+        "rho_min": exp(least(mhd.lnrho)),
+        "rho_max": exp(greatest(mhd.lnrho)),
+        "E_kin": mean(0.5 * rho * u2),
+        "kinetic_helicity": mean(dot(mhd.u, omega)),
+        "divu_rms": sqrt(mean(div(mhd.u) * div(mhd.u))),
+    }
+    if mhd.s is not None:
+        found |= {
+            "s_rms": sqrt(mean(mhd.s * mhd.s)),
+            "T_min": exp(parameter("lnT0") + least(gas.warmth)),
+            "T_max": exp(parameter("lnT0") + greatest(gas.warmth)),
+            "E_th": mean(rho * gas.cp / gas.gamma * gas.T),
+        }
+    if mhd.A is not None:
+        B, mu0 = mhd.field(), parameter("mu0")
+        B2, j = dot(B, B), mhd.current()
+        found |= {
+            "B_rms": sqrt(mean(B2)),
+            "B_max": sqrt(greatest(B2)),
+            "divB_max": greatest(magnitude(div(B))),
+            "E_mag": mean(0.5 * B2 / mu0),
+            "j_rms": sqrt(mean(dot(j, j))),
+            "magnetic_helicity": mean(dot(mhd.A, B)),
+            "current_helicity": mean(dot(j, B)),
+        }
+    return found

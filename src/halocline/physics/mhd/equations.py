@@ -1,0 +1,275 @@
+"""Magnetohydrodynamics of an ideal gas: the equations, term by term.
+
+Equations B.1 to B.4 of J. Pekkilä, M. S. Väisälä, M. J. Käpylä, M. Rheinhardt and O. Lappi, Scalable
+communication for high-order stencil computations using CUDA-aware MPI, Parallel Computing 111 (2022), 102904,
+and what users of the Pencil Code (The Pencil Code Collaboration, J. Open Source Softw. 6 (2021), 2807) expect
+beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from halocline.errors import InputError
+from halocline.lang.boundary import BoundaryCondition
+from halocline.lang.expression import Expr, as_expr
+from halocline.lang.functions import exp
+from halocline.lang.grid import AXES, Field, Grid, Vector, pad
+from halocline.lang.operators import (
+    cross,
+    curl,
+    div,
+    grad,
+    grad_div,
+    hyperdiffusion,
+    laplacian,
+    traceless_strain,
+    upwinding,
+)
+from halocline.lang.program import parameter
+from halocline.lang.reductions import dot
+from halocline.physics.mhd.shock import shock_profile
+
+CONDUCTIVITIES = ("constant", "diffusivity", "power")
+
+Terms = dict[Field, dict[str, Expr]]
+
+
+@dataclass(frozen=True)
+class Physics:
+    """Which of the equations are solved.
+
+    Parameters
+    ----------
+    entropy : bool
+        Without it the gas is isothermal: the speed of sound is cs0 everywhere.
+    magnetic : bool
+    imposed : bool
+        A uniform magnetic field (B_x, B_y, B_z) beside that of A, which may be periodic then.
+    conductivity : {"constant", "diffusivity", "power"}
+        K, K ρ/ρ₀ (a constant diffusivity), or K (ρ/ρ₀)^a (T/T₀)^b with the parameters K_rho = a and K_T = b.
+    cooling : bool
+        Newtonian cooling, C = ρ c_v (T - T_cool) / tau_cool.
+    upwind : bool
+        lnρ and s are advected by differences that lean upwind, of one order less.
+    hyperdiffusion : bool
+        The sixth derivative along each axis, times nu3, eta3, D3 or chi3.
+    shock : bool
+        Bulk viscosity where the flow converges, nu_shock (Haugen, Brandenburg and Mee 2004, MNRAS 353, 947).
+    gravity : bool
+        A uniform acceleration, (g_x, g_y, g_z).
+    """
+
+    entropy: bool = True
+    magnetic: bool = True
+    imposed: bool = False
+    conductivity: str = "constant"
+    cooling: bool = False
+    upwind: bool = False
+    hyperdiffusion: bool = False
+    shock: bool = False
+    gravity: bool = False
+
+    def __post_init__(self) -> None:
+        if self.conductivity not in CONDUCTIVITIES:
+            raise InputError(
+                f"conductivity {self.conductivity!r} is unknown; known are {', '.join(CONDUCTIVITIES)}"
+            )
+
+
+class MHD:
+    """The fields ln ρ, u, s and A on a grid, and their time derivatives.
+
+    Parameters
+    ----------
+    grid : Grid
+        Of one to three axes; vectors have three components on all of them.
+    physics : Physics, optional
+    boundary : mapping of str to what `Grid.field` takes, optional
+        By field: "lnrho", "u", "s", "A"; for sides that are walls.
+
+    Attributes
+    ----------
+    lnrho : Field
+        Logarithm of the density.
+    u : Vector
+        Velocity.
+    s : Field or None
+        Specific entropy; None for an isothermal gas.
+    A : Vector or None
+        Vector potential of the magnetic field, B = ∇ × A; None without one.
+    """
+
+    def __init__(
+        self,
+        grid: Grid,
+        physics: Physics | None = None,
+        *,
+        boundary: Mapping[str, BoundaryCondition | Mapping[str, BoundaryCondition] | Any] | None = None,
+    ) -> None:
+        self.grid, self.physics = grid, physics or Physics()
+        walls = boundary or {}
+        self.lnrho = grid.field("lnrho", boundary=walls.get("lnrho"))
+        self.u = grid.vector("u", components=3, boundary=walls.get("u"))
+        self.s = grid.field("s", boundary=walls.get("s")) if self.physics.entropy else None
+        self.A = grid.vector("A", components=3, boundary=walls.get("A")) if self.physics.magnetic else None
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All of them, in the order of the paper."""
+        return (self.lnrho, *self.u, *([] if self.s is None else [self.s]), *(self.A or ()))
+
+    def equations(self, forcing: Vector | None = None) -> dict[Field, Expr]:
+        """The time derivative of each field, as `halocline.Simulation` takes them."""
+        return {f: sum(terms.values(), as_expr(0.0)) for f, terms in self.terms(forcing).items()}
+
+    def terms(self, forcing: Vector | None = None) -> Terms:
+        """The terms of each time derivative by name; their sum is the derivative.
+
+        Parameters
+        ----------
+        forcing : Vector, optional
+            An acceleration.
+        """
+        lnrho, u, s, A, physics = self.lnrho, self.u, self.s, self.A, self.physics
+        nu, zeta = parameter("nu"), parameter("zeta")
+        made: Terms = {f: {} for f in self.fields}
+
+        def add(name: str, to: Field | Vector, value: Any) -> None:
+            if isinstance(to, Field):
+                made[to][name] = value
+            else:
+                for f, component in zip(to, pad(value, 3), strict=True):
+                    made[f][name] = component
+
+        grad_lnrho, S, gas = grad(lnrho), traceless_strain(u), Gas(lnrho, s)
+
+        # Eq. B.1
+        add("advection", lnrho, -dot(u, grad_lnrho))
+        add("compression", lnrho, -div(u))
+
+        # Eq. B.2
+        add("advection", u, Vector(-dot(u, grad(component)) for component in u))
+        add("pressure", u, -gas.cs2 * gas.grad_enthalpy)
+        stress = laplacian(u) + (1.0 / 3.0) * grad_div(u) + 2.0 * Vector(dot(row, grad_lnrho) for row in S)
+        add("viscosity", u, nu * stress)
+        add("bulk viscosity", u, zeta * grad_div(u))
+
+        # Eq. B.4
+        if A is not None:
+            B, j, eta = self.field(), self.current(), parameter("eta")
+            add("lorentz", u, gas.volume * cross(j, B))
+            add("induction", A, cross(u, B))
+            add("resistivity", A, eta * laplacian(A))
+
+        # Eq. B.3, divided by ρ T
+        if s is not None:
+            cold, cv = 1.0 / gas.T, gas.cp / gas.gamma
+            add("advection", s, -dot(u, grad(s)))
+            add("heating", s, parameter("heating") * gas.volume * cold)
+            if physics.cooling:
+                rate = cv / parameter("tau_cool")
+                add("cooling", s, rate * (parameter("T_cool") * cold - 1.0))
+            add("conduction", s, gas.conduction(physics.conductivity))
+            if A is not None:
+                add("ohmic heating", s, eta * parameter("mu0") * dot(j, j) * gas.volume * cold)
+            add("viscous heating", s, 2.0 * nu * squared(S) * cold)
+            add("bulk heating", s, zeta * div(u) ** 2 * cold)
+
+        if physics.gravity:
+            add("gravity", u, Vector(parameter(f"g_{axis}") for axis in AXES))
+        if forcing is not None:
+            add("forcing", u, forcing)
+        if physics.upwind:
+            for f in (lnrho, s):
+                if f is not None:
+                    add("upwinding", f, upwinding(f, u))
+        if physics.hyperdiffusion:
+            for g, coefficient in ((lnrho, "D3"), (u, "nu3"), (s, "chi3"), (A, "eta3")):
+                if g is not None:
+                    add("hyperdiffusion", g, parameter(coefficient) * hyperdiffusion(g))
+        if physics.shock:
+            zeta_s = parameter("nu_shock") * shock_profile(u)
+            push = grad_div(u) + div(u) * grad_lnrho
+            add("shock viscosity", u, zeta_s * push + div(u) * grad(zeta_s))
+            if s is not None:
+                add("shock heating", s, zeta_s * div(u) ** 2 * cold)
+        return made
+
+    def field(self) -> Vector:
+        """B = ∇ × A, and what is imposed."""
+        assert self.A is not None
+        imposed = Vector(parameter(f"B_{axis}") for axis in AXES) if self.physics.imposed else Vector()
+        return curl(self.A) + imposed
+
+    def current(self) -> Vector:
+        """j = (∇(∇·A) - ∇²A) / μ₀."""
+        assert self.A is not None
+        return Vector((grad_div(self.A) - laplacian(self.A)) * (1.0 / parameter("mu0")))
+
+
+def squared(S: Sequence[Vector]) -> Expr:
+    """S_ij S_ij of a symmetric tensor."""
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = S
+    return as_expr(xx**2 + yy**2 + zz**2 + 2.0 * (xy**2 + xz**2 + yz**2))
+
+
+class Gas:
+    """The ideal gas of Eq. B.5: what follows from ln ρ and s.
+
+    Attributes
+    ----------
+    volume : Expr
+        Of a unit mass, 1 / ρ.
+    cs2 : Expr
+        Square of the speed of sound.
+    T : Expr
+        Temperature; where there is an entropy.
+    grad_enthalpy : Vector
+        ∇(s / c_p + ln ρ), which c_s² makes a specific force of.
+    """
+
+    def __init__(self, lnrho: Field, s: Field | None) -> None:
+        self.lnrho, self.s = lnrho, s
+        self.volume = exp(-lnrho)
+        if s is None:
+            self.cs2 = parameter("cs0") ** 2
+            self.grad_enthalpy = grad(lnrho)
+            return
+        self.gamma, self.cp = parameter("gamma"), parameter("cp")
+        # ln(T / T₀) = ln(c_s² / c_s0²)
+        self.warmth = self.gamma / self.cp * s + (self.gamma - 1.0) * (lnrho - parameter("lnrho0"))
+        warm = exp(self.warmth)
+        self.cs2 = parameter("cs0") ** 2 * warm
+        self.T = exp(parameter("lnT0")) * warm
+        self.grad_enthalpy = (1.0 / self.cp) * grad(s) + grad(lnrho)
+
+    def _of_lnT(self, operator: Any) -> Any:
+        """A linear operator applied to ln T by way of s and ln ρ, so that T is never differentiated."""
+        return self.gamma / self.cp * operator(self.s) + (self.gamma - 1.0) * operator(self.lnrho)
+
+    def per_mass(self, conductivity: str) -> Expr:
+        """K / ρ."""
+        K, lnrho0 = parameter("K"), parameter("lnrho0")
+        if conductivity == "constant":
+            return K * self.volume
+        if conductivity == "diffusivity":
+            return K / exp(lnrho0)
+        power = parameter("K_rho") * (self.lnrho - lnrho0) + parameter("K_T") * self.warmth
+        return K * exp(power) * self.volume
+
+    def diffusivity(self, conductivity: str) -> Expr:
+        """Of heat at constant volume: K / (ρ c_v)."""
+        return self.gamma / self.cp * self.per_mass(conductivity)
+
+    def conduction(self, conductivity: str) -> Expr:
+        """∇·(K ∇T) / (ρ T) = K / ρ [∇² ln T + ∇ ln T · (∇ ln T + ∇ ln K)]."""
+        grad_lnT = self._of_lnT(grad)
+        flux = grad_lnT
+        if conductivity == "diffusivity":
+            flux = flux + grad(self.lnrho)
+        elif conductivity == "power":
+            flux = flux + parameter("K_rho") * grad(self.lnrho) + parameter("K_T") * grad_lnT
+        return as_expr(self.per_mass(conductivity) * (self._of_lnT(laplacian) + dot(grad_lnT, flux)))

@@ -1,0 +1,80 @@
+"""The numbers that the equations read: units and meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from halocline.lang.grid import AXES
+from halocline.physics.case import Parameter
+from halocline.physics.mhd.equations import Physics
+
+ACCELERATION = "length/time²"
+DIFFUSIVITY = "length²/time"
+HYPER = "length⁶/time"
+FIELD = "magnetic field"
+
+ALL = {
+    "nu": Parameter(0.0, DIFFUSIVITY, "kinematic viscosity"),
+    "zeta": Parameter(0.0, DIFFUSIVITY, "kinematic bulk viscosity"),
+    "eta": Parameter(0.0, DIFFUSIVITY, "magnetic diffusivity"),
+    "mu0": Parameter(1.0, "field² length time²/mass", "vacuum permeability"),
+    "cs0": Parameter(1.0, "length/time", "speed of sound at density exp(lnrho0) and entropy 0"),
+    "lnrho0": Parameter(0.0, "1", "logarithm of the density where the speed of sound is cs0"),
+    "gamma": Parameter(5 / 3, "1", "ratio of specific heats"),
+    "cp": Parameter(1.0, "length²/(time² temperature)", "specific heat at constant pressure"),
+    "K": Parameter(
+        0.0, "mass length/(time³ temperature)", "thermal conductivity, where the density is exp(lnrho0)"
+    ),
+    "K_rho": Parameter(0.0, "1", "power of the density in the conductivity"),
+    "K_T": Parameter(0.0, "1", "power of the temperature in the conductivity"),
+    "heating": Parameter(0.0, "mass/(length time³)", "heat given to a unit of volume"),
+    "tau_cool": Parameter(1.0, "time", "time that cooling takes"),
+    "T_cool": Parameter(1.0, "temperature", "temperature that cooling leads to"),
+    "nu3": Parameter(0.0, HYPER, "hyperviscosity"),
+    "eta3": Parameter(0.0, HYPER, "magnetic hyperdiffusivity"),
+    "D3": Parameter(0.0, HYPER, "hyperdiffusivity of the logarithm of the density"),
+    "chi3": Parameter(0.0, HYPER, "hyperdiffusivity of the entropy"),
+    "nu_shock": Parameter(1.0, "1", "shock viscosity in units of min(h)² times the convergence"),
+    **{f"g_{a}": Parameter(0.0, ACCELERATION, f"gravity along {a}") for a in AXES},
+    **{f"B_{a}": Parameter(0.0, FIELD, f"imposed magnetic field along {a}") for a in AXES},
+}
+
+
+def read_by(physics: Physics) -> tuple[str, ...]:
+    """The names of the parameters that equations read, but for lnT0, which follows from others."""
+    names = ["nu", "zeta", "cs0"]
+    if physics.entropy:
+        names += ["gamma", "cp", "lnrho0", "K", "heating"]
+    if physics.conductivity == "power":
+        names += ["K_rho", "K_T"]
+    if physics.cooling:
+        names += ["tau_cool", "T_cool"]
+    if physics.magnetic:
+        names += ["eta", "mu0"]
+    if physics.imposed:
+        names += [f"B_{a}" for a in AXES]
+    if physics.gravity:
+        names += [f"g_{a}" for a in AXES]
+    if physics.hyperdiffusion:
+        names += ["nu3", "D3"] + ["chi3"] * physics.entropy + ["eta3"] * physics.magnetic
+    if physics.shock:
+        names += ["nu_shock"]
+    return tuple(names)
+
+
+def of(physics: Physics, **defaults: float) -> dict[str, Parameter]:
+    """The parameters of a case with these equations; some with other defaults."""
+    return {
+        name: Parameter(defaults.get(name, ALL[name].default), ALL[name].unit, ALL[name].about)
+        for name in read_by(physics)
+    }
+
+
+def complete(physics: Physics, values: Mapping[str, float]) -> dict[str, float]:
+    """What the equations read, with ln T₀ so that the gas is ideal: c_s0² = (γ - 1) c_p T₀."""
+    from math import log
+
+    read = {name: values[name] for name in read_by(physics)}
+    if physics.entropy:
+        read["lnT0"] = log(read["cs0"] ** 2 / ((read["gamma"] - 1) * read["cp"]))
+    return read

@@ -1,0 +1,159 @@
+"""Magnetohydrodynamics against plain NumPy: mhd_reference.py, which shares no code with the language."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import halocline as hc
+import mhd_reference as reference
+from halocline.lang.grid import AXES
+from halocline.physics.mhd import MHD, Physics
+
+Array = NDArray[np.float64]
+
+PARAMETERS = {
+    "nu": 5e-3, "zeta": 3e-3, "eta": 7e-3, "K": 2e-2, "gamma": 5 / 3, "cp": 1.2, "cs0": 1.1, "lnrho0": 0.1,
+    "lnT0": 0.3, "mu0": 1.3, "heating": 0.05, "tau_cool": 3.0, "T_cool": 0.9, "K_rho": -0.5, "K_T": 1.5,
+    "nu3": 1e-5, "eta3": 2e-5, "D3": 3e-5, "chi3": 4e-5, "nu_shock": 0.8, "g_x": 0.1, "g_y": -0.2, "g_z": 0.3,
+}  # fmt: skip
+
+
+def name_of(field: hc.Field) -> str:
+    """As the reference names it."""
+    return field.name.replace("_", "")
+
+
+def wanted(physics: Physics, order: int) -> reference.Parameters:
+    p = dict(PARAMETERS)
+    powers = {"constant": (0.0, 0.0), "diffusivity": (1.0, 0.0), "power": (p["K_rho"], p["K_T"])}
+    K_rho, K_T = powers[physics.conductivity]
+    found = reference.Parameters(
+        order=order, isothermal=not physics.entropy, magnetic=physics.magnetic, gamma=p["gamma"], c_p=p["cp"],
+        c_s0=p["cs0"], lnrho0=p["lnrho0"], lnT0=p["lnT0"], mu0=p["mu0"], nu=p["nu"], zeta=p["zeta"],
+        eta=p["eta"], K0=p["K"], K_rho=K_rho, K_T=K_T, heating=p["heating"], upwind=physics.upwind,
+    )  # fmt: skip
+    if physics.cooling:
+        found = replace(found, tau_cool=p["tau_cool"], T_cool=p["T_cool"])
+    if physics.gravity:
+        found = replace(found, gravity=(p["g_x"], p["g_y"], p["g_z"]))
+    if physics.hyperdiffusion:
+        found = replace(found, nu3=p["nu3"], eta3=p["eta3"], D3=p["D3"], chi3=p["chi3"])
+    return replace(found, nu_shock=p["nu_shock"]) if physics.shock else found
+
+
+def box(shape: tuple[int, ...]) -> hc.Grid:
+    """Unequal spacings, as the first one shows what an exchanged axis would hide."""
+    return hc.Grid(shape, extent=tuple(0.1 * n * (1 + 0.3 * a) for a, n in enumerate(shape)), periodic=True)
+
+
+def random_state(mhd: MHD, seed: int) -> dict[str, Array]:
+    draw = np.random.default_rng(seed)
+    return {name_of(f): draw.random(mhd.grid.shape) for f in mhd.fields}
+
+
+def smooth_state(mhd: MHD, seed: int) -> dict[str, Array]:
+    draw, state = np.random.default_rng(seed), {}
+    for f in mhd.fields:
+        phase = sum(
+            np.multiply.outer(np.ones(mhd.grid.shape[:a]), 2 * np.pi * np.arange(n) / n).reshape(
+                (*mhd.grid.shape[:a], n, *(1,) * (mhd.grid.ndim - a - 1))
+            )
+            * draw.integers(1, 3)
+            for a, n in enumerate(mhd.grid.shape)
+        )
+        state[name_of(f)] = 0.4 * np.sin(phase + draw.random() * 6)
+    return state
+
+
+def used(sim_parameters: dict[str, float], mhd: MHD) -> dict[str, float]:
+    """Those that these equations read, so that no run warns of others."""
+    physics, own = mhd.physics, {"nu", "zeta", "cs0"}
+    own |= {"eta", "mu0"} if physics.magnetic else set()
+    own |= {"K", "gamma", "cp", "lnrho0", "lnT0", "heating"} if physics.entropy else set()
+    own |= {"tau_cool", "T_cool"} if physics.cooling else set()
+    own |= {"K_rho", "K_T"} if physics.conductivity == "power" else set()
+    own |= {"nu3", "D3"} if physics.hyperdiffusion else set()
+    own |= {"chi3"} if physics.hyperdiffusion and physics.entropy else set()
+    own |= {"eta3"} if physics.hyperdiffusion and physics.magnetic else set()
+    own |= {"nu_shock"} if physics.shock else set()
+    own |= {f"g_{a}" for a in AXES} if physics.gravity else set()
+    return {name: value for name, value in sim_parameters.items() if name in own}
+
+
+OPTIONS = Physics(
+    conductivity="power", cooling=True, upwind=True, hyperdiffusion=True, shock=True, gravity=True
+)
+CASES = {
+    "all terms": (Physics(), (10, 9, 12), 6),
+    "all options": (OPTIONS, (12, 14), 6),
+    "second order": (OPTIONS, (10, 8), 2),
+    "fourth order": (replace(OPTIONS, conductivity="diffusivity"), (11, 10), 4),
+    "eighth order": (replace(OPTIONS, magnetic=False), (14, 13), 8),
+    "isothermal": (Physics(entropy=False), (9, 10), 6),
+    "isothermal with options": (
+        Physics(entropy=False, upwind=True, hyperdiffusion=True, shock=True, gravity=True), (24,), 6,
+    ),
+    "gas alone": (Physics(magnetic=False), (16,), 6),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_term(case: str):
+    physics, shape, order = CASES[case]
+    grid = box(shape)
+    mhd = MHD(grid, physics)
+    probes: dict[tuple[str, str], hc.Field] = {}
+
+    @hc.program
+    def look() -> None:
+        for f, terms in mhd.terms().items():
+            for name, term in terms.items():
+                probe = grid.field(f"probe{len(probes)}")
+                probes[name_of(f), name] = probe
+                probe.set(term)
+
+    sim = hc.Simulation(grid, look, parameters=used(PARAMETERS, mhd), order=order, threads=1)
+    for make in (random_state, smooth_state):
+        state = make(mhd, 3)
+        for f in mhd.fields:
+            sim[f] = state[name_of(f)]
+        sim.run(steps=1)
+        expected = reference.terms(state, grid.spacing, wanted(physics, order))
+        idle = {"gravity": not physics.gravity, "forcing": True}
+        assert {(f, name) for f, terms in expected.items() for name in terms if not idle.get(name)} == set(
+            probes
+        )
+        for f, terms in expected.items():
+            size = sum(np.abs(term) for term in terms.values())
+            for name, term in terms.items():
+                if not idle.get(name):
+                    assert np.abs(sim[probes[f, name]] - term).max() <= 1e-13 * size.max(), (f, name)
+
+
+def ulps(found: Array, expected: Array) -> float:
+    """The greatest difference, in units of the last place of the largest magnitude."""
+    return float(np.abs(found - expected).max() / np.spacing(np.abs(expected).max()))
+
+
+@pytest.mark.parametrize(("make", "dt", "steps"), [(random_state, 2.0**-23, 4), (smooth_state, 1e-3, 1)])
+def test_steps(make: Any, dt: float, steps: int):
+    grid = box((12, 10, 14))
+    mhd = MHD(grid)
+    sim = hc.Simulation(
+        grid, mhd.equations, parameters=used(PARAMETERS, mhd), scheme=hc.RK3(), dt=dt, order=6, threads=1
+    )
+    state = make(mhd, 5)
+    for f in mhd.fields:
+        sim[f] = state[name_of(f)]
+    sim.run(steps=steps)
+    for _ in range(steps):
+        state = reference.step(
+            state, lambda now: reference.time_derivative(now, grid.spacing, wanted(Physics(), 6)), dt
+        )
+    for f in mhd.fields:
+        assert ulps(sim[f], state[name_of(f)]) <= 4 * steps, f.name
