@@ -99,8 +99,8 @@ class ValueWriter:
         depths: dict[int, int],
     ) -> None:
         """Declare every value that varies along axis level - 1 but no further (0: along none)."""
-        for current in walk(roots):
-            if id(current) in values or depth(current, depths) > level:
+        for current in walk(roots, frozenset(values)):
+            if depth(current, depths) > level:
                 continue
             if current.op == "const":
                 values[id(current)] = self.literal(current.attribute)

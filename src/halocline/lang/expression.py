@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
@@ -412,17 +412,18 @@ def where(condition: Operand, then: Any, otherwise: Any) -> Any:
     return a if a is b else node("where", (c, a, b))
 
 
-def walk(roots: Iterable[Expr]) -> Iterator[Expr]:
+def walk(roots: Iterable[Expr], known: Container[int] = ()) -> Iterator[Expr]:
     """Every node below `roots` once, arguments before the nodes that use them.
 
-    Does not enter the expressions behind stages.
+    Does not enter the expressions behind stages; nodes whose ids are `known` are left out, with what is below
+    them alone.
     """
     seen: set[int] = set()
     for root in roots:
         stack: list[tuple[Expr, bool]] = [(root, False)]
         while stack:
             current, expanded = stack.pop()
-            if id(current) in seen:
+            if id(current) in seen or id(current) in known:
                 continue
             if expanded:
                 seen.add(id(current))
