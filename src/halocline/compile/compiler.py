@@ -48,6 +48,9 @@ from halocline.lang.program import Program
 
 W = TypeVar("W", bound=DeviceWriter)
 
+# Stands in the text of kernels for their name, until it is known whether they have been written before.
+_NAME = "@"
+
 
 def compile_program(
     program: Program, grid: Grid, *, halo: str = "read", device: Strategy | None = None
@@ -118,6 +121,7 @@ class _Compiler:
     names: dict[str, int] = field(default_factory=dict)
     code_names: dict[Field, str] = field(default_factory=dict)  # of fields in the generated code
     fills: dict[WallFill, Fill] = field(default_factory=dict)
+    symbols: dict[_Written, str] = field(default_factory=dict)  # of kernels, each of which is there once
     scalar_names: dict[str, str] = field(default_factory=dict)  # the same of scalars
     device_source: list[str] = field(default_factory=list)
     device_kernels: dict[str, tuple[DeviceKernel, ...]] = field(default_factory=dict)
@@ -257,6 +261,20 @@ class _Compiler:
         self.names[base] = number + 1
         return f"{base}_{number}"
 
+    def _once(self, base: str, written: _Written) -> str:
+        """The symbol of a kernel: a new one, with `base` in it, unless the same was written before."""
+        if written not in self.symbols:
+            symbol = self.symbols[written] = self._symbol(base)
+            text = written.text.replace(_NAME, symbol)
+            if self.device:
+                self.device_source.append(text)
+                self.device_kernels[symbol] = tuple(
+                    replace(k, name=k.name.replace(_NAME, symbol)) for k in written.kernels
+                )
+            else:
+                self.source.append(text)
+        return self.symbols[written]
+
     # --- operations ---
 
     def _operation(self, operation: OperationGraph) -> Operation:
@@ -308,25 +326,22 @@ class _Compiler:
         accumulators = {r: n for n, r in enumerate(sweep.reductions)}
         labels = [f"{f.name} = {_brief(e)}" for f, e in sweep.sets.items()]
         labels += [f"{r.attribute[0]}({_brief(r.args[0])})" for r in sweep.reductions]
-        kernel = self._symbol("sweep")
 
         def write(
-            name: str,
             nest_list: tuple[Nest, ...],
             only: set[str] | None,
             streamed: frozenset[Field],
             note: str,
             streaming: bool = False,
-        ) -> None:
+        ) -> _Written:
             numbered = {n: i for i, n in enumerate(operand_names) if only is None or n in only}
             if self.device:
                 arrays = {n: operands[i] for n, i in numbered.items()}
                 comment = "; ".join(labels) + note
                 places = _Arrays(arrays, dtypes, sources, sinks)
-                self._device_kernels(name, nest_list, places, accumulators, comment, only is not None)
-                return
+                return self._device_kernels(nest_list, places, accumulators, comment, only is not None)
             writer = emit.KernelWriter(
-                name=name,
+                name=_NAME,
                 grid=self.grid,
                 operands=numbered,
                 dtypes=dtypes,
@@ -340,22 +355,19 @@ class _Compiler:
                 streamed=streamed,
                 beyond=only is not None,
             )
-            self.source.append(writer.write(nest_list, accumulators))
+            return _Written(writer.write(nest_list, accumulators))
 
         wraps = self._wraps(sweep)
         # a field that the sweep does not read need not pass through the cache
         streamed = frozenset(f for f in sweep.sets if sinks[f] not in sources.values())
-        if self.device:
-            write(kernel, nests.nests, None, frozenset(), "")
-        else:
-            self.source.append(f"#ifndef {emit.STREAMING}")
-            write(kernel, nests.nests, None, frozenset(), "")
-            self.source.append("#else")
-            write(kernel, nests.nests, None, streamed, " (fields exceed the cache)", streaming=True)
-            self.source.append("#endif\n")
+        written = write(nests.nests, None, frozenset(), "")
+        if not self.device:
+            past = write(nests.nests, None, streamed, " (fields exceed the cache)", streaming=True)
+            lines = (f"#ifndef {emit.STREAMING}", written.text, "#else", past.text, "#endif\n")
+            written = _Written("\n".join(lines))
+        kernel = self._once("sweep", written)
         halo_kernel, extent = None, Footprint()
         if halo.extended:
-            halo_kernel = kernel + "_halo"
             groups: dict[tuple[int, ...], list[Target]] = {}
             for target, _ in nests.per_target:
                 if isinstance(target.thing, Field) and target.thing in halo.extended:
@@ -366,7 +378,7 @@ class _Compiler:
             roots = [t.expression for nest in nest_list for t in nest.targets]
             names = {sources[n.attribute[0]] for n in walk(roots) if n.op == "read"}
             names |= {sinks[f] for f in halo.extended}
-            write(halo_kernel, nest_list, names, frozenset(), ", in the halo")
+            halo_kernel = self._once("halo", write(nest_list, names, frozenset(), ", in the halo"))
             for footprint in halo.extended.values():
                 extent = extent | footprint
         scratch = tuple(
@@ -405,21 +417,20 @@ class _Compiler:
 
     def _device_kernels(
         self,
-        name: str,
         nests: tuple[Nest, ...],
         places: _Arrays,
         accumulators: dict[Expr, int],
         comment: str,
         beyond: bool,
-    ) -> None:
-        """A kernel for each nest, to run in the place of kernel `name` for the CPU."""
+    ) -> _Written:
+        """A kernel for each nest, to run in the place of one kernel for the CPU."""
         assert self.device is not None
         # ghosts and halos are thin: nothing is gained by marching, and groups are as their boxes are
         strategy = replace(self.device, reads="direct", group=None, march=1) if beyond else self.device
 
         def writer(kind: type[W], number: int) -> W:
             return kind(
-                name=f"{name}_{number}",
+                name=f"{_NAME}_{number}",
                 grid=self.grid,
                 numbers=places.numbers,
                 dtypes=places.dtypes,
@@ -436,8 +447,7 @@ class _Compiler:
             made = [writer(TileWriter, 0).write_tile(nests, accumulators)]
         else:
             made = [writer(DeviceWriter, n).write(nest, nests, accumulators) for n, nest in enumerate(nests)]
-        self.device_source += [text for text, _ in made]
-        self.device_kernels[name] = tuple(kernel for _, kernel in made)
+        return _Written("\n".join(text for text, _ in made), tuple(kernel for _, kernel in made))
 
     # --- boundary conditions ---
 
@@ -459,13 +469,12 @@ class _Compiler:
             default=0,
         )
         side = f"{AXES[fill.axis]}_{'lower' if fill.side < 0 else 'upper'}"
-        name = self._symbol(f"wall_{fill.field.name}_{side}")
         if self.device:
-            self._device_wall(name, fill, roots, fields)
+            written = self._device_wall(fill, roots, fields)
         else:
-            self.source.append(self._wall_kernel(name, fill, roots, fields, side))
+            written = _Written(self._wall_kernel(fill, roots, fields, side))
         made = Fill(
-            kernel=name,
+            kernel=self._once(f"wall_{fill.field.name}_{side}", written),
             field=self.numbers[fill.field],
             operands=tuple(self.numbers[f] for f in fields),
             axis=fill.axis,
@@ -477,9 +486,7 @@ class _Compiler:
         self.fills[fill] = made
         return made
 
-    def _wall_kernel(
-        self, name: str, fill: WallFill, roots: list[Expr], fields: list[Field], side: str
-    ) -> str:
+    def _wall_kernel(self, fill: WallFill, roots: list[Expr], fields: list[Field], side: str) -> str:
         axis = fill.axis + 3 - self.grid.ndim
         names = {f: self.code_names[f] for f in fields}
         parts = []
@@ -488,10 +495,10 @@ class _Compiler:
             f"// {fill.field.name} beyond the wall {side.replace('_', ' ')}: "
             f"{type(fill.field.boundary[side[0] + ('-' if fill.side < 0 else '+')]).__name__}"
         )
-        calls.open(f'extern "C" void {name}(const hc_arguments *a, const hc_box *box)')
+        calls.open(f'extern "C" void {_NAME}(const hc_arguments *a, const hc_box *box)')
         for layer, root in enumerate(roots):
             writer = emit.KernelWriter(
-                name=f"{name}_layer{layer}",
+                name=f"{_NAME}_layer{layer}",
                 grid=self.grid,
                 operands={names[f]: n for n, f in enumerate(fields)},
                 dtypes={names[f]: f.dtype for f in fields},
@@ -512,12 +519,12 @@ class _Compiler:
             else:
                 calls.add(f"layer.lo[{axis}] = box->lo[{axis}] + {layer};")
             calls.add(f"layer.hi[{axis}] = layer.lo[{axis}] + 1;")
-            calls.add(f"{name}_layer{layer}(a, &layer);")
+            calls.add(f"{_NAME}_layer{layer}(a, &layer);")
             calls.close()
         calls.close()
         return "\n".join([*parts, str(calls)])
 
-    def _device_wall(self, name: str, fill: WallFill, roots: list[Expr], fields: list[Field]) -> None:
+    def _device_wall(self, fill: WallFill, roots: list[Expr], fields: list[Field]) -> _Written:
         """A kernel for each layer of ghosts, the nearest to the wall first."""
         names = {f: self.code_names[f] for f in fields}
         places = _Arrays(
@@ -532,7 +539,15 @@ class _Compiler:
             for root in roots
         ]
         # of layers whose ghosts have one formula, each has a kernel all the same: they are short
-        self._device_kernels(name, tuple(layers), places, {}, f"{fill.field.name} beyond a wall", True)
+        return self._device_kernels(tuple(layers), places, {}, f"{fill.field.name} beyond a wall", True)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A kernel, with _NAME where its name is to stand; for devices the kernels in its place."""
+
+    text: str
+    kernels: tuple[DeviceKernel, ...] = ()
 
 
 @dataclass(frozen=True)
