@@ -773,7 +773,9 @@ def test_memory_grows_with_what_is_asked_and_nothing_is_lost() -> None:
     assert sim[u].tolist() == [4, 5, 6, 7, 8, 9, 2, 3]
 
 
-@pytest.mark.parametrize(("scheme", "order"), [(hc.Euler(), 1), (hc.RK2(), 2), (hc.RK3(), 3)])
+@pytest.mark.parametrize(
+    ("scheme", "order"), [(hc.Euler(), 1), (hc.RK2(), 2), (hc.RK3(), 3), (hc.RK4(), 4), (hc.SSPRK3(), 3)]
+)
 def test_schemes_have_their_order_in_time(scheme: Any, order: int) -> None:
     """Also where the equations name the time: each stage of a step has its own."""
     ends = []

@@ -37,7 +37,7 @@ _HOMES = {
     "run.prepared": ("Outcome",),
     "run.execution": ("Execution",),
     "run.printing": ("print",),
-    "solvers.schemes": ("RK2", "RK3", "Euler"),
+    "solvers.schemes": ("RK2", "RK3", "RK4", "SSPRK3", "Euler"),
     "study.explain": ("explain",),
     "solvers.linear": ("LinearProblem", "Solution", "solve"),
     "io.picture": ("picture", "plot_lines"),

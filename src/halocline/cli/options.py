@@ -37,7 +37,9 @@ Method = Annotated[
         "[bold]cg-fused[/]: the same in two sweeps and 8 streams.",
     ),
 ]
-Scheme = Annotated[str, _option(HOW, "--scheme", metavar="euler|rk2|rk3", help="How time is integrated.")]
+Scheme = Annotated[
+    str, _option(HOW, "--scheme", metavar="euler|rk2|rk3|rk4|ssprk3", help="How time is integrated.")
+]
 Order = Annotated[
     int, _option(HOW, "--order", metavar="2|4|6|...", help="Order of accuracy of differences in space.")
 ]

@@ -17,9 +17,15 @@ from halocline.lang.functions import cos, sin
 from halocline.lang.grid import Field, Grid, unknown
 from halocline.lang.operators import laplacian
 from halocline.lang.program import Program, Scalar, loop, program
-from halocline.solvers.schemes import RK2, RK3, Euler, LowStorage
+from halocline.solvers.schemes import RK2, RK3, RK4, SSPRK3, Euler, LowStorage, StrongStability
 
-SCHEMES: dict[str, Euler | LowStorage] = {"euler": Euler(), "rk2": RK2(), "rk3": RK3()}
+SCHEMES: dict[str, Euler | LowStorage | RK4 | StrongStability] = {
+    "euler": Euler(),
+    "rk2": RK2(),
+    "rk3": RK3(),
+    "rk4": RK4(),
+    "ssprk3": SSPRK3(),
+}
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 
-from halocline.lang.expression import Expr
+from halocline.lang.expression import Expr, Operand
 from halocline.lang.grid import Field
+from halocline.lang.program import own_scalars
 
 # the time derivatives as they are some part of a step after its start
 RightHandSide = Callable[[float], Mapping[Field, Expr]]
+
+
+def _stages(names: str, constants: Sequence[tuple[float, ...]]) -> Iterator[tuple[Operand, ...]]:
+    """The constants of stages that differ in nothing else, while these are recorded one after the other.
+
+    Several stages have scalars of these names, set anew before each: so one kernel serves them all.
+    """
+    if len(constants) < 2:
+        yield from constants
+        return
+    scalars = own_scalars(names)
+    for row in constants:
+        for scalar, value in zip(scalars, row, strict=True):
+            scalar.set(value)
+        yield scalars
 
 
 @dataclass(frozen=True)
@@ -46,16 +63,78 @@ class LowStorage:
     def step(self, rhs: RightHandSide, dt: Expr, make: Callable[[Field, str], Field]) -> None:
         """Record one step; see Euler.step."""
         passed = w_time = 0.0  # the scheme applied to the time itself
-        for alpha, beta in zip(self.alpha, self.beta, strict=True):
+        registers: dict[Field, Field] = {}
+        constants = list(zip(self.alpha, self.beta, strict=True))
+        # before the first stage w has no value, so that this one is not like the others
+        stages = chain(constants[:1], _stages("alpha beta", constants[1:]))
+        for (a, b), (alpha, beta) in zip(constants, stages, strict=True):
             slopes = rhs(passed)
-            w_time = alpha * w_time + 1.0
-            passed += beta * w_time
-            registers = {f: make(f, "w") for f in slopes}
+            w_time = a * w_time + 1.0
+            passed += b * w_time
+            registers = registers or {f: make(f, "w") for f in slopes}
             for f, slope in slopes.items():
                 w = registers[f]
                 w.set(alpha * w.expr + dt * slope)
             for f, w in registers.items():
                 f.set(f + beta * w.expr)
+
+
+@dataclass(frozen=True)
+class StrongStability:
+    """A scheme whose stages average the start of the step and a forward Euler step (Shu and Osher 1988,
+    J. Comput. Phys. 77, 439).
+
+    At each stage f = (1 - share) start + share (f + dt F(f)): what no Euler step of dt makes grow, such as
+    the total variation, does not grow. Keeps one value more a point, the start; where no slope is left, no
+    bit changes.
+    """
+
+    shares: tuple[float, ...]
+
+    def step(self, rhs: RightHandSide, dt: Expr, make: Callable[[Field, str], Field]) -> None:
+        """Record one step; see Euler.step."""
+        slopes = rhs(0.0)
+        starts = {f: make(f, "start") for f in slopes}
+        for f, start in starts.items():
+            start.set(f)
+        for f, slope in slopes.items():
+            f.set(f + dt * slope)
+        passed = 1.0
+        numbers = self.shares[1:]
+        for number, (share,) in zip(numbers, _stages("share", [(n,) for n in numbers]), strict=True):
+            for f, slope in rhs(passed).items():
+                start = starts[f]
+                f.set(start + share * ((f - start) + dt * slope))
+            passed = number * (passed + 1.0)
+
+
+@dataclass(frozen=True)
+class RK4:
+    """The classical scheme: fourth order, four evaluations a step.
+
+    Keeps two values more a point: the start of the step, and what its first two slopes give. Three in all are
+    the least (Blum 1962, Math. Comp. 16, 176). Where no slope is left, no bit changes.
+    """
+
+    def step(self, rhs: RightHandSide, dt: Expr, make: Callable[[Field, str], Field]) -> None:
+        """Record one step; see Euler.step."""
+        slopes = rhs(0.0)
+        starts, gains = ({f: make(f, suffix) for f in slopes} for suffix in ("start", "gain"))
+        for f, start in starts.items():
+            start.set(f)
+        for f, slope in slopes.items():
+            f.set(f + 0.5 * dt * slope)
+        slopes = rhs(0.5)
+        # the first slope is what took the field here
+        for f, gain in gains.items():
+            gain.set((f - starts[f]) + dt * slopes[f])
+        for f, slope in slopes.items():
+            f.set(starts[f] + 0.5 * dt * slope)
+        stages = _stages("share gained", [(1.0, 0.0), (float(Fraction(1, 6)), 2.0)])
+        for passed, (share, gained) in zip((0.5, 1.0), stages, strict=True):
+            for f, slope in rhs(passed).items():
+                start = starts[f]
+                f.set(start + share * (dt * slope + gained * (gains[f] + (f - start))))
 
 
 def RK2() -> LowStorage:
@@ -71,4 +150,10 @@ def RK3() -> LowStorage:
     )
 
 
-__all__ = ["RK2", "RK3", "Euler", "LowStorage"]
+def SSPRK3() -> StrongStability:
+    """Third order, three evaluations a step, strong-stability preserving up to the step of forward Euler
+    (Shu and Osher 1988)."""
+    return StrongStability((1.0, 0.25, float(Fraction(2, 3))))
+
+
+__all__ = ["RK2", "RK3", "RK4", "SSPRK3", "Euler", "LowStorage", "StrongStability"]
