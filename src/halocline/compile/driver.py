@@ -13,13 +13,13 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
-from halocline.compile.emit import STREAMING
+from halocline.compile.emit import PART, STREAMING, number_of_parts
 from halocline.errors import CompileError
 
 # The instruction set of the host, and nothing that changes results.
@@ -37,6 +37,7 @@ FLAGS = (
     "-shared",
     "-w",
 )
+MOST_COMPILERS = 8  # at a time: each takes up to a gigabyte
 
 
 @dataclass(frozen=True)
@@ -176,19 +177,63 @@ def compile_library(source: str, *, streaming: bool = False) -> Path:
         text = place / "kernels.cpp"
         text.write_text(source, encoding="utf-8")
         made = place / "kernels.so"
-        command = [compiler.path, *flags, f"-I{include}", str(text), "-o", str(made)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
+        failed = _compile([compiler.path, *flags, f"-I{include}"], text, number_of_parts(source), made)
+        if failed is not None:
             kept = folder / f"{key}.failed.cpp"
             shutil.copy(text, kept)
             raise CompileError(
                 f"{compiler.path} could not compile generated code (kept in {kept}), exit status "
-                f"{done.returncode}:\n" + "\n".join(done.stderr.splitlines()[:20])
+                f"{failed.status}:\n" + "\n".join(failed.said.splitlines()[:20])
             )
         shutil.copy(text, place / "kept.cpp")
         os.replace(place / "kept.cpp", folder / f"{key}.cpp")
         publish(made, library)
     return library
+
+
+@dataclass(frozen=True)
+class _Failed:
+    """How a compiler ended, and what it said."""
+
+    status: int
+    said: str
+
+
+def _compile(command: Sequence[str], text: Path, parts: int, made: Path) -> _Failed | None:
+    """Compile a library: its parts at a time, as many as there are cores. What failed, if something did."""
+    if parts == 1:
+        return _run_all([[*command, str(text), "-o", str(made)]], text.parent)
+    objects = [str(text.with_suffix(f".{part}.o")) for part in range(parts)]
+    apart = [
+        [*(flag for flag in command if flag != "-shared"), f"-D{PART}={part}", "-c", str(text), "-o", made_of]
+        for part, made_of in enumerate(objects)
+    ]
+    return _run_all(apart, text.parent) or _run_all([[*command, *objects, "-o", str(made)]], text.parent)
+
+
+def _run_all(commands: Sequence[Sequence[str]], place: Path) -> _Failed | None:
+    """Run commands, some at a time; the first that failed, in their order, after which none is left."""
+    at_once = min(len(os.sched_getaffinity(0)), MOST_COMPILERS)
+    running: list[tuple[subprocess.Popen[bytes], Path]] = []
+    waiting = list(enumerate(commands))
+    try:
+        while waiting or running:
+            while waiting and len(running) < at_once:
+                number, command = waiting.pop(0)
+                said = place / f"said.{number}"
+                with open(said, "wb") as errors:
+                    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+                running.append((process, said))
+            process, said = running[0]
+            process.wait()
+            del running[0]
+            if process.returncode != 0:
+                return _Failed(process.returncode, said.read_text(errors="replace"))
+        return None
+    finally:
+        for process, _ in running:
+            process.kill()
+            process.wait()
 
 
 def publish(made: Path, name: Path) -> None:
