@@ -39,7 +39,10 @@ def reference(scheme: str, u: np.ndarray, v: np.ndarray, dt: float, steps: int) 
     def slope(state: np.ndarray, t: float) -> np.ndarray:
         u, v = state
         rate = (np.roll(u, -1) - 2 * u + np.roll(u, 1)) * u.size**2
-        return np.array([0.02 * rate - u * v + np.sin(7 * t), u * u - v * np.cos(3 * t)])
+        drift = u * v - np.roll(u * v, -1)
+        return np.array(
+            [0.02 * rate - u * v + np.sin(7 * t) + drift, u * u - v * np.cos(3 * t) + 0.3 * u.max()]
+        )
 
     def combined(row: Sequence[F], slopes: list[np.ndarray]) -> np.ndarray:
         return dt * sum((float(a) * k for a, k in zip(row, slopes, strict=True)), np.zeros_like(state))
@@ -54,8 +57,12 @@ def reference(scheme: str, u: np.ndarray, v: np.ndarray, dt: float, steps: int) 
 
 
 def coupled(u: Any, v: Any, t: Any) -> Any:
-    """Two fields that depend on each other and on the time."""
-    return {u: 0.02 * hc.laplacian(u) - u * v + hc.sin(7 * t), v: u * u - v * hc.cos(3 * t)}
+    """Two fields that depend on each other and on the time, by a stage and a reduction too."""
+    p = hc.stage(u * v)
+    return {
+        u: 0.02 * hc.laplacian(u) - p + hc.sin(7 * t) + (p - p[1]),
+        v: u * u - v * hc.cos(3 * t) + 0.3 * hc.max(u),
+    }
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -131,6 +138,35 @@ def test_stages_that_differ_in_constants_alone_have_one_kernel(scheme: str, want
     assert list(device.device.kernels) == list(dict.fromkeys(kernels(device)))
     for name in set(kernels(device)):
         assert device.device.source.count(f" {name}_0(") == 1
+
+
+@pytest.mark.parametrize("storage", ["patch", "inline", "array"])
+def test_what_the_right_hand_side_names_is_the_same_at_each_stage(storage: str) -> None:
+    """Stages without a name and reductions; a stage in an array has the same one each time."""
+    grid = hc.Grid((12, 10), periodic=True)
+    u = grid.field("u")
+
+    def equation(u: Any) -> Any:
+        flux = hc.stage(u * u, storage=storage)
+        return {u: flux - flux[1, 0]}
+
+    sim = hc.Simulation(grid, equation, scheme=hc.RK3(), dt=1e-3)
+    if storage == "array":
+        # what is formed next goes to its second buffer, in the sweep of the stage before
+        assert len(kernels(sim.schedule)) == 4
+        assert sorted(f.name for f in sim.schedule.fields) == ["stage1", "stage1'", "u", "u_w"]
+    else:
+        assert kernels(sim.schedule) == ["sweep_0", "sweep_1", "sweep_1"]
+
+    def mean(u: Any) -> Any:
+        return {u: hc.sum(u) / 120.0 - u[1, 0]}
+
+    sim = hc.Simulation(grid, mean, scheme=hc.RK4(), dt=1e-3)
+    sim[u] = 1.0
+    sim.run(steps=2)
+    summed = {s.reductions[0].scalar for s in sim.schedule.sweeps() if s.reductions}
+    assert len(summed) == 4  # each waits for its own
+    np.testing.assert_array_equal(sim[u], np.ones((12, 10)))
 
 
 @pytest.mark.parametrize(("scheme", "most"), [("euler", 2), ("rk3", 3), ("rk4", 4), ("ssprk3", 3)])

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from halocline.errors import InputError
 from halocline.lang import trace
@@ -30,6 +30,8 @@ from halocline.lang.expression import (
 )
 from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, unknown
 from halocline.lang.trace import OWN
+
+K = TypeVar("K")
 
 
 @dataclass(frozen=True)
@@ -230,6 +232,7 @@ class Program:
         self._names: dict[str, int] = {}
         self._scalars: dict[str, Scalar] = {}
         self._requests: dict[tuple[Any, ...], int] = {}
+        self._evaluated: tuple[dict[str, int], dict[tuple[Any, ...], int]] | None = None
 
     def version(self, thing: Any) -> int:
         """A number that grows with every assignment to a field or scalar and with every loop entered.
@@ -248,6 +251,23 @@ class Program:
         """A name that no other stage or scalar of the program has."""
         self._names[base] = self._names.get(base, 0) + 1
         return f"{base}{self._names[base]}"
+
+    @contextmanager
+    def evaluation(self) -> Iterator[None]:
+        """Form expressions that are formed several times, each time with the stages, reductions and fields of
+        the first.
+
+        Statements around them may set fields and scalars anew; what such an expression is must not be used
+        after it is formed again. Where nothing else differs, the sweeps are the same, and so is their kernel.
+        """
+        reached = self._names, self._requests
+        self._evaluated = self._evaluated or (dict(self._names), dict(self._requests))
+        self._names, self._requests = dict(self._evaluated[0]), dict(self._evaluated[1])
+        try:
+            yield
+        finally:
+            self._names = _later(reached[0], self._names)
+            self._requests = _later(reached[1], self._requests)
 
     def scalar(self, name: str) -> Scalar:
         """A new scalar of the program."""
@@ -369,6 +389,11 @@ class Program:
             yield
         finally:
             self._open.pop()
+
+
+def _later(some: dict[K, int], others: dict[K, int]) -> dict[K, int]:
+    """The greater of two counts of each thing."""
+    return some | {key: max(count, some.get(key, 0)) for key, count in others.items()}
 
 
 def loop(*, until: Any = None, limit: Any = None, record: Scalar | Sequence[Scalar] = ()) -> Any:

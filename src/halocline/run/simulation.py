@@ -201,9 +201,10 @@ class Simulation(Fields):
                         starts[0].set(t)
                     if passed:
                         t.set(starts[0] + passed * step)
-                    slopes = _derivatives(plain, trace.call(plain, **arguments))
-                    # all reductions before any field changes
-                    return dict(zip(slopes, program.reduced(*slopes.values()), strict=True))
+                    with program.evaluation():
+                        slopes = _derivatives(plain, trace.call(plain, **arguments))
+                        # all reductions before any field changes
+                        return dict(zip(slopes, program.reduced(*slopes.values()), strict=True))
 
                 scheme.step(rhs, step.expr, register)
                 for start in starts:
