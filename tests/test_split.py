@@ -1,4 +1,4 @@
-"""Large right-hand sides are computed in parts, with the same bits as in one loop."""
+"""Large right-hand sides are computed group by group, with the same bits as in one loop."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def arrays_of(value: Expr) -> set[str]:
     return {leaf.attribute[0].name for leaf in walk((value,)) if leaf.op == "read"}
 
 
-def test_parts_are_the_differences_of_one_array_each():
+def test_groups_are_the_differences_of_one_array_each():
     mhd = MHD(hc.Grid((8, 8, 8), periodic=True))
     with trace.order(6):
         roots = contract(list(mhd.equations().values()))
-    parts = split(roots)
-    assert sorted(arrays_of(part[0]).pop() for part in parts) == sorted(f.name for f in mhd.fields)
-    for part in parts:
-        assert {name for value in part for name in arrays_of(value)} == arrays_of(part[0])
-        assert all(sum(leaf.op == "read" for leaf in walk((value,))) > 1 for value in part)
+    groups = split(roots)
+    assert sorted(arrays_of(group[0]).pop() for group in groups) == sorted(f.name for f in mhd.fields)
+    for group in groups:
+        assert {name for value in group for name in arrays_of(value)} == arrays_of(group[0])
+        assert all(sum(leaf.op == "read" for leaf in walk((value,))) > 1 for value in group)
     # what is left reads each array at the cell itself at most
-    kept = frozenset(id(value) for part in parts for value in part)
+    kept = frozenset(id(value) for group in groups for value in group)
     left = [leaf for leaf in walk(roots, kept) if leaf.op == "read"]
     assert {leaf.attribute[2] for leaf in left} == {(0, 0, 0)}
 
@@ -46,11 +46,11 @@ def test_what_fits_one_loop_is_not_split():
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_same_bits_as_in_one_loop(monkeypatch: pytest.MonkeyPatch, dtype: str, streaming: bool):
-    """Rows longer than a part, staggered points, a stage, a wall, sums and a sine of far angles too."""
+    """Rows longer than a piece, staggered points, a stage, a wall, sums and a sine of far angles too."""
     monkeypatch.setattr("halocline.run.prepared.exceeds_cache", lambda *_: streaming)
     monkeypatch.setattr("halocline.compile.split.LOADS", 12)
 
-    def results(*, parted: bool) -> list[str]:
+    def results(*, grouped: bool) -> list[str]:
         grid = hc.Grid((7, 150), extent=(0.7, 15.0), periodic=(True, False))
         walls = hc.Symmetric()
         u, v, w, n = (grid.field(name, dtype=dtype, boundary=walls) for name in "uvwn")
@@ -71,13 +71,13 @@ def test_the_same_bits_as_in_one_loop(monkeypatch: pytest.MonkeyPatch, dtype: st
             change.function(u, v, w, n, f, hc.scalar("total"))
 
         sim = hc.Simulation(grid, step, order=6, threads=1, patch=(7, 100))
-        assert ("part0[" in sim.schedule.source) == parted
+        assert ("kept0[" in sim.schedule.source) == grouped
         draw = np.random.default_rng(2)
         for field in (u, v, w, n, f):
             sim[field] = draw.random(field.points)
         outcome = sim.run(steps=1)
         return [*(sim.checksum(field) for field in (u, n, f)), outcome.scalars["total"].hex()]
 
-    parted = results(parted=True)
+    grouped = results(grouped=True)
     monkeypatch.setattr("halocline.compile.emit.split", lambda roots: [])
-    assert results(parted=False) == parted
+    assert results(grouped=False) == grouped

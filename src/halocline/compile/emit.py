@@ -26,7 +26,7 @@ PIECE = 512  # elements
 STREAMING_PIECE = 256  # bytes
 LINE = 64  # bytes
 AHEAD = 4096  # bytes
-PART = 64  # elements, where a row is computed in parts
+GROUPED = 64  # elements, where a row is computed group by group
 
 # The preprocessor's name for "fields exceed the cache": a library holds one of the two kernels of a sweep.
 STREAMING = "HC_STREAMING"
@@ -89,7 +89,7 @@ class _Row:
     rows: dict[tuple[str, Offset], str]
     bounds: tuple[str, str]
     sums: dict[int, int]  # target number to accumulator number
-    parts: list[list[Expr]]  # what loops before the last one leave for it
+    groups: list[list[Expr]]  # what loops before the last one leave for it
 
 
 @dataclass(kw_only=True)
@@ -199,20 +199,20 @@ class KernelWriter(ValueWriter):
             for n, t in buffered
             if isinstance(t.thing, Expr) and t.thing.attribute[0] == "sum"
         }
-        parts = split(roots)
+        groups = split(roots)
         # where fields exceed the cache, a row goes line by line, unless something needs more at a time
         lines = (
             self.streaming
             and bool(buffered)
             and all(n in sums or t.kind == "field" for n, t in buffered)
             and not self._angles(roots, depths)
-            and not parts
+            and not groups
         )
         length = (LINE if lines else STREAMING_PIECE) // item if self.streaming else PIECE
-        if parts:
-            length = PART
-            for n, value in enumerate(value for part in parts for value in part):
-                out.add(f"alignas(64) {C_TYPES[kept_dtype(value, self.types)]} part{n}[{PART}];")
+        if groups:
+            length = GROUPED
+            for n, value in enumerate(value for group in groups for value in group):
+                out.add(f"alignas(64) {C_TYPES[kept_dtype(value, self.types)]} kept{n}[{GROUPED}];")
         for n, target in buffered:
             ctype = "double" if target.kind == "reduction" else C_TYPES[self.dtypes[self.sinks[target.thing]]]  # type: ignore[index]
             out.add(f"alignas(64) {ctype} piece{n}[{PIECE if lines and n in sums else length}];")
@@ -246,11 +246,11 @@ class KernelWriter(ValueWriter):
             rows,
             bounds[2],
             sums,
-            parts,
+            groups,
         )
         if lines:
             self._lines(inner, length)
-        elif buffered or self.streaming or parts:
+        elif buffered or self.streaming or groups:
             self._pieces(inner, accumulators, length)
         else:
             self._near_or_far(inner)
@@ -379,12 +379,12 @@ class KernelWriter(ValueWriter):
             added = ", ".join(part for found in parts.values() for part in found[:3])
             joined = ", ".join(found[3] for found in parts.values())
             clause = f" reduction(+ : {added}) reduction(| : {joined})" if parts else ""
-        kept = self._parts(inner)
+        kept = self._groups(inner)
         self._open_loop(inner, clause)
         for n, value in enumerate(kept):
-            ctype, name = C_TYPES[kept_dtype(value, self.types)], self.unique(f"kept{n}")
+            ctype, name = C_TYPES[kept_dtype(value, self.types)], self.unique(f"left{n}")
             self.used.add(name)
-            out.add(f"const {ctype} {name} = part{n}[k - {inner.bounds[0]}];")
+            out.add(f"const {ctype} {name} = kept{n}[k - {inner.bounds[0]}];")
             values[id(value)] = name
         self.declare(3, inner.roots, values, inner.depths)
         for n, (target, root) in enumerate(zip(inner.targets, inner.roots, strict=True)):
@@ -394,17 +394,17 @@ class KernelWriter(ValueWriter):
                 out.add(f"hc_sum_split(split{n}, {piece}, {', '.join(parts[n])});")
         out.close()
 
-    def _parts(self, inner: _Row) -> list[Expr]:
-        """The loops before the last one along a piece of a row: the values that they leave, in order."""
+    def _groups(self, inner: _Row) -> list[Expr]:
+        """The loops before the last one along a piece of a row: the values that they keep, in order."""
         kept: list[Expr] = []
-        for part in inner.parts:
+        for group in inner.groups:
             values = dict(inner.values)
             self._open_loop(inner, "")
-            self.declare(3, part, values, inner.depths)
-            for n, value in enumerate(part, len(kept)):
-                self.out.add(f"part{n}[k - {inner.bounds[0]}] = {values[id(value)]};")
+            self.declare(3, group, values, inner.depths)
+            for n, value in enumerate(group, len(kept)):
+                self.out.add(f"kept{n}[k - {inner.bounds[0]}] = {values[id(value)]};")
             self.out.close()
-            kept += part
+            kept += group
         return kept
 
     def _fetch_ahead(self, inner: _Row, length: int) -> None:

@@ -1,8 +1,8 @@
-"""Long rows of operations in parts: loops that leave values in short pieces of rows for a last one.
+"""Large expressions group by group: loops that keep values of short pieces of rows for a last one.
 
 One loop over all of a large right-hand side loads from more rows than there are registers for their
 addresses, let alone for the values. The differences of one array at several places come first, array by
-array; the last loop combines what they left. Parts compile in a fraction of the time, too.
+array; the last loop combines what they left. It all compiles in a fraction of the time, too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LOADS = 64  # values that one loop may load; measured: docs/performance.md
 
 
 def split(roots: Sequence[Expr]) -> list[list[Expr]]:
-    """What earlier loops leave for the last: for each array the largest expressions of it alone that read it
+    """What earlier loops keep for the last: for each array the largest expressions of it alone that read it
     at several places. Empty where one loop does as well.
     """
     depths: dict[int, int] = {}
