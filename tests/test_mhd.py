@@ -16,6 +16,7 @@ from halocline.compile.compiler import arranged
 from halocline.lang import trace
 from halocline.lang.grid import AXES
 from halocline.lang.program import Program
+from halocline.physics.cases import case_named
 from halocline.physics.mhd import MHD, Physics
 
 Array = NDArray[np.float64]
@@ -213,3 +214,47 @@ def test_what_travels(physics: Physics, order: int):
             elif axes in planes_of_mixed(f.name):
                 expected[direction] = tuple(radius * (a in axes) for a in range(3))
         assert dict(halo.exchange[f]) == expected, f.name
+
+
+WAYS: list[dict[str, Any]] = [
+    {"decomposition": "1d-x"},
+    {"decomposition": "1d-z", "threads": 2, "patch": 5, "overlap": True},
+    {"decomposition": "bisection", "patch": (16, 4, 16), "methods": "mpi", "overlap": False},
+    {"subdomains_per_rank": 2, "threads": 2, "methods": "self,peer,rma,mpi", "schedule": "dynamic"},
+    {"halo": "uniform", "patch": (4, 16, 8)},
+]
+
+
+def benchmark(**execution: Any) -> dict[str, str]:
+    """Two steps of the paper's random fields; checksums by field."""
+    case = case_named("mhd-benchmark")
+    setup = case.make((16, 14, 18), case.values({"seed": 7}))
+    sim = hc.Simulation(
+        setup.grid,
+        setup.equations,
+        parameters=setup.parameters,
+        scheme=hc.RK3(),
+        dt=setup.dt,
+        order=6,
+        **execution,
+    )
+    for f, value in setup.start.items():
+        sim[f] = value
+    sim.run(steps=2)
+    return {f.name: sim.checksum(f) for f in setup.start}
+
+
+@pytest.mark.ranks(1, 2, 4, timeout=300)
+def test_the_same_bits_however_it_runs():
+    from mpi4py import MPI
+
+    wanted = benchmark(communicator=MPI.COMM_SELF, threads=1)
+    assert len(set(wanted.values())) == 8
+    for way in WAYS:
+        assert benchmark(**way) == wanted, way
+
+
+def test_the_same_bits_on_devices(opencl: list[Any]):
+    wanted = benchmark(threads=1)
+    assert benchmark(device="opencl:0") == wanted
+    assert benchmark(device="opencl", methods="self,mpi") == wanted
