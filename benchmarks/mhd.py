@@ -1,0 +1,145 @@
+"""Magnetohydrodynamics: a step of all eight fields and terms, beside what the machine can do.
+
+The case is `mhd-benchmark` (third-order Runge-Kutta, so three right-hand sides a step). Printed are
+nanoseconds a cell and step, the share of the multiply-add peak of as many cores (peers/fma_peak.c, an fma
+counted as two operations; additions that no product joins count as one, so that 1 cannot be reached), the
+share of the bandwidth bound, what a second thread gains, and what computing group by group gains over one
+loop.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from measure import arguments, competitor, in_turn, median, numbers, ratio, save
+
+import halocline as hc
+from halocline.compile import emit
+from halocline.compile.driver import find_compiler
+from halocline.physics.cases import case_named
+
+HERE = Path(__file__).parent
+CELLS = 2e6  # that a measurement updates
+SMALL = 64  # cells along each axis, up to which one loop is measured too
+
+
+def simulation(n: int, order: int, threads: int) -> hc.Simulation:
+    """The case on n^3 cells, warmed up."""
+    case = case_named("mhd-benchmark")
+    setup = case.make((n, n, n), case.values({}))
+    sim = hc.Simulation(
+        setup.grid,
+        setup.equations,
+        parameters=setup.parameters,
+        scheme=hc.RK3(),
+        dt=setup.dt,
+        order=order,
+        threads=threads,
+    )
+    for field, value in setup.start.items():
+        sim[field] = value
+    sim.run(steps=2)
+    return sim
+
+
+def one_loop(n: int, order: int) -> hc.Simulation:
+    """The same without groups."""
+    split, emit.split = emit.split, lambda roots: []
+    try:
+        return simulation(n, order, 1)
+    finally:
+        emit.split = split
+
+
+def stepping(sim: hc.Simulation) -> Callable[[], float]:
+    """Measures seconds of a step."""
+    steps = max(1, round(CELLS / sim.grid.size))
+    return lambda: sim.run(steps=steps).loop_seconds / steps
+
+
+def peak(folder: str) -> Path:
+    """The program that does nothing but multiply-adds."""
+    compiler, program = find_compiler(), Path(folder) / "fma_peak"
+    other = ("-std", "-fPIC", "-shared", "-w", "-fno-exceptions", "-fno-rtti")
+    flags = [flag for flag in compiler.flags if not flag.startswith(other)]
+    command = [
+        compiler.path,
+        "-x",
+        "c",
+        *flags,
+        "-ffp-contract=fast",
+        HERE / "peers/fma_peak.c",
+        "-o",
+        program,
+    ]
+    subprocess.run([str(word) for word in command], check=True)
+    return program
+
+
+def measure(n: int, order: int, threads: list[int], repeats: int) -> dict[str, Any]:
+    """One size: threads, peak and perhaps one loop, all in turn."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        fma = stack.enter_context(competitor(peak(folder)))
+        sims = {t: simulation(n, order, t) for t in threads}
+        runs: dict[str, Callable[[], float]] = {"peak": fma}
+        runs |= {f"{t} threads": stepping(sim) for t, sim in sims.items()}
+        if n <= SMALL:
+            runs["one loop"] = stepping(one_loop(n, order))
+        times = in_turn(runs, repeats)
+        one = sims[threads[0]]
+        flops = sum(sweep.flops for sweep in one.schedule.sweeps())
+        row: dict[str, Any] = {"n": n, "order": order, "flops_per_cell_step": flops}
+        row["bytes_per_cell_step"] = one.bytes_per_step / one.grid.size
+        row["peak_gflops_per_core"] = 1e-3 / median(times["peak"])
+        first = f"{threads[0]} threads"
+        for t, sim in sims.items():
+            seconds = median(times[f"{t} threads"]) / n**3
+            row[f"ns_{t}"] = 1e9 * seconds
+            # a step's operations at the peak of t cores, over the step's time, pair by pair
+            row[f"of_peak_{t}"] = ratio(times, f"{t} threads", "peak") * 1e-6 * flops * n**3 / t
+            row[f"of_bandwidth_{t}"] = sim.share_of_bound()
+            if t != threads[0]:
+                row[f"faster_{t}"] = ratio(times, f"{t} threads", first)
+        if "one loop" in runs:
+            row["faster_than_one_loop"] = ratio(times, first, "one loop")
+    return row
+
+
+def told(row: dict[str, Any], threads: list[int]) -> str:
+    """A row in words."""
+    lines = [
+        f"{row['n']}^3, order {row['order']}: {row['flops_per_cell_step']:.0f} operations and "
+        f"{row['bytes_per_cell_step']:.0f} bytes a cell and step; a core's peak is "
+        f"{row['peak_gflops_per_core']:.1f} GFLOP/s"
+    ]
+    for t in threads:
+        line = f"  {t} thread{'s' if t > 1 else ''}: {row[f'ns_{t}']:.0f} ns a cell and step, "
+        line += (
+            f"{row[f'of_peak_{t}']:.0%} of the peak, {row[f'of_bandwidth_{t}']:.0%} of the bandwidth bound"
+        )
+        if f"faster_{t}" in row:
+            line += f", {row[f'faster_{t}']:.2f} times as fast as {threads[0]} (wanted: 1.9)"
+        lines.append(line)
+    if "faster_than_one_loop" in row:
+        lines.append(f"  group by group {row['faster_than_one_loop']:.2f} times as fast as one loop")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure, print, record."""
+    given = arguments(__doc__.splitlines()[0], n="64,128", threads="1,2", order=6)
+    threads, rows = numbers(given.threads), []
+    for n in numbers(given.n):
+        rows.append(measure(n, given.order, threads, given.repeats))
+        print(told(rows[-1], threads), flush=True)
+    save(given.json, rows)
+
+
+if __name__ == "__main__":
+    main()
