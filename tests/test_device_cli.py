@@ -24,7 +24,7 @@ from halocline.physics.poisson import Poisson
 from halocline.plan.box import Box
 from halocline.plan.devices import DeviceChoice
 from halocline.plan.rank import FieldPlan
-from halocline.run import bandwidth
+from halocline.run import bandwidth, notices
 from halocline.run.devices import (
     OnDevice,
     check_dtypes,
@@ -142,6 +142,7 @@ def test_a_study_keeps_the_devices(tmp_path: Path, opencl: Devices):
     found = halocline(line, tmp_path)
     assert found.returncode == 0, found.stderr
     assert f"1 rank, device opencl:1 ({opencl[1].name})" in found.stdout
+    assert re.search(r"memory GB, devices +host\n.*predicted +observed\n", found.stdout)
     (record,) = json.loads((tmp_path / "c.json").read_text())
     assert (record["device"], places(record)) == ("opencl:1", [(0, 0, "opencl:1")])
     assert "--device opencl:1" in record["command"]
@@ -165,7 +166,10 @@ def test_a_study_can_be_repeated_without_its_environment(tmp_path: Path, opencl:
 def test_a_run_on_devices_draws_no_empty_timeline(tmp_path: Path, opencl: Devices):
     found = halocline("solve poisson --n 9 --device opencl:0 --pictures p --trace t.json", tmp_path)
     assert found.returncode == 0, found.stderr
-    assert "trace t.json: holds what hosts wait for, not what devices do" in found.stderr
+    assert (
+        "trace t.json: holds what hosts wait for, not what devices do; no timeline is drawn of it"
+        in found.stderr
+    )
     line = "study convergence poisson --n 9 --device opencl:0 --pictures q --html c.html"
     found = halocline(line, tmp_path)
     assert found.returncode == 0, found.stderr
@@ -189,6 +193,34 @@ def test_what_ran_is_told_of_the_runs_meanwhile_only(opencl: Devices):
     heat(device="opencl")
     assert none(world()) == []
     assert [place.device for place in all_of_them(world())] == ["opencl:1"]
+
+
+def test_a_device_that_is_not_there_ends_a_script_before_it_begins(tmp_path: Path, opencl: Devices):
+    (tmp_path / "s.py").write_text("print('begun')\n" + SCRIPT)
+    for line, environment, first in (
+        ("run s.py --device opencl:97", {}, "device 'opencl:97': there is no opencl:97"),
+        ("run s.py --device opencl:97 --ranks 2", {}, "device 'opencl:97': there is no opencl:97"),
+        ("run s.py", {"HALOCLINE_DEVICE": "opencl:97"}, "HALOCLINE_DEVICE: device 'opencl:97': there is no"),
+    ):
+        found = halocline(line, tmp_path, **environment)
+        assert (found.returncode, found.stdout) == (2, "")
+        assert found.stderr.startswith(f"halocline: error: {first}")
+        assert found.stderr.count("\n") == 1
+
+
+def test_a_script_that_chooses_otherwise_is_told(tmp_path: Path, opencl: Devices):
+    (tmp_path / "s.py").write_text(SCRIPT.replace("dt=1e-5", "dt=1e-5, device='cpu'"))
+    (tmp_path / "t.py").write_text(SCRIPT.replace("dt=1e-5", "dt=1e-5, device='opencl:1'"))
+    for line, ran in (
+        ("run s.py --device opencl --json r.json", "cpu"),
+        ("run t.py --device cpu --ranks 2", "opencl:1"),
+        ("run t.py --device opencl:0", "opencl:1"),
+        ("run t.py --device opencl", None),
+    ):
+        found = halocline(line, tmp_path)
+        assert found.returncode == 0, found.stderr
+        assert found.stderr.count("chose otherwise, and ran on") == (ran is not None)
+        assert ran is None or f"chose otherwise, and ran on {ran}\n" in found.stderr
 
 
 def test_a_script_leaves_the_process_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -285,6 +317,140 @@ def test_a_grid_that_is_too_small_for_all_devices(opencl: Devices):
         hc.Simulation(
             grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1.0, order=6, device="opencl:0,1"
         )
+
+
+@pytest.mark.parametrize(
+    ("cells", "options", "advice"),
+    [
+        (24, {"decomposition": "4"}, "name parts whose product is 2; take 2 subdomains a device"),
+        (
+            24,
+            {"decomposition": "1"},
+            "name parts whose product is 2; name fewer devices than 2, such as opencl:0",
+        ),
+        (4, {"subdomains_per_rank": 3}, "fits is 4; take 2 subdomains a device (--subdomains-per-rank 2)"),
+        (
+            24,
+            {"decomposition": "4", "device": "cpu"},
+            "is 1; take 4 subdomains a rank (--subdomains-per-rank 4)",
+        ),
+    ],
+)
+def test_advice_about_subdomains_is_true(
+    opencl: Devices, cells: int, options: dict[str, Any], advice: str
+) -> None:
+    def run(**how: Any) -> None:
+        grid = hc.Grid((cells,), periodic=True)
+        grid.field("u")
+        hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-5, **how)
+
+    options = {"device": "opencl:0,1", **options}
+    with pytest.raises(InputError, match=re.escape(advice) + r"($| \(|, or )") as raised:
+        run(**options)
+    told = str(raised.value)
+    if found := re.search(r"--subdomains-per-rank (\d+)", told):
+        run(**{**options, "subdomains_per_rank": int(found[1])})
+    if found := re.search(r"such as (opencl:[\d,]+)", told):
+        run(**{**options, "device": found[1]})
+
+
+# -- what is not as it was asked for -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def told(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """The notices of a process that has given none."""
+    notices.say_once.cache_clear()
+    return caplog
+
+
+ALONE = "need{} ranks: start with mpiexec or --ranks; peer is taken"
+
+
+@pytest.mark.parametrize("device", ["cpu", "opencl:0,1"])
+@pytest.mark.parametrize(
+    ("methods", "taken", "said"),
+    [
+        (None, ("self", "peer", "mpi"), None),
+        ("self,peer", ("self", "peer", "mpi"), None),
+        ("peer,colocated", ("peer", "mpi"), None),
+        ("mpi", ("peer", "mpi"), "transfer method mpi " + ALONE.format("s")),
+        ("self,colocated", ("self", "peer", "mpi"), "transfer methods colocated, mpi " + ALONE.format("")),
+    ],
+)
+def test_methods_of_one_process_are_those_that_can_be(
+    opencl: Devices,
+    told: pytest.LogCaptureFixture,
+    device: str,
+    methods: str | None,
+    taken: tuple[str, ...],
+    said: str | None,
+) -> None:
+    each = 2 if device == "cpu" else 1
+    sim = heat(device=device, methods=methods, subdomains_per_rank=each, threads=1)
+    assert sim.domain.transfers is not None
+    assert sim.domain.transfers.methods == taken
+    assert {route.method for route in hc.explain(sim).routes} == {"peer"}
+    # a program that is only explained would do the same, and says so
+    planned = explained(device, methods=methods, subdomains_per_rank=each)
+    assert planned.plan.transfers.methods == taken
+    assert told.messages == ([said] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"kernels": "queue"}, "kernels queue: ignored, since the device is cpu"),
+        (
+            {"methods": "peer,gpu_aware"},
+            "transfer method gpu_aware is not taken: fields are in memory of the h",
+        ),
+        (
+            {"device": "opencl:0", "schedule": "static"},
+            "schedule static: ignored, since no threads share out",
+        ),
+        (
+            {"device": "opencl:0", "methods": "peer,rma"},
+            "method rma is not taken between devices: its mailboxes",
+        ),
+        ({"device": "opencl:0", "schedule": "guided", "kernels": "direct", "threads": 1}, None),
+        ({"schedule": "dynamic", "methods": "peer,rma"}, None),
+    ],
+)
+def test_what_means_nothing_is_told_once(
+    opencl: Devices, told: pytest.LogCaptureFixture, options: dict[str, Any], said: str | None
+) -> None:
+    sim = heat(**options)
+    heat(**options)
+    hc.explain(sim)
+    assert len(told.messages) == (said is not None)
+    assert said is None or said in told.messages[0]
+
+
+def test_explain_tells_which_methods_devices_lack(opencl: Devices, told: pytest.LogCaptureFixture) -> None:
+    explained("cuda:0,1", ranks=2, methods="rma")
+    assert told.messages == [
+        "transfer method rma is not taken between devices: its mailboxes are memory of the host"
+    ]
+    told.clear()
+    explained("opencl", ranks=2, methods="gpu_aware")
+    assert told.messages == [
+        "transfer method gpu_aware is not taken between devices: MPI knows nothing of OpenCL devices"
+    ]
+
+
+@pytest.mark.ranks(2)
+def test_ranks_on_devices_tell_that_there_are_no_mailboxes(caplog: pytest.LogCaptureFixture) -> None:
+    if len(native.devices("opencl")) < 2:
+        pytest.skip("no two OpenCL devices")
+    notices.say_once.cache_clear()
+    sim = heat(device="opencl", methods="rma")
+    assert sim.domain.transfers is not None
+    assert sim.domain.transfers.methods == ("mpi",)
+    first = world().rank == 0
+    assert [text for text in caplog.messages if "method rma is not taken between devices" in text] == [
+        "transfer method rma is not taken between devices: its mailboxes are memory of the host"
+    ] * first
 
 
 # -- memory and failures -------------------------------------------------------------------------------------
@@ -473,6 +639,30 @@ def test_explain_of_one_rank_with_two_devices(opencl: Devices):
     assert alone.on.launches["copy"] == 0
     assert alone.on.launches["scalars"] > 0
     assert explained("cpu").on is None
+
+
+def test_explain_counts_launches_as_its_table_does(opencl: Devices):
+    told = explained("opencl")
+    assert told.on is not None
+    listed = [
+        k for k in told.on.kernels if k.sweep > 1 and k.over != "boundary"
+    ]  # sweep 1 is before the loop
+    text = str(told)
+    inside = sum(k.launches for k in listed if k.over == "halo")
+    assert inside > 0
+    assert f"launches: {sum(k.launches for k in listed)} of sweeps, {inside} of these in the halo" in text
+    assert "1 rank with 2 devices: 2 x 1 subdomains" in text
+
+
+def test_explain_takes_the_kernels_that_are_named(tmp_path: Path, opencl: Devices):
+    found = halocline("explain poisson --n 64 --device opencl:0 --kernels planes", tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert "Strategy of sweeps: planes, " in found.stdout
+    assert explained("opencl:0").on.strategy.startswith("queue, ")  # type: ignore[union-attr]
+    with pytest.raises(InputError, match="kernels tune: nothing is measured here; expected auto, direct, q"):
+        explained("opencl:0", kernels="tune")
+    sim = heat(device="opencl:0", kernels="tune")  # of a run, what it would take unmeasured
+    assert hc.explain(sim).on.strategy.startswith("queue, ")  # type: ignore[union-attr]
 
 
 def test_explain_is_honest_about_devices_that_are_not_there(tmp_path: Path, opencl: Devices):

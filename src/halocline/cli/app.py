@@ -37,6 +37,7 @@ from halocline.cli.options import (
     PerNode,
     Pictures,
     Placement,
+    PlannedKernels,
     Radius,
     Ranks,
     RanksList,
@@ -388,6 +389,7 @@ def explain_poisson(
     subdomains_per_rank: SubdomainsPerRank = 1,
     ranks_per_node: RanksPerNode = None,
     methods: Methods = None,
+    kernels: PlannedKernels = "auto",
     overlap: Overlap = "auto",
     halo: Halo = "read",
     code: Annotated[
@@ -416,7 +418,7 @@ def explain_poisson(
         execution=execution(
             device=device, threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,
-            overlap=overlap, halo=halo,
+            kernels=kernels, overlap=overlap, halo=halo,
         ),
     )  # fmt: skip
 

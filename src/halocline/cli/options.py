@@ -101,7 +101,7 @@ Device = Annotated[
     _option(
         WHERE,
         "--device",
-        metavar="cpu|cuda|opencl",
+        metavar="cpu|cuda[:i,j]|opencl[:i,j]",
         help="What computes: the processor, or devices with memory of their own, all that there are or those "
         "whose numbers follow, as in cuda:0,1; a subdomain on each, shared out among the ranks of a node. By "
         "default HALOCLINE_DEVICE, else cpu.",
@@ -109,7 +109,12 @@ Device = Annotated[
 ]
 SubdomainsPerRank = Annotated[
     int,
-    _option(WHERE, "--subdomains-per-rank", metavar="K", help="Subdomains of each rank."),
+    _option(
+        WHERE,
+        "--subdomains-per-rank",
+        metavar="K",
+        help="Subdomains of each rank; with devices, of each of them.",
+    ),
 ]
 RanksPerNode = Annotated[
     int | None,
@@ -127,7 +132,7 @@ Methods = Annotated[
         "--methods",
         metavar="M,M,...",
         help="The transfer methods that may be taken between subdomains, the first that applies: "
-        f"{', '.join(METHODS)}; all but rma by default.",
+        f"{', '.join(METHODS)}; all but rma by default. One process alone copies: self and peer.",
     ),
 ]
 MailboxesOfMessage = Annotated[
@@ -155,6 +160,15 @@ Kernels = Annotated[
         "[bold]queue[/], those along the slowest axis from registers; [bold]planes[/], those beside them "
         "from memory that a group shares; [bold]tune[/]: measured before the first run, and remembered; "
         "[bold]auto[/]: what is remembered, else queue.",
+    ),
+]
+PlannedKernels = Annotated[
+    str,
+    _option(
+        WHERE,
+        "--kernels",
+        metavar="auto|direct|queue|planes",
+        help="How threads of a device read the cells around theirs, as for solve; [bold]auto[/]: queue.",
     ),
 ]
 Overlap = Annotated[

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from halocline.cli.output import check_files, write_json, written
+from halocline.cli.output import check_files, note, write_json, written
 from halocline.cli.ranks import spread
 from halocline.errors import InputError
-from halocline.run.devices import places_met
+from halocline.run.devices import DEVICE_VARIABLE, chosen_here, places_met
 from halocline.run.execution import chosen_devices
 from halocline.run.machine import this_machine
 from halocline.run.mpi import report, world
@@ -34,15 +34,17 @@ def script(
         raise InputError(f"there is no file {file}" if not file.exists() else f"{file} is no file")
     if threads is not None and threads < 1:
         raise InputError(f"threads is {threads}; expected a whole number from 1")
-    chosen = str(chosen_devices(device))
+    choice = chosen_devices(device)
     spread(ranks)
+    with world().agreement(f"find devices {str(choice)!r}"):
+        chosen_here(choice, DEVICE_VARIABLE if device is None else "")
     check_files(json)
-    chosen_here = {} if device is None else {"HALOCLINE_DEVICE": chosen}
+    environment = {} if device is None else {DEVICE_VARIABLE: str(choice)}
     if threads is not None:
-        chosen_here["OMP_NUM_THREADS"] = str(threads)
+        environment["OMP_NUM_THREADS"] = str(threads)
     begun = time.monotonic()
     try:
-        with _as_main(file, arguments, chosen_here), places_met() as met:
+        with _as_main(file, arguments, environment), places_met() as met:
             runpy.run_path(str(file), run_name="__main__")
     except SystemExit as end:
         if end.code not in (None, 0):
@@ -54,9 +56,13 @@ def script(
             step = step.tb_next
         error.__traceback__ = step
         raise SystemExit(report(error)) from None
+    if device is not None:
+        ran = met.devices(world())
+        if not all(map(choice.names, ran)):
+            note(f"--device {choice}: {file} chose otherwise, and ran on {', '.join(ran)}")
     if json is not None:
         record = {"file": str(file), "arguments": list(arguments), "ranks": world().size, "threads": threads}
-        record |= {"device": chosen, "devices": [asdict(place) for place in met(world())]}
+        record |= {"device": str(choice), "devices": [asdict(place) for place in met(world())]}
         record |= {"seconds": time.monotonic() - begun, "machine": this_machine().as_dict()}
         write_json(json, record)
         written([json])

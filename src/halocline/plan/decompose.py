@@ -391,7 +391,8 @@ def _given(problem: _Problem, parts: Parts) -> tuple[Parts, Order]:
         )
     if prod(parts) != problem.count or min(parts) < 1:
         raise InputError(
-            f"decomposition {text} has {prod(parts)} subdomains, but {problem.count} are needed, one per rank"
+            f"decomposition {text} has {prod(parts)} subdomains, but {problem.count} are needed: name parts "
+            f"whose product is {problem.count}"
         )
     _check(problem, parts)
     return parts, _row_wise(parts)

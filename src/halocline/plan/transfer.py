@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from halocline.errors import InputError
@@ -23,6 +23,9 @@ ON_DEVICES = ("self", "peer", "colocated", "gpu_aware", "mpi")  # the methods th
 DEFAULT = ("self", "peer", "colocated", "mpi")  # mailboxes are for those who ask for them
 POLLED = frozenset({"gpu_aware", "rma", "mpi"})  # they move on only while a thread looks
 COPIED = frozenset({"self", "peer"})  # by the rank itself, before its patches
+# What a user names in vain, and why: where fields are in memory of the host, and where they are on devices.
+UNFIT_ON_HOST = {"gpu_aware": "fields are in memory of the host"}
+UNFIT_ON_DEVICES = {"rma": "its mailboxes are memory of the host"}
 
 
 @dataclass(frozen=True)
@@ -103,3 +106,18 @@ def chosen_methods(methods: Iterable[str] | str | None) -> tuple[str, ...]:
         if name not in METHODS:
             raise InputError(f"transfer method {name!r} is unknown; known are {', '.join(METHODS)}")
     return tuple(name for name in METHODS if name in names or name == "mpi")
+
+
+def methods_without_ranks(methods: Sequence[str]) -> tuple[str, ...]:
+    """The methods that one process without MPI takes, of those that a user allows: it copies."""
+    return ("self", "peer", "mpi") if "self" in methods else ("peer", "mpi")
+
+
+def needs_ranks(methods: Sequence[str], decomposition: Decomposition) -> str:
+    """What to say where one process without MPI cannot do with what a user allows; "" where it can."""
+    alone = decomposition.count == 1
+    if "peer" in methods or (alone and ("self" in methods or not any(decomposition.periodic))):
+        return ""
+    lacking = [name for name in methods if name not in COPIED]
+    said = f"method {lacking[0]} needs" if len(lacking) == 1 else f"methods {', '.join(lacking)} need"
+    return f"transfer {said} ranks: start with mpiexec or --ranks; peer is taken"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -64,29 +65,84 @@ def summary(places: Iterable[OnDevice]) -> str:
     return f"device{'' if count == 1 else 's'} {told}"
 
 
+@dataclass
+class Met:
+    """What the programs of this process run on.
+
+    Attributes
+    ----------
+    places : dict of OnDevice to None
+        Of this rank's subdomains on devices.
+    host : bool
+        Whether some are computed by the rank itself.
+    """
+
+    places: dict[OnDevice, None] = field(default_factory=dict)
+    host: bool = False
+
+    def __call__(self, comm: Communicator) -> list[OnDevice]:
+        """The places of all ranks; all ranks call this."""
+        return sorted({place for each in comm.allgather(list(self.places)) for place in each}, key=astuple)
+
+    def devices(self, comm: Communicator) -> list[str]:
+        """What computes on any rank: "cpu", "cuda:0", ...; all ranks call this."""
+        host = ["cpu"] if any(comm.allgather(self.host)) else []
+        return host + list(dict.fromkeys(place.device for place in self(comm)))
+
+
+DEVICE_VARIABLE = "HALOCLINE_DEVICE"
+
 # Each wants to know what the programs of this process run on, the innermost last.
-_records: list[dict[OnDevice, None]] = []
+_records: list[Met] = []
 
 
 def places_of(comm: Communicator, subdomains: Sequence[int], devices: Sequence[Any]) -> tuple[OnDevice, ...]:
     """Where the subdomains of all ranks lie; all ranks call this."""
     mine = [OnDevice.of(comm.rank, n, device) for n, device in zip(subdomains, devices, strict=True)]
     for record in _records:
-        record.update(dict.fromkeys(mine))
+        record.places.update(dict.fromkeys(mine))
     return tuple(place for each in comm.allgather(mine) for place in each)
 
 
+def note_host() -> None:
+    """A program of this process has its subdomains in memory of the host."""
+    for record in _records:
+        record.host = True
+
+
 @contextmanager
-def places_met() -> Iterator[Callable[[Communicator], list[OnDevice]]]:
-    """Notes where subdomains lie in all runs meanwhile; what it gives tells, and all ranks call that."""
-    record: dict[OnDevice, None] = {}
+def places_met() -> Iterator[Met]:
+    """Notes where subdomains lie in all runs meanwhile."""
+    record = Met()
     _records.append(record)
     try:
-        yield lambda comm: sorted(
-            {place for each in comm.allgather(list(record)) for place in each}, key=astuple
-        )
+        yield record
     finally:
         _records.pop()
+
+
+def chosen_here(choice: DeviceChoice, variable: str = "") -> list[Any]:
+    """The native devices of this process that a user chose, perhaps by a variable of the environment.
+
+    Raises
+    ------
+    InputError
+        Some are not there, or without float64.
+    """
+    if choice.interface == "cpu":
+        return []
+    found = native().devices(choice.interface)
+    try:
+        chosen = [found[n] for n in choice.among(len(found), native().why_no_devices(choice.interface))]
+    except InputError as error:
+        raise InputError(f"{variable}: {error}" if variable else str(error)) from None
+    for device in chosen:
+        if not device.doubles:
+            raise InputError(
+                f"{in_words(device)} has no float64 with fma, which every sum over the grid needs: "
+                "choose another device, or cpu"
+            )
+    return chosen
 
 
 def devices_of_rank(choice: DeviceChoice, comm: Communicator) -> tuple[Any, ...]:
@@ -101,14 +157,9 @@ def devices_of_rank(choice: DeviceChoice, comm: Communicator) -> tuple[Any, ...]
         return ()
     seen: list[Any] = []
     with comm.agreement(f"find devices {str(choice)!r}"):
-        found = native().devices(choice.interface)
-        seen = [found[n] for n in choice.among(len(found), native().why_no_devices(choice.interface))]
-        for device in seen:
-            if not device.doubles:
-                raise InputError(
-                    f"{in_words(device)} has no float64 with fma, which every sum over the grid needs: "
-                    "choose another device, or cpu"
-                )
+        # what else names the same is one with it
+        environment = os.environ.get(DEVICE_VARIABLE) == str(choice)
+        seen = chosen_here(choice, DEVICE_VARIABLE if environment else "")
     told = (comm.rank, [device.identity for device in seen])
     node = [told] if comm.node is None else comm.node.allgather(told)
     dealt = deal_devices([identities for _, identities in node])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,7 @@ from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.grid import Field, Grid
 from halocline.plan.decompose import Decomposition
 from halocline.plan.rank import RankPlan
-from halocline.plan.transfer import ON_DEVICES, Transfers, chosen_methods
+from halocline.plan.transfer import Transfers, methods_without_ranks, needs_ranks
 from halocline.run.bind import Near, three
 from halocline.run.devices import (
     OnDevice,
@@ -28,7 +27,7 @@ from halocline.run.devices import (
     check_memory,
     device_errors,
     devices_of_rank,
-    label,
+    note_host,
     places_of,
     sharers,
     subdomain_bytes,
@@ -37,6 +36,7 @@ from halocline.run.execution import Execution
 from halocline.run.gpu_aware import why_not_aware
 from halocline.run.links import why_no_links
 from halocline.run.mpi import Communicator, native, world
+from halocline.run.notices import say_once
 from halocline.run.threads import default_threads, spins
 from halocline.run.topology import DeviceLinks, device_links
 from halocline.run.trace import Timeline
@@ -91,13 +91,15 @@ class Domain:
         self.device_links: DeviceLinks = device_links(self.devices, self.how.subdomains_per_rank, self.comm)
         self.places: tuple[OnDevice, ...] = ()
         self.threads = self.how.threads or default_threads(self.comm)
+        self._notice(*self.how.ignored)
         if self.devices:
             self._sharers = sharers(self.devices, machines)
             self.threads = 1  # it looks after the devices
-            if self.comm.rank == 0 and (self.how.threads or 1) > 1:
-                _say_ignored(self.how.threads)
             if self.comm.rank == 0 and self.how.trace is not None:
-                log.warning("trace %s: holds what hosts wait for, not what devices do", self.how.trace)
+                log.warning(
+                    "trace %s: holds what hosts wait for, not what devices do; no timeline is drawn of it",
+                    self.how.trace,
+                )
         together, there = self.threads * self.comm.ranks_of_node, os.cpu_count() or 1
         if self.comm.rank == 0 and together > CROWDED * there:
             log.warning("%d threads for %d hardware threads: each mostly waits for its turn", together, there)
@@ -128,36 +130,29 @@ class Domain:
     def adopt(self, schedule: Schedule) -> None:
         """Cut the grid for this schedule; all ranks call this."""
         comm = self.comm
-        try:
-            layout = self.how.layout(
-                schedule,
-                self.grid,
-                comm.size,
-                comm.ranks_per_node,
-                nodes_of_ranks=comm.nodes_of_ranks,
-                devices=max(1, len(self.devices)),
-                distance=self.device_links.distance,
-            )
-        except InputError as error:
-            if len(self.devices) < 2:
-                raise
-            one = label(self.devices[0])
-            raise InputError(f"{error}; name fewer devices than {len(self.devices)}, such as {one}") from None
+        layout = self.how.layout(
+            schedule,
+            self.grid,
+            comm.size,
+            comm.ranks_per_node,
+            nodes_of_ranks=comm.nodes_of_ranks,
+            devices=max(1, len(self.devices)),
+            distance=self.device_links.distance,
+        )
+        if comm.mpi is None:
+            self._notice(needs_ranks(self.how.allowed_methods, layout.decomposition))
         if self.devices:
             self.transfers = Transfers(layout, self._device_methods())
             own = [self.device_of(n) for n in range(len(self.subdomains))]
             self.places = places_of(comm, self.subdomains, own)
             return
-        methods = tuple(name for name in chosen_methods(self.how.methods) if name != "gpu_aware")
-        if comm.mpi is None:  # nothing else is possible in one process without MPI
-            methods = ("self", "peer", "mpi")
-            if self.how.methods is not None and not {"self", "peer"} <= set(chosen_methods(self.how.methods)):
-                log.info(
-                    "one process without MPI copies all halos: methods other than self and peer need ranks"
-                )
+        note_host()
+        methods = self.how.allowed_methods
+        if comm.mpi is None:
+            methods = methods_without_ranks(methods)
         if "colocated" in methods and not self._can_share():
             methods = tuple(method for method in methods if method != "colocated")
-            if self.how.methods is not None and comm.rank == 0 and comm.mpi is not None:
+            if self.how.methods is not None and comm.rank == 0:
                 log.warning("transfer method colocated is not taken: processes cannot share memory here")
         if "rma" in methods and comm.size > 1 and not native().has_mailboxes(comm.handle):
             methods = tuple(method for method in methods if method != "rma")
@@ -169,12 +164,16 @@ class Domain:
         self.transfers = Transfers(layout, methods)
         self.near = self._meet(self.transfers)
 
+    def _notice(self, *texts: str) -> None:
+        """Tell the user, once, what is not as it was asked for."""
+        for text in filter(None, texts if self.comm.rank == 0 else ()):
+            say_once(text)
+
     def _device_methods(self) -> tuple[str, ...]:
         """The transfer methods that may be taken between devices; all ranks call this."""
-        wanted = ON_DEVICES if self.how.methods is None else chosen_methods(self.how.methods)
+        methods = self.how.allowed_methods
         if self.comm.mpi is None:
-            return ("self", "peer", "mpi")
-        methods = tuple(name for name in ON_DEVICES if name in wanted)
+            return methods_without_ranks(methods)
         if "colocated" in methods and (why := why_no_links(native(), self.comm, self.devices)):
             news = all(device.shares for device in self.devices) and self.comm.ranks_of_node > 1
             methods = self._without("colocated", methods, why, news)
@@ -579,9 +578,3 @@ def _assembled(pieces: Sequence[tuple[tuple[int, ...], NDArray[Any]]]) -> NDArra
     for (origin, piece), end in zip(pieces, ends, strict=True):
         whole[tuple(map(slice, origin, end))] = piece
     return whole
-
-
-@functools.cache
-def _say_ignored(threads: int) -> None:
-    """Once, however many programs run so."""
-    log.warning("threads %d: ignored, since one thread of each rank looks after its devices", threads)

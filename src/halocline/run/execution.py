@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,11 +15,12 @@ from halocline.plan.devices import DeviceChoice
 from halocline.plan.fit import least_thickness
 from halocline.plan.layout import Layout, lay_out
 from halocline.plan.traffic import Traffic
-from halocline.plan.transfer import chosen_methods
-from halocline.run.kernels import check_kernels
+from halocline.plan.transfer import ON_DEVICES, UNFIT_ON_DEVICES, UNFIT_ON_HOST, chosen_methods
+from halocline.run.kernels import AUTO, check_kernels
 from halocline.run.tuning import BY_CACHES, TUNE
 
 SCHEDULES = ("guided", "static", "dynamic")
+MOST_TRIED = 9  # subdomains on a rank or device, where the grid cannot be cut as asked for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,7 @@ class Execution:
         is decided for several. Nodes are what MPI says where not given.
     methods : str or sequence of str, optional
         The transfer methods that may be taken, of `halocline.plan.METHODS`; all but "rma" where not given.
-        One process without MPI copies, whatever is named.
+        One process without MPI copies: by "self" where that is named, else by "peer".
     schedule : {"guided", "static", "dynamic"}
         Which thread of a rank runs which patch: "static", the one that the patch was given to, as many cells
         to each; "dynamic", whichever comes first; "guided", the one that it was given to, or one that has run
@@ -121,6 +122,40 @@ class Execution:
         return chosen_devices(self.device)
 
     @property
+    def allowed_methods(self) -> tuple[str, ...]:
+        """The transfer methods that may be taken, of those that fields where they are can take."""
+        if self.devices.interface == "cpu":
+            return tuple(name for name in chosen_methods(self.methods) if name not in UNFIT_ON_HOST)
+        wanted = ON_DEVICES if self.methods is None else chosen_methods(self.methods)
+        return tuple(name for name in ON_DEVICES if name in wanted)
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """What was chosen and means nothing to what computes: a notice for each."""
+        if self.devices.interface == "cpu":
+            said = self._never_taken(UNFIT_ON_HOST, "")
+            if self.kernels != AUTO:
+                said.append(f"kernels {self.kernels}: ignored, since the device is cpu")
+            return tuple(said)
+        said = self._never_taken(UNFIT_ON_DEVICES, " between devices")
+        if (self.threads or 1) > 1:
+            said.append(
+                f"threads {self.threads}: ignored, since one thread of each rank looks after its devices"
+            )
+        if self.schedule != SCHEDULES[0]:
+            said.append(f"schedule {self.schedule}: ignored, since no threads share out the work of devices")
+        return tuple(said)
+
+    def _never_taken(self, unfit: Mapping[str, str], between: str) -> list[str]:
+        """A notice for each of these transfer methods that the user named."""
+        named = self.methods or ()
+        return [
+            f"transfer method {name} is not taken{between}: {why}"
+            for name, why in unfit.items()
+            if name in named
+        ]
+
+    @property
     def patch_shape(self) -> int | Sequence[int] | None:
         """The patches that the user named in cells."""
         return None if isinstance(self.patch, str) else self.patch
@@ -137,18 +172,54 @@ class Execution:
     ) -> Layout:
         """Which of so many ranks, with so many devices each, has which subdomains of a grid; `distance` as
         for `halocline.plan.lay_out`."""
-        return lay_out(
-            grid.shape,
-            ranks,
-            ranks_per_node=ranks_per_node,
-            subdomains_per_rank=self.subdomains_per_rank * devices,
-            strategy=self.decomposition,
-            traffic=Traffic.of_schedule(schedule),
-            thickness=least_thickness(schedule),
-            periodic=grid.periodic,
-            distance=distance,
-            nodes_of_ranks=nodes_of_ranks,
-        )
+        traffic, thickness = Traffic.of_schedule(schedule), least_thickness(schedule)
+
+        def cut(subdomains: int, devices: int, distance: Sequence[Sequence[float]] | None = None) -> Layout:
+            return lay_out(
+                grid.shape,
+                ranks,
+                ranks_per_node=ranks_per_node,
+                subdomains_per_rank=subdomains * devices,
+                strategy=self.decomposition,
+                traffic=traffic,
+                thickness=thickness,
+                periodic=grid.periodic,
+                distance=distance,
+                nodes_of_ranks=nodes_of_ranks,
+            )
+
+        each = self.subdomains_per_rank
+        try:
+            return cut(each, devices, distance)
+        except InputError as error:
+            advice = self._that_fits(cut, ranks, devices)
+            raise InputError(f"{error}{advice}") from None
+
+    def _that_fits(self, cut: Callable[[int, int], Layout], ranks: int, devices: int) -> str:
+        """What to say where the grid cannot be cut: other numbers with which it can, each tried."""
+        each, said = self.subdomains_per_rank, []
+        nearest = sorted(range(1, max(2 * each, MOST_TRIED)), key=lambda k: (abs(k - each), k))
+        subdomains = next((k for k in nearest if k != each and _fits(cut, k, devices)), None)
+        if subdomains is not None:
+            whose = "rank" if self.devices.interface == "cpu" else "device"
+            many = f"{subdomains} subdomain{'' if subdomains == 1 else 's'}"
+            said.append(f"take {many} a {whose} (--subdomains-per-rank {subdomains})")
+        fewer = next((d for d in range(devices - 1, 0, -1) if _fits(cut, each, d)), None)
+        if fewer is not None:
+            interface, indices = self.devices.interface, self.devices.indices or range(fewer)
+            such = f"{interface}:{','.join(map(str, indices[:fewer]))}"
+            alone = f"name fewer devices than {devices}, such as {such}"
+            said.append(alone if ranks == 1 else f"give each rank {fewer} of its {devices} devices")
+        return "; " * bool(said) + ", or ".join(said)
+
+
+def _fits(cut: Callable[[int, int], Layout], subdomains: int, devices: int) -> bool:
+    """Whether the grid can be cut into so many subdomains on each of so many devices of a rank."""
+    try:
+        cut(subdomains, devices)
+    except InputError:
+        return False
+    return True
 
 
 def chosen_devices(device: str | None) -> DeviceChoice:

@@ -18,6 +18,9 @@ from halocline.plan.layout import lay_out
 from halocline.plan.machine import Machine
 from halocline.plan.placement import STRATEGIES as PLACEMENTS
 from halocline.plan.traffic import Traffic
+from halocline.plan.transfer import UNFIT_ON_DEVICES
+from halocline.run.execution import chosen_devices
+from halocline.run.mpi import world
 from halocline.study.exchange import Bench, exchange_schedule, moved
 from halocline.study.overlap import StepBench, heat
 from halocline.study.table import Table, amount, duration
@@ -154,8 +157,15 @@ def measure(
     common = {"fields": fields, "radius": radius, "dtype": dtype, **execution}
     ready: list[tuple[Variant, Bench | StepBench]] = []
     taken: set[tuple[str, ...]] = set()
+    on_devices = chosen_devices(execution.get("device")).interface != "cpu"
     for variant in variants(fields, radius, len(shape)):
         bench: Bench | StepBench
+        named = variant.options.get("methods", "").split(",")
+        if variant.group == "transfer methods" and (
+            (on_devices and not UNFIT_ON_DEVICES.keys().isdisjoint(named))
+            or ("peer" not in named and world().mpi is None)
+        ):
+            continue  # what it names cannot be had here
         try:
             if variant.whole:
                 bench = heat(shape, **{**common, **variant.options})
@@ -168,7 +178,7 @@ def measure(
             continue
         methods = bench.prepared.plan.transfers.methods
         if variant.group == "transfer methods" and methods in taken:
-            continue  # what it names cannot be had here
+            continue  # nor this
         taken.add(methods)
         ready.append((variant, bench))
     times: list[list[float]] = [[] for _ in ready]

@@ -28,17 +28,20 @@ from halocline.lang.program import AssignScalar, Line, Program
 from halocline.lang.trace import OWN
 from halocline.plan.decompose import Decomposition
 from halocline.plan.exchange import Copy
+from halocline.plan.layout import Layout
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan, plan_rank
-from halocline.plan.transfer import Transfers, chosen_methods
+from halocline.plan.transfer import Transfers, methods_without_ranks, needs_ranks
 from halocline.run import tuning
 from halocline.run.bandwidth import device_bandwidth, triad_bandwidth
 from halocline.run.devices import OnDevice, device_methods
 from halocline.run.domain import Domain
 from halocline.run.execution import Execution
-from halocline.run.mpi import Communicator
+from halocline.run.kernels import AUTO
+from halocline.run.mpi import Communicator, has_ranks
+from halocline.run.notices import say_once
 from halocline.run.prepared import caches, exceeds_cache
 from halocline.run.topology import DeviceLinks
-from halocline.run.tuning import BY_CACHES
+from halocline.run.tuning import BY_CACHES, TUNE
 from halocline.study.explain_device import (
     Dealt,
     DevicePlan,
@@ -55,7 +58,12 @@ LATENCY = 2e-6  # seconds
 CROSSINGS = {"self": 2, "peer": 2, "colocated": 2, "rma": 4, "mpi": 4}
 LATENCIES = {"self": 0, "peer": 0, "colocated": 1, "rma": 3, "mpi": 1}
 # transfer methods that the devices of an interface never have, and why
-UNABLE = {"opencl": {"colocated": "OpenCL processes share no memory of devices"}}
+UNABLE = {
+    "opencl": {
+        "colocated": "OpenCL processes share no memory of devices",
+        "gpu_aware": "MPI knows nothing of OpenCL devices",
+    }
+}
 LONG = 32  # characters of a reduction, beyond which its terms are left out
 
 
@@ -393,7 +401,7 @@ def explain_program(
     """
     how = Execution(threads=threads, **execution)
     on = how.devices.interface != "cpu"
-    strategy = Strategy() if on else None
+    strategy = _strategy(how.kernels) if on else None
     graphs, *_ = arranged(program, grid, how.halo)
     schedule = compile_program(program, grid, halo=how.halo, device=strategy)
     dealt, devices = None, 1
@@ -414,7 +422,7 @@ def explain_program(
         rank = layout.home(cut.rank_of([parts // 2 for parts in cut.parts]))[0]
     if not 0 <= rank < ranks:
         raise InputError(f"rank {rank} of {ranks}: expected one from 0 to {ranks - 1}")
-    methods = device_methods(how.methods, how.devices.interface) if on else chosen_methods(how.methods)
+    methods = _methods(how, layout)
     transfers = Transfers(layout, methods)
     plan, patches_by = _planned(schedule, transfers, rank, 1 if on else threads, how)
     there = None
@@ -427,6 +435,32 @@ def explain_program(
         alternative = slabs.layout(schedule, grid, ranks, how.ranks_per_node, devices=devices).decomposition
     steps = tuple(_Teller(program, schedule, plan, graphs, how.halo).tell(graphs, schedule.operations, 0))
     return Explanation(schedule, plan, steps, alternative, how.overlap, patches_by, how.halo, there, links)
+
+
+def _strategy(kernels: str) -> Strategy:
+    """How kernels go through cells, as a user says; the default where a run would see."""
+    if kernels == TUNE:
+        raise InputError("kernels tune: nothing is measured here; expected auto, direct, queue or planes")
+    return Strategy() if kernels == AUTO else Strategy(kernels)
+
+
+def _methods(how: Execution, layout: Layout) -> tuple[str, ...]:
+    """The transfer methods that a run would find; what it would say of others is said here too."""
+    interface, notices, methods = how.devices.interface, list(how.ignored), how.allowed_methods
+    if layout.ranks == 1 and not has_ranks():
+        notices.append(needs_ranks(methods, layout.decomposition))
+        methods = methods_without_ranks(methods)
+    elif interface != "cpu":
+        methods = device_methods(how.methods, interface)
+        if layout.ranks > 1:
+            notices += [
+                f"transfer method {name} is not taken between devices: {why}"
+                for name, why in UNABLE.get(interface, {}).items()
+                if name in (how.methods or ())
+            ]
+    for notice in filter(None, notices):
+        say_once(notice)
+    return methods
 
 
 def _planned(
@@ -492,6 +526,8 @@ def explain(problem: Problem, **options: Any) -> Explanation:
     """
     domain = problem.domain
     own = {"ranks": domain.comm.size, **asdict(domain.how), "threads": domain.threads}
+    if domain.how.kernels == TUNE:
+        own["kernels"] = AUTO  # nothing is measured here
     if "ranks" not in options:  # as it runs
         own["ranks_per_node"] = domain.comm.ranks_per_node
         own["nodes_of_ranks"] = () if "ranks_per_node" in options else domain.comm.nodes_of_ranks

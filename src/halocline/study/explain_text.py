@@ -57,7 +57,8 @@ def _cut(told: Explanation) -> Iterator[str]:
     parts = " x ".join(map(str, cut.parts))
     ranks = f"{counted(layout.ranks, 'rank')} of {counted(plan.threads, 'thread')}"
     if told.on is not None:
-        ranks = f"{counted(layout.ranks, 'rank')} with {counted(len(told.on.devices), 'device')} each"
+        each = " each" if layout.ranks > 1 else ""
+        ranks = f"{counted(layout.ranks, 'rank')} with {counted(len(told.on.devices), 'device')}{each}"
     if layout.nodes > 1:
         ranks += f" on {counted(layout.nodes, 'node')}"
     yield f"{ranks}: {parts} subdomain{'' if cut.count == 1 else 's'}, {cut.strategy}"
@@ -272,7 +273,8 @@ def _launched(on: DevicePlan) -> str:
         "reductions": "that finish reductions",
         "scalars": "of scalars, stops and loops",
     }
-    said = [f"{count:,} {words[kind]}" for kind, count in on.launches.items() if count]
+    counts = {**on.launches, "cells": on.launches["cells"] + on.launches["halo"]}
+    said = [f"{count:,} {words[kind]}" for kind, count in counts.items() if count]
     return ", ".join(said) or "none"
 
 

@@ -19,6 +19,8 @@ from halocline.lang.grid import unknown
 from halocline.lang.program import own_name
 from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
+from halocline.plan.transfer import UNFIT_ON_DEVICES
+from halocline.run.execution import chosen_devices
 from halocline.run.prepared import Prepared
 from halocline.run.simulation import Simulation
 from halocline.solvers.linear import LinearProblem
@@ -211,6 +213,8 @@ def measure(
     for name in methods:
         if name not in METHODS:
             raise unknown("method", name, list(METHODS))
+        if name in UNFIT_ON_DEVICES and chosen_devices(execution.get("device")).interface != "cpu":
+            continue
         bench = make(methods=METHODS[name], **execution)
         found = bench.prepared.plan.transfers.methods
         if bench.prepared.domain.devices and name not in found:
