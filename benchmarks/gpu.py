@@ -18,12 +18,14 @@ from halocline.plan.devices import DeviceChoice
 from halocline.run.machine import this_machine
 from halocline.run.mpi import native
 
+ELSEWHERE = RESULTS.parents[1] / "out" / "gpu-bench"  # records of other sizes than a result has
 MEBIBYTE = 2**20
 MOMENT = 0.02  # seconds of copies that are timed at once
 
 
 def arguments(description: str, **defaults: Any) -> argparse.Namespace:
-    """Command-line options of a benchmark on devices; `device` names them, `devices` are they."""
+    """Command-line options of a benchmark on devices; `device` names them, `devices` are they; `full` is
+    whether all sizes are those that a result has."""
     parser = measure_parser(description, **defaults)
     parser.add_argument("--device", default="cuda", help="cuda or opencl, with numbers: cuda:0,1")
     parser.add_argument("--copy", type=int, default=1024, help="MiB that are copied to measure bandwidth")
@@ -31,7 +33,13 @@ def arguments(description: str, **defaults: Any) -> argparse.Namespace:
     for action in parser._actions:
         if action.dest == "json":  # the name of the device is known only here
             action.nargs, action.const = "?", Path()
+            action.help = (
+                "write the records to this file; without a name among the results, or to out/gpu-bench where "
+                "sizes are not those that are meant"
+            )
     options = parser.parse_args()
+    sizes = {**defaults, "copy": parser.get_default("copy")}
+    options.full = all(getattr(options, name) == value for name, value in sizes.items())
     try:
         choice = DeviceChoice.parse(options.device)
         found = native().devices(choice.interface) if choice.interface != "cpu" else []
@@ -101,7 +109,8 @@ def fastest_copies(device: Any, mebibytes: int) -> Copies:
 
 
 def keep(options: argparse.Namespace, name: str, rows: list[dict[str, Any]], copies: float | None) -> None:
-    """Write a record with the devices, their drivers and the bound, where one is asked for.
+    """Write a record with the devices, their drivers and the bound, where one is asked for. Without a name it
+    goes among the results, but to out/gpu-bench where sizes are others than those have.
 
     Parameters
     ----------
@@ -114,7 +123,10 @@ def keep(options: argparse.Namespace, name: str, rows: list[dict[str, Any]], cop
     file = options.json
     if file == Path():
         model = re.sub(r"[^a-z0-9]+", "_", first.name.lower()).strip("_")
-        file = RESULTS / f"{name}_{model}.json"
+        file = (RESULTS if options.full is True else ELSEWHERE) / f"{name}_{model}.json"
+        if options.full is False:
+            print(f"record: {file.relative_to(RESULTS.parents[1])}, since sizes are others than a result has")
+            options.full = None  # once
     facts = [
         {n: getattr(device, n) for n in ("interface", "index", "name", "driver", "architecture", "memory")}
         for device in options.devices

@@ -41,9 +41,10 @@ def seconds(expected: int, *command: object) -> float:
         line, capture_output=True, text=True, env=environment(), timeout=PATIENCE, check=False
     )
     if done.returncode:
-        said = [text for text in done.stderr.splitlines() if "was asked for" in text]
-        if said:
-            raise NotHere(said[0])
+        lines = done.stderr.splitlines()
+        if said := [text for text in lines if "was asked for" in text]:
+            why = [text.partition(": ")[2] for text in lines if "is not taken between devices: " in text]
+            raise NotHere(why[0] if why else said[0])
         raise SystemExit(f"{' '.join(line)}\nended with status {done.returncode}:\n{done.stderr}")
     found, size = done.stdout.split()[-2:]
     if int(size) != expected:

@@ -15,6 +15,23 @@ from typing import Any
 from halocline.run.machine import this_machine
 
 RESULTS = Path(__file__).parent / "results"
+MEANINGS = {  # of options
+    "axes": "the axes that are cut, in turn",
+    "cases": "what is measured, separated by commas",
+    "dtypes": "precisions, separated by commas",
+    "fields": "how many fields",
+    "iterations": "of one measurement",
+    "method": "cg or cg-fused",
+    "methods": "transfer methods, separated by commas",
+    "n": "cells or points along each axis (of a subdomain, in exchanges)",
+    "orders": "orders of differences, separated by commas",
+    "passes": "of one measurement, at least",
+    "radius": "layers of halo",
+    "ranks": "numbers of ranks, separated by commas",
+    "rounds": "runs of each process, whose median counts",
+    "solve": "1: solve to the end too; 0: only measure iterations",
+    "threads": "of each rank",
+}
 
 
 class Competitor:
@@ -97,7 +114,9 @@ def parser(description: str, **defaults: Any) -> argparse.ArgumentParser:
     made.add_argument("--repeats", type=int, default=7, help="interleaved measurements of each competitor")
     made.add_argument("--json", type=Path, help="write the records to this file")
     for name, value in defaults.items():
-        made.add_argument(f"--{name.replace('_', '-')}", type=type(value), default=value)
+        made.add_argument(
+            f"--{name.replace('_', '-')}", type=type(value), default=value, help=MEANINGS.get(name)
+        )
     return made
 
 

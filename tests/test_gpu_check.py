@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,9 +18,16 @@ from halocline.run.machine import this_machine
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import gpu  # noqa: E402
 import gpu_check  # noqa: E402
 import gpu_python  # noqa: E402
 from gpu_check import Check  # noqa: E402
+
+GPU = SimpleNamespace(
+    interface="cuda", index=0, name="NVIDIA X1", driver="1", architecture="sm_90", memory=10**9
+)
 
 
 def check(seconds: float = 60.0) -> Check:
@@ -42,6 +51,16 @@ def test_every_example_is_checked() -> None:
 def test_a_case_that_says_nothing_useful_has_failed(script: str, outcome: str, note: str) -> None:
     (row,) = check().rows("bits", "heat", [sys.executable, "-c", script], 30)
     assert (row.outcome, row.note) == (outcome, note)
+
+
+def test_the_time_of_a_case_is_told_once() -> None:
+    script = 'print(\'[["a", "passed", "b"], ["c", "passed", "d"]]\')'
+    first, second = check().rows("bits", "heat", [sys.executable, "-c", script], 30)
+    assert first.seconds > 0
+    assert second.seconds == 0
+    assert re.search(r"a +\d+\.\d s  b$", str(first))
+    assert re.search(r"c +d$", str(second))
+    assert str(first).index("  b") == str(second).index("  d")
 
 
 def test_a_case_that_hangs_is_ended_with_all_that_it_started() -> None:
@@ -143,6 +162,33 @@ def test_benchmarks_leave_a_record(name: str, options: list[str], opencl: list[A
         assert row["bytes_per_cell"] == 64
     if name == "gpu_heat":
         assert row["bytes_per_cell"] == 16
+
+
+def test_records_of_other_sizes_are_no_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Path] = []
+    native = SimpleNamespace(devices=lambda interface: [GPU], why_no_devices=lambda interface: "")
+    monkeypatch.setattr(gpu, "native", lambda: native)
+    monkeypatch.setattr(gpu, "save", lambda file, rows, **facts: written.append(file))
+    for words in (
+        "--json",
+        "--json --repeats 3",
+        "--json --n 32",
+        "--json --copy 4",
+        f"--json {tmp_path}/own",
+    ):
+        monkeypatch.setattr(sys, "argv", ["gpu_heat.py", *words.split()])
+        gpu.keep(gpu.arguments("", n=512, orders="2,4"), "gpu_heat", [], 1.0)
+    result, other = (folder / "gpu_heat_nvidia_x1.json" for folder in (gpu.RESULTS, gpu.ELSEWHERE))
+    assert written == [result, result, other, other, tmp_path / "own"]
+    assert ROOT / "benchmarks" / "results" not in other.parents
+
+
+def test_options_of_benchmarks_are_told_what_they_mean() -> None:
+    for name in ("gpu_heat", "gpu_cg", "gpu_exchange"):
+        command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), "--help"]
+        told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+        options = told.partition("options:")[2]
+        assert re.findall(r"^  (--\w+) \[?[A-Z]+\]?\n(?! {10})", options, re.MULTILINE) == []
 
 
 def test_a_benchmark_without_a_device_says_so() -> None:

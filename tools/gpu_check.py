@@ -71,7 +71,7 @@ class Row:
         "missing" is what this machine does not have, or no time was left for.
     note : str
     seconds : float
-        Of the process that tried it, and perhaps others.
+        Of the process that tried it, and perhaps others: those of a process are told in its first row.
     """
 
     group: str
@@ -81,7 +81,8 @@ class Row:
     seconds: float = 0.0
 
     def __str__(self) -> str:
-        text = f"{SIGNS[self.outcome]} {self.group:10} {self.name:36} {self.seconds:6.1f} s  {self.note}"
+        spent = f"{self.seconds:6.1f} s" if self.seconds else ""
+        text = f"{SIGNS[self.outcome]} {self.group:10} {self.name:36} {spent:8}  {self.note}"
         return text if len(text) <= 160 else f"{text[:159]}…"
 
 
@@ -142,7 +143,8 @@ class Check:
         status, out, error, seconds = self.run(command, limit)
         try:
             told = json.loads(out.strip().splitlines()[-1])
-            return [Row(group, own, outcome, note, seconds) for own, outcome, note in told]
+            rows = [Row(group, own, outcome, note) for own, outcome, note in told]
+            return [replace(row, seconds=0.0 if n else seconds) for n, row in enumerate(rows)]
         except (IndexError, ValueError):
             outcome = "missing" if status is None and not seconds else "failed"
             return [Row(group, name, outcome, _last(error) or f"status {status}", seconds)]
