@@ -14,10 +14,9 @@ from halocline.study.table import Table, clock, gigabytes, in_seconds
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-HEADS = (
-    *("N", "", "DOF", "error", "ratio", "iter."),
-    *("time\nHH:MM:SS", "\nseconds", "memory GB\npredicted", "\nobserved"),
-)
+HEADS = (*("N", "", "DOF", "error", "ratio", "iter."), *("time\nHH:MM:SS", "\nseconds"))
+MEMORY = ("memory GB\npredicted", "\nobserved")
+MEMORY_BESIDE_DEVICES = ("memory GB, devices\npredicted", "host\nobserved")
 
 
 def published_for(measurement: Measurement) -> Published | None:
@@ -70,7 +69,8 @@ def table(measurements: Sequence[Measurement]) -> Table:
         note = f"paper: {POISSON}; one core of a Skylake 8160 up to N = 16384, 1024 beyond."
     one = measurements[0]
     title = f"Convergence study: {one['case']} in {one['dim']}D, {one['method']}, {ran_on(one)}"
-    return Table(title, HEADS, tuple(rows), left=2, muted=tuple(muted), note=note)
+    heads = HEADS + (MEMORY_BESIDE_DEVICES if one["devices"] else MEMORY)
+    return Table(title, heads, tuple(rows), left=2, muted=tuple(muted), note=note)
 
 
 def verdicts(measurements: Sequence[Measurement]) -> list[str]:

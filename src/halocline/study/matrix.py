@@ -69,7 +69,8 @@ def plot(schedule: Schedule, transfers: Transfers) -> Figure:
     place = {number: i for i, number in enumerate(order)}
     most = max((size for _, size in found.values()), default=1)
     colours = dict(zip(METHODS, COLOURS, strict=False))
-    figure = Figure(figsize=(6.4, 6.9), layout="constrained")
+    figure = Figure(figsize=(6.4, 7.1))
+    figure.set_layout_engine("constrained", h_pad=0.12, w_pad=0.08)  # inches
     axes = figure.subplots()
     for (sender, receiver), (method, size) in found.items():
         edge = 0.92 * max(0.25, (size / most) ** 0.5)

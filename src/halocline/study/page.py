@@ -58,7 +58,7 @@ footer { margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--faint)
 
 CLOCK = (
     "Time is wall clock from a barrier before the solve to one after it. "
-    "Memory is VmRSS summed over the ranks, 1 GB = 1024³ bytes."
+    "Memory that is observed is VmRSS of the host, summed over the ranks, 1 GB = 1024³ bytes."
 )
 
 

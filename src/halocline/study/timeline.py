@@ -36,12 +36,13 @@ def plot(
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-    from halocline.io.style import COLOURS
+    from halocline.io.style import COLOURS, INK
 
     last = max((doing.end for doing in doings), default=1.0) if last is None else last
     lanes = [(rank, lane) for rank, count in threads.items() for lane in range(count + 1)]
     places = {lane: place for place, lane in enumerate(lanes)}
-    colours = dict(zip(DOINGS, (*COLOURS, "#5f717c"), strict=True))
+    *bright, grey = COLOURS  # for messages, of which many lie behind all else
+    colours = dict(zip(DOINGS, (*bright, INK, grey), strict=True))
     unit, name = (1e3, "milliseconds") if last - first > 1e-3 else (1e6, "microseconds")
     figure = Figure(figsize=(9.6, 1.3 + 0.34 * len(lanes)), layout="constrained")
     axes = figure.subplots()
