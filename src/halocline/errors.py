@@ -10,9 +10,12 @@ class HaloclineError(Exception):
     ----------
     exit_status : int
         What a command ends with: 2 where what it was given cannot work, 1 where a run failed.
+    place : (str, tuple of int) or None
+        Of a value that is not finite: the name of the field and the cell.
     """
 
     exit_status = 1
+    place: tuple[str, tuple[int, ...]] | None = None
 
 
 class InputError(HaloclineError, ValueError):

@@ -47,6 +47,8 @@ class Setup:
         The terms of each time derivative by name, to tell where a value comes from that is not finite.
     limit : callable, optional
         What limits the time step, in words, by the scalars that a run left.
+    shown : tuple of str
+        The diagnostics that tell most, for a table that fits a terminal.
     """
 
     grid: Grid
@@ -57,6 +59,7 @@ class Setup:
     diagnostics: Callable[[], Mapping[str, Expr]] = dict
     terms: Callable[[], Mapping[Field, Mapping[str, Expr]]] = dict
     limit: Callable[[Mapping[str, float]], str] | None = None
+    shown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,8 @@ class Case:
     parameters : mapping of str to Parameter
     make : callable
         ``make(shape, values)`` gives its Setup.
+    least_axes : int, optional
+        The case can do with so many axes too: with the last of them where it has walls.
     """
 
     about: str
@@ -84,6 +89,7 @@ class Case:
     steps: int
     parameters: Mapping[str, Parameter]
     make: Callable[[tuple[int, ...], Mapping[str, float]], Setup] = field(repr=False)
+    least_axes: int | None = None
 
     def values(self, given: Mapping[str, float]) -> dict[str, float]:
         """All parameters: those given, the others by default.
@@ -95,7 +101,7 @@ class Case:
         """
         for name in given:
             if name not in self.parameters:
-                raise unknown("parameter", name, list(self.parameters))
+                raise unknown("parameter", name, [f"{n} [{own.unit}]" for n, own in self.parameters.items()])
         return {name: given.get(name, own.default) for name, own in self.parameters.items()}
 
     def shape_of(self, n: Sequence[int]) -> tuple[int, ...]:
@@ -107,10 +113,11 @@ class Case:
             Another count of numbers.
         """
         axes = len(self.shape)
-        if len(n) not in (1, axes):
-            raise InputError(
-                f"n is {','.join(map(str, n))}; expected one number, or {axes} for the {axes} axes"
-            )
-        if len(n) == axes:
+        counts = range(self.least_axes or axes, axes + 1)
+        if len(n) != 1 and len(n) not in counts:
+            several = " or ".join(map(str, counts))
+            given = ",".join(map(str, n))
+            raise InputError(f"n is {given}; expected one number, or {several}, one for each axis")
+        if len(n) in counts:
             return tuple(n)
         return tuple(max(1, n[0] * own // self.shape[0]) for own in self.shape)

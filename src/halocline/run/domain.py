@@ -544,9 +544,11 @@ class Domain:
         worst = min((m for m in self.comm.allgather(self._nonfinite(fields)) if m is not None), default=None)
         if worst is not None:
             number, cell, value = worst
-            raise InputError(
+            error = InputError(
                 f"field {fields[number].name!r} is {value} at cell {cell} {when}; all values must be finite"
             )
+            error.place = fields[number].name, cell
+            raise error
 
     def _nonfinite(self, fields: Sequence[Field]) -> tuple[int, tuple[int, ...], float] | None:
         """This rank's first value that is not finite: number of the field, global cell, value."""

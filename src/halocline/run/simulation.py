@@ -435,7 +435,9 @@ class Simulation(Fields):
         try:
             self.check_inputs(when)
         except InputError as error:
-            raise RunError(f"{error}; a smaller time step may help") from None
+            failure = RunError(f"{error}; a smaller time step may help")
+            failure.place = error.place
+            raise failure from None
 
 
 def _report(on_progress: Callable[[int], None], before: int, done: int) -> None:

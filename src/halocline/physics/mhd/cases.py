@@ -11,9 +11,6 @@ from halocline.physics.mhd import parameters
 from halocline.physics.mhd.diagnostics import diagnostics
 from halocline.physics.mhd.equations import MHD, Physics
 
-CODE_UNITS = "in units of the case"
-
-
 def _benchmark(shape: tuple[int, ...], values: Mapping[str, float]) -> Setup:
     grid = Grid(shape, extent=tuple(2 * 3.141592653589793 for _ in shape), periodic=True)
     mhd = MHD(grid)
@@ -26,6 +23,7 @@ def _benchmark(shape: tuple[int, ...], values: Mapping[str, float]) -> Setup:
         start={f: random(values["seed"], n, number) for n, f in enumerate(mhd.fields)},
         diagnostics=lambda: diagnostics(mhd),
         terms=mhd.terms,
+        shown=("u_rms", "B_rms", "E_kin", "E_mag", "E_th"),
     )
 
 

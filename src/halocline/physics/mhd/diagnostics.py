@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from halocline.lang.expression import Expr
+from collections.abc import Callable
+
+from halocline.lang.expression import Expr, Operand, as_expr
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.functions import exp, sqrt
 from halocline.lang.operators import curl, div
@@ -23,13 +25,13 @@ def diagnostics(mhd: MHD) -> dict[str, Expr]:
     """
     cells, gas, rho = float(mhd.grid.size), Gas(mhd.lnrho, mhd.s), exp(mhd.lnrho)
 
-    def mean(f: Expr) -> Expr:
-        return total(f) / cells
+    def mean(f: Operand) -> Expr:
+        return over(total, f, cells) / cells
 
     u2, omega = dot(mhd.u, mhd.u), curl(mhd.u)
     found = {
         "u_rms": sqrt(mean(u2)),
-        "u_max": sqrt(greatest(u2)),
+        "u_max": sqrt(over(greatest, u2)),
         "mass": mean(rho),
         "rho_min": exp(least(mhd.lnrho)),
         "rho_max": exp(greatest(mhd.lnrho)),
@@ -49,11 +51,18 @@ def diagnostics(mhd: MHD) -> dict[str, Expr]:
         B2, j = dot(B, B), mhd.current()
         found |= {
             "B_rms": sqrt(mean(B2)),
-            "B_max": sqrt(greatest(B2)),
-            "divB_max": greatest(magnitude(div(B))),
+            "B_max": sqrt(over(greatest, B2)),
+            "divB_max": over(greatest, magnitude(div(B))),
             "E_mag": mean(0.5 * B2 / mu0),
             "j_rms": sqrt(mean(dot(j, j))),
             "magnetic_helicity": mean(dot(mhd.A, B)),
             "current_helicity": mean(dot(j, B)),
         }
     return found
+
+
+def over(reduction: Callable[[Operand], Expr], f: Operand, count: float = 1.0) -> Expr:
+    """A reduction over the grid; of what is the same in every cell, such as ∇·B along one axis, `count` times
+    that."""
+    expression = as_expr(f)
+    return reduction(expression) if expression.varies else expression * count

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import log
 
+from halocline.errors import InputError
 from halocline.lang.grid import AXES
 from halocline.physics.case import Parameter
 from halocline.physics.mhd.equations import Physics
@@ -71,9 +73,16 @@ def of(physics: Physics, **defaults: float) -> dict[str, Parameter]:
 
 
 def complete(physics: Physics, values: Mapping[str, float]) -> dict[str, float]:
-    """What the equations read, with ln T₀ so that the gas is ideal: c_s0² = (γ - 1) c_p T₀."""
-    from math import log
+    """What the equations read, with ln T₀ so that the gas is ideal: c_s0² = (γ - 1) c_p T₀.
 
+    Raises
+    ------
+    InputError
+        One is missing.
+    """
+    for name in read_by(physics):
+        if name not in values:
+            raise InputError(f"parameter {name!r} is missing: {ALL[name].about}, in {ALL[name].unit}")
     read = {name: values[name] for name in read_by(physics)}
     if physics.entropy:
         read["lnT0"] = log(read["cs0"] ** 2 / ((read["gamma"] - 1) * read["cp"]))

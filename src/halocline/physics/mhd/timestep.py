@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from halocline.errors import InputError
 from halocline.lang.expression import Expr, as_expr
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.functions import maximum, sqrt
 from halocline.lang.program import parameter, scalar, stop
 from halocline.lang.reductions import dot
 from halocline.lang.reductions import max as greatest
+from halocline.physics.case import Parameter
 from halocline.physics.mhd.equations import MHD, Gas
 
 # what limits a time step, and the scalar that holds its rate, in 1 / time
@@ -20,6 +23,12 @@ LIMITS = {
     "viscosity": "rate_viscosity",
     "resistivity": "rate_resistivity",
     "conduction": "rate_conduction",
+}
+
+# the parameters of cases that choose their time step
+COURANT = {
+    "dt": Parameter(0.0, "time", "time step; 0 for that of Courant numbers 0.9 and 0.25"),
+    "floor": Parameter(0.0, "time", "the run ends where that step is shorter"),
 }
 
 
@@ -98,3 +107,20 @@ class Courant:
                 diffusivity = greatest(diffusivity)
             found["conduction"] = diffusivity * squares
         return found
+
+
+def stepping(mhd: MHD, values: Mapping[str, float]) -> dict[str, Any]:
+    """The time step of a case with the parameters `COURANT`, and what limits it, as `Setup` takes them.
+
+    Raises
+    ------
+    InputError
+        One of them is negative.
+    """
+    for name in COURANT:
+        if not values[name] >= 0:
+            raise InputError(f"{name} is {values[name]:g}; expected a time from 0 on")
+    if values["dt"] > 0:
+        return {"dt": values["dt"], "limit": None}
+    courant = Courant(floor=values["floor"])
+    return {"dt": lambda: courant.step(mhd), "limit": courant.limit}
