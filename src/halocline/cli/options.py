@@ -23,6 +23,53 @@ Cells = Annotated[int, _option(PROBLEM, "--n", metavar="N", help="Cells along ea
 Ns = Annotated[
     str, _option(PROBLEM, "--n", metavar="N,N,...", help="Interior points along each axis, for each run.")
 ]
+CellsOfCase = Annotated[
+    str | None,
+    _option(
+        PROBLEM,
+        "--n",
+        metavar="N[,M[,K]]",
+        help="Cells along the first axis, the others in the case's own proportion; or along each axis.",
+    ),
+]
+Steps = Annotated[
+    int | None,
+    _option(PROBLEM, "--steps", metavar="S", help="Steps at most; those of the case without --until."),
+]
+Until = Annotated[
+    float | None,
+    _option(
+        PROBLEM, "--until", metavar="T", help="The time to reach; the last step is shortened to end there."
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    _option(
+        PROBLEM,
+        "--set",
+        metavar="NAME=NUMBER",
+        help="A parameter that is not as by default; may be given several times.",
+    ),
+]
+Every = Annotated[
+    int | None,
+    _option(
+        RESULTS,
+        "--every",
+        metavar="K",
+        help="Diagnostics each K steps, as a table, and as a series in --json and --csv.",
+    ),
+]
+SeriesCsv = Annotated[
+    Path | None,
+    _option(
+        RESULTS, "--csv", metavar="FILE", help="Write the series of diagnostics, one line for each time."
+    ),
+]
+FieldPictures = Annotated[
+    Path | None,
+    _option(RESULTS, "--pictures", metavar="FOLDER", help="Draw each field at the end in that folder."),
+]
 Dim = Annotated[int, _option(PROBLEM, "--dim", metavar="1|2|3", help="Axes of the problem.")]
 Radius = Annotated[int, _option(PROBLEM, "--radius", metavar="R", help="Layers of halo.")]
 FieldCount = Annotated[int, _option(PROBLEM, "--fields", metavar="F", help="Fields.")]

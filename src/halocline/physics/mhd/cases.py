@@ -11,6 +11,7 @@ from halocline.physics.mhd import parameters
 from halocline.physics.mhd.diagnostics import diagnostics
 from halocline.physics.mhd.equations import MHD, Physics
 
+
 def _benchmark(shape: tuple[int, ...], values: Mapping[str, float]) -> Setup:
     grid = Grid(shape, extent=tuple(2 * 3.141592653589793 for _ in shape), periodic=True)
     mhd = MHD(grid)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from halocline.errors import InputError
 from halocline.lang.boundary import Antisymmetric, BoundaryKernel, Extrapolate, Ghost, Inward, Symmetric
 from halocline.lang.expression import Expr
 from halocline.lang.functions import cos, exp, log, random, sin
-from halocline.lang.grid import AXES, Grid
+from halocline.lang.grid import AXES, Field, Grid
 from halocline.lang.program import parameter
 from halocline.physics.case import Case, Parameter, Setup
 from halocline.physics.mhd import parameters
@@ -102,7 +103,7 @@ def _convection(shape: tuple[int, ...], values: Mapping[str, float]) -> Setup:
     assert mhd.s is not None
     x, z = grid.x, grid.coordinates()[up]
     pattern = cos(2 * math.pi / values["width"] * x) + (random(values["seed"], 0, grid.cell_number()) - 0.5)
-    start = {f: 0.0 for f in mhd.fields}
+    start: dict[Field, Any] = dict.fromkeys(mhd.fields, 0.0)
     start |= {mhd.lnrho: layer.lnrho(z), mhd.s: layer.entropy(z)}
     start[mhd.u[up]] = values["amplitude"] * sin(math.pi * z) * pattern
     own = {"nu": layer.nu, "K": layer.K, "cs0": layer.cs0, "lnrho0": 0.0, "zeta": 0.0, "heating": 0.0}

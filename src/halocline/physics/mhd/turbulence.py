@@ -23,7 +23,6 @@ ISOTHERMAL = Physics(entropy=False)
 FIELD_SEED = 2**32  # further than the seeds of forcing go
 
 
-
 def _helical(shape: tuple[int, ...], values: Mapping[str, float]) -> Setup:
     grid = Grid(shape, extent=(BOX,) * len(shape), periodic=True)
     mhd = MHD(grid, ISOTHERMAL)
@@ -48,7 +47,7 @@ def _helical(shape: tuple[int, ...], values: Mapping[str, float]) -> Setup:
         grid=grid,
         equations=equations,
         parameters=parameters.complete(mhd.physics, values) | own,
-        start={f: 0.0 for f in mhd.fields} | seeds,
+        start=dict.fromkeys(mhd.fields, 0.0) | seeds,
         diagnostics=lambda: diagnostics(mhd),
         terms=mhd.terms,
         shown=("u_rms", "B_rms", "E_kin", "E_mag", "kinetic_helicity", "magnetic_helicity"),
@@ -66,7 +65,7 @@ def _orszag_tang(shape: tuple[int, ...], values: Mapping[str, float]) -> Setup:
     assert mhd.A is not None
     x, y = grid.x, grid.y
     U, B = values["velocity"], values["field"]
-    start = {f: 0.0 for f in mhd.fields}
+    start: dict[Field, Any] = dict.fromkeys(mhd.fields, 0.0)
     start |= {mhd.lnrho: values["lnrho0"], mhd.u[0]: -U * sin(y), mhd.u[1]: U * sin(x)}
     # B = (∂A_z/∂y, -∂A_z/∂x)
     start[mhd.A[2]] = B * (cos(y) + 0.5 * cos(2.0 * x))
@@ -115,4 +114,3 @@ CASES: Mapping[str, Case] = {
         make=_orszag_tang,
     ),
 }
-

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from halocline.lang.functions import cos, sin
-from halocline.lang.grid import Grid
+from halocline.lang.grid import Field, Grid
 from halocline.physics.case import Case, Parameter, Setup
 from halocline.physics.mhd import parameters
 from halocline.physics.mhd.diagnostics import diagnostics
@@ -33,7 +34,7 @@ def _alfven(shape: tuple[int, ...], values: Mapping[str, float]) -> Setup:
     k, b = values["waves"], values["amplitude"] * values["B_x"]
     u = values["amplitude"] * values["B_x"] / math.sqrt(values["mu0"])
     phase = k * grid.x
-    start = {f: 0.0 for f in mhd.fields}
+    start: dict[Field, Any] = dict.fromkeys(mhd.fields, 0.0)
     start |= {mhd.u[1]: -u * cos(phase), mhd.u[2]: u * sin(phase)}
     # B_y = -∂A_z/∂x, B_z = ∂A_y/∂x
     start |= {mhd.A[1]: b / k * cos(phase), mhd.A[2]: -b / k * sin(phase)}
@@ -75,11 +76,12 @@ def sound_mode(values: Mapping[str, float], k: float) -> tuple[complex, tuple[co
 def _sound(shape: tuple[int, ...], values: Mapping[str, float]) -> Setup:
     grid = Grid(shape, extent=BOX, periodic=True)
     mhd = MHD(grid, SOUND)
+    assert mhd.s is not None
     k = values["waves"]
     _, mode = sound_mode(values, k)
     size, phase = values["amplitude"] * values["cs0"], k * grid.x
     wave = [size * (part.real * cos(phase) - part.imag * sin(phase)) for part in map(complex, mode)]
-    start = {f: 0.0 for f in mhd.fields}
+    start: dict[Field, Any] = dict.fromkeys(mhd.fields, 0.0)
     start |= {mhd.lnrho: values["lnrho0"] + wave[0], mhd.u[0]: wave[1], mhd.s: wave[2]}
     return Setup(
         grid=grid,

@@ -1,0 +1,71 @@
+"""`halocline cases`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from halocline.cli.output import check_files, say, write_json, written
+
+if TYPE_CHECKING:
+    from halocline.physics.case import Case
+
+
+def cases(name: str | None, json: str | None) -> None:
+    """List the cases, or show one with its parameters."""
+    from halocline.physics import cases as known
+
+    check_files(json)
+    chosen = known.cases() if name is None else {name: known.case_named(name)}
+    told = {each: _facts(case) for each, case in chosen.items()}
+    write_json(json, told if name is None else told[name])
+    if json != "-":
+        say(_list(chosen) if name is None else _page(name, chosen[name]))
+        written([json])
+
+
+def _facts(case: Case) -> dict[str, Any]:
+    return {
+        "about": case.about,
+        "origin": case.origin,
+        "axes": len(case.shape),
+        "shape": case.shape,
+        "steps": case.steps,
+        "parameters": {
+            name: {"default": own.default, "unit": own.unit, "about": own.about}
+            for name, own in case.parameters.items()
+        },
+    }
+
+
+def _axes(case: Case) -> str:
+    most = len(case.shape)
+    least = case.least_axes or most
+    return str(most) if least == most else f"{least}-{most}"
+
+
+def _list(chosen: Mapping[str, Case]) -> str:
+    from halocline.study.table import Table
+
+    rows = tuple((name, _axes(case), case.about) for name, case in chosen.items())
+    note = "halocline cases NAME shows the parameters of one, halocline run NAME runs it."
+    return Table("Cases", ("name", "axes", "about"), rows, left=3, note=note).text().rstrip()
+
+
+def _page(name: str, case: Case) -> str:
+    from halocline.study.table import Table
+
+    rows = tuple((key, f"{p.default:g}", p.unit, p.about) for key, p in case.parameters.items())
+    shape = " x ".join(map(str, case.shape))
+    table = Table("Parameters, for --set NAME=NUMBER", ("name", "default", "unit", "meaning"), rows, left=4)
+    return "\n".join(
+        [
+            f"{name}: {case.about}",
+            "",
+            f"{'origin':9} {case.origin}",
+            f"{'axes':9} {_axes(case)}",
+            f"{'default':9} {shape} cells, {case.steps} steps",
+            "",
+            table.text().rstrip(),
+        ]
+    )

@@ -1,0 +1,184 @@
+"""`halocline run CASE`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from halocline.cli.output import check_files, say, write, write_json, written
+from halocline.cli.progress import progress
+from halocline.cli.ranks import spread
+from halocline.errors import InputError
+
+if TYPE_CHECKING:
+    from halocline.physics.case import Case
+    from halocline.study.run_case import Result
+
+
+def case(
+    name: str,
+    *,
+    n: str | None,
+    steps: int | None,
+    until: float | None,
+    order: int,
+    scheme: str,
+    every: int | None,
+    settings: Sequence[str],
+    ranks: int | None,
+    json: str | None,
+    csv: Path | None,
+    pictures: Path | None,
+    execution: Mapping[str, Any],
+) -> None:
+    """Run a case from its start, and tell how it went."""
+    from halocline.physics.cases import cases
+
+    known = cases()
+    if name not in known:
+        raise _neither(name, list(known))
+    given = parameters_of(settings, name, known[name])
+    cells = None if n is None else cells_of(n)
+    if steps is not None and steps < 0:
+        raise InputError(f"--steps {steps}: expected a whole number from 0")
+    spread(ranks)
+    from halocline.run.machine import this_machine
+    from halocline.study.run_case import CaseRun
+
+    ready = CaseRun(name, cells, given, order=order, scheme=scheme)
+    drawn = [] if pictures is None else [pictures / f"{f.name}.png" for f in ready.fields]
+    trace = execution.get("trace")
+    check_files(json, csv, trace, *drawn)
+    shape = " x ".join(map(str, ready.shape))
+    with progress(f"{name}, {shape}", "steps") as on_progress:
+        result = ready.run(steps=steps, until=until, every=every, on_progress=on_progress, **execution)
+    for f, path in zip(ready.fields, drawn, strict=False):
+        _draw(result, f, path)
+    record = result.record
+    if csv is not None:
+        from halocline.study.table import as_rows
+
+        write(csv, as_rows(record.series))
+    write_json(json, asdict(record) | {"machine": this_machine().as_dict()})
+    if json != "-":
+        if every is not None:
+            say(_table(record.series, ready.setup.shown))
+        say(_summary(result, ready.setup.shown))
+        written([json, csv, trace, *drawn])
+
+
+def _neither(name: str, known: Sequence[str]) -> InputError:
+    """What is wrong with a name that is neither of a file nor of a case."""
+    what = f"there is no file {name}" if not Path(name).exists() else f"{name} is no file"
+    return InputError(f"{what} and no case of that name{_near(name, known)}; cases: {', '.join(known)}")
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    """The nearest of the names that are known, as a question."""
+    close = get_close_matches(name, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def cells_of(text: str) -> list[int]:
+    """The numbers of cells that --n asks for."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdigit() and int(part) > 0 for part in parts):
+        raise InputError(f"--n {text}: expected whole numbers of cells from 1, such as 64 or 64,64,32")
+    return [int(part) for part in parts]
+
+
+def parameters_of(settings: Sequence[str], name: str, case: Case) -> dict[str, float]:
+    """The parameters that --set gives.
+
+    Raises
+    ------
+    InputError
+        One that the case does not have, has no value, or is there twice.
+    """
+    given: dict[str, float] = {}
+    for setting in settings:
+        key, _, text = setting.partition("=")
+        own = case.parameters.get(key)
+        if own is None:
+            hint = _near(key, case.parameters)
+            known = ", ".join(f"{each} [{p.unit}]" for each, p in case.parameters.items())
+            raise InputError(f"--set {setting}: {name} has no parameter {key!r}{hint}; known: {known}")
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise InputError(
+                f"--set {setting}: expected {key}=NUMBER, {own.about} [{own.unit}]; by default {own.default:g}"
+            )
+        if key in given:
+            raise InputError(f"--set {setting}: {key} is given twice")
+        given[key] = number
+    return given
+
+
+def _draw(result: Result, f: Any, path: Path) -> None:
+    from halocline.io.picture import picture
+
+    r = result.record
+    picture(result.simulation, f, path, title=f"{f.name}, {r.case}, t = {r.time:g}", label=f.name)
+
+
+def _number(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
+
+
+def _table(series: Sequence[Mapping[str, Any]], shown: Sequence[str]) -> str:
+    from halocline.study.table import Table
+
+    columns = ["step", "time", "time_step", *shown]
+    rows = tuple(tuple(_number(each.get(column)) for column in columns) for each in series)
+    return Table("Diagnostics", tuple(columns), rows, left=0).text()
+
+
+def _summary(result: Result, shown: Sequence[str]) -> str:
+    from halocline.run.bandwidth import yardstick
+    from halocline.study.table import amount, counted, duration, where
+
+    r, whole = result.record, result.outcome
+    shape = " x ".join(f"{n:,}" for n in r.shape)
+    ran = where(r.ranks, r.threads, r.devices)
+    lines = [f"{r.case}, {shape} cells, order {r.order}, {r.scheme}, {ran}", ""]
+    reached = f"{'reached':13} t = {r.time:.6g} after {counted(r.steps, 'step')}"
+    if r.time_step is not None:
+        reached += f", the last of {r.time_step:.4g}"
+        reached += f", limited by {r.limiter}" if r.limiter else ""
+    lines += [reached]
+    for start in range(0, len(shown), 3):
+        parts = [f"{name} = {_number(r.diagnostics.get(name))}" for name in shown[start : start + 3]]
+        lines.append(f"{'diagnostics' if start == 0 else '':13} {', '.join(parts)}")
+    if whole is not None and r.ns_per_cell_step is not None:
+        lines += [
+            f"{'time':13} {duration(r.seconds)}, {r.ns_per_cell_step:.4g} ns a cell and step",
+            f"{'':13} compute {_part(whole.compute, r.seconds)}, exchange {_part(whole.exchange, r.seconds)}, "
+            f"reductions {_part(whole.reduction, r.seconds)}",
+            f"{'arithmetic':13} {r.flops_per_cell_step:,.0f} operations a cell and step, "
+            f"{r.flops_per_cell_step / r.ns_per_cell_step:.1f} GFLOP/s",
+        ]
+    if r.share_of_bound is not None:
+        rate = r.share_of_bound * result.bandwidth
+        most = f"{result.bandwidth / 1e9:.1f} GB/s of {yardstick(r.devices)}"
+        lines.append(
+            f"{'bandwidth':13} {r.bytes_per_cell_step:,.0f} bytes a cell and step, {rate / 1e9:.1f} GB/s, "
+            f"{r.share_of_bound:.0%} of the {most}"
+        )
+    if r.ranks > 1 and whole is not None:
+        lines.append(f"{'overlap':13} {whole.overlap}")
+    of = " of the host" if r.devices else ""
+    lines += [f"{'memory':13} {amount(r.memory_bytes)}{of} resident", f"{'checksum':13} {r.checksum}"]
+    return "\n".join(lines)
+
+
+def _part(seconds: float, whole: float) -> str:
+    return f"{seconds / whole:.0%}" if whole else "0%"
