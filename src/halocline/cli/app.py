@@ -752,9 +752,9 @@ def names_file(target: str | None) -> bool:
 @app.command(
     "run",
     cls=FileOrCase,
-    help="Run a case by its name (see `halocline cases`), or a Python file, such as your own simulation, on one "
-    "or several ranks.\n\nA case has the same bits for any ranks, threads, devices, decomposition and patch: "
-    "compare the checksum. A file takes --ranks, --threads, --device and --json; other options are its own. "
+    help="Run a case by its name (see `halocline cases`), or a Python file, such as your own simulation, on "
+    "one or several ranks.\n\nA case has the same bits for any ranks, threads, devices, decomposition and patch, "
+    "as its checksum tells. A file takes --ranks, --threads, --device and --json; other options are its own. "
     "One that exists is taken before a case of the same name.",
     epilog=_examples(
         "halocline run heat.py",
@@ -816,8 +816,8 @@ def run_file(
 
 @app.command(
     "cases",
-    help="List the cases that `halocline run` knows by name, or show one: its parameters with units, defaults "
-    "and meaning, and where it comes from.",
+    help="List the cases that `halocline run` knows by name, or show one: its parameters with units, "
+    "defaults and meaning, and where it comes from.",
     epilog=_examples("halocline cases", "halocline cases helical-turbulence"),
 )
 def list_cases(

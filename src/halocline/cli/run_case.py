@@ -113,7 +113,8 @@ def parameters_of(settings: Sequence[str], name: str, case: Case) -> dict[str, f
             number = math.nan
         if not math.isfinite(number):
             raise InputError(
-                f"--set {setting}: expected {key}=NUMBER, {own.about} [{own.unit}]; by default {own.default:g}"
+                f"--set {setting}: expected {key}=NUMBER, {own.about} [{own.unit}]; "
+                f"by default {own.default:g}"
             )
         if key in given:
             raise InputError(f"--set {setting}: {key} is given twice")
@@ -161,8 +162,8 @@ def _summary(result: Result, shown: Sequence[str]) -> str:
     if whole is not None and r.ns_per_cell_step is not None:
         lines += [
             f"{'time':13} {duration(r.seconds)}, {r.ns_per_cell_step:.4g} ns a cell and step",
-            f"{'':13} compute {_part(whole.compute, r.seconds)}, exchange {_part(whole.exchange, r.seconds)}, "
-            f"reductions {_part(whole.reduction, r.seconds)}",
+            f"{'':13} compute {_part(whole.compute, r.seconds)}, "
+            f"exchange {_part(whole.exchange, r.seconds)}, reductions {_part(whole.reduction, r.seconds)}",
             f"{'arithmetic':13} {r.flops_per_cell_step:,.0f} operations a cell and step, "
             f"{r.flops_per_cell_step / r.ns_per_cell_step:.1f} GFLOP/s",
         ]

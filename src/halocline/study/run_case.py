@@ -322,6 +322,9 @@ class CaseRun:
         """The error after the first step that leaves a value that is not finite; the run begins anew for it,
         and its bits are the same."""
         most = sim.steps
+        for f in self.setup.grid.fields.values():  # those of the scheme too
+            if f.name in sim.domain.storages:
+                sim[f] = 0.0
         self._start(sim)
         sim.values |= {"t": 0.0, "step": 0.0}
         try:

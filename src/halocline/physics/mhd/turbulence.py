@@ -97,10 +97,11 @@ CASES: Mapping[str, Case] = {
             **COURANT,
             **parameters.of(ISOTHERMAL, nu=5e-3, eta=5e-3),
         },
+        least_axes=2,
         make=_helical,
     ),
     "orszag-tang-resistive": Case(
-        about="A vortex in two dimensions that folds a magnetic field into current sheets, and heats the gas.",
+        about="A vortex in two dimensions that folds a magnetic field into current sheets and heats gas.",
         origin="Orszag and Tang 1979, J. Fluid Mech. 90, 129; compressible: Dahlburg and Picone 1989, "
         "Phys. Fluids B 1, 2153",
         shape=(128, 128),

@@ -1,0 +1,293 @@
+"""The cases against what is known of them: exact solutions, linear theory, conservation, thresholds."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import halocline as hc
+from halocline.errors import InputError, RunError
+from halocline.physics.cases import cases
+from halocline.physics.mhd.forcing import Forcing
+from halocline.study.run_case import CaseRun, Result
+
+Array = NDArray[np.float64]
+
+
+def run(name: str, n: list[int], given: dict[str, float] | None = None, **how: Any) -> Result:
+    return CaseRun(name, n, given).run(**{"threads": 1, **how})
+
+
+def amplitude(values: Array, k: float = 1.0) -> complex:
+    """The complex amplitude a of Re{a exp(i k x)} on a box of length 2π."""
+    x = (np.arange(len(values)) + 0.5) * 2 * np.pi / len(values)
+    return complex(2 * np.mean(values * np.exp(-1j * k * x)))
+
+
+# -- waves ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("field", "waves"), [(1.3, 1.0), (-0.7, 2.0)])
+def test_an_alfven_wave_decays_and_turns_as_it_must(field: float, waves: float):
+    given = {"nu": 0.03, "eta": 0.03, "B_x": field, "mu0": 1.5, "amplitude": 0.4, "waves": waves, "dt": 0.01}
+    ready = CaseRun("alfven-decay", [48], given)
+    start, end = (ready.run(steps=steps, threads=1).simulation for steps in (0, 300))
+    omega = waves * abs(field) / math.sqrt(1.5)  # ρ = 1
+    for name in ("u_y", "u_z", "A_y", "A_z"):
+        grown = amplitude(end[name], waves) / amplitude(start[name], waves)
+        # the wave travels along the field, up or down the axis
+        expected = np.exp((-0.03 * waves**2 - 1j * math.copysign(omega, field)) * 3.0)
+        assert abs(grown - expected) < 2e-5, name
+    assert np.abs(end["u_x"]).max() < 1e-12  # nothing is pushed along
+    assert np.abs(end["lnrho"]).max() < 1e-12
+
+
+def sound(given: dict[str, float]) -> complex:
+    """The rate of a sound wave that travels upward, for a wave number of one: the cubic equation of Landau
+    and Lifshitz, Section 79, Problem 1."""
+    gamma, rho = given["gamma"], math.exp(given["lnrho0"])
+    damping = 4 / 3 * given["nu"] + given["zeta"]
+    heat = gamma * given["K"] / (rho * given["cp"])
+    c2 = given["cs0"] ** 2
+    roots = np.roots([1, damping + heat, c2 + damping * heat, c2 * heat / gamma])
+    return complex(roots[np.argmin(roots.imag)])
+
+
+@pytest.mark.parametrize(
+    "damped",
+    [
+        {"nu": 0.02, "zeta": 0.0, "K": 0.0},
+        {"nu": 0.0, "zeta": 0.03, "K": 0.0},
+        {"nu": 0.0, "zeta": 0.0, "K": 0.05},
+        {"nu": 0.05, "zeta": 0.1, "K": 0.4},
+    ],
+    ids=["viscosity", "bulk viscosity", "conduction", "all"],
+)
+def test_a_sound_wave_is_damped_as_linear_theory_says(damped: dict[str, float]):
+    given = {**damped, "gamma": 1.5, "cp": 1.3, "cs0": 1.2, "lnrho0": 0.2, "dt": 0.01}
+    ready = CaseRun("sound-wave", [48], given)
+    start, end = (ready.run(steps=steps, threads=1).simulation for steps in (0, 200))
+    rate = sound(given)
+    for name in ("lnrho", "u_x", *(["s"] if given["K"] else [])):
+        grown = amplitude(end[name]) / amplitude(start[name])
+        assert abs(grown - np.exp(rate * 2.0)) < 2e-5, name
+    if given["K"] < 0.1:  # weak damping: Stokes and Kirchhoff
+        heat = given["K"] / (math.exp(0.2) * 1.3)
+        weak = (4 / 3 * given["nu"] + given["zeta"] + 0.5 * heat) / 2
+        assert -rate.real == pytest.approx(weak, rel=0.02)
+
+
+# -- forced turbulence ---------------------------------------------------------------------------------
+
+
+def forced(helicity: float, steps: range) -> list[Array]:
+    """The forcing of some steps, with c_s = 2, f₀ = 0.07, δt = 0.1."""
+    grid = hc.Grid((12, 12, 12), extent=(2 * np.pi,) * 3, periodic=True)
+    f = grid.vector("f")
+
+    @hc.program
+    def look(number: Any, sigma: Any) -> None:
+        f.set(Forcing(2.1, 3.0)(grid, seed=5, step=number, dt=0.1, strength=0.07, speed=2.0, helicity=sigma))
+
+    sim = hc.Simulation(grid, look, parameters={"number": 0.0, "sigma": helicity}, threads=1)
+    found = []
+    for step in steps:
+        sim.parameters["number"] = float(step)
+        sim.run(steps=1)
+        found.append(np.array([sim[c] for c in f]))
+    return found
+
+
+@pytest.mark.parametrize("helicity", [1.0, -1.0, 0.0, 0.5])
+def test_the_forcing_is_one_wave_of_the_right_size_and_helicity(helicity: float):
+    met = set()
+    for f in forced(helicity, range(24)):
+        modes = np.fft.fftn(f, axes=(1, 2, 3)) / 12**3
+        strong = np.argwhere(np.abs(modes).max(axis=0) > 1e-12)
+        assert len(strong) == 2  # k and -k
+        at = tuple(strong[0])
+        k = np.array([n - 12 if n > 6 else n for n in at], dtype=float)
+        length = np.linalg.norm(k)
+        assert 2.1 <= length < 3.0
+        met.add(tuple(abs(k)) + tuple(np.sign(k * np.sign(k[np.flatnonzero(k)[0]]))))
+        wave = modes[(slice(None), *at)]
+        assert abs(k @ wave) < 1e-14  # no divergence
+        N = 0.07 * 2.0 * math.sqrt(length * 2.0 / 0.1)
+        assert np.mean((f**2).sum(axis=0)) == pytest.approx(N**2 / 2, rel=1e-12)
+        # mean of f·∇×f is 2 σ / (1 + σ²) k times the mean square
+        curl = 1j * np.cross(k, wave)
+        twisted = 2 * np.real(np.vdot(wave, curl))
+        assert twisted == pytest.approx(2 * helicity / (1 + helicity**2) * length * N**2 / 2, abs=1e-12)
+    assert len(met) > 10  # of 30
+
+
+def test_the_forcing_is_a_function_of_the_step():
+    again, other = forced(1.0, range(3, 4))[0], forced(1.0, range(4))
+    assert np.array_equal(again, other[3])
+    assert not np.allclose(other[2], other[3])
+
+
+def test_the_wave_vectors_are_those_of_the_shell():
+    cube = hc.Grid((8, 8, 8), extent=2 * np.pi, periodic=True)
+    found = Forcing(2.1, 3.0).vectors(cube)
+    whole = itertools.product(range(-3, 4), repeat=3)
+    assert {tuple(round(c) for c in k) for k in found} == {k for k in whole if 4.41 <= np.dot(k, k) < 9}
+    # as many and as long as in the Pencil Code's sample
+    assert len(found) == 60
+    assert np.mean([math.hypot(*k) for k in found]) == pytest.approx(2.43991, abs=1e-5)
+    with pytest.raises(InputError, match=r"no wave vector of the box is 1.1 <= \|k\| < 1.2 long"):
+        Forcing(1.1, 1.2).vectors(cube)
+
+
+@pytest.mark.long
+def test_a_dynamo_grows_exponentially_in_its_kinematic_phase():
+    result = run("helical-turbulence", [32], {"seed_field": 1e-8}, until=240.0, every=100)
+    late = [each for each in result.record.series if each["time"] > 100]
+    t, B, u = (np.array([each[name] for each in late]) for name in ("time", "B_rms", "u_rms"))
+    growth, offset = np.polyfit(t, np.log(B), 1)
+    scatter = np.std(np.log(B) - growth * t - offset)
+    assert growth > 0.02
+    assert np.log(B[-1] / B[0]) > 5 * scatter
+    assert B[-1] < 0.01 * u.min()  # nothing of the flow has felt it yet
+    assert np.all(np.array([each["kinetic_helicity"] for each in late]) > 0)
+
+
+# -- energy --------------------------------------------------------------------------------------------
+
+
+def test_mass_and_energy_of_a_decaying_vortex_are_kept():
+    given = {"nu": 0.05, "eta": 0.05, "K": 0.05, "zeta": 0.02, "cp": 1.4, "gamma": 1.5, "mu0": 1.2}
+    series = run("orszag-tang-resistive", [48], given, until=1.0, every=10).record.series
+    energy = [each["E_kin"] + each["E_mag"] + each["E_th"] for each in series]
+    lost = series[0]["E_kin"] + series[0]["E_mag"] - series[-1]["E_kin"] - series[-1]["E_mag"]
+    assert lost > 0.15
+    assert max(abs(e - energy[0]) for e in energy) < 1e-3 * lost
+    assert max(abs(each["mass"] - 1) for each in series) < 1e-6
+    assert max(each["divB_max"] for each in series) < 1e-13
+
+
+# -- convection ----------------------------------------------------------------------------------------
+
+
+def layer(n: list[int], until: float, **given: float) -> list[dict[str, Any]]:
+    return run("convection", n, given, until=until, every=50).record.series
+
+
+def test_a_layer_at_rest_stays_so():
+    errors = []
+    for n in (12, 24):
+        series = layer([2 * n, n], 2.0, amplitude=0.0, rayleigh=300.0)
+        errors.append(max(each["u_max"] for each in series))
+        assert series[-1]["mass"] == pytest.approx(series[0]["mass"], abs=1e-5)
+    assert errors[1] < 1e-4
+    assert errors[1] < errors[0] / 6
+
+
+@pytest.mark.parametrize(("rayleigh", "sets_in"), [(300.0, False), (3000.0, True)])
+def test_convection_sets_in_above_the_critical_rayleigh_number(rayleigh: float, sets_in: bool):
+    series = layer([24, 12], 24.0, amplitude=0.01, rayleigh=rayleigh)
+    early, late = (min(series, key=lambda each: abs(each["time"] - t))["u_rms"] for t in (12.0, 24.0))
+    assert (late > 1.3 * early) if sets_in else (late < 0.8 * early)
+
+
+# -- bits ----------------------------------------------------------------------------------------------
+
+SMALL: dict[str, tuple[list[int], dict[str, float]]] = {
+    "alfven-decay": ([24], {}),
+    "sound-wave": ([24], {}),
+    "helical-turbulence": ([12, 16], {"seed_field": 0.1}),
+    "orszag-tang-resistive": ([16], {}),
+    "convection": ([16, 12], {"amplitude": 0.1}),
+}
+
+
+@functools.cache
+def alone(name: str) -> str:
+    from mpi4py import MPI
+
+    n, given = SMALL[name]
+    return run(name, n, given, steps=4, communicator=MPI.COMM_SELF).record.checksum
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.ranks(1, 2, 4, timeout=400)
+def test_no_bit_depends_on_the_ranks(name: str):
+    n, given = SMALL[name]
+    found = run(name, n, given, steps=4, every=2, patch=5).record
+    assert found.checksum == alone(name)
+    assert all(value is not None for value in found.diagnostics.values())
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.usefixtures("opencl")
+def test_no_bit_depends_on_the_device(name: str):
+    n, given = SMALL[name]
+    for device in ("opencl:0", "opencl:0,1"):
+        assert run(name, n, given, steps=4, device=device).record.checksum == alone(name)
+
+
+# -- what can go wrong ---------------------------------------------------------------------------------
+
+
+def test_every_case_says_what_it_takes():
+    for name, case in cases().items():
+        assert case.about.endswith("."), name
+        assert case.origin, name
+        for key, own in case.parameters.items():
+            assert own.unit, (name, key)
+            assert own.about, (name, key)
+
+
+def test_a_value_that_is_not_finite_is_told_with_its_terms():
+    with pytest.raises(RunError) as told:
+        run("sound-wave", [24], {"dt": 5.0, "amplitude": 0.5}, steps=200)
+    text = str(told.value)
+    assert re.search(r"field '\w+' is -?(nan|inf) at cell \(\d+,\) after step \d+", text)
+    assert int(re.search(r"after step (\d+)", text)[1]) < 64  # the first one, not that of the first look
+    assert re.search(r"terms that are not finite in that cell then: .*(pressure|viscosity) of u_x", text)
+
+
+def test_what_starts_wrong_is_told_with_its_terms():
+    ready = CaseRun("sound-wave", [16])
+    start = dict(ready.setup.start)
+    first = next(iter(start))
+    start[first] = hc.log(ready.setup.grid.x - 3.0)  # the logarithm of a negative density
+    object.__setattr__(ready.setup, "start", start)
+    with pytest.raises(
+        InputError, match=r"field 'lnrho' is nan at cell \(0,\) at the start.*\n.*pressure of"
+    ):
+        ready.run(steps=1, threads=1)
+
+
+def test_a_time_step_below_its_floor_names_the_limit():
+    with pytest.raises(RunError, match=r"below 0.1, limited by conduction, after step 0"):
+        run("sound-wave", [24], {"K": 2.0, "floor": 0.1}, steps=2)
+
+
+def test_numbers_that_make_no_case():
+    for name, n, given, message in (
+        ("alfven-decay", [8, 8], {}, r"n is 8,8; expected one number, or 1"),
+        ("convection", [8], {"rayleigh": -1.0}, "rayleigh is -1; expected a number above 0"),
+        ("convection", [8], {"index": 2.0}, "index is 2; a layer is unstable below"),
+        ("sound-wave", [8], {"floor": -1.0}, "floor is -1; expected a time"),
+        ("sound-wave", [8], {"mu": 1.0}, r"parameter 'mu' is unknown.*nu \[length²/time\]"),
+        ("sound-waves", [8], {}, "did you mean 'sound-wave'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            CaseRun(name, n, given)
+
+
+def test_a_missing_parameter_is_named_with_its_unit():
+    from halocline.physics.mhd import Physics, parameters
+
+    with pytest.raises(
+        InputError, match=r"parameter 'eta' is missing: magnetic diffusivity, in length²/time"
+    ):
+        parameters.complete(Physics(entropy=False), {"nu": 1.0, "zeta": 0.0, "cs0": 1.0, "mu0": 1.0})
