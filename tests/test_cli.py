@@ -154,7 +154,7 @@ def test_help_comes_quickly_and_teaches(tmp_path):
     begun = time.process_time(), os.times().children_user
     found = halocline("--help", tmp_path)
     assert os.times().children_user - begun[1] < 0.8  # half a second where nobody else is at work
-    for command in ("solve", "study", "explain", "run", "doctor"):
+    for command in ("solve", "study", "explain", "run", "cases", "doctor"):
         assert re.search(rf"│ {command} ", found.stdout)
     solve = halocline("solve poisson --help", tmp_path).stdout
     for word in (
@@ -194,6 +194,54 @@ def test_run_passes_arguments_and_ranks(tmp_path):
     (tmp_path / "helper.py").touch()
     found = halocline("run own.py --ranks 2 --threads 1 --steps 5 x", tmp_path)
     assert (found.stdout, found.returncode) == ("2 ['--steps', '5', 'x'] __main__ True 1\n", 0), found.stderr
+
+
+def test_a_files_own_options_may_be_named_as_those_of_cases(tmp_path):
+    (tmp_path / "alfven-decay").write_text("import sys\nprint(sys.argv[1:])\n")
+    found = halocline("run --threads 1 alfven-decay --n 4 --set a --every=3 --patch", tmp_path)
+    assert (found.stdout, found.returncode) == ("['--n', '4', '--set', 'a', '--every=3', '--patch']\n", 0)
+
+
+# -- cases ---------------------------------------------------------------------------------------------------
+
+
+def test_a_case_runs_by_its_name_on_one_rank_and_two(tmp_path):
+    run = "run --n 24 alfven-decay --steps 5 --threads 1 --set nu=0.1"
+    files = "--every 2 --json r.json --csv r.csv --pictures p"
+    one = halocline(f"{run} {files}", tmp_path)
+    assert one.returncode == 0, one.stderr
+    alone = json.loads((tmp_path / "r.json").read_text())
+    assert (alone["cells"], alone["steps"], alone["parameters"]["nu"], alone["limiter"]) == (
+        24, 5, 0.1, "viscosity",
+    )  # fmt: skip
+    assert [each["step"] for each in alone["series"]] == [0, 2, 4, 5]
+    assert alone["series"][-1]["B_rms"] == alone["diagnostics"]["B_rms"]
+    assert alone["flops_per_cell_step"] > 100
+    assert alone["ns_per_cell_step"] > 0
+    assert alone["machine"]["host"]
+    assert len((tmp_path / "r.csv").read_text().splitlines()) == 5
+    assert {path.name for path in (tmp_path / "p").iterdir()} >= {"lnrho.png", "A_z.png"}
+    assert f"checksum      {alone['checksum']}" in one.stdout
+    assert re.search(r"^ +5 +[\d.]+ +[\d.]+ ", one.stdout, re.MULTILINE)
+    two = halocline(f"{run} --ranks 2 --json -", tmp_path)
+    assert two.returncode == 0, two.stderr
+    spread = json.loads(two.stdout)
+    assert (spread["ranks"], spread["checksum"]) == (2, alone["checksum"])
+    assert spread["checksums"] == alone["checksums"]
+
+
+def test_cases_are_listed_and_shown(tmp_path):
+    listed = halocline("cases", tmp_path).stdout
+    assert re.search(r"^convection +2-3 +A gas heated from below", listed, re.MULTILINE)
+    shown = halocline("cases helical-turbulence", tmp_path).stdout
+    assert re.search(r"^eta +0.005 +length²/time +magnetic diffusivity$", shown, re.MULTILINE)
+    assert "helical-MHDturb" in shown
+    told = json.loads(halocline("cases helical-turbulence --json -", tmp_path).stdout)
+    assert told["parameters"]["eta"] == {
+        "default": 0.005,
+        "unit": "length²/time",
+        "about": "magnetic diffusivity",
+    }
 
 
 @pytest.mark.parametrize("ranks", [1, 4])
@@ -247,6 +295,13 @@ WRONG_BEFORE_RANKS = [
     ("study convergence poisson --n 16 --repeat 0", "--repeat is 0"),
     ("explain poisson --n 16 --ranks 4 --rank 4", "rank 4 of 4"),
     ("explain poisson --n 4 --ranks 17", "17"),
+    ("run alfven-dekay", "did you mean 'alfven-decay'"),
+    ("cases alfven-dekay", "did you mean 'alfven-decay'"),
+    ("run alfven-decay --set nuu=1", "no parameter 'nuu' (did you mean 'nu'?); known: amplitude [1], "),
+    ("run alfven-decay --set nu", "expected nu=NUMBER, kinematic viscosity [length²/time]; by default 0.02"),
+    ("run alfven-decay --set nu=1 --set nu=2", "nu is given twice"),
+    ("run alfven-decay --stepz 5", "No such option: --stepz"),
+    ("run alfven-decay --n 8,x", "--n 8,x: expected whole numbers"),
 ]
 
 

@@ -145,6 +145,19 @@ def test_the_reference_names_every_result_of_a_solve():
         assert f"`{field.name}`" in text, field.name
 
 
+def test_the_reference_names_every_result_of_a_case():
+    from halocline.study.run_case import Record
+
+    text = COMMAND.read_text()
+    for field in fields(Record):
+        assert f"`{field.name}`" in text, field.name
+
+
+def test_what_is_said_of_cases(tmp_path):
+    ((program, _),) = BLOCK.findall((ROOT / "docs" / "how-to" / "cases.md").read_text())
+    assert run(program, 1, tmp_path)
+
+
 def test_the_reference_names_what_the_environment_says():
     read = re.compile(r"""(?:getenv\(|environ\.get\(|environ\[)["'](\w+)["']""")
     used = {"HALOCLINE_MARCH"}  # CMake's

@@ -753,9 +753,9 @@ def names_file(target: str | None) -> bool:
     "run",
     cls=FileOrCase,
     help="Run a case by its name (see `halocline cases`), or a Python file, such as your own simulation, on "
-    "one or several ranks.\n\nA case has the same bits for any ranks, threads, devices, decomposition and patch, "
-    "as its checksum tells. A file takes --ranks, --threads, --device and --json; other options are its own. "
-    "One that exists is taken before a case of the same name.",
+    "one or several ranks.\n\nA case has the same bits for any ranks, threads, devices, decomposition and "
+    "patch, as its checksum tells. A file takes --ranks, --threads, --device and --json; other options are "
+    "its own. One that exists is taken before a case of the same name.",
     epilog=_examples(
         "halocline run heat.py",
         "halocline run heat.py --ranks 4 --threads 2",
