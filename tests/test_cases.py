@@ -225,10 +225,9 @@ def test_no_bit_depends_on_the_ranks(name: str):
     assert all(value is not None for value in found.diagnostics.values())
 
 
-# PoCL takes a minute or more to compile the larger ones
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name == "alfven-decay" else pytest.mark.long) for name in SMALL]
-)
+# PoCL takes minutes to compile kernels of so many terms
+@pytest.mark.long
+@pytest.mark.parametrize("name", SMALL)
 @pytest.mark.usefixtures("opencl")
 def test_no_bit_depends_on_the_device(name: str):
     n, given = SMALL[name]
