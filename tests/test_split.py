@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 import halocline as hc
 from halocline.compile.contract import contract
-from halocline.compile.split import LOADS, split
+from halocline.compile.split import LOADS, ROWS, split
 from halocline.lang import trace
 from halocline.lang.expression import Expr, walk
 from halocline.physics.mhd import MHD
 
 
-def arrays_of(value: Expr) -> set[str]:
-    return {leaf.attribute[0].name for leaf in walk((value,)) if leaf.op == "read"}
+def arrays_of(*values: Expr) -> set[str]:
+    return {leaf.attribute[0].name for leaf in walk(values) if leaf.op == "read"}
 
 
 def test_groups_are_the_differences_of_one_array_each():
@@ -22,12 +24,26 @@ def test_groups_are_the_differences_of_one_array_each():
     with trace.order(6):
         roots = contract(list(mhd.equations().values()))
     groups = split(roots)
-    assert sorted(arrays_of(group[0]).pop() for group in groups) == sorted(f.name for f in mhd.fields)
+    arrays = [arrays_of(*group) for group in groups]
+    assert all(len(names) == 1 for names in arrays)
+    in_turn = [next(iter(names)) for names, _ in itertools.groupby(arrays)]
+    assert sorted(in_turn) == sorted(f.name for f in mhd.fields)  # one array after another
+    assert all(sum(leaf.op == "read" for leaf in walk((value,))) > 1 for group in groups for value in group)
+
+
+def test_a_loop_reads_along_few_rows_and_the_last_reads_each_array_at_the_cell():
+    mhd = MHD(hc.Grid((8, 8, 8), periodic=True))
+    with trace.order(6):
+        roots = contract(list(mhd.equations().values()))
+    groups = split(roots)
+    kept: frozenset[int] = frozenset()
     for group in groups:
-        assert {name for value in group for name in arrays_of(value)} == arrays_of(group[0])
-        assert all(sum(leaf.op == "read" for leaf in walk((value,))) > 1 for value in group)
-    # what is left reads each array at the cell itself at most
-    kept = frozenset(id(value) for group in groups for value in group)
+        read = [leaf.attribute[2][:2] for leaf in walk(group, kept) if leaf.op == "read"]
+        assert len(set(read)) <= ROWS + 1  # and that of the cell itself
+        kept |= {id(value) for value in group}
+    # no value is kept that is as quickly made of others that are
+    values = {id(value): value for group in groups for value in group}
+    assert not any(value.args and all(id(arg) in values for arg in value.args) for value in values.values())
     left = [leaf for leaf in walk(roots, kept) if leaf.op == "read"]
     assert {leaf.attribute[2] for leaf in left} == {(0, 0, 0)}
 
@@ -40,7 +56,7 @@ def test_what_fits_one_loop_is_not_split():
     many = sum((u[i, j, k] * (i + 2.0) for i in range(5) for j in range(5) for k in range(5)), hc.exp(u))
     assert sum(leaf.op == "read" for leaf in walk((many,))) > LOADS
     assert split([many]) == []
-    assert len(split([many * hc.derivative(v, "x")])) == 2
+    assert len(split([many * hc.derivative(v, "x")])) == 3 + 1  # by direction, and of v
 
 
 @pytest.mark.parametrize("streaming", [False, True])
@@ -77,6 +93,33 @@ def test_the_same_bits_as_in_one_loop(monkeypatch: pytest.MonkeyPatch, dtype: st
             sim[field] = draw.random(field.points)
         outcome = sim.run(steps=1)
         return [*(sim.checksum(field) for field in (u, n, f)), outcome.scalars["total"].hex()]
+
+    grouped = results(grouped=True)
+    monkeypatch.setattr("halocline.compile.emit.split", lambda roots: [])
+    assert results(grouped=False) == grouped
+
+
+def test_the_same_bits_direction_by_direction(monkeypatch: pytest.MonkeyPatch):
+    """In space, with rows longer than a piece."""
+
+    def results(*, grouped: bool) -> list[str]:
+        grid = hc.Grid((7, 6, 70), extent=(0.7, 0.6, 7.0), periodic=True)
+        u, v = grid.vector("u"), grid.vector("v")
+
+        @hc.program
+        def change(u, v):
+            twisted = hc.cross(hc.curl(u), hc.laplacian(u) + hc.grad_div(u))
+            for component, curl in zip(v, twisted, strict=True):
+                component.set(curl * hc.div(u))
+
+        sim = hc.Simulation(grid, change, order=6, threads=1)
+        loops = 2 * (3 + 3 + 2 + 1)  # for both kernels; u_z has no difference across x and y
+        assert (sim.schedule.source.count("#pragma omp simd") == loops) == grouped
+        draw = np.random.default_rng(3)
+        for component in u:
+            sim[component] = draw.random(grid.shape)
+        sim.run(steps=1)
+        return [sim.checksum(component) for component in v]
 
     grouped = results(grouped=True)
     monkeypatch.setattr("halocline.compile.emit.split", lambda roots: [])

@@ -372,8 +372,7 @@ class KernelWriter(ValueWriter):
     ) -> None:
         """The loop along the contiguous axis. `parts` are where sums add up, by target; else scalars do."""
         self.near = near
-        out, values = self.out, dict(inner.values)
-        clause = ""
+        out, clause = self.out, ""
         if parts is None:
             parts = {n: [f"{part}{n}" for part in _PARTS] for n in inner.sums}
             added = ", ".join(part for found in parts.values() for part in found[:3])
@@ -381,11 +380,7 @@ class KernelWriter(ValueWriter):
             clause = f" reduction(+ : {added}) reduction(| : {joined})" if parts else ""
         kept = self._groups(inner)
         self._open_loop(inner, clause)
-        for n, value in enumerate(kept):
-            ctype, name = C_TYPES[kept_dtype(value, self.types)], self.unique(f"left{n}")
-            self.used.add(name)
-            out.add(f"const {ctype} {name} = kept{n}[k - {inner.bounds[0]}];")
-            values[id(value)] = name
+        values = self._left(inner, inner.roots, kept)
         self.declare(3, inner.roots, values, inner.depths)
         for n, (target, root) in enumerate(zip(inner.targets, inner.roots, strict=True)):
             piece = f"piece{n}[k - {summed_from if n in inner.sums else 'k0'}]"
@@ -398,14 +393,28 @@ class KernelWriter(ValueWriter):
         """The loops before the last one along a piece of a row: the values that they keep, in order."""
         kept: list[Expr] = []
         for group in inner.groups:
-            values = dict(inner.values)
             self._open_loop(inner, "")
+            values = self._left(inner, group, kept)
             self.declare(3, group, values, inner.depths)
             for n, value in enumerate(group, len(kept)):
                 self.out.add(f"kept{n}[k - {inner.bounds[0]}] = {values[id(value)]};")
             self.out.close()
             kept += group
         return kept
+
+    def _left(self, inner: _Row, roots: list[Expr], kept: list[Expr]) -> dict[int, str]:
+        """What is known in a loop: values from before all loops, and those of earlier ones that it needs."""
+        known = frozenset(id(value) for value in kept)
+        needed = {id(arg) for current in walk(roots, known) for arg in current.args} | {id(r) for r in roots}
+        values = dict(inner.values)
+        for n, value in enumerate(kept):
+            if id(value) in needed:
+                name = self.unique(f"left{n}")
+                self.used.add(name)
+                ctype = C_TYPES[kept_dtype(value, self.types)]
+                self.out.add(f"const {ctype} {name} = kept{n}[k - {inner.bounds[0]}];")
+                values[id(value)] = name
+        return values
 
     def _fetch_ahead(self, inner: _Row, length: int) -> None:
         """Fetch what the pieces after the next will read: of each operand the row that is new to the
