@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STUB := $(BIN)/python -m nanobind.stubgen -q -m halocline._native
 JOBS := $(shell nproc)
+# processes that share out the files of tests; most wait for one process or another half of the time
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 # of gpu-check and gpu-bench; CHECK and BENCH are more options for their programs
 DEVICE ?= cuda
 WITH_WHEELS = $(if $(WHEELS),--wheels $(WHEELS))
@@ -23,10 +26,10 @@ run: build ## Solve the Poisson problem on two ranks: table, pictures, page in o
 	  --html out/poisson/index.html --csv out/poisson/convergence.csv --json out/poisson/convergence.json
 
 test: build ## Run the tests that belong to every change
-	$(BIN)/python -m pytest -m "not long" tests
+	$(PYTEST) -m "not long" tests
 
 test-full: build ## Run all tests
-	$(BIN)/python -m pytest tests
+	$(PYTEST) tests
 
 lint: build $(VENV)/dev ## Check style, types and native code
 	$(BIN)/ruff check .

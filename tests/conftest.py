@@ -1,5 +1,7 @@
 """Tests on several ranks, and a compile cache of their own.
 
+Files are shared out to the workers of pytest-xdist (--dist loadfile), so that tests of a file run in order.
+
 `@pytest.mark.ranks(1, 2, 4)` runs a test under mpiexec, once for each count of ranks. The tests of a file
 that ask for the same count share one mpiexec, where every rank is a pytest that runs them in the same
 order; the outcome of all ranks is that of the test. After one that fails, those that follow get an mpiexec
@@ -36,6 +38,7 @@ TIMEOUT = 120.0  # seconds for one test under mpiexec, unless the marker says ot
 GRACE = 2.0  # seconds that other ranks have for an end of their own after one has failed
 OUTCOMES = "HALOCLINE_TEST_OUTCOMES"  # set on the ranks: the folder where each leaves its outcomes
 LIMIT = "HALOCLINE_TEST_LIMIT"  # set on the ranks: seconds of one test after which each says where it stands
+WORKER = "PYTEST_XDIST_WORKER"  # set in the processes that share out the files
 
 POCL = "Portable Computing Language"  # the name of its platform
 
@@ -49,10 +52,10 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "ranks(*counts, timeout=120, alone=False): run under mpiexec, once for each count of ranks"
     )
     config.addinivalue_line("markers", "long: takes minutes; runs in `make test-full` only")
-    if not on_rank:
+    if not on_rank and WORKER not in os.environ:
         folder = tempfile.mkdtemp(prefix="halocline-cache-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-        os.environ["HALOCLINE_CACHE"] = folder  # the ranks inherit it
+        os.environ["HALOCLINE_CACHE"] = folder  # the workers and ranks inherit it
         # before anything loads OpenCL: two devices of two threads each
         os.environ |= {"POCL_DEVICES": "pthread pthread", "POCL_MAX_PTHREAD_COUNT": "2"}
         os.environ["POCL_CACHE_DIR"] = str(Path(folder) / "pocl")

@@ -165,9 +165,9 @@ def test_each_rank_sees_its_own_device_alone():
 
 
 def test_memory_is_given_back_once_the_other_process_has_let_go_of_it():
-    came, _ = run(2, ["default"] * 6, ["heat"])
-    for own in came["held"]:  # what the other one still had a moment ago stays until the next engine
-        assert min(own[-3:]) <= min(own[:3]), own
+    came, _ = run(2, ["default"] * 12, ["heat"])
+    for own in came["held"]:  # what the other one still had a moment ago stays until the next engine, or few
+        assert min(own[-3:]) <= max(own[:3]) <= 12, own  # an engine that kept its 6 would leave 60 and more
 
 
 # -- MPI with memory of devices ----------------------------------------------------------------------

@@ -851,7 +851,8 @@ def errors(n: int, order: int, ndim: int) -> dict[str, float]:
 
     g = field(0, 1, 1)
     w = [field(1, 0, 0), field(1, 1, 0), field(1, 1, 1)]
-    d = lambda q, axis: q(*(int(axis == a) for a in range(3)))  # noqa: E731
+    d = lambda q, *axes: q(*(axes.count(a) for a in range(3)))  # noqa: E731
+    spread = (d(w[0], 0) + d(w[1], 1) + d(w[2], 2)) / 3
     want: dict[str, Any] = {
         "dx": g(1), "dy": g(0, 1), "dz": g(0, 0, 1),
         "dxx": g(2), "dyy": g(0, 2),
@@ -860,19 +861,25 @@ def errors(n: int, order: int, ndim: int) -> dict[str, float]:
         "div": d(w[0], 0) + d(w[1], 1) + d(w[2], 2),
         "curl_x": d(w[2], 1) - d(w[1], 2), "curl_y": d(w[0], 2) - d(w[2], 0),
         "curl_z": d(w[1], 0) - d(w[0], 1),
+        **{f"grad_div_{'xyz'[i]}": d(w[0], 0, i) + d(w[1], 1, i) + d(w[2], 2, i) for i in range(3)},
+        "strain_xx": d(w[0], 0) - spread, "strain_zz": d(w[2], 2) - spread,
+        "strain_xy": (d(w[0], 1) + d(w[1], 0)) / 2, "strain_yz": (d(w[1], 2) + d(w[2], 1)) / 2,
     }  # fmt: skip
     out = {name: grid.field(name) for name in want}
 
     def program() -> None:
         with hc.order(order):
             grad = hc.grad(f)
-            curl = hc.curl(v)
+            curl, strain = hc.curl(v), hc.traceless_strain(v)
             made = {
                 "dx": hc.derivative(f, "x"), "dy": grad[1], "dz": hc.derivative(f, 2),
                 "dxx": hc.second(f, "x"), "dyy": hc.derivative(f, "y", "y"),
                 "dxy": hc.mixed(f, "x", "y"), "dyz": hc.derivative(f, "y", "z"),
                 "laplacian": hc.laplacian(f), "div": hc.div(v),
                 "curl_x": curl[0], "curl_y": curl[1], "curl_z": curl[2],
+                **{f"grad_div_{axis}": e for axis, e in zip("xyz", hc.grad_div(v), strict=True)},
+                "strain_xx": strain[0][0], "strain_zz": strain[2][2],
+                "strain_xy": strain[0][1], "strain_yz": strain[1][2],
             }  # fmt: skip
         for name, e in made.items():
             out[name].set(e)
@@ -890,11 +897,35 @@ def errors(n: int, order: int, ndim: int) -> dict[str, float]:
 def test_operators_converge_with_the_order_that_they_claim(order: int, ndim: int) -> None:
     coarse, fine = errors(16, order, ndim), errors(32, order, ndim)
     for name, error in fine.items():
-        if ndim == 2 and name in ("dz", "dyz"):
+        if ndim == 2 and name in ("dz", "dyz", "grad_div_z"):
             assert error == coarse[name] == 0.0  # the grid has no such axis
             continue
         assert 1e-14 < error < 0.1
         assert math.log2(coarse[name] / error) == pytest.approx(order, abs=0.25), name
+
+
+@pytest.mark.parametrize("order", [2, 4, 6, 8])
+def test_upwinding_takes_one_order_and_hyperdiffusion_has_two(order: int) -> None:
+    """In one dimension: advection by a speed that changes sign, and the sixth derivative."""
+    found = []
+    for n in (32, 64):
+        grid = hc.Grid(n, 2 * math.pi, periodic=True)
+        f, u, advected, smoothed = (grid.field(name) for name in ("f", "u", "advected", "smoothed"))
+
+        def program(f: Any = f, u: Any = u, advected: Any = advected, smoothed: Any = smoothed) -> None:
+            with hc.order(order):
+                advected.set(u * hc.derivative(f, 0) - hc.upwinding(f, (u,)))
+            smoothed.set(hc.hyperdiffusion(f))
+
+        sim = hc.Simulation(grid, hc.program(program), threads=1)
+        x = (np.arange(n) + 0.5) * 2 * math.pi / n
+        sim[f], sim[u] = np.sin(x), 1 + 2 * np.cos(x)
+        sim.run()
+        errors = np.abs(sim[advected] - (1 + 2 * np.cos(x)) * np.cos(x)).max()
+        found.append((errors, np.abs(sim[smoothed] + np.sin(x)).max()))
+    upwind, hyper = (math.log2(coarse / fine) for coarse, fine in zip(*found, strict=True))
+    assert upwind == pytest.approx(order - 1, abs=0.25)
+    assert hyper == pytest.approx(2, abs=0.1)
 
 
 def test_vector_calculus_obeys_its_identities_exactly_where_differences_commute() -> None:

@@ -255,6 +255,29 @@ def test_the_same_bits_however_it_runs():
         assert benchmark(**way) == wanted, way
 
 
+@pytest.mark.long
+@pytest.mark.ranks(8, timeout=600)
+def test_the_same_bits_on_eight_ranks():
+    from mpi4py import MPI
+
+    assert benchmark(threads=1) == benchmark(communicator=MPI.COMM_SELF, threads=1)
+
+
+def test_memory_is_that_of_three_values_a_point_and_field():
+    """The field, its register, and what a stage writes while neighbours are read (24 arrays); no page more
+    is touched than rows and their alignment ask for."""
+    setup = (case := case_named("mhd-benchmark")).make((48, 48, 48), case.values({}))
+    sim = hc.Simulation(
+        setup.grid, setup.equations, parameters=setup.parameters, scheme=hc.RK3(), dt=setup.dt, order=6
+    )
+    for f, value in setup.start.items():
+        sim[f] = value
+    sim.run(steps=1)
+    with_halos = 54**3 * 8
+    assert 24 * 48**3 * 8 < sim.domain.memory_bytes <= 1.1 * 24 * with_halos
+    assert len(sim.domain.storages) == 24
+
+
 def test_the_same_bits_on_devices(opencl: list[Any]):
     wanted = benchmark(threads=1)
     assert benchmark(device="opencl:0") == wanted

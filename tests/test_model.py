@@ -438,7 +438,7 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("line", "title", "bytes_per_cell"),
     [
-        ("heat --n 64", "Heat in 3D, N = 64, rk3, order 6; a pass is a step", 88),
+        ("heat --n 64", "Heat in 3D, N = 64, rk3, order 6; a pass is a step", 80),
         ("heat --n 512 --dim 2 --scheme euler --order 2", "Heat in 2D, N = 512, euler, order 2", 16),
         ("wave --n 512", "Waves in 2D, N = 512; a pass is a step", 72),
     ],

@@ -65,18 +65,21 @@ class LowStorage:
         passed = w_time = 0.0  # the scheme applied to the time itself
         registers: dict[Field, Field] = {}
         constants = list(zip(self.alpha, self.beta, strict=True))
-        # before the first stage w has no value, so that this one is not like the others
-        stages = chain(constants[:1], _stages("alpha beta", constants[1:]))
-        for (a, b), (alpha, beta) in zip(constants, stages, strict=True):
+        # before the first stage w has no value, and nothing reads what it has after the last, where it takes
+        # no write: so that these two are not like the others
+        stages = chain(constants[:1], _stages("alpha beta", constants[1:-1]), constants[1:][-1:])
+        for number, ((a, b), (alpha, beta)) in enumerate(zip(constants, stages, strict=True), 1):
             slopes = rhs(passed)
             w_time = a * w_time + 1.0
             passed += b * w_time
             registers = registers or {f: make(f, "w") for f in slopes}
-            for f, slope in slopes.items():
-                w = registers[f]
-                w.set(alpha * w.expr + dt * slope)
-            for f, w in registers.items():
-                f.set(f + beta * w.expr)
+            changes = {f: alpha * registers[f].expr + dt * slope for f, slope in slopes.items()}
+            if number < len(constants):
+                for f, change in changes.items():
+                    registers[f].set(change)
+                changes = {f: w.expr for f, w in registers.items()}
+            for f, change in changes.items():
+                f.set(f + beta * change)
 
 
 @dataclass(frozen=True)
