@@ -99,17 +99,18 @@ HC_FUNCTION void hc_partial_merge(int kind, hc_partial* into, hc_partial from) {
 #define HC_SCRATCH(threads) (((threads) + 1) / 2)
 
 // Every thread of the group calls it, with its number among them; thread 0 then has the group's partial
-// result. `scratch` may be used again at once.
+// result. `scratch` may be used again at once. The first round has no test before it: of what follows a
+// barrier that some threads might skip PoCL makes two copies, and of that again after the next reduction.
 HC_FUNCTION void hc_group_reduce(int kind, hc_partial* p, HC_LOCAL hc_partial* scratch, hc_int64 thread,
                                  hc_int64 threads) {
-  while (threads > 1) {
+  do {
     const hc_int64 lower = (threads + 1) / 2;
     if (thread >= lower && thread < threads) scratch[thread - lower] = *p;
     HC_BARRIER();
     if (thread < threads - lower) hc_partial_merge(kind, p, scratch[thread]);
     HC_BARRIER();
     threads = lower;
-  }
+  } while (threads > 1);
 }
 
 // ------------------------------------------------------------------------------------ the last launch
