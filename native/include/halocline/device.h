@@ -28,7 +28,7 @@
 #define HC_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
 // Inlined early: else PoCL 3.1 may give all groups the same memory for a HC_SHARED array that functions use.
 #define HC_FUNCTION static inline __attribute__((always_inline))
-#define HC_RARE static
+#define HC_RARE static __attribute__((noinline))
 #define HC_TABLE __constant
 #define HC_ALIGNED(bytes)
 

@@ -20,7 +20,8 @@ HC_KERNEL hc_finish(HC_GLOBAL const hc_control* control, HC_GLOBAL const hc_part
     hc_accumulator a;
     hc_reset(&a, kinds[r]);
     for (hc_int64 i = thread; i < n; i += hc_group_threads()) hc_accumulate(&a, partials[r * stride + i]);
-    for (hc_int64 threads = hc_group_threads(); threads > 1; threads = HC_SCRATCH(threads)) {
+    hc_int64 threads = hc_group_threads();
+    do {  // as in hc_group_reduce: no test before the first round
       const hc_int64 lower = HC_SCRATCH(threads);
       if (thread >= lower && thread < threads) scratch[thread - lower] = a;
       HC_BARRIER();
@@ -29,7 +30,8 @@ HC_KERNEL hc_finish(HC_GLOBAL const hc_control* control, HC_GLOBAL const hc_part
         hc_merge(&a, &other);
       }
       HC_BARRIER();
-    }
+      threads = lower;
+    } while (threads > 1);
     if (thread == 0) {
       accumulators[r] = a;
       if (write_scalars != 0 && targets[r] >= 0) scalars[targets[r]] = hc_result(&a);
