@@ -14,6 +14,9 @@ import numpy as np
 import pytest
 
 import halocline as hc
+from halocline.compile.compiler import compile_program
+from halocline.compile.device import Strategy
+from halocline.compile.text import identifier
 from halocline.errors import InputError
 from halocline.solvers.cg import METHODS
 
@@ -230,6 +233,63 @@ def test_fields_and_parameters_may_have_the_names_of_all_locals_of_generated_cod
         for field in {"q", "u", "w"} & {*one.grid.fields}:
             np.testing.assert_allclose(one[field], other[field], rtol=1e-6 if field == "w" else 1e-13)
         assert one.values.get("total", 0.0) == pytest.approx(other.values.get("total", 0.0), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("reads", "stages"), [("direct", "memory"), ("queue", "group"), ("planes", "memory")]
+)
+def test_no_parameter_becomes_a_local_of_kernels_for_devices(reads: str, stages: str) -> None:
+    grid = hc.Grid((5, 6, 7), periodic=(True, False, True))
+    q = grid.field("q", boundary=hc.Value(hc.parameter("hot")))
+
+    @hc.program
+    def step(q: Any) -> None:
+        flux = hc.stage(hc.exp(q), "flux", storage="patch")
+        q.set(q + hc.laplacian(q) * hc.sin(grid.z[0, 0, 1]) + flux[1, 0, 0] - flux[0, 0, 1])
+        total = hc.scalar("total")
+        total.set(hc.sum(q) + hc.value(q, (1, 2, 3)))
+        q.set(q[1, 0, 0] + q[-1, 0, 0] + q[0, 0, 1] + hc.mixed(q, 1, 2))
+        with hc.loop(until=total <= 0, limit=2):
+            total.set(total * 2)
+
+    device = compile_program(step.trace(q), grid, device=Strategy(reads, stages=stages)).device
+    assert device is not None
+    names = declared(device.source[device.source.index("HC_KERNEL sweep") :])
+    known = "f scalars control partials shared partial kinds n i k i_begin i_end q_data q_where q_here loop"
+    assert {*known.split()} <= names
+    assert ("q_plane" in names) == (reads == "planes")
+    # these are scalars, or give way to them
+    given = re.compile(r"(q|flux)(_(0|[mp]\d)){3}|h_[xyz]|o_[xyz]|_\w+|hot|total|const")
+    assert {name for name in names if identifier(name) == name and not given.fullmatch(name)} == set()
+
+
+def declared(source: str) -> set[str]:
+    """The names that kernels for devices declare, and what they take."""
+    first = r"\b(?:hc_[a-z]\w*|double|float|int|char) (?:\*(?: ?const| ?HC_RESTRICT)? ?)?(\w+)\b(?! *\()"
+    return {*re.findall(first, source), *re.findall(r", (\w+) = ", source)}
+
+
+@pytest.mark.usefixtures("opencl")
+def test_parameters_on_devices_may_have_the_names_of_locals_keywords_and_macros() -> None:
+    names = (
+        "f n k lo0 shared control half kernel global constant restrict image2d_t double2 NAN INFINITY M_PI"
+    )
+    grid = hc.Grid(9, periodic=True)
+    u = grid.field("u")
+
+    @hc.program
+    def step(u: Any) -> None:
+        mine = sum(hc.parameter(name) * 2.0**n for n, name in enumerate(names.split()))
+        u.set(u[1] + mine)
+        hc.scalar("total").set(hc.sum(u))
+
+    values = {name: 1.0 + n for n, name in enumerate(names.split())}
+    sim = hc.Simulation(grid, step, parameters=values, device="opencl:0")
+    sim[u] = 0.0
+    sim.run()
+    mine = sum((1.0 + n) * 2.0**n for n in range(len(values)))
+    np.testing.assert_array_equal(sim[u], mine)
+    assert sim.values["total"] == 9 * mine
 
 
 def test_names_of_macros_are_no_matter() -> None:
