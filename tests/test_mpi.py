@@ -419,9 +419,7 @@ def test_launch_refuses_inside_a_run():
 def test_launch_passes_output_and_status_on(script):
     code, out, err = end(
         start(
-            script(
-                "print(f'{mpi.world().size} ', flush=True); sys.stderr.write('to err\\n'); sys.exit(7)"
-            ),
+            script("print(f'{mpi.world().size} ', flush=True); sys.stderr.write('to err\\n'); sys.exit(7)"),
             2,
         )
     )

@@ -59,8 +59,9 @@ def key_of(sim: hc.Simulation) -> str:
 
 
 @pytest.fixture
-def nothing_known() -> Iterator[Path]:
-    """The cache, where no patch is remembered before and after."""
+def nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A cache for tests of this file alone, where no patch is remembered before and after."""
+    monkeypatch.setenv("HALOCLINE_CACHE", str(cache_folder() / "tuning"))
 
     def forget() -> None:
         if world().rank == 0:

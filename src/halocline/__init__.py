@@ -31,7 +31,9 @@ _HOMES = {
         "mixed", "second", "shift", "traceless_strain", "upwinding",
     ),
     "lang.reductions": ("count", "dot", "first", "max", "min", "norm", "sum", "value"),
-    "lang.program": ("Scalar", "loop", "parameter", "program", "scalar", "scalars", "stage", "stop"),
+    "lang.program": (
+        "Scalar", "assign", "loop", "parameter", "program", "scalar", "scalars", "stage", "stop",
+    ),
     "lang.trace": ("order",),
     "run.simulation": ("Simulation",),
     "run.prepared": ("Outcome",),

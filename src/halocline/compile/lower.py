@@ -266,12 +266,12 @@ class _Lowering:
 
     def try_statement(self, statement: Statement) -> None:
         if isinstance(statement, Assign):
-            self.sweep.sets[statement.field] = self.resolve(
-                statement.expression, statement.line, statement.field.staggered
-            )
+            values = {f: self.resolve(e, statement.line, f.staggered) for f, e in statement.values.items()}
+            self.sweep.sets |= values
             self.sweep.lines.append(statement.line)
             self.run = self.run or statement
-            self.advance(id(statement.field), self.run)
+            for f in values:
+                self.advance(id(f), self.run)
         elif isinstance(statement, AssignScalar):
             value = self.resolve(statement.expression, statement.line, None)
             self.after.append((statement.scalar.name, value))
@@ -325,7 +325,12 @@ class _Lowering:
 def layers(program: Program) -> int:
     """As many layers of ghosts as any statement may read, through stages of stages too, or more."""
     longest: dict[Stage | None, int] = {None: 0}  # offset of a read, of any field (None) or of a stage
-    waiting = [s.expression for s in program.flat() if isinstance(s, (Assign, AssignScalar))]
+    waiting: list[Expr] = []
+    for statement in program.flat():
+        if isinstance(statement, Assign):
+            waiting += statement.values.values()
+        elif isinstance(statement, AssignScalar):
+            waiting.append(statement.expression)
     while waiting:
         for leaf in walk((waiting.pop(),)):
             if leaf.op == "read":
@@ -355,7 +360,7 @@ def _assigned(statements: list[Statement]) -> set[int | str]:
     found: set[int | str] = set()
     for statement in statements:
         if isinstance(statement, Assign):
-            found.add(id(statement.field))
+            found |= {id(f) for f in statement.values}
         elif isinstance(statement, AssignScalar):
             found.add(statement.scalar.name)
         elif isinstance(statement, Repeat):

@@ -381,7 +381,7 @@ class Field(Operators):
 
     def set(self, value: Any) -> None:
         """Assign an expression to the whole field, as a statement of the program that is being traced."""
-        trace.current("field.set(...)").assign(self, value)
+        trace.current("field.set(...)").assign({self: value})
 
     def like(self, names: str, *, homogeneous: bool = False) -> Any:
         """New fields on the same grid, of the same location, dtype and boundary conditions.
@@ -471,11 +471,10 @@ class Vector(tuple):  # type: ignore[type-arg]
         return Vector(a[offset] for a in self)
 
     def set(self, value: Sequence[Any]) -> None:
-        """Assign component by component."""
+        """Assign all components at once; see Field.set."""
         if not isinstance(value, (tuple, list)) or len(value) != len(self):
             raise InputError(f"vector {self.name!r} has {len(self)} components; got {value!r}")
-        for component, expression in zip(self, value, strict=True):
-            component.set(expression)
+        trace.current("vector.set(...)").assign(dict(zip(self, value, strict=True)))
 
     def like(self, names: str, *, homogeneous: bool = False) -> Any:
         """New vectors of the same kind; see Field.like."""

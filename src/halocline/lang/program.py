@@ -172,10 +172,10 @@ class _NoGhosts(BoundaryCondition):
 
 @dataclass(frozen=True)
 class Assign:
-    """field.set(expression)"""
+    """field.set(expression), or several at once: none of the expressions sees what another field is set to,
+    nor a ghost that follows it."""
 
-    field: Field
-    expression: Expr
+    values: Mapping[Field, Expr]
     line: Line
 
 
@@ -332,8 +332,16 @@ class Program:
         known = self._scalars.get(name)
         return self.parameters.setdefault(name, Scalar(name)) if known is None else known
 
-    def assign(self, target: Field, value: Any) -> None:
-        """Record field.set(value)."""
+    def assign(self, changes: Mapping[Field, Any]) -> None:
+        """Record field.set(value), or several at once."""
+        values = {target: self._value(target, value) for target, value in changes.items()}
+        (*reduced,) = self.reduced(*values.values())
+        self._open[-1].append(Assign(dict(zip(values, reduced, strict=True)), _line()))
+        for target in values:
+            self._advance(target)
+
+    def _value(self, target: Field, value: Any) -> Expr:
+        """What a field is set to, as an expression that it can take."""
         expression = as_expr(value, f"value of field {target.name!r}")
         if expression.grid is not None and expression.grid is not target.grid:
             raise InputError(
@@ -345,9 +353,7 @@ class Program:
                 f"field {target.name!r} is set to the condition {expression!r}; use hc.where(condition, 1.0, "
                 "0.0)"
             )
-        (expression,) = self.reduced(expression)
-        self._open[-1].append(Assign(target, expression, _line()))
-        self._advance(target)
+        return expression
 
     def assign_scalar(self, target: Scalar, expression: Expr) -> None:
         """Record scalar.set(expression)."""
@@ -414,6 +420,26 @@ def loop(*, until: Any = None, limit: Any = None, record: Scalar | Sequence[Scal
     """
     scalars = (record,) if isinstance(record, Scalar) else tuple(record)
     return trace.current("hc.loop(...)").repeat(until, limit, scalars, _line())
+
+
+def assign(changes: Mapping[Field, Any]) -> None:
+    """Set several fields at once.
+
+    One after another, `a.set(x)` and `b.set(y)` mean the same, but where the ghosts of what y reads follow a,
+    by a wall condition that reads it: then y sees them as they are before both.
+
+    Parameters
+    ----------
+    changes : mapping of Field to expression or number
+
+    Examples
+    --------
+    >>> import halocline as hc
+    >>> grid = hc.Grid(8, periodic=True)
+    >>> a, b = grid.field("a"), grid.field("b")
+    >>> swap = hc.program(lambda: hc.assign({a: b, b: a}))
+    """
+    trace.current("hc.assign(...)").assign(changes)
 
 
 def stop(when: Operand, reason: str) -> None:

@@ -9,7 +9,7 @@ from itertools import chain
 
 from halocline.lang.expression import Expr, Operand
 from halocline.lang.grid import Field
-from halocline.lang.program import own_scalars
+from halocline.lang.program import assign, own_scalars
 
 # the time derivatives as they are some part of a step after its start
 RightHandSide = Callable[[float], Mapping[Field, Expr]]
@@ -46,8 +46,7 @@ class Euler:
         make : callable
             ``make(field, suffix)`` gives the scheme a field of its own beside `field`.
         """
-        for f, slope in rhs(0.0).items():
-            f.set(f + dt * slope)
+        assign({f: f + dt * slope for f, slope in rhs(0.0).items()})
 
 
 @dataclass(frozen=True)
@@ -75,11 +74,9 @@ class LowStorage:
             registers = registers or {f: make(f, "w") for f in slopes}
             changes = {f: alpha * registers[f].expr + dt * slope for f, slope in slopes.items()}
             if number < len(constants):
-                for f, change in changes.items():
-                    registers[f].set(change)
+                assign({registers[f]: change for f, change in changes.items()})
                 changes = {f: w.expr for f, w in registers.items()}
-            for f, change in changes.items():
-                f.set(f + beta * change)
+            assign({f: f + beta * change for f, change in changes.items()})
 
 
 @dataclass(frozen=True)
@@ -98,16 +95,14 @@ class StrongStability:
         """Record one step; see Euler.step."""
         slopes = rhs(0.0)
         starts = {f: make(f, "start") for f in slopes}
-        for f, start in starts.items():
-            start.set(f)
-        for f, slope in slopes.items():
-            f.set(f + dt * slope)
+        assign({start: f for f, start in starts.items()})
+        assign({f: f + dt * slope for f, slope in slopes.items()})
         passed = 1.0
         numbers = self.shares[1:]
         for number, (share,) in zip(numbers, _stages("share", [(n,) for n in numbers]), strict=True):
-            for f, slope in rhs(passed).items():
-                start = starts[f]
-                f.set(start + share * ((f - start) + dt * slope))
+            assign(
+                {f: starts[f] + share * ((f - starts[f]) + dt * slope) for f, slope in rhs(passed).items()}
+            )
             passed = number * (passed + 1.0)
 
 
@@ -123,21 +118,20 @@ class RK4:
         """Record one step; see Euler.step."""
         slopes = rhs(0.0)
         starts, gains = ({f: make(f, suffix) for f in slopes} for suffix in ("start", "gain"))
-        for f, start in starts.items():
-            start.set(f)
-        for f, slope in slopes.items():
-            f.set(f + 0.5 * dt * slope)
+        assign({start: f for f, start in starts.items()})
+        assign({f: f + 0.5 * dt * slope for f, slope in slopes.items()})
         slopes = rhs(0.5)
         # the first slope is what took the field here
-        for f, gain in gains.items():
-            gain.set((f - starts[f]) + dt * slopes[f])
-        for f, slope in slopes.items():
-            f.set(starts[f] + 0.5 * dt * slope)
+        assign({gain: (f - starts[f]) + dt * slopes[f] for f, gain in gains.items()})
+        assign({f: starts[f] + 0.5 * dt * slope for f, slope in slopes.items()})
         stages = _stages("share gained", [(1.0, 0.0), (float(Fraction(1, 6)), 2.0)])
         for passed, (share, gained) in zip((0.5, 1.0), stages, strict=True):
-            for f, slope in rhs(passed).items():
-                start = starts[f]
-                f.set(start + share * (dt * slope + gained * (gains[f] + (f - start))))
+            assign(
+                {
+                    f: starts[f] + share * (dt * slope + gained * (gains[f] + (f - starts[f])))
+                    for f, slope in rhs(passed).items()
+                }
+            )
 
 
 def RK2() -> LowStorage:
