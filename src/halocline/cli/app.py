@@ -34,6 +34,7 @@ from halocline.cli.options import (
     N,
     Nodes,
     Ns,
+    Only,
     Order,
     Overlap,
     Patch,
@@ -61,6 +62,7 @@ from halocline.cli.options import (
     Trace,
     TracedRanks,
     Until,
+    WarmUp,
     execution,
 )
 from halocline.errors import InputError
@@ -774,9 +776,11 @@ def run_file(
     n: CellsOfCase = None,
     steps: Steps = None,
     until: Until = None,
+    warm_up: WarmUp = 0,
     settings: Settings = None,
     order: Order = 6,
     scheme: Scheme = "rk3",
+    only: Only = None,
     every: Every = None,
     ranks: Ranks = None,
     threads: Threads = None,
@@ -804,8 +808,8 @@ def run_file(
     from halocline.cli.run_case import case
 
     case(
-        target, n=n, steps=steps, until=until, order=order, scheme=scheme, every=every,
-        settings=settings or [], ranks=ranks, json=json, csv=csv, pictures=pictures,
+        target, n=n, steps=steps, until=until, order=order, scheme=scheme, only=only, warm_up=warm_up,
+        every=every, settings=settings or [], ranks=ranks, json=json, csv=csv, pictures=pictures,
         execution=execution(
             device=device, threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,

@@ -42,6 +42,20 @@ Until = Annotated[
         PROBLEM, "--until", metavar="T", help="The time to reach; the last step is shortened to end there."
     ),
 ]
+WarmUp = Annotated[
+    int,
+    _option(PROBLEM, "--warm-up", metavar="K", help="Of the steps, so many at the start are not timed."),
+]
+Only = Annotated[
+    str | None,
+    _option(
+        RESULTS,
+        "--only",
+        metavar="compute|exchange",
+        help="Time the steps without messages, or without kernels. The fields then hold nonsense: no "
+        "diagnostics, checksum, pictures or series.",
+    ),
+]
 Settings = Annotated[
     list[str] | None,
     _option(

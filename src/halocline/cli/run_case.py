@@ -27,6 +27,8 @@ def case(
     until: float | None,
     order: int,
     scheme: str,
+    only: str | None,
+    warm_up: int,
     every: int | None,
     settings: Sequence[str],
     ranks: int | None,
@@ -45,39 +47,61 @@ def case(
     cells = None if n is None else cells_of(n)
     if steps is not None and steps < 0:
         raise InputError(f"--steps {steps}: expected a whole number from 0")
+    trace = execution.get("trace")
+    if only is not None:
+        without = {"--until": until, "--every": every, "--csv": csv, "--pictures": pictures, "--trace": trace}
+        _check_part(only, {option: value for option, value in without.items() if value is not None})
     spread(ranks)
     from halocline.run.machine import this_machine
     from halocline.study.run_case import CaseRun
 
     ready = CaseRun(name, cells, given, order=order, scheme=scheme)
     drawn = [] if pictures is None else [pictures / f"{f.name}.png" for f in ready.fields]
-    trace = execution.get("trace")
     check_files(json, csv, trace, *drawn)
     shape = " x ".join(map(str, ready.shape))
-    with progress(f"{name}, {shape}", "steps") as on_progress:
-        result = ready.run(steps=steps, until=until, every=every, on_progress=on_progress, **execution)
+    if only is not None:
+        result = ready.time_part(only, steps=steps, warm_up=warm_up, **execution)
+    else:
+        with progress(f"{name}, {shape}", "steps") as on_progress:
+            result = ready.run(
+                steps=steps, until=until, every=every, warm_up=warm_up, on_progress=on_progress, **execution
+            )
     for f, path in zip(ready.fields, drawn, strict=False):
         _draw(result, f, path)
     record = result.record
-    if csv is not None:
+    if csv is not None and record.series is not None:
         from halocline.study.table import as_rows
 
         write(csv, as_rows(record.series))
     write_json(json, asdict(record) | {"machine": this_machine().as_dict()})
     if json != "-":
-        if every is not None:
+        if every is not None and record.series is not None:
             say(_table(record.series, ready.setup.shown))
         say(_summary(result, ready.setup.shown))
         written([json, csv, trace, *drawn])
 
 
+def _check_part(only: str, refused: Mapping[str, Any]) -> None:
+    """Raise InputError where steps are not to be timed in part, or more is asked for than a time."""
+    from halocline.study.run_case import PARTS
+
+    if only not in PARTS:
+        raise InputError(f"--only {only}: expected {' or '.join(PARTS)}")
+    if refused:
+        option, value = next(iter(refused.items()))
+        raise InputError(
+            f"{option} {value}: with --only {only} a fixed number of steps is timed, and the fields hold "
+            f"nonsense; leave {option} out"
+        )
+
+
 def _neither(name: str, known: Sequence[str]) -> InputError:
     """What is wrong with a name that is neither of a file nor of a case."""
     what = f"there is no file {name}" if not Path(name).exists() else f"{name} is no file"
-    return InputError(f"{what} and no case of that name{_near(name, known)}; cases: {', '.join(known)}")
+    return InputError(f"{what} and no case of that name{near(name, known)}; cases: {', '.join(known)}")
 
 
-def _near(name: str, known: Iterable[str]) -> str:
+def near(name: str, known: Iterable[str]) -> str:
     """The nearest of the names that are known, as a question."""
     close = get_close_matches(name, list(known), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
@@ -104,7 +128,7 @@ def parameters_of(settings: Sequence[str], name: str, case: Case) -> dict[str, f
         key, _, text = setting.partition("=")
         own = case.parameters.get(key)
         if own is None:
-            hint = _near(key, case.parameters)
+            hint = near(key, case.parameters)
             known = ", ".join(f"{each} [{p.unit}]" for each, p in case.parameters.items())
             raise InputError(f"--set {setting}: {name} has no parameter {key!r}{hint}; known: {known}")
         try:
@@ -151,22 +175,38 @@ def _summary(result: Result, shown: Sequence[str]) -> str:
     shape = " x ".join(f"{n:,}" for n in r.shape)
     ran = where(r.ranks, r.threads, r.devices)
     lines = [f"{r.case}, {shape} cells, order {r.order}, {r.scheme}, {ran}", ""]
-    reached = f"{'reached':13} t = {r.time:.6g} after {counted(r.steps, 'step')}"
-    if r.time_step is not None:
-        reached += f", the last of {r.time_step:.4g}"
-        reached += f", limited by {r.limiter}" if r.limiter else ""
-    lines += [reached]
-    for start in range(0, len(shown), 3):
+    after = counted(r.steps, "step") + (f", {r.warm_up} of them not timed" if r.warm_up else "")
+    if r.only is not None:
+        alone = {"compute": "computing alone, no messages", "exchange": "the exchange alone, no kernels"}
+        lines += [
+            f"{'timed':13} {alone[r.only]}: {after}",
+            f"{'':13} the fields hold nonsense, so there is no result",
+        ]
+    else:
+        reached = f"{'reached':13} t = {r.time:.6g} after {after}"
+        if r.time_step is not None:
+            reached += f", the last of {r.time_step:.4g}"
+            reached += f", limited by {r.limiter}" if r.limiter else ""
+        lines += [reached]
+    for start in range(0, len(shown) if r.diagnostics is not None else 0, 3):
         parts = [f"{name} = {_number(r.diagnostics.get(name))}" for name in shown[start : start + 3]]
         lines.append(f"{'diagnostics' if start == 0 else '':13} {', '.join(parts)}")
-    if whole is not None and r.ns_per_cell_step is not None:
-        lines += [
-            f"{'time':13} {duration(r.seconds)}, {r.ns_per_cell_step:.4g} ns a cell and step",
+    if r.ns_per_cell_step is not None:
+        lines.append(f"{'time':13} {duration(r.seconds)}, {r.ns_per_cell_step:.4g} ns a cell and step")
+    if whole is not None:
+        lines.append(
             f"{'':13} compute {_part(whole.compute, r.seconds)}, "
-            f"exchange {_part(whole.exchange, r.seconds)}, reductions {_part(whole.reduction, r.seconds)}",
+            f"exchange {_part(whole.exchange, r.seconds)}, reductions {_part(whole.reduction, r.seconds)}"
+        )
+    if r.ns_per_cell_step is not None and r.only != "exchange":
+        arithmetic = (
             f"{'arithmetic':13} {r.flops_per_cell_step:,.0f} operations a cell and step, "
-            f"{r.flops_per_cell_step / r.ns_per_cell_step:.1f} GFLOP/s",
-        ]
+            f"{r.flops_per_cell_step / r.ns_per_cell_step:.1f} GFLOP/s"
+        )
+        if r.share_of_peak is not None and result.peak is not None:
+            most = f"{result.peak / 1e9:.1f} GFLOP/s of multiply-adds on as many cores now"
+            arithmetic += f", {r.share_of_peak:.0%} of the {most}"
+        lines.append(arithmetic)
     if r.share_of_bound is not None:
         rate = r.share_of_bound * result.bandwidth
         most = f"{result.bandwidth / 1e9:.1f} GB/s of {yardstick(r.devices)}"
@@ -174,10 +214,15 @@ def _summary(result: Result, shown: Sequence[str]) -> str:
             f"{'bandwidth':13} {r.bytes_per_cell_step:,.0f} bytes a cell and step, {rate / 1e9:.1f} GB/s, "
             f"{r.share_of_bound:.0%} of the {most}"
         )
+    if r.joules_per_cell_step is not None:
+        whose = " and ".join(r.joules_of)
+        lines.append(f"{'energy':13} {1e9 * r.joules_per_cell_step:.4g} nJ a cell and step, of {whose}")
     if r.ranks > 1 and whole is not None:
         lines.append(f"{'overlap':13} {whole.overlap}")
     of = " of the host" if r.devices else ""
-    lines += [f"{'memory':13} {amount(r.memory_bytes)}{of} resident", f"{'checksum':13} {r.checksum}"]
+    lines.append(f"{'memory':13} {amount(r.memory_bytes)}{of} resident")
+    if r.checksum is not None:
+        lines.append(f"{'checksum':13} {r.checksum}")
     return "\n".join(lines)
 
 

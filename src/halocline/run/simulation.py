@@ -114,10 +114,12 @@ class Simulation(Fields):
             )
         self._first_step: Program | None = None  # what a delayed time step begins with
         self._first_prepared: Prepared | None = None
-        program = self._trace(function, scheme, dt, time_step, order, after_step)
-        self.program = program
-        self._prepared = prepare(self.domain, program, (*self.values, "until", "steps"))
-        if comm.rank == 0:
+        self.program = self._trace(function, scheme, dt, time_step, order, after_step)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self._prepared = prepare(self.domain, self.program, (*self.values, "until", "steps"))
+        if self.domain.comm.rank == 0:
             for name in self.parameters:
                 if name not in self.schedule.scalars:
                     log.warning("parameter %s is given, but these equations do not read it", name)
@@ -438,6 +440,18 @@ class Simulation(Fields):
             failure = RunError(f"{error}; a smaller time step may help")
             failure.place = error.place
             raise failure from None
+
+
+class _Traced(Simulation):
+    """One whose program is known, but not compiled, and whose fields are not allocated."""
+
+    def _prepare(self) -> None:
+        pass
+
+
+def program_of(grid: Grid, function: Callable[..., Any] | ProgramFunction, **options: Any) -> Program:
+    """The program that a simulation would run, without any memory: what `Simulation` takes, but how it runs."""
+    return _Traced(grid, function, **options, communicator=Communicator(), device="cpu").program
 
 
 def _report(on_progress: Callable[[int], None], before: int, done: int) -> None:

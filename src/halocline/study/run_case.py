@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,17 +13,22 @@ from halocline.errors import HaloclineError, InputError, RunError
 from halocline.lang import trace
 from halocline.lang.expression import Expr, as_expr
 from halocline.lang.grid import Field, unknown
+from halocline.lang.program import Program
 from halocline.lang.reductions import value
 from halocline.physics.case import Case, Setup
 from halocline.physics.cases import case_named
 from halocline.physics.heat import SCHEMES
 from halocline.run.bandwidth import bandwidth
 from halocline.run.devices import OnDevice
+from halocline.run.energy import Energy, EnergyMeter
 from halocline.run.machine import resident_bytes
+from halocline.run.peak import multiply_add_peak
 from halocline.run.prepared import Outcome
-from halocline.run.simulation import Simulation
+from halocline.run.simulation import Simulation, program_of
+from halocline.study.overlap import KINDS, StepBench
 
 MOST_REPEATED = 60.0  # seconds of a run that is repeated to see where it went wrong
+PARTS = ("compute", "exchange")  # of a step, that can be timed alone; of KINDS
 
 
 @dataclass(frozen=True)
@@ -39,28 +45,42 @@ class Record:
         Of the differences in space.
     scheme : str
         How time was integrated.
-    time : float
+    halo : {"read", "uniform"}
+        What travelled; see `halocline.Execution`.
+    only : {"compute", "exchange"} or None
+        What steps were timed without messages, or without kernels. Fields hold nonsense then, so that time,
+        checksums, diagnostics and series are None.
+    warm_up : int
+        Steps at the start that were not timed.
+    time : float or None
         The simulated time reached.
     time_step : float or None
         The last one; None where no step was done.
     limiter : str or None
         What limited it; None where it is fixed.
     seconds : float
-        Wall clock of the steps, from barrier to barrier.
+        Wall clock of the steps that were timed, from barrier to barrier.
     ns_per_cell_step : float or None
-        Of the loop over the steps, all ranks together.
+        Of the loop over these steps, all ranks together.
     flops_per_cell_step, bytes_per_cell_step : float
         Operations of the generated code (an fma is two), and bytes that must cross memory.
     share_of_bound : float or None
         The rate of these bytes, over that of a += s * b on the same threads in the same run; on devices, over
-        that of copies within their memory.
-    checksum : str
+        that of copies within their memory. None where steps were without kernels.
+    share_of_peak : float or None
+        The rate of these operations, over that of multiply-adds of float64 on as many cores; an addition that no
+        product joins is one operation, so that 1 cannot be reached. None on devices.
+    joules_per_cell_step : float or None
+        What processors and devices took; None where the host does not tell.
+    joules_of : tuple of str
+        Whose joules these are: "processors", "devices".
+    checksum : str or None
         A hash of those of all fields: the same for any ranks, threads, devices, decomposition, patch.
-    checksums : dict of str to str
+    checksums : dict of str to str, or None
         A hash of each field's bits in global order.
-    diagnostics : dict of str to float
+    diagnostics : dict of str to float, or None
         At the end; None for one that is not finite.
-    series : list of dict
+    series : list of dict, or None
         "step", "time", "time_step", "limiter" and the diagnostics, at the start, as often as asked for, and
         at the end.
     parameters : dict of str to float
@@ -79,7 +99,10 @@ class Record:
     steps: int
     order: int
     scheme: str
-    time: float
+    halo: str
+    only: str | None
+    warm_up: int
+    time: float | None
     time_step: float | None
     limiter: str | None
     seconds: float
@@ -87,10 +110,13 @@ class Record:
     flops_per_cell_step: float
     bytes_per_cell_step: float
     share_of_bound: float | None
-    checksum: str
-    checksums: dict[str, str]
-    diagnostics: dict[str, float | None]
-    series: list[dict[str, Any]]
+    share_of_peak: float | None
+    joules_per_cell_step: float | None
+    joules_of: tuple[str, ...]
+    checksum: str | None
+    checksums: dict[str, str] | None
+    diagnostics: dict[str, float | None] | None
+    series: list[dict[str, Any]] | None
     parameters: dict[str, float]
     ranks: int
     threads: int
@@ -107,17 +133,30 @@ class Result:
     record : Record
     bandwidth : float
         Bytes a second of a += s * b on all ranks at once, or of copies within their devices.
+    peak : float or None
+        Operations a second of multiply-adds on as many cores.
     simulation : Simulation
     outcome : Outcome or None
-        None where no step was done.
+        Of the steps that were timed; None where none was, or a part of them alone.
     fields : tuple of Field
     """
 
     record: Record
     bandwidth: float
+    peak: float | None
     simulation: Simulation = field(repr=False)
     outcome: Outcome | None = field(repr=False)
     fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True)
+class _Timing:
+    """Of the steps that were timed: wall clock from barrier to barrier and of the loop, number, energy."""
+
+    seconds: float
+    loop_seconds: float
+    steps: int
+    energy: Energy | None
 
 
 class CaseRun:
@@ -171,12 +210,32 @@ class CaseRun:
         """Those that the case starts from."""
         return tuple(self.setup.start)
 
+    @property
+    def program(self) -> Program:
+        """What its simulation runs, traced without memory; a CaseRun gives it once, or runs."""
+        return program_of(self.setup.grid, self.setup.equations, **self._equations)
+
+    @property
+    def _equations(self) -> dict[str, Any]:
+        """Of a simulation, beside grid and equations."""
+        return {
+            "parameters": self.setup.parameters,
+            "scheme": SCHEMES[self.scheme],
+            "dt": self.setup.dt,
+            "order": self.order,
+        }
+
+    def _simulation(self, communicator: Any, execution: Mapping[str, Any]) -> Simulation:
+        grid, equations = self.setup.grid, self.setup.equations
+        return Simulation(grid, equations, **self._equations, communicator=communicator, **execution)
+
     def run(
         self,
         *,
         steps: int | None = None,
         until: float | None = None,
         every: int | None = None,
+        warm_up: int = 0,
         communicator: Any = None,
         on_progress: Callable[[int], None] | None = None,
         **execution: Any,
@@ -191,6 +250,8 @@ class CaseRun:
             The time to reach; the last step is shortened to end there.
         every : int, optional
             Steps between diagnostics.
+        warm_up : int
+            Of the steps, so many at the start are not timed.
         communicator, **execution
             See halocline.Simulation; the result's bits do not depend on them.
         on_progress : callable, optional
@@ -208,36 +269,104 @@ class CaseRun:
             raise InputError(f"every is {every}; expected a whole number of steps from 1")
         if until is not None and not (math.isfinite(until) and until >= 0):
             raise InputError(f"until is {until!r}; expected a finite time from 0 on")
-        setup = self.setup
-        sim = Simulation(
-            setup.grid,
-            setup.equations,
-            parameters=setup.parameters,
-            scheme=SCHEMES[self.scheme],
-            dt=setup.dt,
-            order=self.order,
-            communicator=communicator,
-            **execution,
-        )
+        _check_warm_up(warm_up, steps)
+        sim = self._simulation(communicator, execution)
         self._start(sim)
         with trace.order(self.order):
-            numbers = dict(setup.diagnostics())
+            numbers = dict(self.setup.diagnostics())
         series = [self._look(sim, numbers)]
         whole: Outcome | None = None
+        meter, spent = EnergyMeter(sim.domain.comm, sim.domain.devices), 0.0
         while (steps is None or sim.steps < steps) and (until is None or sim.time < until):
-            left = None if steps is None else steps - sim.steps
-            chunk = every if left is None else left if every is None else min(every, left)
-            done = sim.steps
+            done, timed = sim.steps, sim.steps >= warm_up
+            ends = [done + every - done % every] if every else []
+            ends += [end for end in (steps, None if timed else warm_up) if end is not None]
             report = None if on_progress is None else _counting(on_progress, done)
             try:
-                outcome = sim.run(until=until, steps=chunk, on_progress=report)
+                with meter.on() if timed else nullcontext():
+                    outcome = sim.run(
+                        until=until, steps=min(ends) - done if ends else None, on_progress=report
+                    )
             except HaloclineError as error:
-                raise self._explained(error, sim, 0.0 if whole is None else whole.loop_seconds) from None
-            whole = outcome if whole is None else whole.followed_by(outcome)
+                raise self._explained(error, sim, spent) from None
+            spent += outcome.loop_seconds
+            if timed:
+                whole = outcome if whole is None else whole.followed_by(outcome)
             if outcome.reason != "completed":
                 raise RunError(f"{outcome.reason}, after step {sim.steps} (time {sim.time:g})")
+            if timed or (every and sim.steps % every == 0):
+                series.append(self._look(sim, numbers))
+        steps_timed = max(0, sim.steps - warm_up)
+        if series[-1]["step"] < sim.steps:
             series.append(self._look(sim, numbers))
-        return self._result(sim, whole, series)
+        measured = _Timing(
+            seconds=0.0 if whole is None else whole.seconds,
+            loop_seconds=0.0 if whole is None else whole.loop_seconds,
+            steps=steps_timed,
+            energy=meter.total,
+        )
+        checksums = {f.name: sim.checksum(f) for f in self.fields}
+        last = series[-1]
+        told = {
+            "steps": sim.steps,
+            "warm_up": min(warm_up, sim.steps),
+            "only": None,
+            "time": sim.time,
+            "time_step": last["time_step"],
+            "limiter": last["limiter"],
+            "checksum": hashlib.blake2b(repr(checksums).encode(), digest_size=16).hexdigest(),
+            "checksums": checksums,
+            "diagnostics": {name: last[name] for name in list(last)[4:]},
+            "series": series,
+        }
+        return self._result(sim, measured, whole, told)
+
+    def time_part(
+        self,
+        only: str,
+        *,
+        steps: int | None = None,
+        warm_up: int = 0,
+        communicator: Any = None,
+        **execution: Any,
+    ) -> Result:
+        """Time so many steps without messages, or without kernels: fields then hold nonsense, and nothing is
+        told of them. All ranks call this.
+
+        Parameters
+        ----------
+        only : {"compute", "exchange"}
+            What is left of the steps: kernels, or messages and copies of halos.
+        steps : int, optional
+            In all; those of the case where not given.
+        warm_up : int
+            Of these, so many at the start are not timed.
+        communicator, **execution
+            See halocline.Simulation.
+
+        Raises
+        ------
+        InputError
+        """
+        if only not in PARTS:
+            raise unknown("part of a step", only, list(PARTS))
+        steps = self.case.steps if steps is None else steps
+        if steps < 1:
+            raise InputError(f"steps is {steps}; expected a whole number from 1 where {only} alone is timed")
+        _check_warm_up(warm_up, steps)
+        sim = self._simulation(communicator, execution)
+        bench = StepBench(sim, "steps")
+        meter = EnergyMeter(sim.domain.comm, sim.domain.devices)
+        if warm_up:
+            bench.passes = warm_up
+            bench.run(**KINDS[only])
+        bench.passes = steps - warm_up
+        with meter.on():
+            seconds = bench.run(**KINDS[only]) * bench.passes
+        measured = _Timing(seconds=seconds, loop_seconds=seconds, steps=bench.passes, energy=meter.total)
+        nothing = ("time", "time_step", "limiter", "checksum", "checksums", "diagnostics", "series")
+        told = {"steps": steps, "warm_up": warm_up, "only": only, **dict.fromkeys(nothing)}
+        return self._result(sim, measured, None, told)
 
     def _start(self, sim: Simulation) -> None:
         for f, at_start in self.setup.start.items():
@@ -262,40 +391,41 @@ class CaseRun:
             name: each if math.isfinite(each) else None for name, each in zip(numbers, values, strict=True)
         }
 
-    def _result(self, sim: Simulation, whole: Outcome | None, series: list[dict[str, Any]]) -> Result:
-        domain, cells, steps = sim.domain, self.setup.grid.size, sim.steps
+    def _result(
+        self, sim: Simulation, measured: _Timing, whole: Outcome | None, told: Mapping[str, Any]
+    ) -> Result:
+        """What was measured beside what this machine can do, and what is told of the result."""
+        domain, cells, only = sim.domain, self.setup.grid.size, told["only"]
         memory = sum(domain.comm.allgather(resident_bytes()))
         reference = bandwidth(domain.comm, domain.devices, domain.threads, domain.memory_bytes)
-        seconds = whole.loop_seconds if whole is not None and steps else 0.0
-        checksums = {f.name: sim.checksum(f) for f in self.fields}
-        last = series[-1]
-        sweeps = list(sim.schedule.pass_sweeps())
+        peak = None if domain.devices else multiply_add_peak(domain.comm, domain.threads)
+        flops = float(sum(sweep.flops for sweep in sim.schedule.pass_sweeps()))
+        seconds, energy = measured.loop_seconds, measured.energy
+        updates = cells * measured.steps
+        rate = updates / seconds if seconds and only != "exchange" else None
         record = Record(
             case=self.name,
             shape=self.shape,
             cells=cells,
-            steps=steps,
             order=self.order,
             scheme=self.scheme,
-            time=sim.time,
-            time_step=last["time_step"],
-            limiter=last["limiter"],
-            seconds=0.0 if whole is None else whole.seconds,
-            ns_per_cell_step=1e9 * seconds / cells / steps if seconds else None,
-            flops_per_cell_step=float(sum(sweep.flops for sweep in sweeps)),
+            halo=domain.how.halo,
+            seconds=measured.seconds,
+            ns_per_cell_step=1e9 * seconds / updates if seconds else None,
+            flops_per_cell_step=flops,
             bytes_per_cell_step=sim.bytes_per_step / cells,
-            share_of_bound=sim.bytes_per_step * steps / seconds / reference if seconds else None,
-            checksum=hashlib.blake2b(repr(checksums).encode(), digest_size=16).hexdigest(),
-            checksums=checksums,
-            diagnostics={name: last[name] for name in list(last)[4:]},
-            series=series,
+            share_of_bound=sim.bytes_per_step / cells * rate / reference if rate else None,
+            share_of_peak=flops * rate / peak if rate and peak else None,
+            joules_per_cell_step=energy.joules / updates if energy and updates else None,
+            joules_of=energy.of if energy and updates else (),
             parameters=dict(self.values),
             ranks=domain.comm.size,
             threads=domain.threads,
             devices=sim.devices,
             memory_bytes=memory,
+            **told,
         )
-        return Result(record, reference, sim, whole, self.fields)
+        return Result(record, reference, peak, sim, whole, self.fields)
 
     # --- what went wrong ---
 
@@ -348,6 +478,12 @@ class CaseRun:
         found = sim.evaluate(*varying.values())
         values = found if isinstance(found, tuple) else (found,)
         return [term for term, each in zip(varying, values, strict=True) if not math.isfinite(each)]
+
+
+def _check_warm_up(warm_up: int, steps: int | None) -> None:
+    if warm_up < 0 or (warm_up and steps is not None and warm_up >= steps):
+        limit = "" if steps is None else f", fewer than the {steps} steps"
+        raise InputError(f"warm_up is {warm_up}; expected a whole number from 0{limit}")
 
 
 def _counting(on_progress: Callable[[int], None], before: int) -> Callable[[int], None]:
