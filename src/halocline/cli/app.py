@@ -9,8 +9,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from halocline.cli.options import (
+    CaseNs,
     Cells,
     CellsOfCase,
+    Code,
     Csv,
     Decomposition,
     Device,
@@ -36,12 +38,18 @@ from halocline.cli.options import (
     Ns,
     Only,
     Order,
+    Orders,
     Overlap,
+    Parts,
     Patch,
     PerNode,
     Pictures,
     Placement,
     PlannedKernels,
+    PlannedRank,
+    PlannedRanks,
+    PlannedThreads,
+    PlotPictures,
     Radius,
     Ranks,
     RanksList,
@@ -55,6 +63,7 @@ from halocline.cli.options import (
     SeriesCsv,
     Settings,
     Steps,
+    StepsOfStudy,
     SubdomainsPerRank,
     Threads,
     ThreadsList,
@@ -63,6 +72,8 @@ from halocline.cli.options import (
     TracedRanks,
     Until,
     WarmUp,
+    WarmUpOfStudy,
+    WhoPicture,
     execution,
 )
 from halocline.errors import InputError
@@ -95,6 +106,16 @@ class InOrder(TyperGroup):
         return sorted(super().list_commands(ctx), key=self.order.index)
 
 
+class CaseByName(TyperGroup):
+    """Takes a word that is none of its commands for the name of a case, and hands it to the command CASE."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0]
+        if name.startswith("-") or self.get_command(ctx, name) is not None:
+            return super().resolve_command(ctx, args)
+        return name, self.commands["CASE"], args[1:]
+
+
 app = _group(
     "Halocline: equations on structured grids, solved on one core or on many ranks with the same bits.",
     "halocline doctor",
@@ -122,6 +143,13 @@ convergence = _group(
 strong = _group(
     "One problem on more and more ranks and threads: time, speed-up, efficiency, hybrid runs.",
     "halocline study strong poisson --n 1024 --ranks 1,2 --threads 1,2",
+    "halocline study strong mhd-benchmark --n 64,128 --ranks 1,2 --parts",
+    cls=CaseByName,
+)
+weak = _group(
+    "As much work for each of more and more ranks.",
+    "halocline study weak mhd-benchmark --n 64 --ranks 1,2,4",
+    cls=CaseByName,
 )
 ablation = _group(
     "Take one thing away at a time, and see what it was worth.",
@@ -134,6 +162,8 @@ overlap = _group(
 explain = _group(
     "Tell what a case would do on many ranks, without starting any.",
     "halocline explain poisson --n 1024 --ranks 64",
+    "halocline explain mhd-benchmark --n 128 --ranks 8",
+    cls=CaseByName,
 )
 model = _group(
     "Predict how a case scales on a machine that need not be there: every rank's plan, executed by a model.",
@@ -148,6 +178,7 @@ app.add_typer(solve, name="solve")
 app.add_typer(study, name="study")
 study.add_typer(convergence, name="convergence")
 study.add_typer(strong, name="strong")
+study.add_typer(weak, name="weak")
 study.add_typer(ablation, name="ablation")
 study.add_typer(overlap, name="overlap")
 app.add_typer(explain, name="explain")
@@ -275,6 +306,94 @@ def strong_poisson(
     )  # fmt: skip
 
 
+STEPS_OF_CASE = (
+    "Steps of a case of `halocline cases`, each run a process of its own: `halocline run CASE`. Beside the "
+    "times stands the closed formula of Pekkilä et al. 2022, max(work, exchange), with constants that were "
+    "measured too."
+)
+
+
+@strong.command(
+    "CASE",
+    epilog=_examples(
+        "halocline study strong mhd-benchmark --n 64,128 --ranks 1,2 --threads 1,2 --html mhd.html",
+        "halocline study strong mhd-benchmark --n 128 --ranks 1,2,4 --parts --orders 2,4,6,8 --pictures out",
+    ),
+    help=f"{STEPS_OF_CASE}\n\nEach N on each number of ranks and threads, as in Figs. 10 to 12, 14 and 15 "
+    "there.",
+)
+def strong_case(
+    context: typer.Context,
+    n: CaseNs = "64",
+    steps: StepsOfStudy = None,
+    warm_up: WarmUpOfStudy = None,
+    settings: Settings = None,
+    order: Order = 6,
+    scheme: Scheme = "rk3",
+    orders: Orders = None,
+    parts: Parts = False,
+    ranks: RanksList = "1,2",
+    threads: ThreadsList = "1",
+    device: Device = None,
+    decomposition: Decomposition = "optimal",
+    patch: Patch = None,
+    repeat: Repeat = 1,
+    json: Json = None,
+    csv: Csv = None,
+    html: Html = None,
+    pictures: PlotPictures = None,
+) -> None:
+    from halocline.cli.case_studies import strong
+    from halocline.study.measure import Steps
+
+    strong(
+        Steps(
+            str(context.info_name), order, scheme, steps, settings=tuple(settings or ()),
+            decomposition=decomposition, patch=patch, device=device,
+        ),
+        n=n, ranks=ranks, threads=threads, orders=orders, parts=parts, warm_up=warm_up, repeat=repeat,
+        json=json, csv=csv, html=html, pictures=pictures,
+    )  # fmt: skip
+
+
+@weak.command(
+    "CASE",
+    epilog=_examples("halocline study weak mhd-benchmark --n 64 --ranks 1,2,4 --pictures out"),
+    help=f"{STEPS_OF_CASE}\n\nN cells a rank along the first axis, the others in the case's own proportion: "
+    "the axes of the grid are doubled in turn, as in Fig. 13 there.",
+)
+def weak_case(
+    context: typer.Context,
+    n: CaseNs = "64",
+    steps: StepsOfStudy = None,
+    warm_up: WarmUpOfStudy = None,
+    settings: Settings = None,
+    order: Order = 6,
+    scheme: Scheme = "rk3",
+    ranks: RanksList = "1,2",
+    threads: ThreadsList = "1",
+    device: Device = None,
+    decomposition: Decomposition = "optimal",
+    patch: Patch = None,
+    repeat: Repeat = 1,
+    json: Json = None,
+    csv: Csv = None,
+    html: Html = None,
+    pictures: PlotPictures = None,
+) -> None:
+    from halocline.cli.case_studies import weak
+    from halocline.study.measure import Steps
+
+    weak(
+        Steps(
+            str(context.info_name), order, scheme, steps, settings=tuple(settings or ()),
+            decomposition=decomposition, patch=patch, device=device,
+        ),
+        n=n, ranks=ranks, threads=threads, warm_up=warm_up, repeat=repeat, json=json, csv=csv, html=html,
+        pictures=pictures,
+    )  # fmt: skip
+
+
 HIDDEN = (
     "Times whole steps, steps whose patches wait for all messages, steps without messages, and steps without "
     "kernels, all in turn, by each transfer method between ranks. What is hidden is "
@@ -374,25 +493,9 @@ def explain_poisson(
     n: N,
     dim: Dim = 2,
     method: Method = "cg-fused",
-    ranks: Annotated[
-        int,
-        typer.Option(
-            "--ranks", metavar="R", help="As many ranks are planned for.", rich_help_panel="Where it runs"
-        ),
-    ] = 1,
-    rank: Annotated[
-        int | None,
-        typer.Option(
-            "--rank",
-            metavar="K",
-            help="Which of them is explained; by default one in the middle.",
-            rich_help_panel="Where it runs",
-        ),
-    ] = None,
-    threads: Annotated[
-        int,
-        typer.Option("--threads", metavar="T", help="Threads of each rank.", rich_help_panel="Where it runs"),
-    ] = 1,
+    ranks: PlannedRanks = 1,
+    rank: PlannedRank = None,
+    threads: PlannedThreads = 1,
     device: Device = None,
     decomposition: Decomposition = "optimal",
     patch: Patch = None,
@@ -402,29 +505,58 @@ def explain_poisson(
     kernels: PlannedKernels = "auto",
     overlap: Overlap = "auto",
     halo: Halo = "read",
-    code: Annotated[
-        bool,
-        typer.Option(
-            "--code",
-            help="Print the generated C++ too, with all the rest as comments.",
-            rich_help_panel="Results",
-        ),
-    ] = False,
-    picture: Annotated[
-        Path | None,
-        typer.Option(
-            "--picture",
-            metavar="FILE",
-            help="Draw who sends how much to whom, and how.",
-            rich_help_panel="Results",
-        ),
-    ] = None,
+    code: Code = False,
+    picture: WhoPicture = None,
     json: Json = None,
 ) -> None:
     from halocline.cli.explain import poisson
 
     poisson(
         n=n, dim=dim, method=method, ranks=ranks, rank=rank, code=code, picture=picture, json=json,
+        execution=execution(
+            device=device, threads=threads, decomposition=decomposition, patch=patch,
+            subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,
+            kernels=kernels, overlap=overlap, halo=halo,
+        ),
+    )  # fmt: skip
+
+
+@explain.command(
+    "CASE",
+    epilog=_examples(
+        "halocline explain mhd-benchmark --n 128 --ranks 8",
+        "halocline explain convection --set rayleigh=1e5 --order 4 --ranks 64 --rank 0",
+    ),
+    help="Steps of a case of `halocline cases`: fields and halos, what travels and why, messages, bytes, "
+    "flops, memory, patches, and the least time that the memory of this machine allows. No rank is started.",
+)
+def explain_case(
+    context: typer.Context,
+    n: CellsOfCase = None,
+    settings: Settings = None,
+    order: Order = 6,
+    scheme: Scheme = "rk3",
+    ranks: PlannedRanks = 1,
+    rank: PlannedRank = None,
+    threads: PlannedThreads = 1,
+    device: Device = None,
+    decomposition: Decomposition = "optimal",
+    patch: Patch = None,
+    subdomains_per_rank: SubdomainsPerRank = 1,
+    ranks_per_node: RanksPerNode = None,
+    methods: Methods = None,
+    kernels: PlannedKernels = "auto",
+    overlap: Overlap = "auto",
+    halo: Halo = "read",
+    code: Code = False,
+    picture: WhoPicture = None,
+    json: Json = None,
+) -> None:
+    from halocline.cli.explain import case
+
+    case(
+        str(context.info_name), n=n, settings=settings or [], order=order, scheme=scheme, ranks=ranks,
+        rank=rank, code=code, picture=picture, json=json,
         execution=execution(
             device=device, threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from halocline.cli.output import check_files, check_pictures, first, say, write_json, written
 from halocline.errors import InputError
+
+if TYPE_CHECKING:
+    from halocline.study.explain import Explanation
 
 
 def poisson(
@@ -27,7 +30,6 @@ def poisson(
     """Compile and plan, and tell about it."""
     from halocline.physics.poisson import Poisson
     from halocline.study.explain import explain_program
-    from halocline.study.explain_text import lines
 
     check_files(json, picture)
     check_pictures(picture)
@@ -41,10 +43,58 @@ def poisson(
         rank=rank,
         **execution,
     )
+    heading = {"case": "poisson", "n": n, "dim": dim, "method": method, "ranks": ranks}
+    title = f"Poisson in {dim}D, N = {n}: {n**dim:,} unknowns, {method}"
+    _tell(told, title, heading, code, picture, json)
+
+
+def case(
+    name: str,
+    *,
+    n: str | None,
+    settings: Sequence[str],
+    order: int,
+    scheme: str,
+    ranks: int,
+    rank: int | None,
+    code: bool,
+    picture: Path | None,
+    json: str | None,
+    execution: Mapping[str, Any],
+) -> None:
+    """The same of steps of a case that `halocline run` knows."""
+    from halocline.cli.run_case import case_named, cells_of, parameters_of
+    from halocline.study.explain import explain_program
+    from halocline.study.run_case import CaseRun
+
+    given = parameters_of(settings, name, case_named(name, ("poisson",)))
+    check_files(json, picture)
+    check_pictures(picture)
+    if ranks < 1:
+        raise InputError(f"ranks is {ranks}; expected a whole number from 1")
+    ready = CaseRun(name, None if n is None else cells_of(n), given, order=order, scheme=scheme)
+    told = explain_program(ready.program, ready.setup.grid, ranks=ranks, rank=rank, **execution)
+    heading = {"case": name, "shape": ready.shape, "order": order, "scheme": scheme, "ranks": ranks}
+    heading["parameters"] = dict(ready.values)
+    cells = " x ".join(f"{each:,}" for each in ready.shape)
+    title = f"{name}, {cells} cells, order {order}, {scheme}; a pass is a step"
+    _tell(told, title, heading, code, picture, json)
+
+
+def _tell(
+    told: Explanation,
+    title: str,
+    heading: Mapping[str, Any],
+    code: bool,
+    picture: Path | None,
+    json: str | None,
+) -> None:
+    """Print, draw and keep an explanation."""
+    from halocline.study.explain_text import lines
+
     bound = told.bound()
-    heading = {"case": "poisson", "n": n, "dim": dim, "method": method}
-    heading |= {"ranks": ranks, "threads": told.plan.threads}
-    write_json(json, {**heading, **told.as_dict(), "bound": asdict(bound) if bound else None})
+    facts = {**heading, "threads": told.plan.threads, **told.as_dict()}
+    write_json(json, {**facts, "bound": asdict(bound) if bound else None})
     if picture is not None:
         from halocline.io.style import styled
         from halocline.study.matrix import plot
@@ -53,7 +103,7 @@ def poisson(
             plot(told.schedule, told.plan.transfers).savefig(picture)
     if json == "-":
         return
-    text = [f"Poisson in {dim}D, N = {n}: {n**dim:,} unknowns, {method}", "", *lines(told, bound)]
+    text = [title, "", *lines(told, bound)]
     if code:
         device = told.schedule.device
         source = told.schedule.source if device is None else device.source

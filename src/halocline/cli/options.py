@@ -42,6 +42,45 @@ Until = Annotated[
         PROBLEM, "--until", metavar="T", help="The time to reach; the last step is shortened to end there."
     ),
 ]
+CaseNs = Annotated[
+    str,
+    _option(
+        PROBLEM,
+        "--n",
+        metavar="N,N,...",
+        help="Cells along the first axis, the others in the case's own proportion, for each run.",
+    ),
+]
+StepsOfStudy = Annotated[
+    int | None,
+    _option(PROBLEM, "--steps", metavar="S", help="Steps of each run; by default those of the case."),
+]
+WarmUpOfStudy = Annotated[
+    int | None,
+    _option(
+        PROBLEM,
+        "--warm-up",
+        metavar="K",
+        help="Of the steps, so many at the start are not timed; by default two, where there are more.",
+    ),
+]
+Orders = Annotated[
+    str | None,
+    _option(
+        HOW,
+        "--orders",
+        metavar="2,4,6,8",
+        help="The same with differences of these orders too: a table and a picture, a line for each.",
+    ),
+]
+Parts = Annotated[
+    bool,
+    typer.Option(
+        "--parts",
+        help="Time computing alone, the exchange alone, and the exchange with all edges and corners too.",
+        rich_help_panel=RESULTS,
+    ),
+]
 WarmUp = Annotated[
     int,
     _option(PROBLEM, "--warm-up", metavar="K", help="Of the steps, so many at the start are not timed."),
@@ -232,6 +271,24 @@ PlannedKernels = Annotated[
         help="How threads of a device read the cells around theirs, as for solve; [bold]auto[/]: queue.",
     ),
 ]
+PlannedRanks = Annotated[int, _option(WHERE, "--ranks", metavar="R", help="As many ranks are planned for.")]
+PlannedRank = Annotated[
+    int | None,
+    _option(WHERE, "--rank", metavar="K", help="Which of them is explained; by default one in the middle."),
+]
+PlannedThreads = Annotated[int, _option(WHERE, "--threads", metavar="T", help="Threads of each rank.")]
+Code = Annotated[
+    bool,
+    typer.Option(
+        "--code",
+        help="Print the generated C++ too, with all the rest as comments.",
+        rich_help_panel=RESULTS,
+    ),
+]
+WhoPicture = Annotated[
+    Path | None,
+    _option(RESULTS, "--picture", metavar="FILE", help="Draw who sends how much to whom, and how."),
+]
 Overlap = Annotated[
     str,
     _option(
@@ -374,6 +431,9 @@ Html = Annotated[
     _option(
         RESULTS, "--html", metavar="FILE", help="Write a page with tables and plots, complete in itself."
     ),
+]
+PlotPictures = Annotated[
+    Path | None, _option(RESULTS, "--pictures", metavar="FOLDER", help="Draw the plots in that folder.")
 ]
 Pictures = Annotated[
     Path | None,

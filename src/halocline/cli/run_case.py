@@ -101,6 +101,17 @@ def _neither(name: str, known: Sequence[str]) -> InputError:
     return InputError(f"{what} and no case of that name{near(name, known)}; cases: {', '.join(known)}")
 
 
+def case_named(name: str, also: Sequence[str] = ()) -> Case:
+    """A case; InputError for a name that is neither of one nor of what a command takes `also`."""
+    from halocline.physics.cases import cases
+
+    known = cases()
+    if name not in known:
+        names = [*also, *known]
+        raise InputError(f"there is no case {name}{near(name, names)}; cases: {', '.join(names)}")
+    return known[name]
+
+
 def near(name: str, known: Iterable[str]) -> str:
     """The nearest of the names that are known, as a question."""
     close = get_close_matches(name, list(known), n=1)
@@ -188,8 +199,9 @@ def _summary(result: Result, shown: Sequence[str]) -> str:
             reached += f", the last of {r.time_step:.4g}"
             reached += f", limited by {r.limiter}" if r.limiter else ""
         lines += [reached]
-    for start in range(0, len(shown) if r.diagnostics is not None else 0, 3):
-        parts = [f"{name} = {_number(r.diagnostics.get(name))}" for name in shown[start : start + 3]]
+    numbers = r.diagnostics or {}
+    for start in range(0, len(shown) if numbers else 0, 3):
+        parts = [f"{name} = {_number(numbers.get(name))}" for name in shown[start : start + 3]]
         lines.append(f"{'diagnostics' if start == 0 else '':13} {', '.join(parts)}")
     if r.ns_per_cell_step is not None:
         lines.append(f"{'time':13} {duration(r.seconds)}, {r.ns_per_cell_step:.4g} ns a cell and step")

@@ -41,7 +41,7 @@ def convergence(
     """Measure, and print the table beside the published one."""
     from halocline.study import convergence as study
 
-    _alone()
+    alone()
     ns = sorted(whole_numbers(n, "--n"))
     names = _pictures(case)
     drawn = None if pictures is None else tuple(pictures / name for name in names)
@@ -56,13 +56,13 @@ def convergence(
             with styled():
                 page = Page(
                     title=f"Convergence study: {case.name} in {case.dim}D",
-                    lead=_lead(case, measured),
+                    lead=lead(f"{case.method} to {case.rtol:g}", measured),
                     said=study.verdicts(measured),
                     tables=[study.table(measured)],
                     figure=study.plot(measured),
                     pictures=[(Path(name).stem, folder / name) for name in names],
                     facts=facts_of_measurements(measured),
-                    command=_command(),
+                    command=command(),
                     commands=[m["command"] for m in measured],
                     footer=CLOCK,
                 )
@@ -85,23 +85,16 @@ def strong(
     html: Path | None,
 ) -> None:
     """Measure on every number of ranks and threads, and print the tables."""
-    from halocline.run.execution import chosen_devices
     from halocline.study import strong as study
 
-    _alone()
+    alone()
     ns = sorted(whole_numbers(n, "--n"))
-    layouts = [
-        (r, t)
-        for r in sorted(whole_numbers(ranks, "--ranks"))
-        for t in sorted(whole_numbers(threads, "--threads"))
-    ]
-    if chosen_devices(case.device).interface != "cpu" and any(t > 1 for _, t in layouts):
-        raise InputError(f"--threads {threads}: on devices each rank has 1 thread, which looks after these")
+    there = layouts(ranks, threads, case.device)
     check_files(json, csv, html)
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
         lanes = PICTURES[-1] in _pictures(case)
         folder = Path(scratch) if html and lanes else None
-        measured = _measure(case, [(n, r, t) for n in ns for r, t in layouts], repeat, folder)
+        measured = _measure(case, [(n, r, t) for n in ns for r, t in there], repeat, folder)
         tables = study.tables(measured)
         if html:
             from halocline.io.style import styled
@@ -110,13 +103,13 @@ def strong(
             with styled():
                 page = Page(
                     title=f"Strong scaling: {case.name} in {case.dim}D",
-                    lead=_lead(case, measured),
+                    lead=lead(f"{case.method} to {case.rtol:g}", measured),
                     said=study.verdicts(measured),
                     tables=tables,
                     figure=study.plot(measured),
                     pictures=[("timeline of the last run", folder / PICTURES[-1])] if folder else [],
                     facts=facts_of_measurements(measured),
-                    command=_command(),
+                    command=command(),
                     commands=[m["command"] for m in measured],
                     footer=CLOCK,
                 )
@@ -187,7 +180,7 @@ def ablation(
                 figure=study.plot(found),
                 pictures=[],
                 facts=facts_of_machine(this_machine().as_dict()),
-                command=_command(),
+                command=command(),
                 footer="Time is that of one exchange on the slowest rank: the median of runs of 30, all "
                 "variants in turn.",
             )
@@ -207,10 +200,40 @@ def _pictures(case: Case) -> tuple[str, ...]:
     return PICTURES if chosen_devices(case.device).interface == "cpu" else PICTURES[:-1]
 
 
-def _alone() -> None:
+def alone() -> None:
     """A study starts ranks of its own, so it cannot be one of several."""
     if launcher() is not None:
         raise InputError("a study starts mpiexec itself: run it without mpiexec, and name --ranks")
+
+
+def prepare(repeat: int) -> None:
+    """Before the first run of a study."""
+    if repeat < 1:
+        raise InputError(f"--repeat is {repeat}; expected a whole number from 1")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the run under way ends too
+    name = terminal()
+    if name:
+        os.environ[TERMINAL] = name  # the runs, whose output is taken, show there how far they are
+
+
+def layouts(ranks: str, threads: str, device: str | None) -> list[tuple[int, int]]:
+    """Each number of ranks with each number of threads.
+
+    Raises
+    ------
+    InputError
+        Lists that cannot be; more than one thread on devices.
+    """
+    from halocline.run.execution import chosen_devices
+
+    found = [
+        (r, t)
+        for r in sorted(whole_numbers(ranks, "--ranks"))
+        for t in sorted(whole_numbers(threads, "--threads"))
+    ]
+    if chosen_devices(device).interface != "cpu" and any(t > 1 for _, t in found):
+        raise InputError(f"--threads {threads}: on devices each rank has 1 thread, which looks after these")
+    return found
 
 
 def _measure(
@@ -223,12 +246,7 @@ def _measure(
     from halocline.study.measure import measure
     from halocline.study.table import duration
 
-    if repeat < 1:
-        raise InputError(f"--repeat is {repeat}; expected a whole number from 1")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the run under way ends too
-    name = terminal()
-    if name:
-        os.environ[TERMINAL] = name  # the runs, whose output is taken, show there how far they are
+    prepare(repeat)
     measured = []
     for number, (n, ranks, threads) in enumerate(runs, 1):
         if chosen_devices(case.device).interface != "cpu":
@@ -249,17 +267,19 @@ def _measure(
     return measured
 
 
-def _lead(case: Case, measured: Sequence[Measurement]) -> str:
+def lead(what: str, measured: Sequence[Measurement]) -> str:
+    """The sentence below a page's heading: what was measured, with what and where."""
     from halocline import __version__
     from halocline.study.measure import devices_of
 
     machine = measured[0]["machine"]
-    what = devices_of(measured[-1]) or machine["cpu"]
-    where = f"{machine['host']}, {what}, {measured[0]['started'][:10]}"
-    return f"{case.method} to {case.rtol:g} with Halocline {__version__} on {where}"
+    on = devices_of(measured[-1]) or machine["cpu"]
+    where = f"{machine['host']}, {on}, {measured[0]['started'][:10]}"
+    return f"{what} with Halocline {__version__} on {where}"
 
 
-def _command() -> str:
+def command() -> str:
+    """The command line that was given."""
     return shlex.join(["halocline", *sys.argv[1:]])
 
 

@@ -56,8 +56,8 @@ extern "C" CONTRACTED double multiply_adds(long rounds) {
 def multiply_add_peak(comm: Communicator, threads: int) -> float | None:
     """Operations a second of float64 multiply-adds, each counted as two, of all threads of all ranks.
 
-    Measured in 0.1 s on one thread of each rank, all at once, and taken as often as the rank has threads: cores
-    whose clock falls when all of them work have somewhat less.
+    Measured in 0.1 s on one thread of each rank, all at once, and taken as often as the rank has threads:
+    cores whose clock falls when all of them work have somewhat less.
 
     Parameters
     ----------

@@ -450,7 +450,8 @@ class _Traced(Simulation):
 
 
 def program_of(grid: Grid, function: Callable[..., Any] | ProgramFunction, **options: Any) -> Program:
-    """The program that a simulation would run, without any memory: what `Simulation` takes, but how it runs."""
+    """The program that a simulation would run, without any memory; takes what `Simulation` does, but how it
+    runs."""
     return _Traced(grid, function, **options, communicator=Communicator(), device="cpu").program
 
 

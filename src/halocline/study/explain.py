@@ -597,11 +597,8 @@ class _Teller:
                 lines = [line for g in later for line in self._lines_of(g, graph)]
                 yield self._sweep(graph, operation, depth, [*graph.lines, *lines])
             elif isinstance(graph, ScalarGraph):
-                told = {name: self._named(plain(value)) for name, value in graph.statements}
-                self.names |= {name: value for name, value in told.items() if name.startswith(OWN)}
                 sums = {n for n, value in graph.statements if value.op == "scalar" and self._is_sum(value)}
-                shown = [n for n in told if not n.startswith(OWN) and n not in sums]
-                said = [f"{name.rstrip(OWN)} = {told[name]}" for name in shown]
+                said = list(self._assigned(graph, sums))
                 if said:
                     yield Step("scalars", depth, tuple(said))
             elif isinstance(graph, StopGraph) and isinstance(operation, Stop):
@@ -613,6 +610,22 @@ class _Teller:
                     ends.append(f"at most {self._named(graph.limit)} times")
                 yield Step("loop", depth, (", ".join(ends),))
                 yield from self.tell(graph.body, operation.body, depth + 1)
+
+    def _assigned(self, graph: ScalarGraph, sums: set[str]) -> Iterator[str]:
+        """Each scalar that is set and has a name of its own. One that the compiler made is told where it is
+        read, by what it stands for, or itself where that changes before."""
+        own: dict[str, str] = {}  # told when it is needed
+        for name, value in graph.statements:
+            text = self._named(plain(value))
+            changed = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+            for made in [each for each, says in self.names.items() if changed.search(says)]:
+                del self.names[made]
+                if made in own:
+                    yield f"{made.lstrip(OWN)} = {own[made]}"
+            if name.startswith(OWN):
+                self.names[name] = own[name] = text
+            elif name not in sums:
+                yield f"{name.rstrip(OWN)} = {text}"
 
     def _number_lines(self, graphs: Sequence[OperationGraph]) -> None:
         for graph in graphs:
@@ -634,7 +647,7 @@ class _Teller:
 
     def _named(self, said: str) -> str:
         """A text in which names that the compiler made are replaced by what they stand for."""
-        return re.sub(OWN + r"\w+", lambda match: self.names.get(match[0], match[0]), said)
+        return re.sub(OWN + r"\w+", lambda match: self.names.get(match[0], match[0].lstrip(OWN)), said)
 
     def _sweep(self, graph: SweepGraph, sweep: Sweep, depth: int, lines: list[Line]) -> Step:
         plans = next(self.plans)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -213,7 +214,7 @@ def _step(step: Step, number: int, *, corners: bool) -> Iterator[str]:
     if step.reductions:
         costs += f"; {counted(step.reductions, 'sum')} over all ranks"
     yield inner + costs
-    for halo in step.halos:
+    for halo in _together(step.halos):
         yield from textwrap.wrap(_halo(halo), WIDTH, initial_indent=inner, subsequent_indent=inner + "  ")
     if step.halos and not corners and all(len(place) == 2 for halo in step.halos for place, _ in halo.width):
         yield inner + "no corner is read, so none is filled"
@@ -225,12 +226,21 @@ def _step(step: Step, number: int, *, corners: bool) -> Iterator[str]:
         yield inner + f"{amount(step.bytes_copied)} copied within the rank"
 
 
+def _together(halos: Sequence[Halo]) -> list[Halo]:
+    """Those of which the same is to be said as one, with the names of all."""
+    names: dict[Halo, list[str]] = {}
+    for halo in halos:
+        names.setdefault(replace(halo, field=""), []).append(halo.field)
+    return [replace(halo, field=", ".join(fields)) for halo, fields in names.items()]
+
+
 def _halo(halo: Halo) -> str:
     places: dict[int, list[str]] = {}
     for place, width in halo.width:
         places.setdefault(width, []).append(place)
     read = "; ".join(f"{counted(w, 'layer')} on {', '.join(found)}" for w, found in places.items())
-    said = [f"{halo.field}: reads {read}"]
+    several = ", " in halo.field
+    said = [f"{halo.field}: {'each ' if several else ''}reads {read}"]
     rest = {place for place, _ in halo.width} - {*halo.travels, *halo.copied, *halo.walls}
     if halo.travels:
         said.append(f"travels on {', '.join(halo.travels)}, because {halo.why}")

@@ -1,4 +1,5 @@
-"""Measurements: each a fresh `halocline solve ... --json`, so that a result is what the command gives."""
+"""Measurements: each a fresh `halocline solve` or `halocline run` with --json, so that a result is what the
+command gives."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from halocline.errors import InputError, RunError
 from halocline.run.devices import OnDevice, summary
@@ -23,18 +24,44 @@ from halocline.study.table import as_rows, where
 
 Measurement = dict[str, Any]
 
-# of every measurement, beside what the solve reports
-FACTS = ("case", "dim", "method", "rtol", "max_iterations", "decomposition", "patch")
 MACHINE = (
     *("host", "system", "cpu", "cores", "hardware_threads", "numa_nodes", "simd_bits"),
     *("compiler", "compiler_version", "mpi_library", "mpi_version", "commit"),
 )
 ENVIRONMENT = ("OMP_PROC_BIND", "OMP_PLACES")
+NESTED = (  # of a measurement, which a table leaves out
+    *("machine", "environment", "times", "devices", "shape", "joules_of"),
+    *("parameters", "series", "diagnostics", "checksums"),
+)
+
+
+class Problem(Protocol):
+    """What is measured, but size, ranks and threads: the words of a command."""
+
+    verb: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        """What follows the verb."""
+
+    @property
+    def device(self) -> str | None:
+        """What `halocline.Execution` takes; None: what the environment says."""
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """What --set takes, each."""
+
+    def options(self) -> dict[str, str]:
+        """As options of the command; those at their defaults are left out."""
+
+    def facts(self) -> dict[str, Any]:
+        """For the record, beside what the command reports."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """What all measurements of a study have in common.
+    """A case of `halocline solve`: what all measurements of a study have in common.
 
     Parameters
     ----------
@@ -51,6 +78,9 @@ class Case:
         What `halocline.Execution` takes; None: what the environment says.
     """
 
+    verb: ClassVar[str] = "solve"
+    settings: ClassVar[tuple[str, ...]] = ()
+
     name: str
     dim: int = 2
     method: str = "cg-fused"
@@ -61,20 +91,70 @@ class Case:
     device: str | None = None
 
     def options(self) -> dict[str, str]:
-        """As options of the command; those at their defaults are left out."""
-        given = {}
-        for name in ("dim", "method", "rtol", "max_iterations", "decomposition", "patch", "device"):
-            value = getattr(self, name)
-            if value is not None and value != getattr(Case, name):
-                given["--" + name.replace("_", "-")] = f"{value}"
-        if self.device is None and (found := str(chosen_devices(None))) != "cpu":
-            given["--device"] = found  # whoever repeats the command may have another environment
-        return given
+        return _options(self, ("dim", "method", "rtol", "max_iterations", "decomposition", "patch"))
+
+    def facts(self) -> dict[str, Any]:
+        names = ("dim", "method", "rtol", "max_iterations", "decomposition", "patch")
+        return {"case": self.name, **{name: getattr(self, name) for name in names}}
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Steps of a case of `halocline run`.
+
+    Parameters
+    ----------
+    name : str
+    order : int
+    scheme : str
+    steps : int or None
+        None: those of the case.
+    warm_up : int
+    settings : tuple of str
+        As --set takes them: "nu=0.1".
+    only : {"compute", "exchange"} or None
+    halo : {"read", "uniform"}
+    decomposition, patch, device
+        As for `Case`.
+    """
+
+    verb: ClassVar[str] = "run"
+
+    name: str
+    order: int = 6
+    scheme: str = "rk3"
+    steps: int | None = None
+    warm_up: int = 0
+    settings: tuple[str, ...] = ()
+    only: str | None = None
+    halo: str = "read"
+    decomposition: str = "optimal"
+    patch: str | None = None
+    device: str | None = None
+
+    def options(self) -> dict[str, str]:
+        names = ("order", "scheme", "steps", "warm_up", "only", "halo", "decomposition", "patch")
+        return _options(self, names)
+
+    def facts(self) -> dict[str, Any]:
+        return {"decomposition": self.decomposition, "patch": self.patch, "settings": " ".join(self.settings)}
+
+
+def _options(problem: Any, names: Iterable[str]) -> dict[str, str]:
+    """The fields of a problem that are not at their defaults, and where it runs."""
+    given = {}
+    for name in (*names, "device"):
+        value = getattr(problem, name)
+        if value is not None and value != getattr(type(problem), name):
+            given["--" + name.replace("_", "-")] = f"{value}"
+    if problem.device is None and (found := str(chosen_devices(None))) != "cpu":
+        given["--device"] = found  # whoever repeats the command may have another environment
+    return given
 
 
 def measure(
-    case: Case,
-    n: int,
+    case: Problem,
+    n: int | Sequence[int],
     *,
     ranks: int,
     threads: int,
@@ -86,8 +166,10 @@ def measure(
 
     Parameters
     ----------
-    case : Case
-    n, ranks, threads : int
+    case : Problem
+    n : int or sequence of int
+        Along each axis.
+    ranks, threads : int
     repeat : int
         How often; all runs must give the same bits.
     extra : mapping of str to str
@@ -98,16 +180,19 @@ def measure(
     Returns
     -------
     dict
-        The keys of the record, then those of FACTS, `device` (what was chosen), `command`, `started` (UTC),
-        `times` (seconds of all runs), `machine` (halocline.run.machine.Machine) and `environment`.
+        The keys of the record, then the facts of the problem, `device` (what was chosen), `command`,
+        `started` (UTC), `times` (seconds of all runs), `machine` (halocline.run.machine.Machine) and
+        `environment`.
 
     Raises
     ------
     InputError, RunError
         What the command ended with.
     """
-    options = {"--n": f"{n}", **case.options(), "--ranks": f"{ranks}", "--threads": f"{threads}"}
-    words = ["solve", case.name, *(word for item in options.items() for word in item)]
+    size = f"{n}" if isinstance(n, int) else ",".join(map(str, n))
+    options = {"--n": size, **case.options(), "--ranks": f"{ranks}", "--threads": f"{threads}"}
+    settings = [word for each in case.settings for word in ("--set", each)]
+    words = [case.verb, case.name, *(word for item in options.items() for word in item), *settings]
     command = shlex.join(["halocline", *words])
     started = datetime.now(UTC).isoformat(timespec="seconds")
     report(command)
@@ -121,8 +206,7 @@ def measure(
     record = min(records, key=lambda r: abs(r["seconds"] - statistics.median_low(times)))
     return {
         **record,
-        "case": case.name,
-        **{name: getattr(case, name) for name in FACTS[1:]},
+        **case.facts(),
         "device": str(chosen_devices(case.device)),
         "command": command,
         "started": started,
@@ -169,8 +253,9 @@ def _places(measurement: Measurement) -> list[OnDevice]:
 
 def flat(measurement: Measurement) -> dict[str, Any]:
     """A measurement without nesting; only the facts of the machine that matter beside a time are kept."""
-    nested = ("machine", "environment", "times", "devices")
-    row = {key: value for key, value in measurement.items() if key not in nested}
+    row = {key: value for key, value in measurement.items() if key not in NESTED}
+    if "shape" in measurement:
+        row["shape"] = "x".join(map(str, measurement["shape"]))
     row["devices"] = devices_of(measurement)
     row["runs"] = len(measurement["times"])
     row |= {name.lower(): value for name, value in measurement["environment"].items()}

@@ -61,6 +61,11 @@ CLOCK = (
     "Memory that is observed is VmRSS of the host, summed over the ranks, 1 GB = 1024³ bytes."
 )
 
+OPTIONS = (  # of measurements
+    *("method", "rtol", "decomposition", "patch", "max_iterations"),
+    *("scheme", "steps", "warm_up", "settings"),
+)
+
 
 @dataclass(frozen=True)
 class Page:
@@ -73,7 +78,7 @@ class Page:
     said : sequence of str
         What the study shows, in sentences.
     tables : sequence of Table
-    figure : Figure
+    figure : Figure or sequence of Figure
     pictures : sequence of (title, file)
         PNG files that go into the page.
     facts : mapping of str to str
@@ -90,7 +95,7 @@ class Page:
     lead: str
     said: Sequence[str]
     tables: Sequence[Table]
-    figure: Figure
+    figure: Figure | Sequence[Figure]
     pictures: Sequence[tuple[str, Path]]
     facts: Mapping[str, str]
     command: str
@@ -99,10 +104,11 @@ class Page:
 
     def html(self) -> str:
         """The text of the page."""
+        figures = self.figure if isinstance(self.figure, Sequence) else [self.figure]
         parts = [
             f"<header><h1>{escape(self.title)}</h1>\n<p class='lead'>{escape(self.lead)}</p></header>",
             _list(self.said),
-            f"<figure>{svg(self.figure)}</figure>",
+            *(f"<figure>{svg(figure)}</figure>" for figure in figures),
             *_groups(self.tables),
             _pictures(self.pictures),
             "<h2>Where this was measured</h2>",
@@ -189,9 +195,7 @@ def facts_of_measurements(measurements: Sequence[Measurement]) -> dict[str, str]
         **facts_of_machine(one["machine"]),
         **({"devices": devices_of(measurements[-1])} if one["devices"] else {}),
         "environment": ", ".join(f"{k}={v or 'not set'}" for k, v in one["environment"].items()),
-        "options": ", ".join(
-            f"{k} {one[k]}" for k in ("method", "rtol", "decomposition", "patch", "max_iterations") if one[k]
-        ),
+        "options": ", ".join(f"{k.replace('_', ' ')} {one[k]}" for k in OPTIONS if one.get(k)),
         "time": f"{measurements[0]['started']} to {measurements[-1]['started']}",
     }
 

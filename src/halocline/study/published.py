@@ -8,6 +8,7 @@ from functools import cache
 from importlib.resources import files
 
 POISSON = "UMBC HPCF-2018-10, Table 3.1"
+ASTAROTH = "Pekkilä et al. 2022, Section 5"
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,37 @@ class Published:
     ratio: float | None
     seconds: float
     memory_observed: float | None
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Strong scaling of Astaroth to 64 V100 of Puhti, four a node (Section 5, Figs. 10 and 11).
+
+    Attributes
+    ----------
+    n : int
+        Cells along each of three axes.
+    devices : int
+    efficiency : float
+        Parallel, over one device.
+    of_theory : float
+        The time that the closed formula gives, over that measured.
+    """
+
+    n: int
+    devices: int
+    efficiency: float
+    of_theory: float
+
+
+MHD_CASE, MHD_ORDER = "mhd-benchmark", 6
+MHD_SCALING = tuple(
+    Scaling(n, 64, efficiency, of_theory)
+    for n, efficiency, of_theory in ((256, 0.18, 0.50), (512, 0.43, 0.59), (1024, 0.87, 0.87))
+)
+MHD_NS = 2.2  # a cell and step on one V100
+MHD_OVERHEAD = (0.15, 0.20)  # of a step over the longer of computing and exchange
+MHD_CORNERS = (0.0003, 0.10)  # what sending corners too adds to it
 
 
 @cache

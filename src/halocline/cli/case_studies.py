@@ -1,0 +1,237 @@
+"""`halocline study strong CASE` and `halocline study weak CASE`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from halocline.cli.options import whole_numbers
+from halocline.cli.output import check_files, note, say, write, write_json, written
+from halocline.cli.run_case import case_named, parameters_of
+from halocline.cli.studies import alone, command, layouts, lead, prepare
+from halocline.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from halocline.study.measure import Measurement, Steps
+    from halocline.study.run_case import CaseRun
+    from halocline.study.table import Table
+    from halocline.study.theory import Theory
+
+WARM_UP = 2  # steps, where there are more
+CLOCK = (
+    "Time is that of the loop over steps, from a barrier before to one after, without those at the start "
+    "that warm up; the median of the runs."
+)
+Run = tuple[Any, int, tuple[int, ...], int, int]  # Steps; N; cells along each axis; ranks; threads
+
+
+def strong(
+    case: Steps,
+    *,
+    n: str,
+    ranks: str,
+    threads: str,
+    orders: str | None,
+    parts: bool,
+    warm_up: int | None,
+    repeat: int,
+    json: str | None,
+    csv: Path | None,
+    html: Path | None,
+    pictures: Path | None,
+) -> None:
+    """Measure each size on every number of ranks and threads, and print the tables."""
+    from halocline.study import case_orders, case_parts, case_strong
+    from halocline.study.case_parts import PARTS
+    from halocline.study.case_runs import same_bits, wholes
+
+    alone()
+    case_named(case.name, ("poisson",))
+    case = _warmed(case, warm_up)
+    sizes = sorted(whole_numbers(n, "--n"))
+    there = layouts(ranks, threads, case.device)
+    several = sorted({case.order, *whole_numbers(orders, "--orders", 2)}) if orders else [case.order]
+    ready = {order: [_ready(replace(case, order=order), each) for each in sizes] for order in several}
+    names = ["strong.png", *(["parts.png"] if parts else []), *(["orders.png"] if orders else [])]
+    _check(json, csv, html, pictures, names)
+    kinds = list(PARTS.values()) if parts else [(None, "read")]
+    runs: list[Run] = []
+    for each, shape in ((own.shape[0], own.shape) for own in ready[case.order]):
+        for r, t in there:
+            runs += [(replace(case, only=only, halo=halo), each, shape, r, t) for only, halo in kinds]
+            others = [order for order in several if order != case.order]
+            runs += [(replace(case, order=order), each, shape, r, t) for order in others]
+    between = [run for run in runs if run[3] > 1]
+    if between and not parts:  # for 1/β
+        _, each, shape, r, t = min(between, key=lambda run: (run[3], -run[1], run[4]))
+        runs.append((replace(case, only="exchange"), each, shape, r, t))
+    measured = _measure(runs, repeat)
+    theory = _theory({order: own[0] for order, own in ready.items()}, measured)
+    whole, same = wholes(measured), [m for m in measured if m["order"] == case.order]
+    found = wholes(same)
+    tables = case_strong.tables(found, theory)
+    said = [*same_bits(whole), *case_strong.verdicts(found, theory)]
+    if parts:
+        tables, said = [*tables, *case_parts.tables(same)], [*said, *case_parts.verdicts(same)]
+    if orders:
+        tables, said = [*tables, *case_orders.tables(whole, theory)], [*said, *case_orders.verdicts(whole)]
+
+    def draw() -> dict[str, Figure]:
+        drawn = {"strong.png": case_strong.plot(found, theory)}
+        if parts:
+            drawn["parts.png"] = case_parts.plot(same)
+        if orders:
+            drawn["orders.png"] = case_orders.plot(whole)
+        energy = case_strong.plot_energy(found)
+        return drawn | ({} if energy is None else {"energy.png": energy})
+
+    _leave("Strong scaling", case, measured, theory, tables, said, draw, json, csv, html, pictures)
+
+
+def weak(
+    case: Steps,
+    *,
+    n: str,
+    ranks: str,
+    threads: str,
+    warm_up: int | None,
+    repeat: int,
+    json: str | None,
+    csv: Path | None,
+    html: Path | None,
+    pictures: Path | None,
+) -> None:
+    """Measure as many cells for each rank, and print the tables."""
+    from halocline.study import case_weak
+    from halocline.study.case_runs import same_bits, wholes
+    from halocline.study.predict import grown
+
+    alone()
+    case_named(case.name)
+    case = _warmed(case, warm_up)
+    sizes = sorted(whole_numbers(n, "--n"))
+    there = layouts(ranks, threads, case.device)
+    ready = [_ready(case, each) for each in sizes]
+    _check(json, csv, html, pictures, ["weak.png"])
+    runs: list[Run] = [(case, own.shape[0], grown(own.shape, r), r, t) for own in ready for r, t in there]
+    between = [run for run in runs if run[3] > 1]
+    if between:  # for 1/β
+        _, each, shape, r, t = min(between, key=lambda run: (run[3], -run[1], run[4]))
+        runs.append((replace(case, only="exchange"), each, shape, r, t))
+    measured = _measure(runs, repeat)
+    theory = _theory({case.order: ready[0]}, measured)
+    found = wholes(measured)
+    tables, said = case_weak.tables(found, theory), [*same_bits(found), *case_weak.verdicts(found)]
+
+    def draw() -> dict[str, Figure]:
+        return {"weak.png": case_weak.plot(found)}
+
+    _leave("Weak scaling", case, measured, theory, tables, said, draw, json, csv, html, pictures)
+
+
+def _warmed(case: Steps, warm_up: int | None) -> Steps:
+    """With the steps that are done, and those of them that are not timed."""
+    steps = case_named(case.name).steps if case.steps is None else case.steps
+    if steps < 1:
+        raise InputError(f"--steps {steps}: expected a whole number from 1")
+    warm_up = min(WARM_UP, steps - 1) if warm_up is None else warm_up
+    if not 0 <= warm_up < steps:
+        raise InputError(f"--warm-up {warm_up}: expected a whole number from 0, fewer than the {steps} steps")
+    return replace(case, steps=steps, warm_up=warm_up)
+
+
+def _ready(case: Steps, n: int) -> CaseRun:
+    """The case on its grid: what cannot be is found before anything runs."""
+    from halocline.study.run_case import CaseRun
+
+    given = parameters_of(case.settings, case.name, case_named(case.name))
+    return CaseRun(case.name, [n], given, order=case.order, scheme=case.scheme)
+
+
+def _check(
+    json: str | None, csv: Path | None, html: Path | None, pictures: Path | None, names: Sequence[str]
+) -> None:
+    check_files(json, csv, html, *([] if pictures is None else [pictures / name for name in names]))
+
+
+def _measure(runs: Sequence[Run], repeat: int) -> list[Measurement]:
+    from halocline.study.case_runs import nanoseconds, ns
+    from halocline.study.measure import measure
+
+    prepare(repeat)
+    measured = []
+    for number, (case, n, shape, ranks, threads) in enumerate(runs, 1):
+        cells = "x".join(map(str, shape))
+        part = "" if case.only is None else f", {case.only} alone"
+        part += "" if case.halo == "read" else ", with corners"
+        device = case.options().get("--device")
+        on = f", device {device}" if device else ""
+        where = f"ranks {ranks}, threads {threads}{on}"
+        note(f"[{number}/{len(runs)}] {cells} cells, order {case.order}, {where}{part}")
+        found = measure(case, shape, ranks=ranks, threads=threads, repeat=repeat)
+        measured.append({"n": n, **found})
+        note(f"      {nanoseconds(ns(found))} ns a cell and step")
+    return measured
+
+
+def _theory(runs: Mapping[int, CaseRun], measured: Sequence[Measurement]) -> Theory:
+    from halocline.study.theory import Theory, travels
+
+    exchanges = [m for m in measured if m["only"] == "exchange"]
+    return Theory.of({order: travels(run) for order, run in runs.items()}, exchanges)
+
+
+def _leave(
+    title: str,
+    case: Steps,
+    measured: Sequence[Measurement],
+    theory: Theory,
+    tables: Sequence[Table],
+    said: Sequence[str],
+    draw: Any,
+    json: str | None,
+    csv: Path | None,
+    html: Path | None,
+    pictures: Path | None,
+) -> None:
+    """Files, page, pictures, tables."""
+    from halocline.study.measure import as_csv
+
+    told = {"per_byte": theory.per_byte, "measured_on": theory.measured_on}
+    write_json(json, {"measurements": list(measured), "theory": told})
+    if csv:
+        write(csv, as_csv(measured))
+    drawn: list[Path] = []
+    if html or pictures:
+        from halocline.io.style import styled
+        from halocline.study.page import Page, facts_of_measurements
+
+        with styled():
+            figures = draw()
+            if pictures:
+                for name, figure in figures.items():
+                    drawn.append(pictures / name)
+                    figure.savefig(drawn[-1])
+            if html:
+                page = Page(
+                    title=f"{title}: {case.name}",
+                    lead=lead(f"{case.scheme}, {case.steps} steps", measured),
+                    said=said,
+                    tables=tables,
+                    figure=list(figures.values()),
+                    pictures=[],
+                    facts=facts_of_measurements(measured),
+                    command=command(),
+                    commands=[m["command"] for m in measured],
+                    footer=CLOCK,
+                )
+                write(html, page.html())
+    if json != "-":
+        for table in tables:
+            say("\n" + table.text())
+        say("\n".join(said))
+    written([json, csv, html, *drawn])
