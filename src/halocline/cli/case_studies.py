@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from halocline.study.measure import Measurement, Steps
     from halocline.study.run_case import CaseRun
     from halocline.study.table import Table
-    from halocline.study.theory import Theory
+    from halocline.study.theory import Theory, Travels
 
 WARM_UP = 2  # steps, where there are more
 CLOCK = (
@@ -48,6 +48,7 @@ def strong(
     from halocline.study import case_orders, case_parts, case_strong
     from halocline.study.case_parts import PARTS
     from halocline.study.case_runs import same_bits, wholes
+    from halocline.study.theory import Theory
 
     alone()
     case_named(case.name, ("poisson",))
@@ -69,8 +70,9 @@ def strong(
     if between and not parts:  # for 1/β
         _, each, shape, r, t = min(between, key=lambda run: (run[3], -run[1], run[4]))
         runs.append((replace(case, only="exchange"), each, shape, r, t))
+    travelling = _travels({order: own[0] for order, own in ready.items()}, runs)
     measured = _measure(runs, repeat)
-    theory = _theory({order: own[0] for order, own in ready.items()}, measured)
+    theory = Theory.of(travelling, [m for m in measured if m["only"] == "exchange"])
     whole, same = wholes(measured), [m for m in measured if m["order"] == case.order]
     found = wholes(same)
     tables = case_strong.tables(found, theory)
@@ -109,6 +111,7 @@ def weak(
     from halocline.study import case_weak
     from halocline.study.case_runs import same_bits, wholes
     from halocline.study.predict import grown
+    from halocline.study.theory import Theory
 
     alone()
     case_named(case.name)
@@ -122,8 +125,9 @@ def weak(
     if between:  # for 1/β
         _, each, shape, r, t = min(between, key=lambda run: (run[3], -run[1], run[4]))
         runs.append((replace(case, only="exchange"), each, shape, r, t))
+    travelling = _travels({case.order: ready[0]}, runs)
     measured = _measure(runs, repeat)
-    theory = _theory({case.order: ready[0]}, measured)
+    theory = Theory.of(travelling, [m for m in measured if m["only"] == "exchange"])
     found = wholes(measured)
     tables, said = case_weak.tables(found, theory), [*same_bits(found), *case_weak.verdicts(found)]
 
@@ -178,11 +182,16 @@ def _measure(runs: Sequence[Run], repeat: int) -> list[Measurement]:
     return measured
 
 
-def _theory(runs: Mapping[int, CaseRun], measured: Sequence[Measurement]) -> Theory:
-    from halocline.study.theory import Theory, travels
+def _travels(made: Mapping[int, CaseRun], runs: Sequence[Run]) -> dict[int, Travels]:
+    """What travels at each order; grids that cannot be cut as asked for are found here."""
+    from halocline.run.execution import chosen_devices
+    from halocline.study.theory import travels
 
-    exchanges = [m for m in measured if m["only"] == "exchange"]
-    return Theory.of({order: travels(run) for order, run in runs.items()}, exchanges)
+    found = {order: travels(run) for order, run in made.items()}
+    for case, _, shape, ranks, _ in runs:
+        if chosen_devices(case.device).interface == "cpu":
+            found[case.order].check(shape, ranks, case.decomposition)
+    return found
 
 
 def _leave(

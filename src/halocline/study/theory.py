@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from halocline.compile.compiler import compile_program
 from halocline.model.formula import StepTime, step_time
+from halocline.plan.fit import least_thickness
+from halocline.plan.layout import lay_out
 from halocline.plan.traffic import Traffic
 from halocline.study.case_runs import baseline, ns, subdomains
 from halocline.study.measure import Measurement
@@ -25,17 +27,32 @@ class Travels:
     Attributes
     ----------
     traffic : Traffic
+    thickness : tuple of int
+        Of the thinnest subdomain along each axis.
     periodic : tuple of bool
     """
 
     traffic: Traffic
+    thickness: tuple[int, ...]
     periodic: tuple[bool, ...]
+
+    def check(self, shape: Sequence[int], ranks: int, decomposition: str) -> None:
+        """Raise InputError where a grid cannot be cut so."""
+        lay_out(
+            shape,
+            ranks,
+            strategy=decomposition,
+            traffic=self.traffic,
+            thickness=self.thickness,
+            periodic=self.periodic,
+        )
 
 
 def travels(run: CaseRun) -> Travels:
     """What travels in a step of a case; no memory is taken."""
     grid = run.setup.grid
-    return Travels(Traffic.of_schedule(compile_program(run.program, grid)), tuple(grid.periodic))
+    schedule = compile_program(run.program, grid)
+    return Travels(Traffic.of_schedule(schedule), tuple(least_thickness(schedule)), tuple(grid.periodic))
 
 
 @dataclass(frozen=True)
