@@ -15,6 +15,7 @@ from halocline.study.case_runs import (
     percent,
     size,
     units,
+    wrapped,
 )
 from halocline.study.case_strong import efficiency
 from halocline.study.measure import Measurement
@@ -49,14 +50,20 @@ def tables(measurements: Sequence[Measurement], theory: Theory) -> list[Table]:
             "bytes of\nhalo",
             *(each.replace(" of ", "\nof ") for each in layouts),
         )
-        note = "ns a cell and step, and efficiency. Bytes of halo: of a step and one cell of each side."
+        notes = ["ns a cell and step, and efficiency. Bytes of halo: of a step and one cell of each side."]
         if one["case"] == MHD_CASE:
-            note += (
-                f"\n{ASTAROTH}, 256³: second order scales to 32 devices, eighth order is\nbound by the "
-                "exchange from 8 on."
+            notes.append(
+                f"{ASTAROTH}, 256³: second order scales to 32 devices, eighth order is bound by the exchange "
+                "from 8 on."
             )
         made.append(
-            Table("Orders", heads, tuple(rows), note=note, heading=f"{size(one)}: orders of differences")
+            Table(
+                "Orders",
+                heads,
+                tuple(rows),
+                note=wrapped(*notes),
+                heading=f"{size(one)}: orders of differences",
+            )
         )
     return made
 

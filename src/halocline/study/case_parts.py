@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from halocline.study.case_plots import panels, style
-from halocline.study.case_runs import by, layout, nanoseconds, ns, size, unit, units
+from halocline.study.case_runs import by, layout, nanoseconds, ns, size, unit, units, wrapped
 from halocline.study.measure import Measurement
 from halocline.study.published import ASTAROTH, MHD_CASE, MHD_CORNERS, MHD_OVERHEAD
 from halocline.study.table import Table
@@ -48,15 +48,15 @@ def tables(measurements: Sequence[Measurement]) -> list[Table]:
             times = [nanoseconds(ns(parts[name])) for name in PARTS]
             more = f"{ns(parts[CORNERS]) / ns(parts[EXCHANGE]) - 1:+.0%}"
             rows.append((layout(own[0]), f"{units(own[0])}", *times, f"{overhead(parts):+.0%}", more))
-        own_rows, note = (
-            len(rows),
-            "ns a cell and step. Beyond the longer: the whole step over the longer of compute\nand exchange.",
-        )
+        own_rows = len(rows)
+        notes = [
+            "ns a cell and step. Beyond the longer: the whole step over the longer of compute and exchange."
+        ]
         if one["case"] == MHD_CASE:
             rows.append(
                 ("paper, 256³", "1-64 V100", "", "", "", "", _range(MHD_OVERHEAD), _range(MHD_CORNERS))
             )
-            note += f"\nPaper: {ASTAROTH}; what corners add there is of the whole step."
+            notes.append(f"Paper: {ASTAROTH}; what corners add there is of the whole step.")
         heads = (
             *("", f"{unit(one)}s", "whole\nstep", "compute\nalone", "exchange\nalone", "with\ncorners"),
             *("beyond the\nlonger", "corners\nadd"),
@@ -67,7 +67,7 @@ def tables(measurements: Sequence[Measurement]) -> list[Table]:
                 heads,
                 tuple(rows),
                 muted=tuple(range(own_rows, len(rows))),
-                note=note,
+                note=wrapped(*notes),
                 heading=f"{size(one)}: compute and exchange apart",
             )
         )

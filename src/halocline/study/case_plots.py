@@ -49,7 +49,7 @@ def panels(
             yield ax, found
             times_over_units(ax, found, "" if number % columns else NS)
             ax.set_title(label(found[0], measurements))
-        legend(figure, axes[0], 4)
+        legend(figure, axes[0], 5)
 
     return figure, each()
 

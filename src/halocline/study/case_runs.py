@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from halocline.study.measure import Measurement
 from halocline.study.table import counted
+
+WIDTH = 92  # of notes
 
 
 def wholes(measurements: Iterable[Measurement]) -> list[Measurement]:
@@ -93,6 +96,11 @@ def same_bits(measurements: Iterable[Measurement]) -> list[str]:
         elif len(own) > 1:
             said.append(f"{what}, all with the same bits: checksum {sums.pop()}.")
     return said
+
+
+def wrapped(*sentences: str) -> str:
+    """Notes below a table, each on lines of its own that fit a terminal."""
+    return "\n".join(textwrap.fill(each, WIDTH) for each in sentences)
 
 
 def percent(share: float | None) -> str:

@@ -27,6 +27,7 @@ from halocline.study.case_runs import (
     unit,
     units,
     updates,
+    wrapped,
 )
 from halocline.study.measure import Measurement
 from halocline.study.published import ASTAROTH, MHD_CASE, MHD_NS, MHD_ORDER, MHD_SCALING
@@ -89,13 +90,13 @@ def tables(measurements: Sequence[Measurement], theory: Theory) -> list[Table]:
 
 def _note(base: Measurement, theory: Theory) -> str:
     said = (
-        f"Efficiency is relative to {layout(base)}. The formula is max(work, exchange), with 1/π as measured"
+        f"Efficiency is relative to {layout(base)}. The formula is max(work, exchange), with 1/π as measured "
+        "on the fewest ranks of as many threads"
     )
-    said += " on the fewest ranks of as many threads"
     if theory.per_byte is not None:
         subs = f"{theory.measured_on} subdomains"
-        said += f",\nand 1/β = {1e9 * theory.per_byte:.3g} ns a byte, from an exchange alone between {subs}"
-    return f"{said}."
+        said += f", and 1/β = {1e9 * theory.per_byte:.3g} ns a byte, from an exchange alone between {subs}"
+    return wrapped(f"{said}.")
 
 
 def _summary(measurements: Sequence[Measurement], theory: Theory) -> Table:

@@ -212,7 +212,7 @@ class CaseRun:
 
     @property
     def program(self) -> Program:
-        """What its simulation runs, traced without memory; a CaseRun gives it once, or runs."""
+        """What its simulation runs, traced without memory."""
         return program_of(self.setup.grid, self.setup.equations, **self._equations)
 
     @property
