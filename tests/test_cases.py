@@ -144,6 +144,10 @@ def test_the_wave_vectors_are_those_of_the_shell():
     assert np.mean([math.hypot(*k) for k in found]) == pytest.approx(2.43991, abs=1e-5)
     with pytest.raises(InputError, match=r"no wave vector of the box is 1.1 <= \|k\| < 1.2 long"):
         Forcing(1.1, 1.2).vectors(cube)
+    with pytest.raises(InputError, match=r"kmax is 4.5; expected at most 4, half a wave a cell"):
+        Forcing(2.1, 4.5).vectors(cube)
+    with pytest.raises(InputError, match=r"kmax is 30.5: a box of 226,981 wave vectors"):
+        Forcing(2.1, 30.5).vectors(hc.Grid((64, 64, 64), periodic=True))
 
 
 @pytest.mark.long

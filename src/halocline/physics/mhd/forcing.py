@@ -22,6 +22,8 @@ from halocline.lang.reductions import dot
 # which number of a step is drawn for what
 WAVE, PHASE, HEIGHT, LONGITUDE = range(4)
 
+MOST_VECTORS = 100_000  # a table of those of the shell is part of the program
+
 
 @dataclass(frozen=True)
 class Forcing:
@@ -46,11 +48,21 @@ class Forcing:
         Raises
         ------
         InputError
-            There is none.
+            There is none; or some that the grid does not resolve, or very many.
         """
         least = 2 * math.pi / max(grid.extent)
         steps = [2 * math.pi / length for length in grid.extent]
+        resolved = min(n * k / 2 for n, k in zip(grid.shape, steps, strict=True)) / least
+        if not self.kmax <= resolved:
+            raise InputError(
+                f"kmax is {self.kmax:g}; expected at most {resolved:g}, half a wave a cell of this grid: "
+                "take more cells or a smaller kmax"
+            )
         reach = [range(-int(self.kmax * least / k), int(self.kmax * least / k) + 1) for k in steps]
+        if (count := math.prod(map(len, reach))) > MOST_VECTORS:
+            raise InputError(
+                f"kmax is {self.kmax:g}: a box of {count:,} wave vectors; expected at most {MOST_VECTORS:,}"
+            )
         found = []
         for numbers in product(*reach):
             k = tuple(n * step for n, step in zip(numbers, steps, strict=True))
