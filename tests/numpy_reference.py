@@ -229,7 +229,7 @@ class Reference:
             self.fields[f] = Number.exact(start).stored_as(f.dtype)
         # what each field held after its assignments, as NumPy arrays would keep it
         self._kept: dict[tuple[Field, int], Number] = {}
-        self._after: dict[int, int] = {}  # version of its field after an Assign
+        self._after: dict[tuple[int, Field], int] = {}  # version of a field after an Assign
         self._around: dict[
             int, tuple[dict[Field, int], dict[Field, int]]
         ] = {}  # versions in a loop: first, last
@@ -265,8 +265,9 @@ class Reference:
         """The version of every field along the text: assignments to it and loops entered so far."""
         for s in statements:
             if isinstance(s, Assign):
-                self._versions[s.field] += 1
-                self._after[id(s)] = self._versions[s.field]
+                for f in s.values:
+                    self._versions[f] += 1
+                    self._after[id(s), f] = self._versions[f]
             elif isinstance(s, Repeat):
                 for f in self._versions:
                     self._versions[f] += 1
@@ -289,17 +290,18 @@ class Reference:
         for s in statements:
             self._ghosted.clear()
             if isinstance(s, Assign):
-                result = self.evaluate(s.expression, s.field.staggered).stored_as(s.field.dtype)
-                shape = self.points(s.field.staggered)
-                self.fields[s.field] = Number(
-                    np.broadcast_to(result.value, shape).copy(),
-                    np.broadcast_to(result.error, shape).copy(),
-                    s.field.dtype,
-                )
-                self._kept[s.field, self._after[id(s)]] = self.fields[s.field]
+                made = {f: self.evaluate(e, f.staggered).stored_as(f.dtype) for f, e in s.values.items()}
+                for f, result in made.items():
+                    shape = self.points(f.staggered)
+                    self.fields[f] = Number(
+                        np.broadcast_to(result.value, shape).copy(),
+                        np.broadcast_to(result.error, shape).copy(),
+                        f.dtype,
+                    )
+                    self._kept[f, self._after[id(s), f]] = self.fields[f]
             elif isinstance(s, AssignScalar):
-                made = self.evaluate(s.expression, (False,) * self.grid.ndim)
-                self.scalars[s.scalar.name] = Number(made.value, made.error)
+                number = self.evaluate(s.expression, (False,) * self.grid.ndim)
+                self.scalars[s.scalar.name] = Number(number.value, number.error)
             elif isinstance(s, StopWhen):
                 if self._decide(s.condition):
                     self.reason = s.reason

@@ -102,7 +102,9 @@ def expression(draw: Draw, scope: Scope, depth: int) -> tuple[Any, ...]:
 
 
 def assignment(draw: Draw, scope: Scope) -> tuple[Any, ...]:
-    return "set", draw(st.sampled_from(scope.fields)), expression(draw, scope, draw(st.integers(1, 3)))
+    """Of a field, or of all at once."""
+    targets = draw(st.sampled_from([*([f] for f in scope.fields), scope.fields]))
+    return "set", {f: expression(draw, scope, draw(st.integers(1, 3))) for f in targets}
 
 
 def stage(draw: Draw, scope: Scope) -> tuple[Any, ...]:
@@ -231,7 +233,8 @@ class Case:
     def _statements(self, statements: list[tuple[Any, ...]]) -> None:
         for kind, *rest in statements:
             if kind == "set":
-                self.things[rest[0]].set(bounded(self._expression(rest[1])))
+                changes = {self.things[f]: bounded(self._expression(e)) for f, e in rest[0].items()}
+                hc.assign(changes)
             elif kind == "stage":
                 name, made, storage = rest
                 value = self._expression(made)
