@@ -14,7 +14,7 @@ from halocline.compile.contract import depth
 from halocline.lang.expression import Expr, walk
 
 LOADS = 64  # values that one loop may load; measured: docs/performance.md
-ROWS = 12  # that a loop of a group may load from: registers for their addresses
+ROWS = 12  # that a loop of a group may load from: registers for their addresses; measured there too
 
 # The axes, other than that of the row, along which cells lie away; () for those of the row itself.
 Direction = tuple[int, ...]
