@@ -22,10 +22,11 @@ import test_examples
 from halocline.compile import nvrtc
 from halocline.compile.compiler import compile_program
 from halocline.compile.device import Strategy
-from halocline.physics.heat import SCHEMES, Heat
+from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
 from halocline.physics.wave import Wave
 from halocline.run import launch, prepared
+from halocline.solvers.schemes import SCHEMES
 
 TESTS = Path(__file__).resolve().parent
 ALL = [problem.__name__ for problem in test_bitwise.PROBLEMS]

@@ -16,7 +16,8 @@ import halocline as hc
 from halocline.compile.compiler import compile_program
 from halocline.compile.device import Strategy
 from halocline.compile.schedule import Schedule
-from halocline.physics.heat import SCHEMES, Heat
+from halocline.physics.heat import Heat
+from halocline.solvers.schemes import SCHEMES
 
 # --- against the tableaus of textbooks (Williamson 1980, Table 1; Shu and Osher 1988) ---
 

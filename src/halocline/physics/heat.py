@@ -17,15 +17,7 @@ from halocline.lang.functions import cos, sin
 from halocline.lang.grid import Field, Grid, unknown
 from halocline.lang.operators import laplacian
 from halocline.lang.program import Program, Scalar, loop, program
-from halocline.solvers.schemes import RK2, RK3, RK4, SSPRK3, Euler, LowStorage, StrongStability
-
-SCHEMES: dict[str, Euler | LowStorage | RK4 | StrongStability] = {
-    "euler": Euler(),
-    "rk2": RK2(),
-    "rk3": RK3(),
-    "rk4": RK4(),
-    "ssprk3": SSPRK3(),
-}
+from halocline.solvers.schemes import SCHEMES
 
 
 @dataclass(frozen=True)

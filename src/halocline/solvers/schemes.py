@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
+from typing import Protocol
 
 from halocline.lang.expression import Expr, Operand
 from halocline.lang.grid import Field
@@ -48,6 +49,10 @@ class Euler:
         """
         assign({f: f + dt * slope for f, slope in rhs(0.0).items()})
 
+    def amplification(self, z: complex) -> complex:
+        """What a step makes of f = 1 where dt F(f) = z f: of a mode whose rate is z / dt."""
+        return 1 + z
+
 
 @dataclass(frozen=True)
 class LowStorage:
@@ -78,6 +83,14 @@ class LowStorage:
                 changes = {f: w.expr for f, w in registers.items()}
             assign({f: f + beta * change for f, change in changes.items()})
 
+    def amplification(self, z: complex) -> complex:
+        """See Euler.amplification."""
+        f, w = 1 + 0j, 0j
+        for a, b in zip(self.alpha, self.beta, strict=True):
+            w = a * w + z * f
+            f += b * w
+        return f
+
 
 @dataclass(frozen=True)
 class StrongStability:
@@ -104,6 +117,13 @@ class StrongStability:
                 {f: starts[f] + share * ((f - starts[f]) + dt * slope) for f, slope in rhs(passed).items()}
             )
             passed = number * (passed + 1.0)
+
+    def amplification(self, z: complex) -> complex:
+        """See Euler.amplification."""
+        f = 1 + z
+        for share in self.shares[1:]:
+            f = 1 + share * ((f - 1) + z * f)
+        return f
 
 
 @dataclass(frozen=True)
@@ -133,6 +153,13 @@ class RK4:
                 }
             )
 
+    def amplification(self, z: complex) -> complex:
+        """See Euler.amplification."""
+        first = 1 + z / 2
+        second = 1 + z / 2 * first
+        third = 1 + z * second
+        return 1 + z / 6 * (1 + 2 * first + 2 * second + third)
+
 
 def RK2() -> LowStorage:
     """The midpoint rule: second order, two evaluations a step."""
@@ -153,4 +180,65 @@ def SSPRK3() -> StrongStability:
     return StrongStability((1.0, 0.25, float(Fraction(2, 3))))
 
 
-__all__ = ["RK2", "RK3", "RK4", "SSPRK3", "Euler", "LowStorage", "StrongStability"]
+# by the names that commands take
+SCHEMES: dict[str, Euler | LowStorage | RK4 | StrongStability] = {
+    "euler": Euler(),
+    "rk2": RK2(),
+    "rk3": RK3(),
+    "rk4": RK4(),
+    "ssprk3": SSPRK3(),
+}
+
+
+class Amplifying(Protocol):
+    """A scheme that tells what a step makes of a mode."""
+
+    def amplification(self, z: complex) -> complex:
+        """See Euler.amplification."""
+
+
+def stable_until(scheme: Amplifying, direction: complex, growth: float = 0.0) -> float:
+    """How far a scheme is stable from 0 along a direction of the plane of z = rate times dt.
+
+    Parameters
+    ----------
+    scheme : object with the method ``amplification``
+    direction : complex
+        1j for waves, -1 for diffusion.
+    growth : float, optional
+        By which a mode may grow in a step all the same.
+
+    Returns
+    -------
+    float
+        0 where modes grow however short the step is: waves in forward Euler and in RK2.
+    """
+    apart = 0.01  # no stable stretch is shorter
+
+    def grows(distance: float) -> bool:
+        return abs(scheme.amplification(distance * direction)) > 1 + growth + 1e-12
+
+    stable = 0.0
+    while not grows(stable + apart):
+        stable += apart
+    if stable == 0.0:
+        return 0.0
+    unstable = stable + apart
+    while unstable - stable > 1e-12:
+        middle = (stable + unstable) / 2
+        stable, unstable = (stable, middle) if grows(middle) else (middle, unstable)
+    return round(stable, 9)  # as all hosts round it
+
+
+__all__ = [
+    "RK2",
+    "RK3",
+    "RK4",
+    "SCHEMES",
+    "SSPRK3",
+    "Amplifying",
+    "Euler",
+    "LowStorage",
+    "StrongStability",
+    "stable_until",
+]

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from halocline.lang.program import program
-from halocline.physics.heat import SCHEMES, Heat
+from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
 from halocline.physics.wave import Wave
 from halocline.run.simulation import Simulation
 from halocline.solvers.linear import LinearProblem
+from halocline.solvers.schemes import SCHEMES
 
 Passes = Callable[[int], float]  # runs so many passes of a case's loop, and tells the seconds of one
 

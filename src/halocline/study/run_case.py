@@ -17,7 +17,6 @@ from halocline.lang.program import Program
 from halocline.lang.reductions import value
 from halocline.physics.case import Case, Setup
 from halocline.physics.cases import case_named
-from halocline.physics.heat import SCHEMES
 from halocline.run.bandwidth import bandwidth
 from halocline.run.devices import OnDevice
 from halocline.run.energy import Energy, EnergyMeter
@@ -25,6 +24,7 @@ from halocline.run.machine import resident_bytes
 from halocline.run.peak import multiply_add_peak
 from halocline.run.prepared import Outcome
 from halocline.run.simulation import Simulation, program_of
+from halocline.solvers.schemes import SCHEMES
 from halocline.study.overlap import KINDS, StepBench
 
 MOST_REPEATED = 60.0  # seconds of a run that is repeated to see where it went wrong
