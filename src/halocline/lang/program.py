@@ -226,6 +226,8 @@ class Program:
         self.name = name
         self.statements: list[Statement] = []
         self.parameters: dict[str, Scalar] = {}
+        self.scheme: Any = None  # that which integrates in time, where one does
+        self.notices: list[str] = []  # what the user is told before it runs
         self._open: list[list[Statement]] = [self.statements]
         self._versions: dict[int | str, int] = {}
         self._loops = 0

@@ -123,6 +123,8 @@ class Simulation(Fields):
             for name in self.parameters:
                 if name not in self.schedule.scalars:
                     log.warning("parameter %s is given, but these equations do not read it", name)
+            for notice in self.program.notices:
+                log.warning("%s", notice)
 
     # --- tracing ---
 
@@ -139,6 +141,7 @@ class Simulation(Fields):
         if not callable(plain):
             raise InputError(f"equations are {function!r}; expected a function of fields and parameters")
         program = Program(plain.__name__)
+        program.scheme = scheme
         until, steps = program.parameter("until"), program.parameter("steps")
         if isinstance(function, ProgramFunction):
             timed = dt is not None
@@ -230,6 +233,7 @@ class Simulation(Fields):
                 kept[name] = program.hidden(name)
                 kept[name].set(argument)
         self._first_step = Program("first_time_step")
+        self._first_step.scheme = program.scheme
         with trace.tracing(self._first_step):
             self._first_step.own("dt_next").set(_number(trace.call(dt, **arguments)))
         (value,) = program.reduced(_number(trace.call(dt, **kept)))

@@ -197,14 +197,16 @@ class Amplifying(Protocol):
         """See Euler.amplification."""
 
 
-def stable_until(scheme: Amplifying, direction: complex, growth: float = 0.0) -> float:
-    """How far a scheme is stable from 0 along a direction of the plane of z = rate times dt.
+def stable_until(scheme: Amplifying, direction: complex, *, start: float = 0.0, growth: float = 0.0) -> float:
+    """How far a scheme is stable from `start` along a direction of the plane of z = rate times dt.
 
     Parameters
     ----------
     scheme : object with the method ``amplification``
     direction : complex
         1j for waves, -1 for diffusion.
+    start : float, optional
+        On the real axis: below 0 for waves that are damped.
     growth : float, optional
         By which a mode may grow in a step all the same.
 
@@ -216,7 +218,7 @@ def stable_until(scheme: Amplifying, direction: complex, growth: float = 0.0) ->
     apart = 0.01  # no stable stretch is shorter
 
     def grows(distance: float) -> bool:
-        return abs(scheme.amplification(distance * direction)) > 1 + growth + 1e-12
+        return abs(scheme.amplification(start + distance * direction)) > 1 + growth + 1e-12
 
     stable = 0.0
     while not grows(stable + apart):

@@ -2,111 +2,223 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from halocline.errors import InputError
+from halocline.lang import trace
 from halocline.lang.expression import Expr, as_expr
 from halocline.lang.functions import abs as magnitude
-from halocline.lang.functions import maximum, sqrt
+from halocline.lang.functions import maximum, sqrt, where
+from halocline.lang.operators import first_coefficients, second_coefficients
 from halocline.lang.program import parameter, scalar, stop
 from halocline.lang.reductions import dot
 from halocline.lang.reductions import max as greatest
 from halocline.physics.case import Parameter
 from halocline.physics.mhd.equations import MHD, Gas
+from halocline.physics.mhd.shock import shock_profile
+from halocline.solvers.schemes import RK3, SCHEMES, Amplifying, stable_until
 
 # what limits a time step, and the scalar that holds its rate, in 1 / time
 LIMITS = {
     "advection": "rate_advection",
     "fast magnetosonic waves": "rate_waves",
     "viscosity": "rate_viscosity",
+    "shock viscosity": "rate_shock",
     "resistivity": "rate_resistivity",
     "conduction": "rate_conduction",
+    "upwinding": "rate_upwinding",
+    "hyperdiffusion": "rate_hyperdiffusion",
 }
+
+# rates that add up: of what travels, and of what damps the velocity, the vector potential, and s and ln ρ
+TRAVEL = ("advection", "fast magnetosonic waves")
+GROUPS = (
+    TRAVEL,
+    ("viscosity", "shock viscosity", "hyperdiffusion"),
+    ("resistivity", "hyperdiffusion"),
+    ("conduction", "upwinding", "hyperdiffusion"),
+)
+
+UNTIL = "until"  # what limits a step that ends where the run does
+COLLAPSED = 1e-12  # of the first step: one as short would never come to an end
+GROWTH = 1e-3  # that is allowed to waves, a step, in a scheme in which they grow however short it is
 
 # the parameters of cases that choose their time step
 COURANT = {
-    "dt": Parameter(0.0, "time", "time step; 0 for that of Courant numbers 0.9 and 0.25"),
-    "floor": Parameter(0.0, "time", "the run ends where that step is shorter"),
+    "dt": Parameter(
+        0.0, "time", "time step; 0 for 0.8 (waves) and 0.6 (diffusion) of the longest that is stable"
+    ),
+    "floor": Parameter(0.0, "time", "the run ends where that step is shorter; 0 for 1e-12 of the first"),
 }
+
+
+@cache
+def first_symbol(order: int) -> float:
+    """The greatest modified wave number of the central first derivative, times the spacing: of
+    2 Σ c_k sin kθ."""
+    weights = [float(c) for c in first_coefficients(order)]
+    # its slope falls from 1 at θ = 0 and passes 0 once
+    low, high = 0.0, math.pi
+    for _ in range(60):
+        middle = (low + high) / 2
+        rises = sum(k * c * math.cos(k * middle) for k, c in enumerate(weights, 1)) > 0
+        low, high = (middle, high) if rises else (low, middle)
+    return round(2 * sum(c * math.sin(k * low) for k, c in enumerate(weights, 1)), 9)  # as all hosts round it
+
+
+@cache
+def second_symbol(order: int) -> float:
+    """The greatest negative symbol of the central second derivative, times the spacing squared: that of the
+    wave of two cells."""
+    centre, *outer = second_coefficients(order)
+    return float(-centre - 2 * sum(d * (-1) ** k for k, d in enumerate(outer, 1)))
+
+
+def upwind_symbol(order: int) -> float:
+    """The greatest rate at which `upwinding` damps, over Σ |u_i| / h_i: its weight times 2^order, which is
+    the difference of a wave of two cells."""
+    m = order // 2
+    return float(math.factorial(m) * math.factorial(m - 1) * 2**order / math.factorial(order))
 
 
 @dataclass(frozen=True)
 class Courant:
-    """dt = 1 / max((advection + waves) / c_advection, diffusion / c_diffusion).
+    """dt = 1 / max(travel / (advection limit_i), damping / (diffusion limit_r)).
 
-    The rates are those of the Pencil Code: Σ |u_i| / h_i; √((c_s² + v_A²) Σ 1 / h_i²); D Σ 1 / h_i², with D
-    the viscosity 4/3 ν + ζ, the resistivity η, and the thermal diffusivity γ K / (ρ c_p).
+    The limits are those of the scheme along the imaginary and the real axis: √3 and 2.51 for third-order
+    Runge-Kutta. Where a wave that is damped as much as may be has a narrower limit (in RK4), this is taken.
+    The rates are the greatest that the differences in use make of a wave. With κ₁ and κ₂ the greatest symbols
+    of the first and the second derivative (1.586 and 6.04 at the sixth order):
+
+    - travel: κ₁ Σ |u_i| / h_i + √((κ₁² c_s² + κ₂ v_A²) Σ 1 / h_i²). The current is a second derivative of the
+      vector potential, so that Alfvén waves are as fast as √κ₂ makes them;
+    - damping: κ₂ D Σ 1 / h_i² with D = 4/3 ν + ζ + ζ_shock of u, η of A, γ K / (ρ c_p) of s; upwinding beside
+      that of s; and hyperdiffusion, 64 max(ν₃, η₃, D₃, χ₃) Σ 1 / h_i⁶, beside each.
 
     Parameters
     ----------
     advection, diffusion : float
-        The Courant numbers. Third-order Runge-Kutta and sixth-order differences are stable below 1.09 and
-        0.41: √3 over 1.586, the greatest modified wave number, and 2.51 over 6.04, that of the second
-        derivative.
+        Shares of the longest stable step.
     floor : float
-        The run ends where the step would be shorter, with the name of the limit.
+        The run ends where the step would be shorter, with the name of the limit; 0 for 1e-12 of the first.
+    scheme : time integration scheme, optional
+        That of the simulation by default, or RK3 in a program that is the step itself. In forward Euler and
+        RK2 waves grow however short the step is: they may by 1e-3 a step, and the user is warned.
     """
 
-    advection: float = 0.9
-    diffusion: float = 0.25
+    advection: float = 0.8
+    diffusion: float = 0.6
     floor: float = 0.0
+    scheme: Amplifying | None = None
 
     def step(self, mhd: MHD) -> Expr:
-        """The time step of the present fields; the rates are scalars of the program that is traced."""
-        rates = {name: scalar(LIMITS[name]) for name in self.rates(mhd)}
+        """The time step of the present fields; the rates, and what limits it, are scalars of the program that
+        is traced."""
+        rates = {}
         for name, rate in self.rates(mhd).items():
+            rates[name] = scalar(LIMITS[name])
             rates[name].set(rate)
-        shares = {name: rate / self.number(name) for name, rate in rates.items()}
-        moving = shares.pop("advection") + shares.pop("fast magnetosonic waves")
-        fastest = maximum(moving, *shares.values())
+        travel, damping = self.numbers()
+        shortest, limiter = as_expr(0.0), as_expr(0.0)
+        for group in GROUPS:
+            own = [name for name in group if name in rates]
+            if not own:
+                continue
+            total, leader, named = as_expr(0.0), as_expr(0.0), as_expr(float(_number(own[0])))
+            for each in own:
+                total = total + rates[each]
+                named = where(rates[each] > leader, float(_number(each)), named)
+                leader = maximum(leader, rates[each])
+            share = total / (travel if group is TRAVEL else damping)
+            ahead = (share > shortest) | (share != share)  # NaN stays
+            limiter, shortest = where(ahead, named, limiter), where(ahead, share, shortest)
+        wanted, first, limit = scalar("dt_courant"), scalar("dt_first"), scalar("limiter")
+        limit.set(limiter)
+        wanted.set(1.0 / shortest)
+        first.set(where(first > 0.0, first, wanted))
         if self.floor > 0:
-            slower = rates["advection"] < rates["fast magnetosonic waves"]
-            causes = {"advection": (moving, ~slower), "fast magnetosonic waves": (moving, slower)}
-            causes |= {name: (share, share >= 0.0) for name, share in shares.items()}
-            for name, (share, cause) in causes.items():
-                short = (1.0 / fastest < self.floor) & (share >= fastest) & cause
-                stop(short, f"the time step is below {self.floor:g}, limited by {name}")
-        return 1.0 / fastest
+            short, least = wanted < self.floor, f"{self.floor:g}"
+        else:
+            short, least = ~(wanted > COLLAPSED * first), f"{COLLAPSED:g} of the first"
+        for each in rates:
+            stop(
+                short & (limit == float(_number(each))), f"the time step is below {least}, limited by {each}"
+            )
+        return wanted.expr
 
-    def number(self, limit: str) -> float:
-        """The Courant number of a limit."""
-        return self.advection if limit in ("advection", "fast magnetosonic waves") else self.diffusion
+    def numbers(self) -> tuple[float, float]:
+        """By what rates of travel and of damping may exceed 1 / dt."""
+        program = trace.active()
+        scheme = self.scheme or (program and program.scheme) or RK3()
+        if not hasattr(scheme, "amplification"):
+            raise InputError(
+                f"scheme {scheme!r} has no method 'amplification', which tells where it is stable; "
+                "give a fixed time step, or Courant(scheme=hc.RK3()) or another that it is like"
+            )
+        damping = self.diffusion * stable_until(scheme, -1)
+        waves, growth = stable_until(scheme, 1j), 0.0
+        if not waves:
+            growth = GROWTH
+            waves = stable_until(scheme, 1j, growth=growth)
+            if program is not None:
+                known = next((name for name, own in SCHEMES.items() if own == scheme), repr(scheme))
+                program.notices.append(
+                    f"waves and advection grow in scheme {known}, however short the time step is, unless "
+                    f"diffusion damps them: here by up to {GROWTH:g} a step; they do not in rk3"
+                )
+        both = (stable_until(scheme, 1j, start=-damping * n / 20, growth=growth) for n in range(21))
+        return min(self.advection * waves, *both), damping
 
     def limit(self, scalars: Mapping[str, float]) -> str:
-        """What limits the step, by the scalars that a run left."""
-        rates = {name: scalars[own] for name, own in LIMITS.items() if own in scalars}
-        moving = rates["advection"] + rates["fast magnetosonic waves"]
-        mover = max(("advection", "fast magnetosonic waves"), key=rates.__getitem__)
-        shares = {name: rate / self.number(name) for name, rate in rates.items()}
-        shares[mover] = moving / self.advection
-        return max(shares, key=shares.__getitem__)
+        """What limited the last step, by the scalars that a run left with a step that is not delayed."""
+        if scalars["dt"] < scalars["dt_courant"]:
+            return UNTIL
+        return list(LIMITS)[int(scalars["limiter"])]
 
     def rates(self, mhd: MHD) -> dict[str, Expr]:
         """The rate of each limit, over the grid."""
-        grid, physics, gas = mhd.grid, mhd.physics, Gas(mhd.lnrho, mhd.s)
-        axes = range(grid.ndim)
-        advection, squares = as_expr(0.0), as_expr(0.0)
-        for axis in axes:
-            advection = advection + magnitude(mhd.u[axis]) / grid.h(axis)
-            squares = squares + 1.0 / grid.h(axis) ** 2
-        speed2 = gas.cs2
+        grid, physics, gas, order = mhd.grid, mhd.physics, Gas(mhd.lnrho, mhd.s), trace.default_order()
+        first, second = first_symbol(order), second_symbol(order)
+        flow, squares, sixths = as_expr(0.0), as_expr(0.0), as_expr(0.0)
+        for axis in range(grid.ndim):
+            h = grid.h(axis)
+            flow = flow + magnitude(mhd.u[axis]) / h
+            squares = squares + 1.0 / h**2
+            sixths = sixths + 1.0 / h**6
+        flow = greatest(flow)
+        speed2 = first**2 * gas.cs2
         if mhd.A is not None:
             B = mhd.field()
-            speed2 = speed2 + dot(B, B) * gas.volume / parameter("mu0")
-        found = {"advection": greatest(advection)}
-        waves = sqrt(speed2 * squares)
-        found["fast magnetosonic waves"] = greatest(waves) if waves.varies else waves
-        found["viscosity"] = (parameter("nu") * (4.0 / 3.0) + parameter("zeta")) * squares
+            speed2 = speed2 + second * (dot(B, B) * gas.volume / parameter("mu0"))
+        found = {"advection": first * flow, "fast magnetosonic waves": _most(sqrt(speed2 * squares))}
+        found["viscosity"] = second * (parameter("nu") * (4.0 / 3.0) + parameter("zeta")) * squares
+        if physics.shock:
+            zeta = greatest(shock_profile(mhd.u))
+            found["shock viscosity"] = second * (parameter("nu_shock") * zeta) * squares
         if mhd.A is not None:
-            found["resistivity"] = parameter("eta") * squares
+            found["resistivity"] = second * parameter("eta") * squares
         if mhd.s is not None:
-            diffusivity = gas.diffusivity(physics.conductivity)
-            if diffusivity.varies:
-                diffusivity = greatest(diffusivity)
-            found["conduction"] = diffusivity * squares
+            found["conduction"] = second * _most(gas.diffusivity(physics.conductivity)) * squares
+        if physics.upwind:
+            found["upwinding"] = upwind_symbol(order) * flow
+        if physics.hyperdiffusion:
+            names = ["D3", "nu3"] + ["chi3"] * physics.entropy + ["eta3"] * physics.magnetic
+            found["hyperdiffusion"] = 64.0 * maximum(*map(parameter, names)) * sixths
         return found
+
+
+def _most(e: Expr) -> Expr:
+    """The greatest value over the grid of what may be the same everywhere."""
+    return greatest(e) if e.varies else e
+
+
+def _number(limit: str) -> int:
+    """That of a limit, as the scalar "limiter" has it."""
+    return list(LIMITS).index(limit)
 
 
 def stepping(mhd: MHD, values: Mapping[str, float]) -> dict[str, Any]:
