@@ -206,13 +206,13 @@ def test_a_files_own_options_may_be_named_as_those_of_cases(tmp_path):
 
 
 def test_a_case_runs_by_its_name_on_one_rank_and_two(tmp_path):
-    run = "run --n 24 alfven-decay --steps 5 --threads 1 --set nu=0.1"
+    run = "run --n 24 alfven-decay --steps 5 --threads 1 --set nu=0.2"
     files = "--every 2 --json r.json --csv r.csv --pictures p"
     one = halocline(f"{run} {files}", tmp_path)
     assert one.returncode == 0, one.stderr
     alone = json.loads((tmp_path / "r.json").read_text())
     assert (alone["cells"], alone["steps"], alone["parameters"]["nu"], alone["limiter"]) == (
-        24, 5, 0.1, "viscosity",
+        24, 5, 0.2, "viscosity",
     )  # fmt: skip
     assert [each["step"] for each in alone["series"]] == [0, 2, 4, 5]
     assert alone["series"][-1]["B_rms"] == alone["diagnostics"]["B_rms"]
