@@ -215,7 +215,7 @@ class Parameters:
 
 
 def shock_viscosity(divergence: Array, spacing: Sequence[float], nu_shock: float) -> Array:
-    """ζ_s after Haugen, Brandenburg and Mee (2004, MNRAS 353, 947): the convergence, spread and smoothed."""
+    """ζ_s: the convergence, spread to five neighbours along each axis and smoothed."""
     zeta = np.maximum(0, -divergence)
     for axis in range(zeta.ndim):
         zeta = np.maximum.reduce([at(zeta, offset, axis) for offset in range(-2, 3)])

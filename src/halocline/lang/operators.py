@@ -101,7 +101,7 @@ def derivative(
     -----
     The mixed derivative is bidiagonal: it reads only the diagonals of the plane,
     f_xy = 1 / (4 h_x h_y) sum_k d_k [f(k, k) + f(-k, -k) - f(k, -k) - f(-k, k)] with the weights d_k of the
-    second derivative (Pekkilae et al. 2022, Eq. 14).
+    second derivative (Pekkilä et al. 2022, Eq. 14).
     """
     e, a = as_expr(f), axis_number(axis)
     order = trace.default_order() if order is None else order
@@ -224,8 +224,9 @@ def upwinding(f: Operand, u: Sequence[Operand], *, order: int | None = None) -> 
     """What makes central advection lean upwind: -u·grad f plus this is of one order less, and damps what a
     grid cannot resolve.
 
-    sum_i |u_i| / h_i  m! (m-1)! / (2m)!  (-1)^(m+1) times the difference of count 2m, with m = order / 2; for
-    the sixth order the fifth-order scheme of Dobler, Stix and Brandenburg 2006 (ApJ 638, 336, Appendix B).
+    sum_i |u_i| / h_i  m! (m-1)! / (2m)!  (-1)^(m+1) times the difference of count 2m, with m = order / 2:
+    the difference from m points upwind to m - 1 downwind; for the sixth order the fifth-order upwinding of
+    the Pencil Code.
     """
     e = as_expr(f)
     m = trace.check_order(trace.default_order() if order is None else order) // 2

@@ -14,7 +14,7 @@ from typing import Any
 
 from halocline.errors import InputError
 from halocline.lang.boundary import BoundaryCondition
-from halocline.lang.expression import Expr, as_expr
+from halocline.lang.expression import Expr, Operand, as_expr
 from halocline.lang.functions import exp
 from halocline.lang.grid import AXES, Field, Grid, Vector, pad
 from halocline.lang.operators import (
@@ -55,9 +55,10 @@ class Physics:
     upwind : bool
         lnρ and s are advected by differences that lean upwind, of one order less.
     hyperdiffusion : bool
-        The sixth derivative along each axis, times nu3, eta3, D3 or chi3.
+        The sixth derivative along each axis, times nu3, eta3, D3 or chi3. What it takes from the flow and
+        the magnetic field gives no heat.
     shock : bool
-        Bulk viscosity where the flow converges, nu_shock (Haugen, Brandenburg and Mee 2004, MNRAS 353, 947).
+        Bulk viscosity where the flow converges, nu_shock; see `shock_profile`.
     gravity : bool
         A uniform acceleration, (g_x, g_y, g_z).
     """
@@ -121,18 +122,51 @@ class MHD:
         """All of them, in the order of the paper."""
         return (self.lnrho, *self.u, *([] if self.s is None else [self.s]), *(self.A or ()))
 
-    def equations(self, forcing: Vector | None = None) -> dict[Field, Expr]:
-        """The time derivative of each field, as `halocline.Simulation` takes them."""
-        return {f: sum(terms.values(), as_expr(0.0)) for f, terms in self.terms(forcing).items()}
+    @property
+    def gas(self) -> Gas:
+        """Temperature, speed of sound and the like, for expressions of one's own."""
+        return Gas(self.lnrho, self.s)
 
-    def terms(self, forcing: Vector | None = None) -> Terms:
+    def equations(
+        self,
+        forcing: Vector | None = None,
+        *,
+        heat_gain: Operand | None = None,
+        heat_loss: Operand | None = None,
+    ) -> dict[Field, Expr]:
+        """The time derivative of each field, as `halocline.Simulation` takes them; see `terms`."""
+        made = self.terms(forcing, heat_gain=heat_gain, heat_loss=heat_loss)
+        return {f: sum(terms.values(), as_expr(0.0)) for f, terms in made.items()}
+
+    def terms(
+        self,
+        forcing: Vector | None = None,
+        *,
+        heat_gain: Operand | None = None,
+        heat_loss: Operand | None = None,
+    ) -> Terms:
         """The terms of each time derivative by name; their sum is the derivative.
 
         Parameters
         ----------
         forcing : Vector, optional
             An acceleration.
+        heat_gain, heat_loss : expression, optional
+            H and C of Eq. B.3: what is given to and taken from a unit of volume in a unit of time, beside the
+            parameter "heating" and Newtonian cooling.
+
+        Raises
+        ------
+        InputError
+            Either for a gas without an entropy.
         """
+        given = {"heat gain": (1.0, heat_gain), "heat loss": (-1.0, heat_loss)}
+        for name, (_, value) in given.items():
+            if self.s is None and value is not None:
+                raise InputError(
+                    f"a {name} is given, but an isothermal gas takes up no heat; expected a gas with "
+                    "Physics(entropy=True)"
+                )
         lnrho, u, s, A, physics = self.lnrho, self.u, self.s, self.A, self.physics
         nu, zeta = parameter("nu"), parameter("zeta")
         made: Terms = {f: {} for f in self.fields}
@@ -144,7 +178,7 @@ class MHD:
                 for f, component in zip(to, pad(value, 3), strict=True):
                     made[f][name] = component
 
-        grad_lnrho, S, gas = grad(lnrho), traceless_strain(u), Gas(lnrho, s)
+        grad_lnrho, S, gas = grad(lnrho), traceless_strain(u), self.gas
 
         # Eq. B.1
         add("advection", lnrho, -dot(u, grad_lnrho))
@@ -169,6 +203,9 @@ class MHD:
             cold, cv = 1.0 / gas.T, gas.cp / gas.gamma
             add("advection", s, -dot(u, grad(s)))
             add("heating", s, parameter("heating") * gas.volume * cold)
+            for name, (sign, value) in given.items():
+                if value is not None:
+                    add(name, s, sign * as_expr(value) * gas.volume * cold)
             if physics.cooling:
                 rate = cv / parameter("tau_cool")
                 add("cooling", s, rate * (parameter("T_cool") * cold - 1.0))
@@ -217,7 +254,9 @@ def squared(S: Sequence[Vector]) -> Expr:
 
 
 class Gas:
-    """The ideal gas of Eq. B.5: what follows from ln ρ and s.
+    """The ideal gas: what follows from ln ρ and s.
+
+    c_s² = c_s0² exp(γ s / c_p + (γ - 1) (ln ρ - ln ρ₀)), and T / T₀ = c_s² / c_s0².
 
     Attributes
     ----------

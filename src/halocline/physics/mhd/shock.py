@@ -17,8 +17,9 @@ WIDTH = 3  # cells on either side of the average
 def shock_profile(u: Vector) -> Expr:
     """⟨max(-∇·u)₊⟩ min(h)²: the greatest convergence of five neighbours along each axis, smoothed.
 
-    Haugen, Brandenburg and Mee 2004, MNRAS 353, 947; the average has the weights of a binomial along each
-    axis, (1, 6, 15, 20, 15, 6, 1) / 64.
+    As in the Pencil Code, where the bulk viscosity is ν_shock min(h)² times the greatest convergence of five
+    neighbours, smoothed. The average here has the weights of a binomial along each axis,
+    (1, 6, 15, 20, 15, 6, 1) / 64.
     """
     grid = u[0].grid
     axes = range(grid.ndim)
