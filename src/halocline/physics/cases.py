@@ -8,7 +8,7 @@ from importlib import import_module
 from halocline.lang.grid import unknown
 from halocline.physics.case import Case
 
-_HOMES = ("mhd.cases", "mhd.waves", "mhd.turbulence", "mhd.convection")
+_HOMES = ("mhd.cases", "mhd.waves", "mhd.shock_tube", "mhd.turbulence", "mhd.convection")
 
 
 def cases() -> Mapping[str, Case]:
