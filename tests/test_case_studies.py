@@ -119,7 +119,7 @@ def test_without_a_pace_of_the_exchange_the_formula_is_silent():
     found = [made(2.0), made(1.5, ranks=2)]
     assert theory.ns(found[1], found) is None
     assert theory.ns(found[0], found) == pytest.approx(2.0)
-    (table, _) = case_strong.tables(found, theory)
+    table, *_ = case_strong.tables(found, theory)
     assert [row[4] for row in table.rows] == ["2", ""]
 
 
@@ -144,7 +144,7 @@ def strong() -> list[dict[str, Any]]:
 
 def test_strong_scaling_stands_beside_the_paper():
     theory = Theory({6: sides()}, 1e-12, 2)
-    small, large, summary = case_strong.tables(strong(), theory)
+    small, large, summary, against = case_strong.tables(strong(), theory)
     assert small.heading.startswith("256³: 16,777,216 cells, mhd-benchmark, order 6, rk3")
     assert [row[:6] for row in small.rows] == [
         ("1 rank of 1 thread", "1", "8", "8", "8", "100%"),
@@ -160,6 +160,16 @@ def test_strong_scaling_stands_beside_the_paper():
         ("512³", "64 V100", "43%", "59%"),
         ("1024³", "64 V100", "87%", "87%"),
     ]
+    # the Pencil Code: 44 to 53 times 0.53 ns on a node
+    assert against.title == "Against a CPU solver"
+    assert against.rows[0] == ("256³", "here", "2 cores", "4", "5.8–7", "")
+    assert [row[1:4] for row in against.rows[2:4]] == [
+        ("paper", "4 V100", "0.53"),
+        ("Pencil Code", "40 cores", "23.3–28.1"),
+    ]
+    assert "18–53 times" in against.note
+    (*_, own) = case_strong.tables([made(150.0, n=64), made(80.0, n=64, ranks=2)], theory)
+    assert own.rows[0][4:] == ("0.29–0.35", "8.3")  # 1330 ns over two times 80
     # efficiency is t_1 / (p t_p)
     assert float(summary.rows[2][4]) == pytest.approx(2.2 / 64 / 0.18, rel=0.01)
     said = case_strong.verdicts(strong(), theory)

@@ -1,5 +1,5 @@
 """Strong scaling of a case: the same grid on more and more devices or cores (Pekkilä et al. 2022, Figs. 10,
-11 and 15b)."""
+11 and 15)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,18 @@ from halocline.study.case_runs import (
     wrapped,
 )
 from halocline.study.measure import Measurement
-from halocline.study.published import ASTAROTH, MHD_CASE, MHD_NS, MHD_ORDER, MHD_SCALING
+from halocline.study.published import (
+    ASTAROTH,
+    MHD_CASE,
+    MHD_NODE_NS,
+    MHD_NS,
+    MHD_ORDER,
+    MHD_SCALING,
+    PENCIL_CORES,
+    PENCIL_ONE_CORE_NS,
+    PENCIL_OVER_NODE,
+    PENCIL_OVER_NODE_ANY,
+)
 from halocline.study.table import Table, counted
 from halocline.study.theory import Theory
 
@@ -50,7 +61,7 @@ def of_theory(measurement: Measurement, found: Sequence[Measurement], theory: Th
 
 
 def tables(measurements: Sequence[Measurement], theory: Theory) -> list[Table]:
-    """For each size, every layout; then each size on the most devices, beside the paper."""
+    """For each size, every layout; each size on the most devices, beside the paper; and a CPU solver."""
     made = []
     energy = any(m["joules_per_cell_step"] for m in measurements)
     for _, found in _sizes(measurements):
@@ -85,7 +96,8 @@ def tables(measurements: Sequence[Measurement], theory: Theory) -> list[Table]:
                 note=_note(base, theory),
             )
         )
-    return [*made, _summary(measurements, theory)]
+    made.append(_summary(measurements, theory))
+    return [*made, _against_pencil(measurements)] if _of_the_paper(measurements[0]) else made
 
 
 def _note(base: Measurement, theory: Theory) -> str:
@@ -113,7 +125,7 @@ def _summary(measurements: Sequence[Measurement], theory: Theory) -> Table:
         )
     own = len(rows)
     one = measurements[0]
-    if one["case"] == MHD_CASE and one["order"] == MHD_ORDER:
+    if _of_the_paper(one):
         rows += [
             (
                 *(f"{each.n}³", "paper", f"{each.devices} V100"),
@@ -139,6 +151,46 @@ def _summary(measurements: Sequence[Measurement], theory: Theory) -> Table:
         muted=tuple(range(own, len(rows))),
         note=note,
         heading="All sizes",
+    )
+
+
+def _of_the_paper(measurement: Measurement) -> bool:
+    return bool(measurement["case"] == MHD_CASE and measurement["order"] == MHD_ORDER)
+
+
+def _against_pencil(measurements: Sequence[Measurement]) -> Table:
+    """Fig. 15a: a CPU solver with the same equations and methods takes so many times as long."""
+    node = [MHD_NODE_NS * times for times in PENCIL_OVER_NODE]
+    rows = []
+    for _, found in _sizes(measurements):
+        best = min(found, key=ns)
+        what = counted(units(best), unit(best))
+        over = [f"{pace / ns(best):.2g}" for pace in node]
+        core = PENCIL_ONE_CORE_NS.get(best["n"]) if len(set(best["shape"])) == 1 else None
+        one = "" if core is None or best["devices"] else f"{core / (ns(best) * units(best)):.1f}"
+        rows.append((size(best), "here", what, nanoseconds(ns(best)), "–".join(over), one))
+    own = len(rows)
+    low, high = (nanoseconds(pace) for pace in node)
+    times = "–".join(map(str, PENCIL_OVER_NODE))
+    rows.append(("", "paper", "4 V100", f"{MHD_NODE_NS:g}", times, ""))
+    rows.append(("", "Pencil Code", f"{PENCIL_CORES} cores", f"{low}–{high}", "1", ""))
+    rows += [
+        (f"{n}³", "Pencil Code", "1 core", nanoseconds(pace), "", "1")
+        for n, pace in PENCIL_ONE_CORE_NS.items()
+    ]
+    fewest, most = PENCIL_OVER_NODE_ANY
+    note = wrapped(
+        f"Paper: {ASTAROTH} and 6: a node of two Xeon Gold 6230; {fewest}–{most} times over both clusters, "
+        "all sizes. One core: the Pencil Code as measured by this project on a machine with AVX-512, over "
+        "core times time here."
+    )
+    return Table(
+        "Against a CPU solver",
+        ("cells", "", "", "ns a cell\nand step", "times as fast\nas its node", "as its core,\na core"),
+        tuple(rows),
+        left=3,
+        muted=tuple(range(own, len(rows))),
+        note=note,
     )
 
 

@@ -62,8 +62,16 @@ MHD_SCALING = tuple(
     for n, efficiency, of_theory in ((256, 0.18, 0.50), (512, 0.43, 0.59), (1024, 0.87, 0.87))
 )
 MHD_NS = 2.2  # a cell and step on one V100
+MHD_NODE_NS = 0.53  # on the four V100 of a node
 MHD_OVERHEAD = (0.15, 0.20)  # of a step over the longer of computing and exchange
 MHD_CORNERS = (0.0003, 0.10)  # what sending corners too adds to it
+
+# the Pencil Code, same terms: on a node of Puhti (two Xeon Gold 6230) over the four V100 of one (Section 6);
+# on a node of either cluster (Section 5, Fig. 15a); and as measured by this project, by n of n³ cells
+PENCIL_CORES = 40
+PENCIL_OVER_NODE = (44, 53)
+PENCIL_OVER_NODE_ANY = (18, 53)
+PENCIL_ONE_CORE_NS = {64: 1330.0, 128: 1680.0}
 
 
 @cache
