@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 import halocline as hc
 import mhd_reference as reference
 from halocline.compile.compiler import arranged
+from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.grid import AXES
 from halocline.lang.program import Program
 from halocline.physics.cases import case_named
 from halocline.physics.mhd import MHD, Physics
+from halocline.physics.mhd.diagnostics import diagnostics
 
 Array = NDArray[np.float64]
 
@@ -145,23 +147,156 @@ def ulps(found: Array, expected: Array) -> float:
     return float(np.abs(found - expected).max() / np.spacing(np.abs(expected).max()))
 
 
-@pytest.mark.parametrize(("make", "dt", "steps"), [(random_state, 2.0**-23, 4), (smooth_state, 1e-3, 1)])
-def test_steps(make: Any, dt: float, steps: int):
-    grid = box((12, 10, 14))
-    mhd = MHD(grid)
+STEPS: dict[str, tuple[Physics, tuple[int, ...], int]] = {
+    "sixth order": (Physics(), (12, 10, 14), 6),
+    "second order": (Physics(), (9, 8), 2),
+    "fourth order": (Physics(conductivity="diffusivity"), (9, 10), 4),
+    "eighth order": (Physics(), (10, 12), 8),
+    "with options": (replace(OPTIONS, shock=False), (12, 11), 6),
+    "with a shock": (Physics(entropy=False, shock=True, upwind=True), (24,), 6),
+}
+MADE = {"random": random_state, "smooth": smooth_state}
+
+
+@pytest.mark.parametrize("make", MADE)
+@pytest.mark.parametrize("case", STEPS)
+def test_steps(case: str, make: str):
+    """Several of 2⁻²³, as the paper takes, and one so long that errors of a term show."""
+    physics, shape, order = STEPS[case]
+    grid = box(shape)
+    mhd = MHD(grid, physics)
+    p = wanted(physics, order)
+    parameters = {**used(PARAMETERS, mhd), "length": 0.0}
     sim = hc.Simulation(
-        grid, mhd.equations, parameters=used(PARAMETERS, mhd), scheme=hc.RK3(), dt=dt, order=6, threads=1
-    )
-    state = make(mhd, 5)
+        grid, mhd.equations, parameters=parameters, scheme=hc.RK3(), dt=lambda length: length, order=order,
+        threads=1,
+    )  # fmt: skip
+    for dt, steps in ((2.0**-23, 4), (1e-3, 1)):
+        state = MADE[make](mhd, 5)
+        for f in mhd.fields:
+            sim[f] = state[name_of(f)]
+        sim.parameters["length"] = dt
+        sim.run(steps=steps)
+        for _ in range(steps):
+            state = reference.step(state, lambda now: reference.time_derivative(now, grid.spacing, p), dt)
+        for f in mhd.fields:
+            assert ulps(sim[f], state[name_of(f)]) <= 4 * steps, (f.name, dt)
+
+
+@pytest.mark.parametrize(("order", "make"), [(2, "smooth"), (6, "random"), (6, "smooth"), (8, "random")])
+def test_steps_between_mirrors(order: int, make: str):
+    """Walls that reflect are the same as a periodic box twice as long with the mirror image in it."""
+    n, across = 10, 1
+    grid = hc.Grid((9, n), extent=(2.2, 1.8), periodic=(True, False))
+    polar = [hc.Antisymmetric() if a == across else hc.Symmetric() for a in range(3)]
+    physics = Physics(conductivity="power", upwind=True, hyperdiffusion=True)
+    mhd = MHD(grid, physics, boundary={"lnrho": hc.Symmetric(), "u": polar, "s": hc.Symmetric(), "A": polar})
+    sim = hc.Simulation(
+        grid, mhd.equations, parameters=used(PARAMETERS, mhd), scheme=hc.RK3(), dt=1e-3, order=order,
+        threads=1,
+    )  # fmt: skip
+    state = MADE[make](mhd, 2)
     for f in mhd.fields:
         sim[f] = state[name_of(f)]
-    sim.run(steps=steps)
-    for _ in range(steps):
-        state = reference.step(
-            state, lambda now: reference.time_derivative(now, grid.spacing, wanted(Physics(), 6)), dt
-        )
+    sim.run(steps=1)
+    signs = {name: -1.0 if name in ("uy", "Ay") else 1.0 for name in state}
+    whole = {name: np.concatenate([v, signs[name] * v[:, ::-1]], axis=1) for name, v in state.items()}
+    p = wanted(physics, order)
+    whole = reference.step(whole, lambda now: reference.time_derivative(now, grid.spacing, p), 1e-3)
     for f in mhd.fields:
-        assert ulps(sim[f], state[name_of(f)]) <= 4 * steps, f.name
+        assert ulps(sim[f], whole[name_of(f)][:, :n]) <= 4, f.name
+
+
+def test_heat_that_the_user_gives_and_takes():
+    """H and C as expressions of the fields and of the place, beside the uniform heating."""
+    grid = box((12, 14))
+    mhd = MHD(grid)
+    rates = {f: grid.field(f"rate_{f.name}") for f in mhd.fields}
+
+    @hc.program
+    def look() -> None:
+        gain, loss = 0.3 * hc.exp(mhd.lnrho) * hc.cos(grid.x), 0.2 * mhd.gas.T**2
+        for f, rate in mhd.equations(heat_gain=gain, heat_loss=loss).items():
+            rates[f].set(rate)
+
+    sim = hc.Simulation(grid, look, parameters=used(PARAMETERS, mhd), order=6, threads=1)
+    state = random_state(mhd, 4)
+    for f in mhd.fields:
+        sim[f] = state[name_of(f)]
+    sim.run(steps=1)
+    p = wanted(mhd.physics, 6)
+    x = ((np.arange(12) + 0.5) * grid.spacing[0]).reshape(-1, 1)
+    _, T = reference.thermal(state, p)
+    heat = p.heating + 0.3 * np.exp(state["lnrho"]) * np.cos(x) - 0.2 * T**2
+    expected = reference.time_derivative(state, grid.spacing, replace(p, heating=heat))
+    without = reference.time_derivative(state, grid.spacing, p)
+    assert np.abs(expected["s"] - without["s"]).max() > 0.1
+    for f in mhd.fields:
+        scale = np.abs(expected[name_of(f)]).max()
+        assert np.abs(sim[rates[f]] - expected[name_of(f)]).max() <= 1e-13 * scale, f.name
+
+
+@pytest.mark.parametrize("name", ["heat_gain", "heat_loss"])
+def test_an_isothermal_gas_takes_no_heat(name: str):
+    mhd = MHD(hc.Grid((8,), periodic=True), Physics(entropy=False))
+    with pytest.raises(InputError, match=f"a {name.replace('_', ' ')} is given, but an isothermal gas"):
+        mhd.equations(**{name: 1.0})
+
+
+SEEN = {  # by diagnostic: what the reference calls it
+    "u_rms": "u rms", "u_max": "u max", "rho_min": "rho min", "rho_max": "rho max",
+    "E_kin": "kinetic energy", "kinetic_helicity": "kinetic helicity", "s_rms": "s rms",
+    "E_th": "thermal energy", "E_mag": "magnetic energy", "magnetic_helicity": "magnetic helicity",
+    "current_helicity": "current helicity",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("physics", "shape"),
+    [(Physics(), (12, 10, 14)), (Physics(), (14, 12)), (Physics(entropy=False, magnetic=False), (20,))],
+    ids=["3d", "2d", "isothermal"],
+)
+def test_diagnostics(physics: Physics, shape: tuple[int, ...]):
+    grid = box(shape)
+    mhd = MHD(grid, physics)
+
+    @hc.program
+    def look() -> None:
+        for name, value in diagnostics(mhd).items():
+            hc.scalar(name).set(value)
+
+    sim = hc.Simulation(grid, look, parameters=used(PARAMETERS, mhd), order=6, threads=1)
+    state = random_state(mhd, 8)
+    for f in mhd.fields:
+        sim[f] = state[name_of(f)]
+    sim.run(steps=1)
+    p = wanted(physics, 6)
+    expected = reference.diagnostics(state, grid.spacing, p)
+    for name, own in SEEN.items():
+        if own in expected:
+            assert sim.values[name] == pytest.approx(expected[own], rel=1e-12), name
+    assert sim.values["mass"] * np.prod(grid.extent) == pytest.approx(expected["mass"], rel=1e-12)
+    d = reference.Differences(grid.spacing, 6)
+    gradients = d.gradient(np.stack([state[n] for n in reference.VELOCITY]))
+    divu = sum(gradients[i, i] for i in range(3))
+    assert sim.values["divu_rms"] == pytest.approx(np.sqrt(np.mean(divu**2)), rel=1e-12)
+    told = {*SEEN, "mass", "divu_rms"}
+    if physics.entropy:
+        T = reference.thermal(state, p)[1]
+        assert [sim.values[n] for n in ("T_min", "T_max")] == pytest.approx([T.min(), T.max()], rel=1e-12)
+        told |= {"T_min", "T_max"}
+    if physics.magnetic:
+        A = np.stack([state[name] for name in reference.POTENTIAL])
+        B = reference.curl(d.gradient(A))
+        j = (d.gradient_of_divergence(A) - d.laplacian(A)) / p.mu0
+        of = {"B_rms": np.sqrt(np.mean((B**2).sum(axis=0))), "B_max": np.sqrt((B**2).sum(axis=0).max())}
+        of["j_rms"] = np.sqrt(np.mean((j**2).sum(axis=0)))
+        assert {n: sim.values[n] for n in of} == pytest.approx(of, rel=1e-12)
+        # ∇·∇× vanishes but for rounding, of differences over the least spacing
+        assert sim.values["divB_max"] < 1e-14 * of["B_max"] / min(grid.spacing)
+        told |= {*of, "divB_max"}
+    with trace.tracing(Program("names")), trace.order(6):
+        assert diagnostics(mhd).keys() <= told
 
 
 def planes_of_mixed(name: str) -> set[frozenset[int]]:
