@@ -158,6 +158,21 @@ def test_what_is_said_of_cases(tmp_path):
     assert run(program, 1, tmp_path)
 
 
+def test_what_is_said_of_equations_of_magnetohydrodynamics(tmp_path):
+    """All blocks are one program; every option and every public name is told."""
+    from halocline.physics import mhd
+
+    text = (ROOT / "docs" / "how-to" / "mhd.md").read_text()
+    found = BLOCK.findall(text)
+    assert len(found) == text.count("```python") == 3
+    assert run("".join(code for code, _ in found), 1, tmp_path) == "".join(output for _, output in found)
+    _, _, options = text.partition("## Which terms\n")
+    for option in fields(mhd.Physics):
+        assert f"`{option.name}=" in options, option.name
+    for name in mhd.__all__:
+        assert f"`{name}`" in text, name
+
+
 def test_the_reference_names_what_the_environment_says():
     read = re.compile(r"""(?:getenv\(|environ\.get\(|environ\[)["'](\w+)["']""")
     used = {"HALOCLINE_MARCH"}  # CMake's
