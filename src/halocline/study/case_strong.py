@@ -180,7 +180,7 @@ def _against_pencil(measurements: Sequence[Measurement]) -> Table:
     ]
     fewest, most = PENCIL_OVER_NODE_ANY
     note = wrapped(
-        f"Paper: {ASTAROTH} and 6: a node of two Xeon Gold 6230; {fewest}–{most} times over both clusters, "
+        f"Paper: {ASTAROTH}, and 6: a node of two Xeon Gold 6230; {fewest}–{most} times over both clusters, "
         "all sizes. One core: the Pencil Code as measured by this project on a machine with AVX-512, over "
         "core times time here."
     )
