@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import platform
 import re
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -73,11 +74,13 @@ class EnergyMeter:
     @contextlib.contextmanager
     def on(self) -> Iterator[None]:
         """Count what is taken inside the block."""
-        began, before = perf_counter(), (self._processors(), self._devices())
-        yield
-        after, seconds = (self._processors(), self._devices()), perf_counter() - began
-        for part, first, last in zip(self._parts, before, after, strict=True):
-            self._parts[part].append(_spent(first, last, seconds))
+        watches = [_Watch(self._processors), _Watch(self._devices)]
+        try:
+            yield
+        finally:
+            spent = [watch.end() for watch in watches]
+        for part, joules in zip(self._parts, spent, strict=True):
+            self._parts[part].append(joules)
 
     @property
     def total(self) -> Energy | None:
@@ -96,6 +99,39 @@ class EnergyMeter:
 
     def _devices(self) -> list[Counter]:
         return gpus(self.identities, self.nvml) if self.identities else []
+
+
+class _Watch:
+    """Adds up what counters tell from now on, and reads them as often as they may begin anew."""
+
+    def __init__(self, read: Callable[[], list[Counter]]) -> None:
+        self.read = read
+        self.at, self.last = perf_counter(), read()
+        self.joules: float | None = 0.0
+        self.ended = threading.Event()
+        self.thread: threading.Thread | None = None
+        if self.last:
+            often = min(counter.most for counter in self.last) / (MOST_POWER * 1e6) / 4
+            self.thread = threading.Thread(target=self._go_on, args=(min(often, 3600.0),), daemon=True)
+            self.thread.start()
+
+    def _go_on(self, seconds: float) -> None:
+        while not self.ended.wait(seconds):
+            self._add()
+
+    def _add(self) -> None:
+        before, began = self.last, self.at
+        self.last, self.at = self.read(), perf_counter()
+        spent = _spent(before, self.last, self.at - began)
+        self.joules = None if spent is None or self.joules is None else self.joules + spent
+
+    def end(self) -> float | None:
+        """Joules since the start; None where there are no counters, or one was not read in time."""
+        self.ended.set()
+        if self.thread is not None:
+            self.thread.join()
+        self._add()
+        return self.joules
 
 
 def processors(folder: Path = POWERCAP) -> list[Counter]:
