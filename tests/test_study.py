@@ -19,7 +19,7 @@ from halocline.errors import InputError, RunError
 from halocline.physics.poisson import Poisson
 from halocline.study import convergence, strong
 from halocline.study.explain import explain_program
-from halocline.study.measure import Case, as_csv, measure
+from halocline.study.measure import Solve, as_csv, measure
 from halocline.study.page import Page, facts_of_measurements
 from halocline.study.published import poisson_convergence
 from halocline.study.table import Table, amount, clock, duration, gigabytes, in_seconds
@@ -239,7 +239,7 @@ def test_page_is_complete_in_itself(kind, tmp_path):
 def test_measure_runs_the_command(monkeypatch):
     monkeypatch.setenv("OMP_PLACES", "cores")
     lines: list[str] = []
-    case = Case("poisson", dim=1, method="cg", max_iterations=9)
+    case = Solve("poisson", dim=1, method="cg", max_iterations=9)
     found = measure(case, 40, ranks=1, threads=1, repeat=2, report=lines.append)
     assert (found["n"], found["dof"], found["iterations"], found["converged"]) == (40, 40, 9, False)
     assert found["command"] == (
@@ -255,7 +255,7 @@ def test_measure_runs_the_command(monkeypatch):
 
 def test_measure_raises_what_the_command_said():
     with pytest.raises(InputError, match="rtol is -1") as raised:
-        measure(Case("poisson", rtol=-1.0), 8, ranks=1, threads=1)
+        measure(Solve("poisson", rtol=-1.0), 8, ranks=1, threads=1)
     assert "Traceback" not in str(raised.value)
     assert str(raised.value).startswith("halocline solve poisson --n 8")
     assert issubclass(InputError, Exception)

@@ -264,10 +264,10 @@ def convergence_poisson(
     pictures: Pictures = None,
 ) -> None:
     from halocline.cli.studies import convergence
-    from halocline.study.measure import Case
+    from halocline.study.measure import Solve
 
     convergence(
-        Case("poisson", dim, method, rtol, None, decomposition, patch, device),
+        Solve("poisson", dim, method, rtol, None, decomposition, patch, device),
         n=n, ranks=ranks, threads=threads, repeat=repeat, json=json, csv=csv, html=html, pictures=pictures,
     )  # fmt: skip
 
@@ -298,10 +298,10 @@ def strong_poisson(
     html: Html = None,
 ) -> None:
     from halocline.cli.studies import strong
-    from halocline.study.measure import Case
+    from halocline.study.measure import Solve
 
     strong(
-        Case("poisson", dim, method, rtol, max_iterations, decomposition, patch, device),
+        Solve("poisson", dim, method, rtol, max_iterations, decomposition, patch, device),
         n=n, ranks=ranks, threads=threads, repeat=repeat, json=json, csv=csv, html=html,
     )  # fmt: skip
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.cli.options import whole_numbers
 from halocline.cli.output import check_files, note, say, write, write_json, written
-from halocline.cli.run_case import case_named, parameters_of
+from halocline.cli.run_case import parameters_of
 from halocline.cli.studies import alone, command, layouts, lead, prepare
 from halocline.errors import InputError
+from halocline.physics.cases import case_named
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

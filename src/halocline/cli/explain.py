@@ -63,7 +63,8 @@ def case(
     execution: Mapping[str, Any],
 ) -> None:
     """The same of steps of a case that `halocline run` knows."""
-    from halocline.cli.run_case import case_named, cells_of, parameters_of
+    from halocline.cli.run_case import cells_of, parameters_of
+    from halocline.physics.cases import case_named
     from halocline.study.explain import explain_program
     from halocline.study.run_case import CaseRun
 

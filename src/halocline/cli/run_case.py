@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from halocline.cli.output import check_files, say, write, write_json, written
 from halocline.cli.progress import progress
 from halocline.cli.ranks import spread
 from halocline.errors import InputError
+from halocline.lang.grid import near
 
 if TYPE_CHECKING:
     from halocline.physics.case import Case
@@ -101,27 +101,10 @@ def _neither(name: str, known: Sequence[str]) -> InputError:
     return InputError(f"{what} and no case of that name{near(name, known)}; cases: {', '.join(known)}")
 
 
-def case_named(name: str, also: Sequence[str] = ()) -> Case:
-    """A case; InputError for a name that is neither of one nor of what a command takes `also`."""
-    from halocline.physics.cases import cases
-
-    known = cases()
-    if name not in known:
-        names = [*also, *known]
-        raise InputError(f"there is no case {name}{near(name, names)}; cases: {', '.join(names)}")
-    return known[name]
-
-
-def near(name: str, known: Iterable[str]) -> str:
-    """The nearest of the names that are known, as a question."""
-    close = get_close_matches(name, list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
-
-
 def cells_of(text: str) -> list[int]:
     """The numbers of cells that --n asks for."""
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdigit() and int(part) > 0 for part in parts):
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
         raise InputError(f"--n {text}: expected whole numbers of cells from 1, such as 64 or 64,64,32")
     return [int(part) for part in parts]
 

@@ -20,14 +20,14 @@ from halocline.errors import InputError
 from halocline.run.mpi import launcher
 
 if TYPE_CHECKING:
-    from halocline.study.measure import Case, Measurement
+    from halocline.study.measure import Measurement, Solve
 
 
 PICTURES = ("solution.png", "error.png", "timeline.png")  # of the last run
 
 
 def convergence(
-    case: Case,
+    case: Solve,
     *,
     n: str,
     ranks: int | None,
@@ -74,7 +74,7 @@ def convergence(
 
 
 def strong(
-    case: Case,
+    case: Solve,
     *,
     n: str,
     ranks: str,
@@ -193,7 +193,7 @@ def ablation(
     written([json, csv, html])
 
 
-def _pictures(case: Case) -> tuple[str, ...]:
+def _pictures(case: Solve) -> tuple[str, ...]:
     """Those that the last run draws: no timeline where devices compute, of which nothing is traced."""
     from halocline.run.execution import chosen_devices
 
@@ -237,7 +237,7 @@ def layouts(ranks: str, threads: str, device: str | None) -> list[tuple[int, int
 
 
 def _measure(
-    case: Case, runs: Sequence[tuple[int, int, int | None]], repeat: int, pictures: Path | None
+    case: Solve, runs: Sequence[tuple[int, int, int | None]], repeat: int, pictures: Path | None
 ) -> list[Measurement]:
     """All measurements; the last one draws the pictures."""
     from halocline.run.execution import chosen_devices

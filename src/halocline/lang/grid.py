@@ -493,11 +493,16 @@ def pad(vector: Sequence[Any], count: int) -> Iterator[Any]:
         yield 0.0
 
 
-def unknown(kind: str, name: str, known: Sequence[str]) -> InputError:
-    """The error for a name that is not known, with the nearest one that is."""
-    close = get_close_matches(name, known, n=1)
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
-    return InputError(f"{kind} {name!r} is unknown{hint}; known: {', '.join(known) or 'none'}")
+def unknown(kind: str, name: str, known: Sequence[str], listed: Sequence[str] | None = None) -> InputError:
+    """The error for a name that is not known, with the nearest one that is; `listed` is how they are told."""
+    told = ", ".join(known if listed is None else listed) or "none"
+    return InputError(f"{kind} {name!r} is unknown{near(name, known)}; known: {told}")
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """The nearest of the names that are known, as a question; nothing where none is near."""
+    close = get_close_matches(name, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def check_options(given: Iterable[str], *functions: Callable[..., Any]) -> None:
@@ -508,4 +513,4 @@ def check_options(given: Iterable[str], *functions: Callable[..., Any]) -> None:
             raise unknown("option", name, known)
 
 
-__all__ = ["AXES", "SIDES", "Field", "Grid", "Value", "Vector", "check_options", "pad", "unknown"]
+__all__ = ["AXES", "SIDES", "Field", "Grid", "Value", "Vector", "check_options", "near", "pad", "unknown"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 
 from halocline.lang.grid import unknown
@@ -19,9 +19,9 @@ def cases() -> Mapping[str, Case]:
     return found
 
 
-def case_named(name: str) -> Case:
-    """The case of that name; InputError for one that is unknown."""
+def case_named(name: str, also: Sequence[str] = ()) -> Case:
+    """The case of that name; InputError for one that is unknown, and not what a command takes `also`."""
     known = cases()
     if name not in known:
-        raise unknown("case", name, sorted(known))
+        raise unknown("case", name, [*also, *known])
     return known[name]

@@ -60,7 +60,7 @@ class Problem(Protocol):
 
 
 @dataclass(frozen=True)
-class Case:
+class Solve:
     """A case of `halocline solve`: what all measurements of a study have in common.
 
     Parameters
@@ -115,7 +115,7 @@ class Steps:
     only : {"compute", "exchange"} or None
     halo : {"read", "uniform"}
     decomposition, patch, device
-        As for `Case`.
+        As for `Solve`.
     """
 
     verb: ClassVar[str] = "run"
