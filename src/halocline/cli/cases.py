@@ -32,7 +32,15 @@ def _facts(case: Case) -> dict[str, Any]:
         "shape": case.shape,
         "steps": case.steps,
         "parameters": {
-            name: {"default": own.default, "unit": own.unit, "about": own.about}
+            name: {
+                "default": own.default,
+                "unit": own.unit,
+                "about": own.about,
+                "least": own.least,
+                "above": own.above,
+                "most": own.most,
+                "whole": own.whole,
+            }
             for name, own in case.parameters.items()
         },
     }
@@ -55,9 +63,14 @@ def _list(chosen: Mapping[str, Case]) -> str:
 def _page(name: str, case: Case) -> str:
     from halocline.study.table import Table
 
-    rows = tuple((key, f"{p.default:g}", p.unit, p.about) for key, p in case.parameters.items())
+    rows = tuple(
+        (key, f"{p.default:g}", p.range.removeprefix("a "), p.unit, p.about)
+        for key, p in case.parameters.items()
+    )
     shape = " x ".join(map(str, case.shape))
-    table = Table("Parameters, for --set NAME=NUMBER", ("name", "default", "unit", "meaning"), rows, left=4)
+    table = Table(
+        "Parameters, for --set NAME=NUMBER", ("name", "default", "range", "unit", "meaning"), rows, left=5
+    )
     return "\n".join(
         [
             f"{name}: {case.about}",

@@ -220,6 +220,8 @@ class Program:
     statements : list of Statement
     parameters : dict of str to Scalar
         Scalars whose values are given when the program is run.
+    meanings : dict of str to str
+        What parameters are, "viscosity, in length²/time", where that is known.
     """
 
     def __init__(self, name: str) -> None:
@@ -228,6 +230,7 @@ class Program:
         self.parameters: dict[str, Scalar] = {}
         self.scheme: Any = None  # that which integrates in time, where one does
         self.notices: list[str] = []  # what the user is told before it runs
+        self.meanings: dict[str, str] = {}
         self._open: list[list[Statement]] = [self.statements]
         self._versions: dict[int | str, int] = {}
         self._loops = 0
@@ -329,8 +332,10 @@ class Program:
             return expressions
         return tuple(replace_leaves(e, lambda leaf: leaf, memo) for e in expressions)
 
-    def parameter(self, name: str) -> Scalar:
+    def parameter(self, name: str, meaning: str | None = None) -> Scalar:
         """The parameter of that name, made at the first call; or the program's scalar of that name."""
+        if meaning is not None:
+            self.meanings[name] = meaning
         known = self._scalars.get(name)
         return self.parameters.setdefault(name, Scalar(name)) if known is None else known
 
@@ -465,10 +470,18 @@ def own_scalars(names: str) -> tuple[Scalar, ...]:
     return tuple(program.own(name) for name in names.split())
 
 
-def parameter(name: str) -> Expr:
-    """A parameter by name, for boundary conditions and other places that are no function argument."""
+def parameter(name: str, *, unit: str | None = None, about: str | None = None) -> Expr:
+    """A parameter by name, for boundary conditions and other places that are no function argument.
+
+    Parameters
+    ----------
+    name : str
+    unit, about : str, optional
+        Its unit, "1" for a pure number, and what it is: told where it is read and has no value.
+    """
     program = trace.active()
-    return (Scalar(name) if program is None else program.parameter(name)).expr
+    meaning = ", in ".join(part for part in (about, None if unit == "1" else unit) if part) or None
+    return (Scalar(name) if program is None else program.parameter(name, meaning)).expr
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,11 +22,45 @@ class Parameter:
     unit : str
         In terms of the case's own units of length, time, mass and temperature; "1" for a pure number.
     about : str
+    least, above, most : float, optional
+        It is at least so, or above that, and at most so.
+    whole : bool
+        It is a whole number.
     """
 
     default: float
     unit: str
     about: str
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    whole: bool = False
+
+    @property
+    def range(self) -> str:
+        """What it can be, in words."""
+        kind = "a whole number" if self.whole else "a number"
+        if self.above is not None:
+            kind += f" above {self.above:g}"
+        elif self.least is not None:
+            kind += f" from {self.least:g}" + (" on" if self.most is None else "")
+        return kind if self.most is None else f"{kind} to {self.most:,.12g}"
+
+    def check(self, name: str, value: float) -> None:
+        """Raise InputError for a value that it cannot have."""
+        fits = math.isfinite(value)
+        fits = fits and (self.least is None or value >= self.least)
+        fits = fits and (self.above is None or value > self.above)
+        fits = fits and (self.most is None or value <= self.most)
+        fits = fits and (not self.whole or value == math.floor(value))
+        if not fits:
+            unit = "" if self.unit == "1" else f", in {self.unit}"
+            raise InputError(f"{name} is {value:.12g}; expected {self.range}{unit}: {self.about}")
+
+
+def seed(about: str) -> Parameter:
+    """The seed of random numbers."""
+    return Parameter(0, "1", about, least=0, most=10**9, whole=True)
 
 
 @dataclass(frozen=True)
@@ -97,11 +132,13 @@ class Case:
         Raises
         ------
         InputError
-            A name that the case does not have.
+            A name that the case does not have, or a value that the parameter cannot have.
         """
-        for name in given:
+        for name, value in given.items():
             if name not in self.parameters:
-                raise unknown("parameter", name, [f"{n} [{own.unit}]" for n, own in self.parameters.items()])
+                units = [f"{n} [{own.unit}]" for n, own in self.parameters.items()]
+                raise unknown("parameter", name, list(self.parameters), units)
+            self.parameters[name].check(name, value)
         return {name: given.get(name, own.default) for name, own in self.parameters.items()}
 
     def shape_of(self, n: Sequence[int]) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from halocline.compile.device import Strategy
 from halocline.compile.device_source import loop_kernel
 from halocline.compile.driver import compile_library
 from halocline.compile.schedule import AROUND, Loop, Schedule
-from halocline.errors import RunError
+from halocline.errors import InputError, RunError
 from halocline.lang.grid import unknown
 from halocline.lang.program import Program
 from halocline.lang.trace import OWN
@@ -104,8 +104,15 @@ def prepare(domain: Domain, program: Program, given: Iterable[str]) -> Prepared:
     known = {*given, *domain.grid.scalar_values(), *program.scalars_set()}
     for name in schedule.scalars:
         if name not in known and OWN not in name:
-            raise unknown("parameter", name, sorted(n for n in given if OWN not in n))
+            raise _missing(name, program.meanings.get(name), sorted(n for n in given if OWN not in n))
     return Prepared(domain, schedule, program.name)
+
+
+def _missing(name: str, meaning: str | None, given: Sequence[str]) -> InputError:
+    """The error for a parameter that is read and has no value."""
+    if meaning is None:  # one of the user's own; its name may be misspelt
+        return unknown("parameter", name, given)
+    return InputError(f"parameter {name!r} is missing: {meaning}; given: {', '.join(given)}")
 
 
 def _compiled(domain: Domain, program: Program, strategy: Strategy | None) -> Schedule:

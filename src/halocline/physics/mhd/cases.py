@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from halocline.lang.functions import random
 from halocline.lang.grid import Grid
-from halocline.physics.case import Case, Parameter, Setup
+from halocline.physics.case import Case, Parameter, Setup, seed
 from halocline.physics.mhd import parameters
 from halocline.physics.mhd.diagnostics import diagnostics
 from halocline.physics.mhd.equations import MHD, Physics
@@ -35,8 +35,8 @@ CASES: Mapping[str, Case] = {
         shape=(128, 128, 128),
         steps=10,
         parameters={
-            "dt": Parameter(2.0**-23, "time", "time step"),
-            "seed": Parameter(0, "1", "of the random fields"),
+            "dt": Parameter(2.0**-23, "time", "time step", above=0.0),
+            "seed": seed("of the random fields"),
             **parameters.of(Physics(), nu=5e-3, zeta=5e-3, eta=5e-3, K=5e-3),
         },
         make=_benchmark,

@@ -12,7 +12,8 @@ from halocline.lang.expression import Expr
 from halocline.lang.functions import cos, exp, log, random, sin
 from halocline.lang.grid import AXES, Field, Grid
 from halocline.lang.program import parameter
-from halocline.physics.case import Case, Parameter, Setup
+from halocline.lang.trace import default_order
+from halocline.physics.case import Case, Parameter, Setup, seed
 from halocline.physics.mhd import parameters
 from halocline.physics.mhd.diagnostics import diagnostics
 from halocline.physics.mhd.equations import MHD, Physics
@@ -38,10 +39,6 @@ class Polytrope:
 
     def __init__(self, values: Mapping[str, float]) -> None:
         self.gamma, self.cp, self.index = (values[name] for name in ("gamma", "cp", "index"))
-        limits = {"gamma": 1.0, "cp": 0.0, "index": -1.0, "contrast": 0.0, "rayleigh": 0.0, "prandtl": 0.0}
-        for name, limit in limits.items():
-            if not values[name] > limit:
-                raise InputError(f"{name} is {values[name]:g}; expected a number above {limit:g}")
         most = 1 / (self.gamma - 1)
         if self.index >= most:
             raise InputError(f"index is {self.index:g}; a layer is unstable below 1 / (gamma - 1) = {most:g}")
@@ -84,10 +81,22 @@ def fixed_temperature(name: str) -> BoundaryKernel:
     return BoundaryKernel(entropy)
 
 
+def _check_ghosts(contrast: float, cells: int) -> None:
+    """Raise InputError where T, continued linearly beyond the cold wall, is not above 0 in all ghosts."""
+    most = cells / ((default_order() - 1) / 2)  # the last centre is radius - 1/2 cells beyond the wall
+    if contrast >= most:
+        raise InputError(
+            f"contrast is {contrast:g}; expected a number below {most:g} with {cells} cells between the "
+            f"walls and order {default_order()}: beyond the cold wall the temperature falls below 0; take "
+            "more cells, or a smaller contrast"
+        )
+
+
 def _convection(shape: tuple[int, ...], values: Mapping[str, float]) -> Setup:
     """Gravity acts along the last axis, across which the walls lie; nothing rubs on them."""
     layer = Polytrope(values)
     up = len(shape) - 1
+    _check_ghosts(values["contrast"], shape[up])
     across, high = AXES[up], f"{AXES[up]}+"
     wide = tuple(values["width"] if n > 1 else values["width"] / shape[0] for n in shape[:up])
     grid = Grid(shape, extent=(*wide, 1.0), periodic=[axis != up for axis in range(len(shape))])
@@ -130,13 +139,17 @@ CASES: Mapping[str, Case] = {
         steps=1000,
         least_axes=2,
         parameters={
-            "rayleigh": Parameter(1e4, "1", "Rayleigh number in the middle of the layer"),
-            "prandtl": Parameter(1.0, "1", "Prandtl number in the middle of the layer"),
-            "index": Parameter(1.0, "1", "polytropic index of the layer at rest"),
-            "contrast": Parameter(1.0, "1", "fall of temperature over the layer, over that at the top"),
-            "width": Parameter(WIDTH, "depth of the layer", "of the box, along each periodic axis"),
+            "rayleigh": Parameter(1e4, "1", "Rayleigh number in the middle of the layer", above=0.0),
+            "prandtl": Parameter(1.0, "1", "Prandtl number in the middle of the layer", above=0.0),
+            "index": Parameter(1.0, "1", "polytropic index of the layer at rest", above=-1.0),
+            "contrast": Parameter(
+                1.0, "1", "fall of temperature over the layer, over that at the top", above=0.0
+            ),
+            "width": Parameter(
+                WIDTH, "depth of the layer", "of the box, along each periodic axis", above=0.0
+            ),
             "amplitude": Parameter(1e-3, "length/time", "greatest velocity at the start, of the even rolls"),
-            "seed": Parameter(0, "1", "of the random part of the velocity at the start"),
+            "seed": seed("of the random part of the velocity at the start"),
             "gamma": parameters.ALL["gamma"],
             "cp": parameters.ALL["cp"],
             **COURANT,

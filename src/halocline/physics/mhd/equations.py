@@ -28,8 +28,8 @@ from halocline.lang.operators import (
     traceless_strain,
     upwinding,
 )
-from halocline.lang.program import parameter
 from halocline.lang.reductions import dot
+from halocline.physics.mhd.parameters import parameter
 from halocline.physics.mhd.shock import shock_profile
 
 CONDUCTIVITIES = ("constant", "diffusivity", "power")
@@ -78,6 +78,11 @@ class Physics:
             raise InputError(
                 f"conductivity {self.conductivity!r} is unknown; known are {', '.join(CONDUCTIVITIES)}"
             )
+        if not self.entropy and (self.cooling or self.conductivity != "constant"):
+            what = "cooling" if self.cooling else f"conductivity {self.conductivity!r}"
+            raise InputError(f"{what} acts on the entropy, but entropy is False; leave one of them out")
+        if not self.magnetic and self.imposed:
+            raise InputError("imposed is True, but magnetic is False; leave one of them out")
 
 
 class MHD:

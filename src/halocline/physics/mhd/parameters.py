@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import log
+from typing import TYPE_CHECKING
 
 from halocline.errors import InputError
+from halocline.lang import program
+from halocline.lang.expression import Expr
 from halocline.lang.grid import AXES
 from halocline.physics.case import Parameter
-from halocline.physics.mhd.equations import Physics
+
+if TYPE_CHECKING:
+    from halocline.physics.mhd.equations import Physics
 
 ACCELERATION = "length/time²"
 DIFFUSIVITY = "length²/time"
@@ -16,30 +22,44 @@ HYPER = "length⁶/time"
 FIELD = "magnetic field"
 
 ALL = {
-    "nu": Parameter(0.0, DIFFUSIVITY, "kinematic viscosity"),
-    "zeta": Parameter(0.0, DIFFUSIVITY, "kinematic bulk viscosity"),
-    "eta": Parameter(0.0, DIFFUSIVITY, "magnetic diffusivity"),
-    "mu0": Parameter(1.0, "field² length time²/mass", "vacuum permeability"),
-    "cs0": Parameter(1.0, "length/time", "speed of sound at density exp(lnrho0) and entropy 0"),
+    "nu": Parameter(0.0, DIFFUSIVITY, "kinematic viscosity", least=0.0),
+    "zeta": Parameter(0.0, DIFFUSIVITY, "kinematic bulk viscosity", least=0.0),
+    "eta": Parameter(0.0, DIFFUSIVITY, "magnetic diffusivity", least=0.0),
+    "mu0": Parameter(1.0, "field² length time²/mass", "vacuum permeability", above=0.0),
+    "cs0": Parameter(1.0, "length/time", "speed of sound at density exp(lnrho0) and entropy 0", above=0.0),
     "lnrho0": Parameter(0.0, "1", "logarithm of the density where the speed of sound is cs0"),
-    "gamma": Parameter(5 / 3, "1", "ratio of specific heats"),
-    "cp": Parameter(1.0, "length²/(time² temperature)", "specific heat at constant pressure"),
+    "gamma": Parameter(5 / 3, "1", "ratio of specific heats", above=1.0),
+    "cp": Parameter(1.0, "length²/(time² temperature)", "specific heat at constant pressure", above=0.0),
     "K": Parameter(
-        0.0, "mass length/(time³ temperature)", "thermal conductivity, where the density is exp(lnrho0)"
+        0.0,
+        "mass length/(time³ temperature)",
+        "thermal conductivity, where the density is exp(lnrho0)",
+        least=0.0,
     ),
     "K_rho": Parameter(0.0, "1", "power of the density in the conductivity"),
     "K_T": Parameter(0.0, "1", "power of the temperature in the conductivity"),
     "heating": Parameter(0.0, "mass/(length time³)", "heat given to a unit of volume"),
-    "tau_cool": Parameter(1.0, "time", "time that cooling takes"),
-    "T_cool": Parameter(1.0, "temperature", "temperature that cooling leads to"),
-    "nu3": Parameter(0.0, HYPER, "hyperviscosity"),
-    "eta3": Parameter(0.0, HYPER, "magnetic hyperdiffusivity"),
-    "D3": Parameter(0.0, HYPER, "hyperdiffusivity of the logarithm of the density"),
-    "chi3": Parameter(0.0, HYPER, "hyperdiffusivity of the entropy"),
-    "nu_shock": Parameter(1.0, "1", "shock viscosity in units of min(h)² times the convergence"),
+    "tau_cool": Parameter(1.0, "time", "time that cooling takes", above=0.0),
+    "T_cool": Parameter(1.0, "temperature", "temperature that cooling leads to", above=0.0),
+    "nu3": Parameter(0.0, HYPER, "hyperviscosity", least=0.0),
+    "eta3": Parameter(0.0, HYPER, "magnetic hyperdiffusivity", least=0.0),
+    "D3": Parameter(0.0, HYPER, "hyperdiffusivity of the logarithm of the density", least=0.0),
+    "chi3": Parameter(0.0, HYPER, "hyperdiffusivity of the entropy", least=0.0),
+    "nu_shock": Parameter(1.0, "1", "shock viscosity in units of min(h)² times the convergence", least=0.0),
     **{f"g_{a}": Parameter(0.0, ACCELERATION, f"gravity along {a}") for a in AXES},
     **{f"B_{a}": Parameter(0.0, FIELD, f"imposed magnetic field along {a}") for a in AXES},
 }
+
+
+LNT0 = Parameter(
+    0.0, "1", "logarithm of the temperature where the speed of sound is cs0"
+)  # follows from others
+
+
+def parameter(name: str) -> Expr:
+    """A parameter of the equations; where it is missing it is told with its unit."""
+    own = ALL.get(name, LNT0)
+    return program.parameter(name, unit=own.unit, about=own.about)
 
 
 def read_by(physics: Physics) -> tuple[str, ...]:
@@ -67,8 +87,7 @@ def read_by(physics: Physics) -> tuple[str, ...]:
 def of(physics: Physics, **defaults: float) -> dict[str, Parameter]:
     """The parameters of a case with these equations; some with other defaults."""
     return {
-        name: Parameter(defaults.get(name, ALL[name].default), ALL[name].unit, ALL[name].about)
-        for name in read_by(physics)
+        name: replace(ALL[name], default=defaults.get(name, ALL[name].default)) for name in read_by(physics)
     }
 
 

@@ -10,7 +10,7 @@ from halocline.lang.expression import Expr
 from halocline.lang.functions import cos, random, sin
 from halocline.lang.grid import Field, Grid, Vector
 from halocline.lang.program import parameter
-from halocline.physics.case import Case, Parameter, Setup
+from halocline.physics.case import Case, Parameter, Setup, seed
 from halocline.physics.mhd import parameters
 from halocline.physics.mhd.diagnostics import diagnostics
 from halocline.physics.mhd.equations import MHD, Physics
@@ -49,7 +49,7 @@ def _helical(shape: tuple[int, ...], values: Mapping[str, float]) -> Setup:
         parameters=parameters.complete(mhd.physics, values) | own,
         start=dict.fromkeys(mhd.fields, 0.0) | seeds,
         diagnostics=lambda: diagnostics(mhd),
-        terms=mhd.terms,
+        terms=lambda: mhd.terms(force(parameter("step"), parameter("dt"))),
         shown=("u_rms", "B_rms", "E_kin", "E_mag", "kinetic_helicity", "magnetic_helicity"),
         **stepping(mhd, values),
     )
@@ -90,9 +90,11 @@ CASES: Mapping[str, Case] = {
         parameters={
             "force": Parameter(0.07, "1", "strength of the forcing, f0"),
             "sigma": Parameter(1.0, "1", "helicity of the forcing: 1 or -1 fully helical, 0 not"),
-            "kmin": Parameter(2.1, "1/length", "least wave number of the forcing, in the box of length 2π"),
-            "kmax": Parameter(3.0, "1/length", "wave number below which that of the forcing is"),
-            "seed": Parameter(0, "1", "of the random numbers"),
+            "kmin": Parameter(
+                2.1, "1/length", "least wave number of the forcing, in the box of length 2π", least=0.0
+            ),
+            "kmax": Parameter(3.0, "1/length", "wave number below which that of the forcing is", above=0.0),
+            "seed": seed("of the random numbers"),
             "seed_field": Parameter(1e-4, "field length", "greatest vector potential at the start"),
             **COURANT,
             **parameters.of(ISOTHERMAL, nu=5e-3, eta=5e-3),

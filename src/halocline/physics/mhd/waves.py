@@ -16,7 +16,7 @@ from halocline.physics.mhd.timestep import COURANT, stepping
 
 BOX = 2 * math.pi
 
-WAVES = Parameter(1.0, "1", "waves in the box, whose length is 2π")
+WAVES = Parameter(1, "1", "waves in the box, whose length is 2π", least=1, whole=True)
 
 ALFVEN = Physics(entropy=False, imposed=True)
 SOUND = Physics(magnetic=False)
