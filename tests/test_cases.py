@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import math
 import re
 from typing import Any
@@ -13,9 +14,14 @@ import pytest
 from numpy.typing import NDArray
 
 import halocline as hc
+from halocline.cli.cases import cases as show
+from halocline.cli.run_case import cells_of
 from halocline.errors import InputError, RunError
+from halocline.physics.case import Parameter
 from halocline.physics.cases import cases
+from halocline.physics.mhd import MHD, Physics, parameters
 from halocline.physics.mhd.forcing import Forcing
+from halocline.study import failed_case
 from halocline.study.run_case import CaseRun, Result
 
 Array = NDArray[np.float64]
@@ -250,13 +256,27 @@ def test_every_case_says_what_it_takes():
             assert own.about, (name, key)
 
 
-def test_a_value_that_is_not_finite_is_told_with_its_terms():
+def test_a_value_that_is_not_finite_is_told_with_the_terms_before_it():
     with pytest.raises(RunError) as told:
         run("sound-wave", [24], {"dt": 5.0, "amplitude": 0.5}, steps=200)
     text = str(told.value)
     assert re.search(r"field '\w+' is -?(nan|inf) at cell \(\d+,\) after step \d+", text)
-    assert int(re.search(r"after step (\d+)", text)[1]) < 64  # the first one, not that of the first look
-    assert re.search(r"terms that are not finite in that cell then: .*(pressure|viscosity) of u_x", text)
+    step = int(re.search(r"after step (\d+)", text)[1])
+    assert step < 64  # the first one, not that of the first look
+    named = re.search(rf"(?:terms that are not finite|largest terms) before step {step}: (.+)", text)[1]
+    assert 1 <= len(re.findall(r" of \w+", named)) <= 8  # of 14: those that led to it, not all that met NaN
+
+
+def test_a_forcing_that_goes_wrong_is_named():
+    with pytest.raises(RunError, match=r"before step 1: forcing of u_[xyz]"):
+        run("helical-turbulence", [12, 16], {"force": 1e300, "dt": 0.01, "kmax": 3.5}, steps=4)
+
+
+def test_a_run_that_took_long_is_not_repeated(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(failed_case, "MOST_REPEATED", 1e-12)
+    with pytest.raises(RunError, match="after step 64 ") as told:
+        run("sound-wave", [24], {"dt": 5.0, "amplitude": 0.5}, steps=200)
+    assert "before step" not in str(told.value)
 
 
 def test_what_starts_wrong_is_told_with_its_terms():
@@ -276,12 +296,70 @@ def test_a_time_step_below_its_floor_names_the_limit():
         run("sound-wave", [24], {"K": 2.0, "floor": 0.1}, steps=2)
 
 
+def wrong(name: str, **given: float) -> Any:
+    return pytest.param(name, given, id=f"{name} {given}")
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        *(
+            wrong("alfven-decay", **{key: value})
+            for key, value in (("mu0", 0.0), ("mu0", -1.0), ("nu", -1.0))
+        ),
+        *(wrong("alfven-decay", waves=waves) for waves in (0.0, 0.5, -1.0, math.nan)),
+        *(wrong("sound-wave", **{key: 0.0}) for key in ("cp", "cs0", "waves")),
+        *(wrong("sound-wave", gamma=gamma) for gamma in (1.0, 0.9)),
+        *(wrong("sound-wave", **{key: -0.1}) for key in ("nu", "zeta", "K")),
+        wrong("sound-wave", lnrho0=math.inf),
+        wrong("mhd-benchmark", gamma=1.0),
+        wrong("mhd-benchmark", dt=0.0),
+        wrong("orszag-tang-resistive", mu0=0.0),
+        *(wrong("helical-turbulence", seed=seed) for seed in (-1.0, 0.5, 1e300)),
+        *(wrong("convection", **{key: 0.0}) for key in ("rayleigh", "prandtl", "contrast", "width", "cp")),
+        wrong("convection", index=-1.0),
+    ],
+)
+def test_values_that_a_parameter_cannot_have(name: str, given: dict[str, float]):
+    case = cases()[name]
+    ((key, value),) = given.items()
+    own = case.parameters[key]
+    unit = "" if own.unit == "1" else f", in {own.unit}"
+    with pytest.raises(InputError) as told:
+        case.values(given)
+    assert str(told.value) == f"{key} is {value:g}; expected {own.range}{unit}: {own.about}"
+    assert "number" in own.range
+
+
+def test_ranges_hold_the_defaults_and_are_told():
+    for name, case in cases().items():
+        for key, own in case.parameters.items():
+            own.check(f"{key} of {name}", own.default)
+    assert Parameter(1, "1", "", least=0, most=9, whole=True).range == "a whole number from 0 to 9"
+    assert Parameter(1.0, "1", "", above=1.0).range == "a number above 1"
+    assert Parameter(1.0, "1", "", least=0.0).range == "a number from 0 on"
+    assert Parameter(1.0, "1", "").range == "a number"
+
+
+def test_a_contrast_that_ghosts_cannot_hold():
+    for order, least in ((2, 16.0), (6, 3.2), (8, 8 / 3.5)):
+        with pytest.raises(
+            InputError, match=rf"contrast is {least:g}; expected a number below {least:g} with 8"
+        ):
+            CaseRun("convection", [8, 8], {"contrast": least}, order=order)
+        CaseRun("convection", [8, 8], {"contrast": 0.99 * least}, order=order)
+    # just below, all that is beyond the wall is a number
+    result = CaseRun("convection", [16, 8], {"contrast": 3.1, "dt": 1e-6}).run(steps=1, threads=1)
+    assert all(value is not None for value in result.record.diagnostics.values())
+
+
 def test_numbers_that_make_no_case():
     for name, n, given, message in (
         ("alfven-decay", [8, 8], {}, r"n is 8,8; expected one number, or 1"),
         ("convection", [8], {"rayleigh": -1.0}, "rayleigh is -1; expected a number above 0"),
         ("convection", [8], {"index": 2.0}, "index is 2; a layer is unstable below"),
-        ("sound-wave", [8], {"floor": -1.0}, "floor is -1; expected a time"),
+        ("sound-wave", [8], {"floor": -1.0}, r"floor is -1; expected a (time|number from 0 on)"),
+        ("sound-wave", [8], {"gama": 1.0}, r"'gama' is unknown \(did you mean 'gamma'\?\)"),
         ("sound-wave", [8], {"mu": 1.0}, r"parameter 'mu' is unknown.*nu \[length²/time\]"),
         ("sound-waves", [8], {}, "did you mean 'sound-wave'"),
     ):
@@ -290,9 +368,47 @@ def test_numbers_that_make_no_case():
 
 
 def test_a_missing_parameter_is_named_with_its_unit():
-    from halocline.physics.mhd import Physics, parameters
-
     with pytest.raises(
         InputError, match=r"parameter 'eta' is missing: magnetic diffusivity, in length²/time"
     ):
         parameters.complete(Physics(entropy=False), {"nu": 1.0, "zeta": 0.0, "cs0": 1.0, "mu0": 1.0})
+
+
+def test_a_parameter_that_equations_of_a_user_read_is_named_with_its_unit():
+    grid = hc.Grid(8, periodic=True)
+    mhd = MHD(grid, Physics(cooling=True))
+    given = parameters.complete(Physics(), {name: own.default for name, own in parameters.ALL.items()})
+    with pytest.raises(
+        InputError, match="parameter 'T_cool' is missing: temperature that cooling leads to, in temperature; "
+    ):
+        hc.Simulation(
+            grid, lambda: mhd.equations(), parameters=given | {"tau_cool": 1.0}, scheme=hc.RK3(), dt=0.1
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"entropy": False, "cooling": True}, "cooling acts on the entropy, but entropy is False"),
+        ({"entropy": False, "conductivity": "power"}, "conductivity 'power' acts on the entropy"),
+        ({"magnetic": False, "imposed": True}, "imposed is True, but magnetic is False"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(options: dict[str, Any], words: str):
+    with pytest.raises(InputError, match=words):
+        Physics(**options)
+
+
+def test_cells_that_are_no_numbers():
+    for text in ("²", "8,²", "0", "8,", "-8"):
+        with pytest.raises(InputError, match=f"--n {text}: expected whole numbers"):
+            cells_of(text)
+
+
+def test_ranges_are_shown_by_the_command(capsys: pytest.CaptureFixture[str]):
+    show("alfven-decay", None)
+    assert re.search(r"mu0 +1 +number above 0 +field² length time²/mass", capsys.readouterr().out)
+    show("helical-turbulence", "-")
+    told = json.loads(capsys.readouterr().out)["parameters"]
+    assert (told["seed"]["least"], told["seed"]["whole"], told["seed"]["above"]) == (0, True, None)
+    assert told["cs0"]["above"] == 0.0

@@ -7,14 +7,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
 
 from halocline.errors import HaloclineError, InputError, RunError
 from halocline.lang import trace
-from halocline.lang.expression import Expr, as_expr
+from halocline.lang.expression import Expr
 from halocline.lang.grid import Field, unknown
 from halocline.lang.program import Program
-from halocline.lang.reductions import value
 from halocline.physics.case import Case, Setup
 from halocline.physics.cases import case_named
 from halocline.run.bandwidth import bandwidth
@@ -25,9 +25,9 @@ from halocline.run.peak import multiply_add_peak
 from halocline.run.prepared import Outcome
 from halocline.run.simulation import Simulation, program_of
 from halocline.solvers.schemes import SCHEMES
+from halocline.study.failed_case import FailedCase
 from halocline.study.overlap import KINDS, StepBench
 
-MOST_REPEATED = 60.0  # seconds of a run that is repeated to see where it went wrong
 PARTS = ("compute", "exchange")  # of a step, that can be timed alone; of KINDS
 
 
@@ -203,7 +203,8 @@ class CaseRun:
         trace.check_order(order)
         self.values = self.case.values(given or {})
         self.shape = self.case.shape if n is None else self.case.shape_of(n)
-        self.setup: Setup = self.case.make(self.shape, self.values)
+        with trace.order(order):
+            self.setup: Setup = self.case.make(self.shape, self.values)
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -274,9 +275,9 @@ class CaseRun:
         self._start(sim)
         with trace.order(self.order):
             numbers = dict(self.setup.diagnostics())
-        series = [self._look(sim, numbers)]
+        series = [self._look(sim, numbers, 0.0)]
         whole: Outcome | None = None
-        meter, spent = EnergyMeter(sim.domain.comm, sim.domain.devices), 0.0
+        meter, began = EnergyMeter(sim.domain.comm, sim.domain.devices), perf_counter()
         while (steps is None or sim.steps < steps) and (until is None or sim.time < until):
             done, timed = sim.steps, sim.steps >= warm_up
             ends = [done + every - done % every] if every else []
@@ -288,17 +289,16 @@ class CaseRun:
                         until=until, steps=min(ends) - done if ends else None, on_progress=report
                     )
             except HaloclineError as error:
-                raise self._explained(error, sim, spent) from None
-            spent += outcome.loop_seconds
+                raise self._explained(error, sim, perf_counter() - began) from None
             if timed:
                 whole = outcome if whole is None else whole.followed_by(outcome)
             if outcome.reason != "completed":
                 raise RunError(f"{outcome.reason}, after step {sim.steps} (time {sim.time:g})")
             if timed or (every and sim.steps % every == 0):
-                series.append(self._look(sim, numbers))
+                series.append(self._look(sim, numbers, perf_counter() - began))
         steps_timed = max(0, sim.steps - warm_up)
         if series[-1]["step"] < sim.steps:
-            series.append(self._look(sim, numbers))
+            series.append(self._look(sim, numbers, perf_counter() - began))
         measured = _Timing(
             seconds=0.0 if whole is None else whole.seconds,
             loop_seconds=0.0 if whole is None else whole.loop_seconds,
@@ -372,12 +372,15 @@ class CaseRun:
         for f, at_start in self.setup.start.items():
             sim[f] = at_start
 
-    def _look(self, sim: Simulation, numbers: Mapping[str, Expr]) -> dict[str, Any]:
-        """The diagnostics now, with when that is."""
+    def _explained(self, error: HaloclineError, sim: Simulation, seconds: float) -> HaloclineError:
+        return FailedCase(self.setup, self.order, sim).explained(error, seconds)
+
+    def _look(self, sim: Simulation, numbers: Mapping[str, Expr], seconds: float) -> dict[str, Any]:
+        """The diagnostics now, so many seconds after the start, with when that is."""
         try:
             sim.check_inputs("at the start")
         except InputError as error:
-            raise self._explained(error, sim, 0.0) from None
+            raise self._explained(error, sim, seconds) from None
         found = sim.evaluate(*numbers.values()) if numbers else ()
         values = found if isinstance(found, tuple) else (found,)
         limit, stepped = self.setup.limit, sim.steps > 0
@@ -426,58 +429,6 @@ class CaseRun:
             **told,
         )
         return Result(record, reference, peak, sim, whole, self.fields)
-
-    # --- what went wrong ---
-
-    def _explained(self, error: HaloclineError, sim: Simulation, seconds: float) -> HaloclineError:
-        """The same error with the terms of the equations that are not finite there, and with the first step
-        after which that is so where the run is repeated in little time."""
-        if error.place is None:
-            return error
-        name, cell = error.place
-        found, kind = error, type(error)
-        if sim.steps and seconds < MOST_REPEATED:
-            found = self._first_failure(sim) or error
-            assert found.place is not None
-            name, cell = found.place
-        text = str(found)
-        terms = self._terms_at(sim, name, cell)
-        if terms:
-            text += f"\nterms that are not finite in that cell then: {', '.join(terms)}"
-        explained = kind(text)
-        explained.place = name, cell
-        return explained
-
-    def _first_failure(self, sim: Simulation) -> HaloclineError | None:
-        """The error after the first step that leaves a value that is not finite; the run begins anew for it,
-        and its bits are the same."""
-        most = sim.steps
-        for f in self.setup.grid.fields.values():  # those of the scheme too
-            if f.name in sim.domain.storages:
-                sim[f] = 0.0
-        self._start(sim)
-        sim.values |= {"t": 0.0, "step": 0.0}
-        try:
-            while sim.steps < most:
-                sim.run(steps=1)
-        except HaloclineError as error:
-            return error if error.place is not None else None
-        return None
-
-    def _terms_at(self, sim: Simulation, name: str, cell: tuple[int, ...]) -> list[str]:
-        """The terms of time derivatives that are not finite in a cell, "viscosity of u_x"."""
-        with trace.order(self.order):
-            terms = {
-                f"{term} of {f.name}": as_expr(expression)
-                for f, named in self.setup.terms().items()
-                for term, expression in named.items()
-            }
-        varying = {term: value(e, cell) for term, e in terms.items() if e.varies}
-        if not varying:
-            return []
-        found = sim.evaluate(*varying.values())
-        values = found if isinstance(found, tuple) else (found,)
-        return [term for term, each in zip(varying, values, strict=True) if not math.isfinite(each)]
 
 
 def _check_warm_up(warm_up: int, steps: int | None) -> None:
