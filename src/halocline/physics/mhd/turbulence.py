@@ -84,7 +84,8 @@ def _orszag_tang(shape: tuple[int, ...], values: Mapping[str, float]) -> Setup:
 CASES: Mapping[str, Case] = {
     "helical-turbulence": Case(
         about="Isothermal turbulence, forced at random by helical waves: a dynamo.",
-        origin="the Pencil Code's sample helical-MHDturb, with the forcing of Brandenburg 2001, ApJ 550, 824",
+        origin="the Pencil Code's sample helical-MHDturb, with another start and time step; the forcing of "
+        "Brandenburg 2001, ApJ 550, 824",
         shape=(32, 32, 32),
         steps=200,
         parameters={
