@@ -267,6 +267,7 @@ def test_a_value_that_is_not_finite_is_told_with_the_terms_before_it():
     assert 1 <= len(re.findall(r" of \w+", named)) <= 8  # of 14: those that led to it, not all that met NaN
 
 
+@pytest.mark.long  # to compile the terms apart takes half a minute
 def test_a_forcing_that_goes_wrong_is_named():
     with pytest.raises(RunError, match=r"before step 1: forcing of u_[xyz]"):
         run("helical-turbulence", [12, 16], {"force": 1e300, "dt": 0.01, "kmax": 3.5}, steps=4)

@@ -188,6 +188,7 @@ def test_rolls_along_the_third_axis_are_those_of_two_dimensions():
 # -- helical turbulence --------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_helical_turbulence_in_three_dimensions():
     given = {"seed_field": 1e-3}
     series = run("helical-turbulence", [16], given, steps=40, every=20).record.series

@@ -183,7 +183,15 @@ def test_steps(case: str, make: str):
             assert ulps(sim[f], state[name_of(f)]) <= 4 * steps, (f.name, dt)
 
 
-@pytest.mark.parametrize(("order", "make"), [(2, "smooth"), (6, "random"), (6, "smooth"), (8, "random")])
+@pytest.mark.parametrize(
+    ("order", "make"),
+    [
+        (6, "random"),
+        pytest.param(2, "smooth", marks=pytest.mark.long),
+        pytest.param(6, "smooth", marks=pytest.mark.long),
+        pytest.param(8, "random", marks=pytest.mark.long),
+    ],
+)
 def test_steps_between_mirrors(order: int, make: str):
     """Walls that reflect are the same as a periodic box twice as long with the mirror image in it."""
     n, across = 10, 1
