@@ -234,13 +234,19 @@ def test_cases_are_listed_and_shown(tmp_path):
     listed = halocline("cases", tmp_path).stdout
     assert re.search(r"^convection +2-3 +A gas heated from below", listed, re.MULTILINE)
     shown = halocline("cases helical-turbulence", tmp_path).stdout
-    assert re.search(r"^eta +0.005 +length²/time +magnetic diffusivity$", shown, re.MULTILINE)
+    assert re.search(
+        r"^eta +0.005 +number from 0 on +length²/time +magnetic diffusivity$", shown, re.MULTILINE
+    )
     assert "helical-MHDturb" in shown
     told = json.loads(halocline("cases helical-turbulence --json -", tmp_path).stdout)
     assert told["parameters"]["eta"] == {
         "default": 0.005,
         "unit": "length²/time",
         "about": "magnetic diffusivity",
+        "least": 0.0,
+        "above": None,
+        "most": None,
+        "whole": False,
     }
 
 
