@@ -67,10 +67,8 @@ def strong(
             runs += [(replace(case, only=only, halo=halo), each, shape, r, t) for only, halo in kinds]
             others = [order for order in several if order != case.order]
             runs += [(replace(case, order=order), each, shape, r, t) for order in others]
-    between = [run for run in runs if run[3] > 1]
-    if between and not parts:  # for 1/β
-        _, each, shape, r, t = min(between, key=lambda run: (run[3], -run[1], run[4]))
-        runs.append((replace(case, only="exchange"), each, shape, r, t))
+    if not parts:
+        runs += _exchange(case, runs)
     travelling = _travels({order: own[0] for order, own in ready.items()}, runs)
     measured = _measure(runs, repeat)
     theory = Theory.of(travelling, [m for m in measured if m["only"] == "exchange"])
@@ -93,6 +91,15 @@ def strong(
         return drawn | ({} if energy is None else {"energy.png": energy})
 
     _leave("Strong scaling", case, measured, theory, tables, said, draw, json, csv, html, pictures)
+
+
+def _exchange(case: Steps, runs: Sequence[Run]) -> list[Run]:
+    """What tells 1/β: the exchange alone, of the largest grid on the fewest ranks; none where that is one."""
+    between = [run for run in runs if run[3] > 1]
+    if not between:
+        return []
+    _, n, shape, ranks, threads = min(between, key=lambda run: (run[3], -run[1], run[4]))
+    return [(replace(case, only="exchange"), n, shape, ranks, threads)]
 
 
 def weak(
@@ -122,10 +129,7 @@ def weak(
     ready = [_ready(case, each) for each in sizes]
     _check(json, csv, html, pictures, ["weak.png"])
     runs: list[Run] = [(case, own.shape[0], grown(own.shape, r), r, t) for own in ready for r, t in there]
-    between = [run for run in runs if run[3] > 1]
-    if between:  # for 1/β
-        _, each, shape, r, t = min(between, key=lambda run: (run[3], -run[1], run[4]))
-        runs.append((replace(case, only="exchange"), each, shape, r, t))
+    runs += _exchange(case, runs)
     travelling = _travels({case.order: ready[0]}, runs)
     measured = _measure(runs, repeat)
     theory = Theory.of(travelling, [m for m in measured if m["only"] == "exchange"])
