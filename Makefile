@@ -13,6 +13,9 @@ WITH_WHEELS = $(if $(WHEELS),--wheels $(WHEELS))
 NATIVE := $(wildcard native/src/* native/src/device/* native/include/halocline/*)
 SOURCES := $(wildcard native/*/*.cpp native/*/*.hpp native/src/device/*pp native/include/halocline/*)
 
+# tests start thousands of processes: none of them is to compile all Python anew
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help build run test test-full lint format bench gpu-check gpu-bench docs sanitize lock clean
 

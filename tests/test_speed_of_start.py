@@ -50,6 +50,8 @@ def measure(script: str, times: int, cache: Path | None = None) -> tuple[float, 
     """The medians of wall-clock seconds and of what the process and its compiler computed, and the least of
     the former."""
     environment = dict(os.environ)
+    # who works with Python day by day has its bytecode
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if cache is not None:
         environment["HALOCLINE_CACHE"] = str(cache)
     found = []
