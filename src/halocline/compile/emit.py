@@ -27,6 +27,7 @@ STREAMING_PIECE = 256  # bytes
 LINE = 64  # bytes
 AHEAD = 4096  # bytes
 GROUPED = 64  # elements, where a row is computed group by group
+GROUPED_AHEAD = 2048  # bytes
 
 # The preprocessor's name for "fields exceed the cache": a library holds one of the two kernels of a sweep.
 STREAMING = "HC_STREAMING"
@@ -274,7 +275,7 @@ class KernelWriter(ValueWriter):
         out.open(f"for (int64_t k0 = {lo}, end = {hi}, k1; k0 < end; k0 = k1)")
         out.add(f"k1 = (k0 & -{length}) + {length};")
         out.open(f"if (k1 - k0 == {length} && k1 <= end)")
-        self._fetch_ahead(inner, length)
+        self._fetch_ahead(self._newest(inner), AHEAD, length)
         lanes_of = {n: [f"{part}{n}_lanes[k - k0]" for part in _PARTS] for n in inner.sums}
         self._loop(
             replace(inner, bounds=("k0", f"k0 + {length}")), near=False, parts=lanes_of, summed_from="c0"
@@ -304,8 +305,8 @@ class KernelWriter(ValueWriter):
         out, (lo, hi) = self.out, inner.bounds
         out.open(f"for (int64_t k0 = {lo}, end = {hi}; k0 < end; k0 += {length})")
         out.add(f"const int64_t k1 = hc_min_index(k0 + {length}, end);")
-        if self.streaming:
-            self._fetch_ahead(inner, length)
+        if self.streaming and not inner.groups:
+            self._fetch_ahead(self._newest(inner), AHEAD, length)
         self._near_or_far(replace(inner, bounds=("k0", "k1")))
         for n in sorted(inner.buffered - inner.sums.keys()):
             thing = inner.targets[n].thing
@@ -379,6 +380,7 @@ class KernelWriter(ValueWriter):
             joined = ", ".join(found[3] for found in parts.values())
             clause = f" reduction(+ : {added}) reduction(| : {joined})" if parts else ""
         kept = self._groups(inner)
+        self._fetch_share(inner, len(inner.groups))
         self._open_loop(inner, clause)
         values = self._left(inner, inner.roots, kept)
         self.declare(3, inner.roots, values, inner.depths)
@@ -392,7 +394,8 @@ class KernelWriter(ValueWriter):
     def _groups(self, inner: _Row) -> list[Expr]:
         """The loops before the last one along a piece of a row: the values that they keep, in order."""
         kept: list[Expr] = []
-        for group in inner.groups:
+        for number, group in enumerate(inner.groups):
+            self._fetch_share(inner, number)
             self._open_loop(inner, "")
             values = self._left(inner, group, kept)
             self.declare(3, group, values, inner.depths)
@@ -416,22 +419,33 @@ class KernelWriter(ValueWriter):
                 values[id(value)] = name
         return values
 
-    def _fetch_ahead(self, inner: _Row, length: int) -> None:
-        """Fetch what the pieces after the next will read: of each operand the row that is new to the
-        cache."""
+    def _newest(self, inner: _Row) -> list[tuple[str, str]]:
+        """Of each operand the row that is new to the cache: its name, and the row's."""
         newest: dict[str, Offset] = {}
         staged = set(self.stage_names.values())
         for name, offset in inner.rows:
             if name not in staged:
                 newest[name] = max(newest.get(name, offset), offset)
-        if not newest:
+        return [(name, inner.rows[name, offset]) for name, offset in newest.items()]
+
+    def _fetch_share(self, inner: _Row, number: int) -> None:
+        """Fetch what one of the loops along a piece has to fetch for all: more at once than the core can wait
+        for would hold it up."""
+        if self.streaming and inner.groups:
+            newest, loops = self._newest(inner), len(inner.groups) + 1
+            share = newest[number * len(newest) // loops : (number + 1) * len(newest) // loops]
+            self._fetch_ahead(share, GROUPED_AHEAD, GROUPED)
+
+    def _fetch_ahead(self, rows: list[tuple[str, str]], ahead: int, length: int) -> None:
+        """Fetch what the pieces after the next will read of some rows of operands."""
+        if not rows:
             return
-        items = {ITEMSIZE[self.dtypes[name]] for name in newest}
-        ahead, line = AHEAD // min(items), 64 // max(items)
-        self.out.open(f"for (int64_t k = k0 + {ahead}; k < k0 + {ahead + length}; k += {line})")
-        for name, offset in newest.items():
-            written = any(t.kind == "field" and self.sinks[t.thing] == name for t in inner.targets)  # type: ignore[index]
-            self.out.add(f"__builtin_prefetch({inner.rows[name, offset]} + k{', 1' if written else ''});")
+        items = {ITEMSIZE[self.dtypes[name]] for name, _ in rows}
+        first, line = ahead // min(items), 64 // max(items)
+        self.out.open(f"for (int64_t k = k0 + {first}; k < k0 + {first + length}; k += {line})")
+        written = self.sinks.values()
+        for name, row in rows:
+            self.out.add(f"__builtin_prefetch({row} + k{', 1' if name in written else ''});")
         self.out.close()
 
     def _look_far(self, angles: list[Expr], inner: _Row) -> None:
