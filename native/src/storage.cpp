@@ -10,6 +10,9 @@ namespace {
 
 constexpr int64_t kLine = 64;
 constexpr int64_t kPage = 4096;
+// Vectors along a row may begin a line before it and end two lines after it (lanes.hpp), in the first row and
+// the last one too.
+constexpr int64_t kBefore = kLine, kAfter = 2 * kLine;
 constexpr size_t kMostAddresses = size_t{1} << 46;
 constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
 
@@ -52,10 +55,10 @@ Storage::Storage(const Index& shape, const Index& lower, const Index& upper, siz
   const int64_t planes = lower[0] + shape[0] + upper[0];
   // Five lines are 320 bytes: 64 storages pass before an offset comes again.
   const int64_t stagger = static_cast<int64_t>(index * 5 % (kPage / kLine)) * kLine;
-  const auto needed = static_cast<size_t>(stagger + planes * pitch_[0] + kLine);
+  const auto needed = static_cast<size_t>(kBefore + stagger + planes * pitch_[0] + kAfter);
   if (needed > available) throw OutOfMemory(name, needed, available);
   memory_ = std::make_shared<Memory>(needed, shared, sparse);
-  origin_ = memory_->data() + stagger + lower[0] * pitch_[0] + lower[1] * pitch_[1] + lead;
+  origin_ = memory_->data() + kBefore + stagger + lower[0] * pitch_[0] + lower[1] * pitch_[1] + lead;
 }
 
 Storage::Storage(const StorageHandle& handle)

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from halocline.compile.contract import contract, depth
 from halocline.compile.footprint import Offset
+from halocline.compile.lanes import Columns, columns
 from halocline.compile.nests import Nest, Target
 from halocline.compile.schedule import AROUND
 from halocline.compile.split import split
 from halocline.compile.text import Text, identifier, padded, padded_extent, suffix
-from halocline.compile.values import ANGULAR, C_TYPES, VARIABLES, ValueWriter, scalar_values
+from halocline.compile.values import ANGULAR, C_TYPES, INFIX, VARIABLES, ValueWriter, scalar_values
 from halocline.lang.dtype import ITEMSIZE, dtype_of, kept_dtype
 from halocline.lang.expression import Expr, walk
 from halocline.lang.grid import Field
@@ -45,6 +46,7 @@ _HEADERS = {
     "elementary.hpp": "hc_(exp|log|sin|cos|pow|min|max|abs|sign|far)f?\\(",
     "random.hpp": "hc_random\\(",
     "lookup.hpp": "hc_entry\\(",
+    "lanes.hpp": "hc_lanes_",
     "reduce.hpp": "_deposit|hc_sum_",
     "rows.hpp": "hc_box",
 }
@@ -121,6 +123,7 @@ class KernelWriter(ValueWriter):
     streaming: bool = False
     streamed: frozenset[Field] = frozenset()
     rows: dict[tuple[str, Offset], str] = field(default_factory=dict)  # of the present nest
+    columns: list[Columns] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.arrays = frozenset(self.operands)
@@ -396,28 +399,93 @@ class KernelWriter(ValueWriter):
         kept: list[Expr] = []
         for number, group in enumerate(inner.groups):
             self._fetch_share(inner, number)
-            self._open_loop(inner, "")
-            values = self._left(inner, group, kept)
-            self.declare(3, group, values, inner.depths)
-            for n, value in enumerate(group, len(kept)):
-                self.out.add(f"kept{n}[k - {inner.bounds[0]}] = {values[id(value)]};")
-            self.out.close()
+            shared = columns(group, frozenset(map(id, kept)), self.types)
+            if shared is not None:
+                self._lanes(inner, group, kept, shared)
+            else:
+                self._open_loop(inner, "")
+                values = self._left(inner, group, kept)
+                self.declare(3, group, values, inner.depths)
+                for n, value in enumerate(group, len(kept)):
+                    self.out.add(f"kept{n}[k - {inner.bounds[0]}] = {values[id(value)]};")
+                self.out.close()
             kept += group
         return kept
 
-    def _left(self, inner: _Row, roots: list[Expr], kept: list[Expr]) -> dict[int, str]:
-        """What is known in a loop: values from before all loops, and those of earlier ones that it needs."""
+    def _left(
+        self, inner: _Row, roots: list[Expr], kept: list[Expr], load: str = "", declared: str = ""
+    ) -> dict[int, str]:
+        """What is known in a loop: values from before all loops, and those of earlier ones that it needs,
+        loaded by a function and declared as of a type."""
         known = frozenset(id(value) for value in kept)
         needed = {id(arg) for current in walk(roots, known) for arg in current.args} | {id(r) for r in roots}
         values = dict(inner.values)
         for n, value in enumerate(kept):
             if id(value) in needed:
-                name = self.unique(f"left{n}")
-                self.used.add(name)
-                ctype = C_TYPES[kept_dtype(value, self.types)]
-                self.out.add(f"const {ctype} {name} = kept{n}[k - {inner.bounds[0]}];")
+                name = self._named(f"left{n}")
+                ctype = declared or C_TYPES[kept_dtype(value, self.types)]
+                place = f"kept{n}[k - {inner.bounds[0]}]"
+                self.out.add(f"const {ctype} {name} = {f'{load}(&{place})' if load else place};")
                 values[id(value)] = name
         return values
+
+    def _named(self, name: str) -> str:
+        name = self.unique(name)
+        self.used.add(name)
+        return name
+
+    def _lanes(self, inner: _Row, group: list[Expr], kept: list[Expr], shared: Columns) -> None:
+        """A loop of vectors that computes what is shared by several places a vector ahead."""
+        out, (lo, hi) = self.out, inner.bounds
+        self.columns.append(shared)  # nodes are known by their identity for as long as they live
+        ctype = C_TYPES[kept_dtype(group[0], self.types)]
+        vector = f"hc_lanes_{ctype}"
+        places = [[self._named(f"{p}{n}") for p in ("before", "here")] for n in range(len(shared.ahead))]
+        out.open("")
+        out.add(f"constexpr int64_t lanes = sizeof({vector}) / sizeof({ctype});")
+        for before, here in places:
+            out.add(f"{vector} {before} = {{}}, {here} = {{}};")
+        out.open(f"for (int64_t k = {lo} - {shared.first} * lanes; k < {hi}; k += lanes)")
+        after = dict(inner.values)
+        self._declare_lanes(shared.ahead, after, inner.depths, vector, " + lanes")
+        if shared.first:
+            out.open(f"if (k >= {lo})")
+        values = self._left(inner, group, kept, "hc_lanes_load", vector)
+        for identity, (n, step) in shared.shifted.items():
+            before, here = places[n]
+            there = f"hc_lanes_shifted<{step}>({before}, {here}, {after[id(shared.ahead[n])]})"
+            values[identity] = there if step else here
+        self._declare_lanes(group, values, inner.depths, vector, "")
+        for n, value in enumerate(group, len(kept)):
+            out.add(f"hc_lanes_store(&kept{n}[k - {lo}], {values[id(value)]});")
+        if shared.first:
+            out.close()
+        for (before, here), base in zip(places, shared.ahead, strict=True):
+            out.add(f"{before} = {here}, {here} = {after[id(base)]};")
+        out.close()
+        out.close()
+
+    def _declare_lanes(
+        self, roots: list[Expr], values: dict[int, str], depths: dict[int, int], vector: str, there: str
+    ) -> None:
+        """Declare values of fields as vectors, at the place of the loop or beyond it."""
+        for current in walk(roots, frozenset(values)):
+            if current.op == "read":
+                offset = padded(current.attribute[-1], self.grid.ndim)
+                row = self.rows[self.array(current), offset[:2]]
+                spelled = f"hc_lanes_load({row} + k{there})"
+            else:
+                dtype = kept_dtype(current, self.types)
+                args = [
+                    values[id(a)] if depth(a, depths) == 3 else f"hc_lanes_all({self.cast(a, dtype, values)})"
+                    for a in current.args
+                ]
+                if current.op == "fma":
+                    spelled = f"hc_lanes_fma({', '.join(args)})"
+                else:
+                    spelled = f" {INFIX[current.op]} ".join(args) if len(args) == 2 else f"-{args[0]}"
+            values[id(current)] = self._named(f"t{len(self.used)}")
+            self.out.add(f"const {vector} {values[id(current)]} = {spelled};")
 
     def _newest(self, inner: _Row) -> list[tuple[str, str]]:
         """Of each operand the row that is new to the cache: its name, and the row's."""

@@ -16,7 +16,7 @@ from halocline.lang.program import Stage
 C_TYPES = {"float64": "double", "float32": "float"}
 VARIABLES = ("i", "j", "k")
 ANGULAR = ("sin", "cos")
-_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "sum2": "+"}
+INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "sum2": "+"}
 _CALLS = {"exp", "log", "sin", "cos", "pow", "min", "max", "abs", "sign", "random"}
 
 
@@ -190,7 +190,7 @@ class ValueWriter:
         if current.op in _CALLS:
             reach = "_near" if self.near and current.op in ANGULAR else ""
             return f"hc_{current.op}{f}{reach}({', '.join(args)})"
-        return f"{args[0]} {_INFIX[current.op]} {args[1]}"
+        return f"{args[0]} {INFIX[current.op]} {args[1]}"
 
     def _table(self, spelled: tuple[str, ...]) -> str:
         """The name of a table of these numbers, which is defined before the function."""

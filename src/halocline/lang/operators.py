@@ -156,11 +156,14 @@ def mixed(f: Operand, axis: int | str, axis2: int | str, *, order: int | None = 
     if max(a, b) >= grid.ndim:
         return constant(0.0)
     scale = 0.25 / (grid.h(a) * grid.h(b))
+    # differences across the later axis of differences across the earlier one: along a row these are shifts of
+    # one another, and those of the first derivative (compile/lanes.py)
+    a, b = min(a, b), max(a, b)
     total = constant(0.0)
     for k, weight in enumerate(weights[1:], 1):
-        same = shift_by(e, _unit(grid, (a, k), (b, k))) + shift_by(e, _unit(grid, (a, -k), (b, -k)))
-        cross_terms = shift_by(e, _unit(grid, (a, k), (b, -k))) + shift_by(e, _unit(grid, (a, -k), (b, k)))
-        total = total + (same - cross_terms) * (float(weight) * scale)
+        upper = shift_by(e, _unit(grid, (a, k), (b, k))) - shift_by(e, _unit(grid, (a, -k), (b, k)))
+        lower = shift_by(e, _unit(grid, (a, k), (b, -k))) - shift_by(e, _unit(grid, (a, -k), (b, -k)))
+        total = total + (upper - lower) * (float(weight) * scale)
     return total
 
 

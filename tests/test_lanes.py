@@ -1,0 +1,174 @@
+"""Loops of vectors: what is a shift of another along a row is computed once, with the same bits."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import halocline as hc
+from halocline.compile.contract import contract
+from halocline.compile.driver import find_compiler, include_folder
+from halocline.compile.lanes import Columns, columns
+from halocline.lang import trace
+from halocline.lang.expression import Expr, walk
+
+# -- vectors -----------------------------------------------------------------------------------------
+
+DRIVER = """
+#include <cmath>
+#include <cstdio>
+#include "halocline/lanes.hpp"
+
+template <int Step, class T, class V>
+int shifted(const T* row, int lanes) {
+  T found[64];
+  hc_lanes_store(found, hc_lanes_shifted<Step>(hc_lanes_load(row), hc_lanes_load(row + lanes),
+                                               hc_lanes_load(row + 2 * lanes)));
+  int wrong = 0;
+  for (int n = 0; n < lanes; ++n) wrong += found[n] != row[lanes + n + Step];
+  return wrong;
+}
+
+template <class T>
+int check() {
+  typedef typename hc_lanes_of<T>::type V;
+  const int lanes = sizeof(V) / sizeof(T);
+  T row[64], other[64], third[64], found[64];
+  for (int n = 0; n < 64; ++n) {
+    row[n] = std::sin(T(n));
+    other[n] = 1 / (T(n) + 3);
+    third[n] = -row[n] * other[n];  // so that one rounding and two differ
+  }
+  int wrong = shifted<1, T, V>(row, lanes) + shifted<2, T, V>(row, lanes) + shifted<3, T, V>(row, lanes) +
+              shifted<4, T, V>(row, lanes) + shifted<-1, T, V>(row, lanes) + shifted<-2, T, V>(row, lanes) +
+              shifted<-3, T, V>(row, lanes) + shifted<-4, T, V>(row, lanes);
+  hc_lanes_store(found, hc_lanes_fma(hc_lanes_load(row), hc_lanes_load(other), hc_lanes_load(third)));
+  for (int n = 0; n < lanes; ++n) wrong += found[n] != std::fma(row[n], other[n], third[n]);
+  const T values[] = {0, -T(0), T(0.1)};
+  for (T value : values) {
+    hc_lanes_store(found, hc_lanes_all(value));
+    for (int n = 0; n < lanes; ++n)
+      wrong += found[n] != value || std::signbit(found[n]) != std::signbit(value);
+  }
+  return wrong;
+}
+
+int main() {
+  const int wrong = check<double>() + check<float>();
+  std::printf("%d\\n", wrong);
+}
+"""
+MACHINES = ["-march=native"]
+if platform.machine() == "x86_64":
+    MACHINES.append("-march=x86-64")
+    if {"avx2", "fma"} <= set(Path("/proc/cpuinfo").read_text().split()):
+        MACHINES.append("-march=x86-64-v3")
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_vectors_do_what_their_elements_would(machine: str, tmp_path: Path):
+    """With and without the instructions of this machine."""
+    source, program = tmp_path / "lanes.cpp", tmp_path / "lanes"
+    source.write_text(DRIVER)
+    flags = ["-std=c++20", "-O2", "-ffp-contract=off", "-Wall", "-Wno-psabi", f"-I{include_folder()}"]
+    subprocess.run([find_compiler().path, *flags, machine, source, "-o", program], check=True)
+    assert subprocess.run([program], capture_output=True, text=True, check=True).stdout == "0\n"
+
+
+# -- what is a shift of what -------------------------------------------------------------------------
+
+GRID = hc.Grid((8, 8, 8), periodic=True)
+F = GRID.field("f")
+
+
+def found(*values: Expr) -> Columns:
+    with trace.order(6):
+        shared = columns(contract(list(values)), frozenset(), {})
+    assert shared is not None
+    return shared
+
+
+def test_a_difference_along_the_row_loads_the_row_once():
+    shared = found(hc.derivative(F, 2, order=6))
+    assert [leaf.attribute[2] for leaf in shared.ahead] == [(0, 0, 0)]
+    assert sorted(step for _, step in shared.shifted.values()) == [-3, -2, -1, 1, 2, 3]
+    assert shared.first == 2
+
+
+def test_a_mixed_difference_is_one_of_differences_that_the_other_one_has_too():
+    shared = found(hc.mixed(F, 0, 2, order=6), hc.derivative(F, 0, order=6))
+    differences = {id(F[k, 0, 0] - F[-k, 0, 0]) for k in (1, 2, 3)}
+    assert differences < {id(base) for base in shared.ahead}
+    assert len(shared.ahead) == 4  # and the derivative itself, whose rows are there
+    loads = [leaf for leaf in walk(shared.ahead) if leaf.op == "read"]
+    assert len(loads) == 6
+    assert all(leaf.attribute[2][2] == 0 for leaf in loads)
+
+
+def test_what_is_read_here_alone_is_not_loaded_ahead():
+    shared = found(hc.derivative(F, 2, order=2), hc.derivative(F, 1, order=2))
+    assert [leaf.attribute[2] for leaf in shared.ahead] == [(0, 0, 0)]
+    forward = found(F[0, 0, 1] - F)
+    assert forward.first == 1
+    assert found(hc.laplacian(F) - hc.second(F, 2)).ahead != []
+    assert found(hc.derivative(F, 0)) == Columns([], {}, 0)
+
+
+def test_what_vectors_cannot_do_is_left_to_the_compiler():
+    assert columns([hc.exp(F[0, 0, 1]) - F], frozenset(), {}) is None
+    assert columns([F[0, 0, 5] - F], frozenset(), {}) is None  # further than a vector of any machine is long
+    assert columns([F * hc.where(F > 0, F, 1.0)], frozenset(), {}) is None
+
+
+# -- bits --------------------------------------------------------------------------------------------
+
+
+def some_expression(draw: np.random.Generator, field: hc.Field, terms: int) -> Expr:
+    """Sums, differences and products of a field at random places, shifts of one another among them."""
+    ndim = field.grid.ndim
+    value: Expr = field * 0.5
+    for _ in range(terms):
+        at = draw.integers(-2, 3, ndim)
+        step = tuple(int(s) for s in draw.integers(-2, 3, 2))
+        places = [int(at[-1]) + s for s in step]
+        column = [field[(*at[:-1], k)] - 0.3 * field[(*-at[:-1], k)] for k in places]
+        if draw.random() < 0.3:
+            column[0] = -column[0] * column[0]
+        if draw.random() < 0.8:
+            value = value + float(draw.random()) * (column[0] - column[1])
+        else:
+            value = column[0] - value
+    return value
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_programs_have_the_bits_of_one_loop(monkeypatch: pytest.MonkeyPatch, seed: int):
+    """Rows of any length, ends and pieces included, of both precisions."""
+    draw = np.random.default_rng(seed)
+    monkeypatch.setattr("halocline.run.prepared.exceeds_cache", lambda *_: seed % 2 == 1)
+    monkeypatch.setattr("halocline.compile.split.LOADS", 4)
+    shape = tuple(int(n) for n in (*draw.integers(5, 8, seed % 3), draw.integers(5, 150)))
+    dtype = ("float64", "float32")[seed // 2]
+    grid = hc.Grid(shape, periodic=True)
+    u, v, a, b = (grid.field(name, dtype=dtype) for name in "uvab")
+    pieces = [some_expression(draw, f, 4) for f in (u, v, u, v)]
+
+    def results(*, grouped: bool) -> list[str]:
+        def change(u, v, a, b):
+            return hc.assign({a: pieces[0] * pieces[1] + u, b: pieces[2] - hc.sin(pieces[3])})
+
+        sim = hc.Simulation(grid, hc.program(change), threads=1)
+        assert ("hc_lanes_shifted<" in sim.schedule.source) == grouped
+        values = np.random.default_rng(seed)
+        for field in (u, v):
+            sim[field] = values.random(shape) - 0.5
+        sim.run(steps=1)
+        return [sim.checksum(field) for field in (a, b)]
+
+    grouped = results(grouped=True)
+    monkeypatch.setattr("halocline.compile.emit.split", lambda roots: [])
+    assert results(grouped=False) == grouped
