@@ -207,6 +207,31 @@ def same_bits(recipe: programs.Recipe, shape: tuple[int, ...], ways: list[dict[s
         assert made[-1] == made[0], options
 
 
+def test_a_kernel_that_waits_for_its_group_runs_at_all() -> None:
+    """PoCL 3.1 made of this one, with a return before its barriers, one that always returned."""
+    found = []
+    for options in ({"threads": 1}, {"device": ALONE}):
+        grid = hc.Grid((17,), (1.5,))
+        u, v = grid.field("u"), grid.field("v")
+
+        def less(q: Any) -> Any:
+            return q / (1.0 + 0.25 * abs(q))
+
+        def step(u: Any, v: Any) -> None:
+            hc.assign({u: less(u), v: less(u + (u + (u + 0.5)))})
+            u.set(less(u))
+            within = hc.stage(less(u), "within", storage="patch")
+            hc.scalar("total").set(0.01 * hc.sum(within))
+            u.set(less(u))
+
+        sim = hc.Simulation(grid, hc.program(step), **options)
+        for n, field in enumerate((u, v)):
+            sim[field] = np.random.default_rng(n).uniform(-2, 2, grid.shape)
+        sim.run()
+        found.append((sim.checksum("u"), sim.checksum("v"), sim.values["total"]))
+    assert found[0] == found[1]
+
+
 @settings(max_examples=2, **programs.ANY_SPEED)
 @given(programs.recipes())
 def test_random_programs(recipe: programs.Recipe) -> None:

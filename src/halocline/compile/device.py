@@ -206,10 +206,19 @@ class DeviceWriter(ValueWriter):
         out.open(f"HC_KERNEL{fixed} {self.name}({', '.join(parameters)})")
         if reduces:
             out.add(f"HC_SHARED hc_partial shared[HC_SCRATCH({LARGEST_GROUP})];")
-        out.add("if (control->skip != 0) return;")
+        if reduces or groups is not None:
+            # not by a return before barriers: of some kernels PoCL 3.1 would make one that always returns
+            out.add("const hc_int64 end = control->skip != 0 ? f.lo[2] : f.hi[2];")
+        else:
+            out.add("if (control->skip != 0) return;")
+            out.add("const hc_int64 end = f.hi[2];")
         for name in sorted({leaf.attribute[0] for leaf in walk(roots) if leaf.op == "scalar"}):
             out.add(f"const double {self.scalar_names[name]} = scalars[{self.scalars[name]}];")
         return arrays
+
+    def end(self, axis: int) -> str:
+        """Where the box ends along an axis; there is nothing in it while kernels skip."""
+        return "end" if axis == 2 else f"f.hi[{axis}]"
 
     def tail(self, reductions: Sequence[Target]) -> None:
         """End the kernel: each group leaves its part of the reductions."""
@@ -312,10 +321,10 @@ class DeviceWriter(ValueWriter):
             elif axis != march:
                 at = f"{group} * hc_group_size({2 - axis}) + hc_thread({2 - axis})"
                 out.add(f"const hc_int64 {v} = f.lo[{axis}] + {at};")
-                inside.append(f"{v} < f.hi[{axis}]")
+                inside.append(f"{v} < {self.end(axis)}")
             else:
                 out.add(f"const hc_int64 {v}_begin = f.lo[{axis}] + {group} * f.march;")
-                out.add(f"const hc_int64 {v}_end = hc_min_index({v}_begin + f.march, f.hi[{axis}]);")
+                out.add(f"const hc_int64 {v}_end = hc_min_index({v}_begin + f.march, {self.end(axis)});")
         return " && ".join(inside)
 
     def _choose_reads(self, roots: list[Expr], written: set[str]) -> None:
@@ -385,7 +394,7 @@ class DeviceWriter(ValueWriter):
                 out.add("const hc_int64 row = j;")
             first = f"f.lo[2] + hc_group(0) * {plane.group[1]} - {before}"
             out.add(f"const hc_int64 cell = {first} + n % {plane.row};")
-            at.append(f"cell < f.hi[2] + {behind}")
+            at.append(f"cell < end + {behind}")
             where = f"{name}_where.at + i * {name}_where.s0 + row * {name}_where.s1 + cell"
             out.add(f"if ({' && '.join(at)}) {name}_plane[n] = {name}_data[{where}];")
             out.close()

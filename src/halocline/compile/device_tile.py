@@ -64,7 +64,9 @@ class TileWriter(DeviceWriter):
                     out.add(f"HC_SHARED {ctype} {name}_tile[{prod(_shape(nest, ndim))}];")
         for axis, cells in enumerate(TILES[ndim]):
             out.add(f"const hc_int64 tile_lo{axis} = f.lo[{axis}] + hc_group({2 - axis}) * {cells};")
-            out.add(f"const hc_int64 tile_hi{axis} = hc_min_index(tile_lo{axis} + {cells}, f.hi[{axis}]);")
+            out.add(
+                f"const hc_int64 tile_hi{axis} = hc_min_index(tile_lo{axis} + {cells}, {self.end(axis)});"
+            )
         first = 0
         for nest in nests:
             self._nest(nest, arrays, written, first)
@@ -96,7 +98,7 @@ class TileWriter(DeviceWriter):
         self.declare(0, roots, values, depths)
         for axis, (lower, upper) in enumerate(self.extent):
             out.add(f"const hc_int64 lo{axis} = tile_lo{axis} - {lower};")
-            more = f" + (tile_hi{axis} == f.hi[{axis}] ? f.box_top[{axis}] : 0)" if top[axis] else ""
+            more = f" + (tile_hi{axis} == {self.end(axis)} ? f.box_top[{axis}] : 0)" if top[axis] else ""
             out.add(f"const int n{axis} = (int)(tile_hi{axis} + {upper}{more} - lo{axis});")
         for target in nest.targets:
             if isinstance(target.thing, Stage):

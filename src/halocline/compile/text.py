@@ -80,7 +80,7 @@ _SYSTEM = re.compile(r"hc_|HC_|__|_[A-Z]|(u?int|image)\w*_t$|[A-Z][A-Z0-9_]{2,}$
 
 # names that kernels make: temporaries, and those derived from the name of a field or stage
 _OWN = re.compile(
-    r"(t|piece|split)\d+|(high|middle|low|outside)\d+(_lanes)?|index\d+(_[mp]\d+)?|layer|free_scratch|far|around"
+    r"(t|piece|split|kept|left|before|here)\d+|(high|middle|low|outside)\d+(_lanes)?|index\d+(_[mp]\d+)?|layer|free_scratch|far|around"
     r"|.*_(next|s0|s1|to|base|origin|at(_(0|[mp]\d+))*)"
     # of kernels for devices
     r"|partial\d*|lo[0-2]|n[0-2]?|tile_(lo|hi)[0-2]|.*_(begin|end|data|where|here|plane|tile|queue_(0|[mp]\d+))"
@@ -96,7 +96,7 @@ _RESERVED = frozenset(
     protected public register reinterpret_cast requires return short signed size_t sizeof static
     static_assert static_cast struct switch template this thread_local throw true try typedef typeid
     typename union unsigned using virtual void volatile wchar_t while xor xor_eq
-    cell control f kinds loop notes partials row scalars scratch shared why
+    cell control f kinds lanes loop notes partials row scalars scratch shared why
     complex constant event_t global half imaginary kernel local pipe read_only read_write restrict
     sampler_t uniform vec_step write_only
     """.split()  # noqa: SIM905
