@@ -109,7 +109,8 @@ def test_the_parts_of_a_right_hand_side_of_magnetohydrodynamics() -> None:
     assert set(found) == edges | sides
     assert all(width == tuple(3 * abs(d) for d in direction) for direction, width in found.items())
     body = sim.schedule.source.partition("#else")[0]
-    assert len(set(re.findall(r"= q_at_\w+\[k[^]]*\]", body))) == 1 + 18 + 36
+    # the rows of 55 points: its own, those along the other axes, and those on the diagonals between these
+    assert len(set(re.findall(r"hc_lanes_load\((q_at_\w+) \+ k", body))) == 1 + 12 + 12
 
     u, a, s = [values[f.name] for f in U], [values[f.name] for f in A], values["q"]
     gu = [[numpy_first(f, i, h) for i in range(3)] for f in u]

@@ -381,11 +381,13 @@ ALONE = "need{} ranks: start with mpiexec or --ranks; peer is taken"
 def test_methods_of_one_process_are_those_that_can_be(
     opencl: Devices,
     told: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
     device: str,
     methods: str | None,
     taken: tuple[str, ...],
     said: str | None,
 ) -> None:
+    monkeypatch.setattr("halocline.run.mpi._meeting", None)  # as if no other test had had a communicator
     each = 2 if device == "cpu" else 1
     sim = heat(device=device, methods=methods, subdomains_per_rank=each, threads=1)
     assert sim.domain.transfers is not None

@@ -98,7 +98,7 @@ class TileWriter(DeviceWriter):
         self.declare(0, roots, values, depths)
         for axis, (lower, upper) in enumerate(self.extent):
             out.add(f"const hc_int64 lo{axis} = tile_lo{axis} - {lower};")
-            more = f" + (tile_hi{axis} == {self.end(axis)} ? f.box_top[{axis}] : 0)" if top[axis] else ""
+            more = f" + (tile_hi{axis} == f.hi[{axis}] ? f.box_top[{axis}] : 0)" if top[axis] else ""
             out.add(f"const int n{axis} = (int)(tile_hi{axis} + {upper}{more} - lo{axis});")
         for target in nest.targets:
             if isinstance(target.thing, Stage):
