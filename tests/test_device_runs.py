@@ -632,6 +632,8 @@ print('went on')
 def test_a_message_that_does_not_come_is_named(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HALOCLINE_TIMEOUT", "1")
     text = f"""
+import faults
+faults.PAUSE = 20  # rank 0 computes its step with what other processes leave it
 simulation(device={BOTH!r}, overlap=True).run(steps=FOR_EVER, on_progress=at_work(1, stand_still))
 """
     process = start(text, 2, through_command=False)
