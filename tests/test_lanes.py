@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -62,20 +63,23 @@ int main() {
   std::printf("%d\\n", wrong);
 }
 """
-MACHINES = ["-march=native"]
+COMPILER = find_compiler().path
+BUILDS = [(COMPILER, "-march=native")]
 if platform.machine() == "x86_64":
-    MACHINES.append("-march=x86-64")
+    BUILDS.append((COMPILER, "-march=x86-64"))
     if {"avx2", "fma"} <= set(Path("/proc/cpuinfo").read_text().split()):
-        MACHINES.append("-march=x86-64-v3")
+        BUILDS.append((COMPILER, "-march=x86-64-v3"))
+if clang := shutil.which("clang++"):
+    BUILDS.append((clang, "-march=native"))
 
 
-@pytest.mark.parametrize("machine", MACHINES)
-def test_vectors_do_what_their_elements_would(machine: str, tmp_path: Path):
+@pytest.mark.parametrize(("compiler", "machine"), BUILDS)
+def test_vectors_do_what_their_elements_would(compiler: str, machine: str, tmp_path: Path):
     """With and without the instructions of this machine."""
     source, program = tmp_path / "lanes.cpp", tmp_path / "lanes"
     source.write_text(DRIVER)
     flags = ["-std=c++20", "-O2", "-ffp-contract=off", "-Wall", "-Wno-psabi", f"-I{include_folder()}"]
-    subprocess.run([find_compiler().path, *flags, machine, source, "-o", program], check=True)
+    subprocess.run([compiler, *flags, machine, source, "-o", program], check=True)
     assert subprocess.run([program], capture_output=True, text=True, check=True).stdout == "0\n"
 
 
@@ -122,6 +126,8 @@ def test_what_vectors_cannot_do_is_left_to_the_compiler():
     assert columns([hc.exp(F[0, 0, 1]) - F], frozenset(), {}) is None
     assert columns([F[0, 0, 5] - F], frozenset(), {}) is None  # further than a vector of any machine is long
     assert columns([F * hc.where(F > 0, F, 1.0)], frozenset(), {}) is None
+    kept = GRID.field("g", dtype="float32").expr  # of another precision, by a loop before
+    assert columns([F[0, 0, 1] + kept], frozenset({id(kept)}), {}) is None
 
 
 # -- bits --------------------------------------------------------------------------------------------
@@ -145,16 +151,29 @@ def some_expression(draw: np.random.Generator, field: hc.Field, terms: int) -> E
     return value
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_random_programs_have_the_bits_of_one_loop(monkeypatch: pytest.MonkeyPatch, seed: int):
-    """Rows of any length, ends and pieces included, of both precisions."""
+@pytest.mark.parametrize(
+    ("ndim", "dtype", "streaming"),
+    [
+        (1, "float64", False),
+        (1, "float32", True),
+        (2, "float64", True),
+        (3, "float64", False),
+        (3, "float64", True),
+        (3, "float32", False),
+    ],
+)
+def test_random_programs_have_the_bits_of_one_loop(
+    monkeypatch: pytest.MonkeyPatch, ndim: int, dtype: str, streaming: bool
+):
+    """Rows of any length, ends and pieces included, and loops that go on with what others kept."""
+    seed = 10 * ndim + streaming
     draw = np.random.default_rng(seed)
-    monkeypatch.setattr("halocline.run.prepared.exceeds_cache", lambda *_: seed % 2 == 1)
+    monkeypatch.setattr("halocline.run.prepared.exceeds_cache", lambda *_: streaming)
     monkeypatch.setattr("halocline.compile.split.LOADS", 4)
-    shape = tuple(int(n) for n in (*draw.integers(5, 8, seed % 3), draw.integers(5, 150)))
-    dtype = ("float64", "float32")[seed // 2]
-    grid = hc.Grid(shape, periodic=True)
-    u, v, a, b = (grid.field(name, dtype=dtype) for name in "uvab")
+    monkeypatch.setattr("halocline.compile.split.ROWS", 2)
+    shape = tuple(int(n) for n in (*draw.integers(5, 8, ndim - 1), draw.integers(65, 150)))
+    grid = hc.Grid(shape, periodic=[bool(draw.integers(2)) for _ in shape])
+    u, v, a, b = (grid.field(name, dtype=dtype, boundary=hc.Symmetric()) for name in "uvab")
     pieces = [some_expression(draw, f, 4) for f in (u, v, u, v)]
 
     def results(*, grouped: bool) -> list[str]:

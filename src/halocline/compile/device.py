@@ -217,7 +217,8 @@ class DeviceWriter(ValueWriter):
         return arrays
 
     def end(self, axis: int) -> str:
-        """Where the box ends along an axis; there is nothing in it while kernels skip."""
+        """Where the box ends along an axis. While kernels skip no result is in it; a group may still march,
+        and compute what lies around."""
         return "end" if axis == 2 else f"f.hi[{axis}]"
 
     def tail(self, reductions: Sequence[Target]) -> None:
@@ -324,7 +325,7 @@ class DeviceWriter(ValueWriter):
                 inside.append(f"{v} < {self.end(axis)}")
             else:
                 out.add(f"const hc_int64 {v}_begin = f.lo[{axis}] + {group} * f.march;")
-                out.add(f"const hc_int64 {v}_end = hc_min_index({v}_begin + f.march, {self.end(axis)});")
+                out.add(f"const hc_int64 {v}_end = hc_min_index({v}_begin + f.march, f.hi[{axis}]);")
         return " && ".join(inside)
 
     def _choose_reads(self, roots: list[Expr], written: set[str]) -> None:

@@ -54,7 +54,9 @@ def columns(group: Sequence[Expr], known: frozenset[int], types: dict[int, str |
     """
     depths: dict[int, int] = {}
     values = [v for v in walk(group, known) if depth(v, depths) == 3]
-    if any(v.op not in OPERATIONS for v in values) or len({kept_dtype(v, types) for v in values}) != 1:
+    taken = [arg for v in values for arg in v.args if depth(arg, depths) == 3]  # what is known among them
+    dtypes = {kept_dtype(v, types) for v in (*values, *taken)}
+    if any(v.op not in OPERATIONS for v in values) or len(dtypes) != 1:
         return None
     steps: dict[int, int | None] = {}  # where along the row a value is a column, by identity
     bases: dict[int, Expr] = {}  # the same at the place of the loop
@@ -79,7 +81,7 @@ def columns(group: Sequence[Expr], known: frozenset[int], types: dict[int, str |
         step = steps[id(value)]
         assert step is not None
         places.setdefault(id(bases[id(value)]), set()).add(step)
-    item = 4 if kept_dtype(values[0], types) == "float32" else 8
+    item = 4 if dtypes == {"float32"} else 8
     furthest = max((abs(s) for found in places.values() for s in found), default=0)
     if furthest > BYTES // item:
         return None
