@@ -25,6 +25,8 @@ from halocline.compile.driver import compile_library
 from halocline.compile.footprint import Footprint
 from halocline.compile.schedule import Loop, Schedule, Sweep
 from halocline.errors import CompileError, InputError
+from halocline.lang import trace
+from halocline.lang.expression import walk
 from halocline.solvers.cg import METHODS
 
 # --- footprints ---
@@ -108,8 +110,13 @@ def test_the_parts_of_a_right_hand_side_of_magnetohydrodynamics() -> None:
     found = reads(sweep, sim.schedule, "q")
     assert set(found) == edges | sides
     assert all(width == tuple(3 * abs(d) for d in direction) for direction, width in found.items())
+    with trace.order(6):
+        mixed = [hc.mixed(q, *pair) for pair in ((0, 1), (1, 2), (0, 2))]
+        terms = [*mixed, hc.laplacian(q), *hc.grad(q)]
+        points = {leaf.attribute[2] for leaf in walk(terms) if leaf.op == "read"}
+    assert len(points) == 1 + 18 + 36
     body = sim.schedule.source.partition("#else")[0]
-    # the rows of 55 points: its own, those along the other axes, and those on the diagonals between these
+    # the rows of these points: its own, those along the other axes, and those on the diagonals between these
     assert len(set(re.findall(r"hc_lanes_load\((q_at_\w+) \+ k", body))) == 1 + 12 + 12
 
     u, a, s = [values[f.name] for f in U], [values[f.name] for f in A], values["q"]
