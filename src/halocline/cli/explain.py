@@ -12,7 +12,7 @@ from halocline.cli.output import check_files, check_pictures, first, say, write_
 from halocline.errors import InputError
 
 if TYPE_CHECKING:
-    from halocline.study.explain import Explanation
+    from halocline.study.explanation import Explanation
 
 
 def poisson(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from halocline.compile.footprint import Direction
 from halocline.lang.grid import AXES
@@ -15,8 +15,8 @@ from halocline.run.devices import storage_bytes
 from halocline.study.table import Table, amount, counted, duration
 
 if TYPE_CHECKING:
-    from halocline.study.explain import Bound, Explanation, Halo, Step
     from halocline.study.explain_device import DevicePlan, KernelUse
+    from halocline.study.explanation import Bound, Explanation, Halo, Step
 
 WIDTH = 100
 OVERLAP = {
@@ -29,6 +29,15 @@ OVERLAP = {
 def side(direction: Direction) -> str:
     """A direction in words: "x-" is the lower side of axis x, "x-y+" an edge."""
     return "".join(AXES[a] + ("-" if d < 0 else "+") for a, d in enumerate(direction) if d)
+
+
+def in_order(direction: Direction) -> tuple[Any, ...]:
+    """Sorts sides before edges before corners, axis by axis."""
+    return (sum(map(abs, direction)), [-abs(d) for d in direction], direction)
+
+
+def sides(directions: Iterable[Direction]) -> tuple[str, ...]:
+    return tuple(side(d) for d in sorted(directions, key=in_order))
 
 
 def lines(told: Explanation, bound: Bound | None) -> Iterator[str]:

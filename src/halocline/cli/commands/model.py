@@ -1,0 +1,204 @@
+"""`halocline model`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from halocline.cli.commands import POISSON, examples, group
+from halocline.cli.options import (
+    Cells,
+    Decomposition,
+    Dim,
+    Json,
+    MachineName,
+    Measure,
+    Method,
+    Methods,
+    ModelOverlap,
+    ModelTrace,
+    N,
+    Nodes,
+    Order,
+    PerNode,
+    Placement,
+    Scaling,
+    ScalingPicture,
+    Scheme,
+    Timeline,
+    TracedRanks,
+)
+
+model = group(
+    "Predict how a case scales on a machine that need not be there: every rank's plan, executed by a model.",
+    "halocline model poisson --n 8192 --machine summit --nodes 1,2,4,8,16",
+    "halocline model heat --n 2048 --machine lumi-g --nodes 1,8,64",
+)
+
+
+PREDICTED = (
+    "executed by a model of links and memory, beside the closed formula max(work, traffic). No rank is "
+    "started."
+)
+HEAT = "Heat in a periodic interval, square or cube, dT/dt = kappa ΔT."
+WAVE = "Sound in a closed room: pressure in the cells, velocity on the faces between them, leapfrog in time."
+
+
+@model.command(
+    "poisson",
+    epilog=examples(
+        "halocline model poisson --n 8192 --machine summit --nodes 1,2,4,8,16",
+        "halocline model poisson --n 4096 --machine stampede2-skx --ranks-per-node 48 --nodes 1,2,4,8",
+        "halocline model poisson --n 16384 --machine mine.toml --nodes 1,64 --scaling weak --json weak.json",
+    ),
+    help=f"{POISSON}\n\nThe seconds of an iteration, {PREDICTED}",
+)
+def model_poisson(
+    n: N,
+    machine: MachineName,
+    nodes: Nodes = "1",
+    dim: Dim = 2,
+    method: Method = "cg-fused",
+    ranks_per_node: PerNode = None,
+    scaling: Scaling = "strong",
+    decomposition: Decomposition = "optimal",
+    placement: Placement = "aware",
+    methods: Methods = None,
+    overlap: ModelOverlap = "on",
+    json: Json = None,
+    picture: ScalingPicture = None,
+    trace: ModelTrace = None,
+    traced: TracedRanks = None,
+    timeline: Timeline = None,
+    measure: Measure = None,
+) -> None:
+    from halocline.cli.model import poisson
+
+    poisson(
+        n=n, dim=dim, method=method,
+        machine=machine, nodes=nodes, ranks_per_node=ranks_per_node, scaling=scaling,
+        decomposition=decomposition, placement=placement, methods=methods, overlap=overlap, json=json,
+        picture=picture, trace=trace, traced=traced, timeline=timeline, measure=measure,
+    )  # fmt: skip
+
+
+@model.command(
+    "heat",
+    epilog=examples(
+        "halocline model heat --n 2048 --machine lumi-g --nodes 1,8,64",
+        "halocline model heat --n 256 --machine host --ranks-per-node 2 --trace heat.json",
+    ),
+    help=f"{HEAT}\n\nThe seconds of a step, {PREDICTED}",
+)
+def model_heat(
+    n: Cells,
+    machine: MachineName,
+    nodes: Nodes = "1",
+    dim: Dim = 3,
+    scheme: Scheme = "rk3",
+    order: Order = 6,
+    ranks_per_node: PerNode = None,
+    scaling: Scaling = "strong",
+    decomposition: Decomposition = "optimal",
+    placement: Placement = "aware",
+    methods: Methods = None,
+    overlap: ModelOverlap = "on",
+    json: Json = None,
+    picture: ScalingPicture = None,
+    trace: ModelTrace = None,
+    traced: TracedRanks = None,
+    timeline: Timeline = None,
+    measure: Measure = None,
+) -> None:
+    from halocline.cli.model import heat
+
+    heat(
+        n=n, dim=dim, scheme=scheme, order=order,
+        machine=machine, nodes=nodes, ranks_per_node=ranks_per_node, scaling=scaling,
+        decomposition=decomposition, placement=placement, methods=methods, overlap=overlap, json=json,
+        picture=picture, trace=trace, traced=traced, timeline=timeline, measure=measure,
+    )  # fmt: skip
+
+
+@model.command(
+    "wave",
+    epilog=examples(
+        "halocline model wave --n 32768 --machine puhti --nodes 1,4,16",
+        "halocline model wave --n 1024 --machine host --ranks-per-node 2 --timeline wave.png",
+    ),
+    help=f"{WAVE}\n\nThe seconds of a step, {PREDICTED}",
+)
+def model_wave(
+    n: Cells,
+    machine: MachineName,
+    nodes: Nodes = "1",
+    dim: Dim = 2,
+    ranks_per_node: PerNode = None,
+    scaling: Scaling = "strong",
+    decomposition: Decomposition = "optimal",
+    placement: Placement = "aware",
+    methods: Methods = None,
+    overlap: ModelOverlap = "on",
+    json: Json = None,
+    picture: ScalingPicture = None,
+    trace: ModelTrace = None,
+    traced: TracedRanks = None,
+    timeline: Timeline = None,
+    measure: Measure = None,
+) -> None:
+    from halocline.cli.model import wave
+
+    wave(
+        n=n, dim=dim,
+        machine=machine, nodes=nodes, ranks_per_node=ranks_per_node, scaling=scaling,
+        decomposition=decomposition, placement=placement, methods=methods, overlap=overlap, json=json,
+        picture=picture, trace=trace, traced=traced, timeline=timeline, measure=measure,
+    )  # fmt: skip
+
+
+@model.command(
+    "calibrate",
+    epilog=examples(
+        "halocline model calibrate",
+        "halocline model calibrate --file node.toml",
+        "halocline model heat --n 256 --machine host --ranks-per-node 2 --measure 160",
+    ),
+    help="Measure this host for --machine host, some 15 seconds: the pace of sweeps by bytes, operations and "
+    "sums, in cache and beyond it, with one rank and with one for each core; packing, and what messages, "
+    "copies between ranks and reductions take. Leave it alone meanwhile.",
+)
+def model_calibrate(
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file",
+            metavar="FILE",
+            help="Where the machine file goes; by default into the cache folder, for --machine host.",
+            rich_help_panel="Results",
+        ),
+    ] = None,
+) -> None:
+    from halocline.cli.model import calibrate
+
+    calibrate(file)
+
+
+@model.command(
+    "figures",
+    epilog=examples("halocline model figures --folder figures"),
+    help="Draw the figures of the papers that the model reproduces: halo sizes of cuts along one, two and "
+    "three axes and theoretical strong scaling (Astaroth), and the ranks of a node (the cavity code's "
+    "question, asked of Stampede2).",
+)
+def model_figures(
+    folder: Annotated[
+        Path,
+        typer.Option("--folder", metavar="FOLDER", help="Where the pictures go.", rich_help_panel="Results"),
+    ] = Path("figures"),
+    json: Json = None,
+) -> None:
+    from halocline.cli.model import figures
+
+    figures(folder, json)

@@ -1,0 +1,156 @@
+"""`halocline run` and `halocline cases`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from halocline.cli.commands import examples, group
+from halocline.cli.options import (
+    CellsOfCase,
+    Decomposition,
+    Device,
+    Every,
+    FieldPictures,
+    Halo,
+    Json,
+    Kernels,
+    MailboxesOfMessage,
+    Methods,
+    Only,
+    Order,
+    Overlap,
+    Patch,
+    Ranks,
+    RanksPerNode,
+    Schedule,
+    Scheme,
+    SeriesCsv,
+    Settings,
+    Steps,
+    SubdomainsPerRank,
+    Threads,
+    Trace,
+    Until,
+    WarmUp,
+    execution,
+)
+
+runs = group("What runs as it is: a case, or a file.")
+
+
+class FileOrCase(TyperCommand):
+    """Leaves all options but a few to a file that is run; those of a case are its own."""
+
+    of_files = ("target", "ranks", "threads", "device", "json")
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        every = self.params
+        ctx.ignore_unknown_options = ctx.allow_extra_args = names_file(self._target(args))
+        if ctx.ignore_unknown_options:
+            self.params = [each for each in every if each.name in self.of_files]
+        try:
+            return super().parse_args(ctx, args)
+        finally:
+            self.params = every
+
+    def _target(self, args: list[str]) -> str | None:
+        """The first word that is no option, nor the value of one."""
+        options = {name for each in self.params for name in each.opts if name.startswith("-")}
+        words = iter(args)
+        for word in words:
+            if not word.startswith("-"):
+                return word
+            if word in options:
+                next(words, None)
+        return None
+
+
+def names_file(target: str | None) -> bool:
+    """Whether `halocline run` takes a word for a file: one that exists, or was to."""
+    return target is not None and (Path(target).is_file() or target.endswith(".py"))
+
+
+@runs.command(
+    "run",
+    cls=FileOrCase,
+    help="Run a case by its name (see `halocline cases`), or a Python file, such as your own simulation, on "
+    "one or several ranks.\n\nA case has the same bits for any ranks, threads, devices, decomposition and "
+    "patch, as its checksum tells. A file takes --ranks, --threads, --device and --json; other options are "
+    "its own. One that exists is taken before a case of the same name.",
+    epilog=examples(
+        "halocline run heat.py",
+        "halocline run heat.py --ranks 4 --threads 2",
+        "halocline run heat.py --device cuda",
+        "halocline run heat.py --ranks 4 --steps 100   (options other than those above are for heat.py)",
+        "halocline run heat.py --json run.json -- --json results.json   (what follows -- is all for heat.py)",
+        "halocline run helical-turbulence --n 32 --until 50 --every 100 --csv dynamo.csv",
+        "halocline run convection --n 128,64 --set rayleigh=1e5 --pictures out",
+    ),
+)
+def run_file(
+    context: typer.Context,
+    target: Annotated[
+        str, typer.Argument(metavar="FILE.py|CASE", help="What `python FILE.py` would run; or a case.")
+    ],
+    n: CellsOfCase = None,
+    steps: Steps = None,
+    until: Until = None,
+    warm_up: WarmUp = 0,
+    settings: Settings = None,
+    order: Order = 6,
+    scheme: Scheme = "rk3",
+    only: Only = None,
+    every: Every = None,
+    ranks: Ranks = None,
+    threads: Threads = None,
+    device: Device = None,
+    decomposition: Decomposition = "optimal",
+    patch: Patch = None,
+    subdomains_per_rank: SubdomainsPerRank = 1,
+    ranks_per_node: RanksPerNode = None,
+    methods: Methods = None,
+    mailboxes: MailboxesOfMessage = 2,
+    schedule: Schedule = "guided",
+    kernels: Kernels = "auto",
+    overlap: Overlap = "auto",
+    halo: Halo = "read",
+    trace: Trace = None,
+    json: Json = None,
+    csv: SeriesCsv = None,
+    pictures: FieldPictures = None,
+) -> None:
+    if names_file(target):
+        from halocline.cli.script import script
+
+        script(Path(target), ranks=ranks, threads=threads, device=device, json=json, arguments=context.args)
+        return
+    from halocline.cli.run_case import case
+
+    case(
+        target, n=n, steps=steps, until=until, order=order, scheme=scheme, only=only, warm_up=warm_up,
+        every=every, settings=settings or [], ranks=ranks, json=json, csv=csv, pictures=pictures,
+        execution=execution(
+            device=device, threads=threads, decomposition=decomposition, patch=patch,
+            subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,
+            mailboxes=mailboxes, schedule=schedule, kernels=kernels, overlap=overlap, halo=halo,
+        ) | {"trace": trace},
+    )  # fmt: skip
+
+
+@runs.command(
+    "cases",
+    help="List the cases that `halocline run` knows by name, or show one: its parameters with units, "
+    "defaults and meaning, and where it comes from.",
+    epilog=examples("halocline cases", "halocline cases helical-turbulence"),
+)
+def list_cases(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Of a case to show.")] = None,
+    json: Json = None,
+) -> None:
+    from halocline.cli.cases import cases
+
+    cases(name, json)
