@@ -34,6 +34,11 @@ import pytest
 if TYPE_CHECKING:
     from halocline import _native
 
+# A shell without job control lets what it runs in the background ignore SIGINT, and so would the processes
+# that tests send it to.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 TIMEOUT = 120.0  # seconds for one test under mpiexec, unless the marker says otherwise
 GRACE = 2.0  # seconds that other ranks have for an end of their own after one has failed
 OUTCOMES = "HALOCLINE_TEST_OUTCOMES"  # set on the ranks: the folder where each leaves its outcomes

@@ -544,6 +544,31 @@ def test_a_signal_is_not_lost_between_short_runs(script, ranks, what, number):
         assert code == 130
 
 
+def test_a_signal_that_is_ignored_stays_so(script):
+    """As in a process that a shell runs in the background."""
+    case = script("""
+        import halocline as hc
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        grid = hc.Grid((64, 64), periodic=True)
+        T = grid.field("T")
+        sim = hc.Simulation(grid, lambda T: {T: hc.laplacian(T)}, scheme=hc.Euler(), dt=1e-6, threads=1)
+        sim[T] = 1.0
+        sim.run(steps=1)
+        print("ready", flush=True)
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            sim.run(steps=100)
+        print("done")
+    """)
+    process = start(case, None)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    for _ in range(20):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.02)
+    assert end(process, within=15) == (0, "done\n", "")
+
+
 @pytest.mark.parametrize("ranks", [None, 2])
 def test_a_signal_ends_a_loop_within_a_step(script, ranks):
     case = script("""

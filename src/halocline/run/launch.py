@@ -135,7 +135,8 @@ def _die_with_parent() -> Callable[[], None]:
 
 @contextlib.contextmanager
 def _forwarding(child: subprocess.Popen[str], signals: Iterable[signal.Signals]) -> Iterator[None]:
-    """Send these signals on to `child` meanwhile (where this is the main thread: only that may)."""
+    """Send these signals on to `child` meanwhile (where this is the main thread: only that may), but for
+    those that are ignored here."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -143,7 +144,8 @@ def _forwarding(child: subprocess.Popen[str], signals: Iterable[signal.Signals])
     def forward(number: int, frame: FrameType | None) -> None:
         child.send_signal(number)
 
-    before = {number: signal.signal(number, forward) for number in signals}
+    heard = [number for number in signals if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, forward) for number in heard}
     try:
         yield
     finally:

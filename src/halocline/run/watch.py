@@ -20,12 +20,14 @@ def watching(engine: Any, on_progress: Callable[[int], None] | None = None) -> I
     meanwhile.
 
     The engine says whether it was asked to stop. A request that came too late for that stays: the next run
-    follows it, or who called this asks for it (`forget_stop`).
+    follows it, or who called this asks for it (`forget_stop`). What is ignored stays ignored, such as SIGINT
+    in what a shell runs in the background.
     """
     main = threading.current_thread() is threading.main_thread()
-    before = [signal.getsignal(s) for s in STOPPING] if main else []
-    if main:
-        native().stop_on_signals([int(s) for s in STOPPING])
+    handlers = {s: signal.getsignal(s) for s in STOPPING} if main else {}
+    before = {s: handler for s, handler in handlers.items() if handler != signal.SIG_IGN}
+    if before:
+        native().stop_on_signals([int(s) for s in before])
     done = threading.Event()
     reporter = None
     if on_progress is not None:
@@ -40,7 +42,7 @@ def watching(engine: Any, on_progress: Callable[[int], None] | None = None) -> I
         yield
     finally:
         done.set()
-        for number, handler in zip(STOPPING, before, strict=False):
+        for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         if reporter is not None:
             reporter.join()
