@@ -77,11 +77,16 @@ def test_import_takes_less_than_three_tenths_of_a_second() -> None:
     check("import halocline", measure(IMPORT, 5), 0.3)
 
 
-def test_importing_takes_no_array_library_along() -> None:
+@pytest.mark.parametrize(
+    ("script", "absent"),
+    [
+        ("import halocline", ("numpy", "mpi4py", "matplotlib", "pydantic")),
+        ("import halocline as hc; hc.Simulation, hc.solve", ("mpi4py", "matplotlib", "pydantic", "typer")),
+    ],
+)
+def test_what_is_not_needed_is_not_imported(script: str, absent: tuple[str, ...]) -> None:
     """What is not needed to name things is imported at the first use."""
-    script = (
-        "import halocline, sys; print(*[m for m in ('numpy', 'mpi4py', 'matplotlib') if m in sys.modules])"
-    )
+    script += f"; import sys; print(*[m for m in {absent} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
 

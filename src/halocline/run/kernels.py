@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
-
-from pydantic import BaseModel, ConfigDict, ValidationError
+from typing import Any
 
 from halocline.compile.device import READS, Strategy
 from halocline.compile.driver import cache_folder
@@ -83,34 +81,21 @@ def _place(name: str) -> Path:
     return cache_folder() / f"{name}.kernels.json"
 
 
-class _Strategy(BaseModel):
-    model_config = ConfigDict(strict=True)
-    reads: Literal["direct", "queue", "planes"]
-    group: list[int] | None
-    march: int
-    stages: Literal["group", "memory"]
-    unroll: int
-    resident: int
-
-
-class _Kept(BaseModel):
-    """A file of the cache."""
-
-    model_config = ConfigDict(strict=True)
-    strategy: _Strategy | None
-    gain: float
-    tried: int
-
-
 def recall(name: str) -> TunedKernels | None:
     """What is remembered under a key; None where nothing is that can have been measured."""
     try:
-        kept = _Kept.model_validate_json(_place(name).read_bytes())
+        text = _place(name).read_bytes()
+    except OSError:
+        return None
+    from halocline.run.tuning_files import KeptKernels
+
+    try:
+        kept = KeptKernels.model_validate_json(text)
         found: dict[str, Any] | None = None if kept.strategy is None else kept.strategy.model_dump()
         if found is not None and found["group"] is not None:
             found["group"] = tuple(found["group"])
         strategy = None if found is None else Strategy(**found)
-    except (OSError, ValidationError, InputError):
+    except ValueError:  # InputError is one
         return None
     return TunedKernels(strategy, kept.gain, kept.tried)
 

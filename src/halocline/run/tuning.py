@@ -11,9 +11,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from math import ceil
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing import Any, TypeVar
 
 from halocline.compile.driver import cache_folder
 from halocline.errors import RunError
@@ -150,21 +148,18 @@ def _place(name: str) -> Path:
     return cache_folder() / f"{name}.patch.json"
 
 
-class _Kept(BaseModel):
-    """A file of the cache."""
-
-    model_config = ConfigDict(strict=True)
-    patch: list[Annotated[int, Field(ge=1)]] | None
-    gain: Annotated[float, Field(ge=1, allow_inf_nan=False)]
-    tried: Annotated[int, Field(ge=1)]
-
-
 def recall(name: str, axes: int) -> Tuned | None:
     """What is remembered under a key, for a grid of so many axes; None where nothing is, or nothing that can
     have been measured."""
     try:
-        kept = _Kept.model_validate_json(_place(name).read_bytes())
-    except (OSError, ValidationError):
+        found = _place(name).read_bytes()
+    except OSError:
+        return None
+    from halocline.run.tuning_files import KeptPatch
+
+    try:
+        kept = KeptPatch.model_validate_json(found)
+    except ValueError:
         return None
     if kept.patch is not None and len(kept.patch) != axes:
         return None
