@@ -9,17 +9,17 @@ from halocline.lang.expression import Expr, fold, node, unary, walk, with_argume
 
 def depth(root: Expr, memo: dict[int, int]) -> int:
     """The innermost axis that a value varies along: 0 for none, 1 + axis for coordinates, 3 for fields."""
+    return fold(root, memo, _depth)
 
-    def value(current: Expr, inner: list[int]) -> int:
-        if current.op in ("read", "stage"):
-            return 3
-        if current.op == "index":
-            grid = current.grid
-            assert grid is not None
-            return 1 + int(current.attribute[0]) + 3 - grid.ndim
-        return 0 if current.op == "reduce" else max(inner, default=0)
 
-    return fold(root, memo, value)
+def _depth(current: Expr, inner: list[int]) -> int:
+    if current.op in ("read", "stage"):
+        return 3
+    if current.op == "index":
+        grid = current.grid
+        assert grid is not None
+        return 1 + int(current.attribute[0]) + 3 - grid.ndim
+    return 0 if current.op == "reduce" else max(inner, default=0)
 
 
 def contract(roots: list[Expr]) -> list[Expr]:

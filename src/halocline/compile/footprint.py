@@ -42,13 +42,18 @@ class Footprint:
         An access at (1, -1) shifts the subdomain's box by one cell along both axes: the shifted box
         covers part of two sides and of the corner between them.
         """
-        widths = []
+        farthest: dict[Direction, tuple[int, ...]] = {}  # of the offsets to one side, edge or corner
         for offset in offsets:
-            choices = [(0,) if o == 0 else (0, 1 if o > 0 else -1) for o in offset]
-            for direction in product(*choices):
+            towards = tuple((o > 0) - (o < 0) for o in offset)
+            distance = tuple(map(abs, offset))
+            old = farthest.get(towards)
+            farthest[towards] = distance if old is None else tuple(map(max, old, distance))
+        widths = []
+        for towards, distance in farthest.items():
+            for direction in product(*((0,) if t == 0 else (0, t) for t in towards)):
                 if any(direction):
                     widths.append(
-                        (direction, tuple(abs(o) if d else 0 for o, d in zip(offset, direction, strict=True)))
+                        (direction, tuple(w if d else 0 for w, d in zip(distance, direction, strict=True)))
                     )
         return cls.of(widths)
 

@@ -173,7 +173,7 @@ class Expr(Operators):
         Identifies the formula; independent of process and of the order in which nodes were made.
     """
 
-    __slots__ = ("__weakref__", "args", "attribute", "condition", "digest", "grid", "op", "varies")
+    __slots__ = ("__weakref__", "args", "attribute", "below", "condition", "digest", "grid", "op", "varies")
 
     op: str
     args: tuple[Expr, ...]
@@ -182,6 +182,7 @@ class Expr(Operators):
     condition: bool
     varies: bool
     digest: bytes
+    below: tuple[Expr, ...]  # of `walk`, where it has been asked
 
     @property
     def expr(self) -> Expr:
@@ -418,33 +419,54 @@ def walk(roots: Iterable[Expr], known: Container[int] = ()) -> Iterator[Expr]:
     Does not enter the expressions behind stages; nodes whose ids are `known` are left out, with what is below
     them alone.
     """
+    if known:
+        return _descend(roots, known)
+    found: dict[int, Expr] = {}
+    for root in roots:
+        # a root is asked for its nodes again and again: it keeps them, but not itself, which would be a cycle
+        if not hasattr(root, "below"):
+            root.below = tuple(_descend(root.args))
+        found.update(zip(map(id, root.below), root.below, strict=True))
+        found[id(root)] = root
+    return iter(found.values())
+
+
+def _descend(roots: Iterable[Expr], known: Container[int] = ()) -> Iterator[Expr]:
     seen: set[int] = set()
     for root in roots:
-        stack: list[tuple[Expr, bool]] = [(root, False)]
+        stack = [root]
         while stack:
-            current, expanded = stack.pop()
-            if id(current) in seen or id(current) in known:
+            current = stack[-1]
+            here = id(current)
+            if here in seen or here in known:
+                stack.pop()
                 continue
-            if expanded:
-                seen.add(id(current))
-                yield current
+            missing = [arg for arg in current.args if id(arg) not in seen and id(arg) not in known]
+            if missing:
+                missing.reverse()
+                stack += missing
             else:
-                stack.append((current, True))
-                stack.extend((arg, False) for arg in reversed(current.args) if id(arg) not in seen)
+                stack.pop()
+                seen.add(here)
+                yield current
 
 
 def fold(root: Expr, memo: dict[int, T], value: Callable[[Expr, list[T]], T]) -> T:
     """What `value` makes of a node and of what it made of the node's arguments; kept in `memo` by id."""
+    here = id(root)
+    if here in memo:
+        return memo[here]
     stack = [root]
-    while id(root) not in memo:
+    while stack:
         current = stack[-1]
         missing = [a for a in current.args if id(a) not in memo]
         if missing:
             stack += missing
         else:
             stack.pop()
-            memo[id(current)] = value(current, [memo[id(a)] for a in current.args])
-    return memo[id(root)]
+            if id(current) not in memo:
+                memo[id(current)] = value(current, [memo[id(a)] for a in current.args])
+    return memo[here]
 
 
 Apply: TypeAlias = "Callable[[Expr, tuple[Expr, ...]], Expr]"
