@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Threads of OpenMP that wait between two runs leave the cores to the many other processes.
+os.environ.setdefault("GOMP_SPINCOUNT", "0")
+
 TIMEOUT = 120.0  # seconds for one test under mpiexec, unless the marker says otherwise
 GRACE = 2.0  # seconds that other ranks have for an end of their own after one has failed
 OUTCOMES = "HALOCLINE_TEST_OUTCOMES"  # set on the ranks: the folder where each leaves its outcomes
