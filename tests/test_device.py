@@ -276,6 +276,19 @@ def test_an_array_that_cannot_be_filled_is_refused(opencl: Devices):
             queue.download(buffer, array)
 
 
+# -- fields ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("itemsize", [4, 8])
+@pytest.mark.parametrize("shape", [(3, 400, 1000), (1, 1, 1_200_000), (400, 1, 5), (1, 3000, 400)])
+def test_fields_are_copied_in_pieces(opencl: Devices, shape: tuple[int, int, int], itemsize: int):
+    host = native.Storage(shape, (0, 0, 0), (0, 0, 0), itemsize)
+    host.view()[...] = np.random.default_rng(1).uniform(size=shape)
+    field = native.DeviceStorage(opencl[0], shape, (1, 0, 2), (0, 2, 1), itemsize)
+    field.store(host)
+    assert np.array_equal(field.fetch().view(), host.view())
+
+
 # -- kernels -----------------------------------------------------------------------------------------
 
 

@@ -1,13 +1,15 @@
 #include "storage.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
-#include <vector>
 
 namespace halocline::device {
 
 namespace {
 
-constexpr int64_t kSegment = 128;  // bytes
+constexpr int64_t kSegment = 128;             // bytes
+constexpr int64_t kPiece = int64_t{4} << 20;  // bytes that are copied to or from the host at a time
 
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -33,7 +35,7 @@ Storage::Storage(std::shared_ptr<Device> device, const Index& shape, const Index
   layout_.s0 = layout_.s1 * (lower[1] + shape[1] + upper[1]);
   layout_.at = lower[0] * layout_.s0 + lower[1] * layout_.s1 + lead / size;
   const int64_t planes = lower[0] + shape[0] + upper[0];
-  buffer_ = device_->allocate(static_cast<size_t>(planes) * plane_bytes());
+  buffer_ = device_->allocate(static_cast<size_t>(planes * layout_.s0) * itemsize);
 }
 
 bool Storage::holds(const Index& lo, const Index& hi) const {
@@ -49,20 +51,51 @@ bool Storage::same_layout(const Storage& other) const {
          itemsize_ == other.itemsize_ && device_ == other.device_;
 }
 
+// By way of memory that the device copies from and to itself: while one piece comes, the host has the one
+// before.
+void Storage::by_rows(bool back, const std::function<void(const Index&, char*)>& use) const {
+  const int64_t between = layout_.s0 / layout_.s1, lead = layout_.at % layout_.s1;
+  const int64_t begin = lower_[0] * between + lower_[1];
+  const int64_t end = (lower_[0] + shape_[0] - 1) * between + lower_[1] + shape_[1];
+  const size_t row = static_cast<size_t>(layout_.s1) * itemsize_;
+  const int64_t rows = std::clamp<int64_t>(kPiece / static_cast<int64_t>(row), 1, end - begin);
+  const int64_t pieces = (end - begin + rows - 1) / rows;
+  const auto staging = device_->pinned(static_cast<size_t>(std::min<int64_t>(pieces, 2) * rows) * row);
+  const auto queue = device_->queue(false);  // destroyed before the memory: it waits
+  struct Piece {
+    int64_t first, last;
+    char* here;
+  };
+  const auto piece = [&](int64_t n) {
+    const int64_t first = begin + n * rows;
+    return Piece{first, std::min(first + rows, end),
+                 staging->data() + static_cast<size_t>(n % 2 * rows) * row};
+  };
+  const auto at = [&](int64_t number) { return static_cast<size_t>(number) * row; };
+  std::array<std::shared_ptr<Event>, 2> come;
+  for (int64_t n = 0; n <= pieces; ++n) {
+    if (n < pieces) {
+      const auto [first, last, here] = piece(n);
+      queue->download(here, *buffer_, at(first), at(last - first));
+      come[n % 2] = queue->record();
+    }
+    if (n == 0) continue;
+    const auto [first, last, here] = piece(n - 1);
+    come[(n - 1) % 2]->wait();
+    for (int64_t number = first; number < last; ++number) {
+      const Index cell{number / between - lower_[0], number % between - lower_[1], 0};
+      if (cell[1] < 0 || cell[1] >= shape_[1]) continue;
+      use(cell, here + at(number - first) + static_cast<size_t>(lead) * itemsize_);
+    }
+    if (back) queue->upload(*buffer_, at(first), here, at(last - first));
+  }
+  queue->finish();
+}
+
 std::shared_ptr<halocline::Storage> Storage::fetch() const {
   auto host = std::make_shared<halocline::Storage>(shape_, Index{}, Index{}, itemsize_, 0);
-  const auto queue = device_->queue(false);
-  std::vector<char> plane(plane_bytes());
-  const size_t row = static_cast<size_t>(shape_[2]) * itemsize_;
-  for (int64_t i = 0; i < shape_[0]; ++i) {
-    const int64_t first = at({i, 0, 0}) - layout_.at % layout_.s0;  // the plane's first element
-    queue->download(plane.data(), *buffer_, static_cast<size_t>(first) * itemsize_, plane.size());
-    queue->finish();
-    for (int64_t j = 0; j < shape_[1]; ++j) {
-      const int64_t element = at({i, j, 0}) - first;
-      std::memcpy(host->at({i, j, 0}), plane.data() + static_cast<size_t>(element) * itemsize_, row);
-    }
-  }
+  const size_t bytes = static_cast<size_t>(shape_[2]) * itemsize_;
+  by_rows(false, [&](const Index& cell, const char* row) { std::memcpy(host->at(cell), row, bytes); });
   return host;
 }
 
@@ -71,21 +104,8 @@ void Storage::store(const halocline::Storage& from) {
     throw std::invalid_argument("a storage of shape " + text(from.shape()) + ", expected " + text(shape_) +
                                 " and the same itemsize");
   }
-  const auto queue = device_->queue(false);
-  const size_t row = static_cast<size_t>(shape_[2]) * itemsize_;
-  std::vector<char> plane(plane_bytes());
-  for (int64_t i = 0; i < shape_[0]; ++i) {
-    const int64_t first = at({i, 0, 0}) - layout_.at % layout_.s0;
-    const size_t offset = static_cast<size_t>(first) * itemsize_;
-    queue->download(plane.data(), *buffer_, offset, plane.size());  // what lies in the halo stays
-    queue->finish();
-    for (int64_t j = 0; j < shape_[1]; ++j) {
-      const int64_t element = at({i, j, 0}) - first;
-      std::memcpy(plane.data() + static_cast<size_t>(element) * itemsize_, from.at({i, j, 0}), row);
-    }
-    queue->upload(*buffer_, offset, plane.data(), plane.size());
-    queue->finish();
-  }
+  const size_t bytes = static_cast<size_t>(shape_[2]) * itemsize_;
+  by_rows(true, [&](const Index& cell, char* row) { std::memcpy(row, from.at(cell), bytes); });
 }
 
 }  // namespace halocline::device

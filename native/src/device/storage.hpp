@@ -1,6 +1,7 @@
 // The memory of a field of one subdomain on a device.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "../box.hpp"
@@ -37,7 +38,9 @@ class Storage {
   void store(const halocline::Storage& from);
 
  private:
-  size_t plane_bytes() const { return static_cast<size_t>(layout_.s0) * itemsize_; }
+  // Calls `use` with the first cell of every row, and a copy of the row, which is copied `back` where that is
+  // asked for; what lies in halos stays.
+  void by_rows(bool back, const std::function<void(const Index&, char*)>& use) const;
 
   std::shared_ptr<Device> device_;
   Index shape_, lower_, upper_;
