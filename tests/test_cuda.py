@@ -23,6 +23,7 @@ import cuda_standin
 import halocline as hc
 from halocline import _native as native
 from halocline.compile.nvrtc import compile_cuda
+from halocline.run.devices import finder
 
 pytestmark = pytest.mark.ranks(1)
 
@@ -496,6 +497,7 @@ import numpy as np
 if not cuda_standin.real_devices(): cuda_standin.load(2)
 from halocline import _native as native
 from halocline.compile.nvrtc import compile_cuda
+from halocline.run.devices import finder
 device, *others = native.devices("cuda")
 module = device.load(compile_cuda({KERNELS!r}, device.architecture).read_bytes())
 x, queue, graph_queue = device.allocate(64), device.queue(), device.queue()
@@ -525,6 +527,7 @@ import cuda_standin
 cuda_standin.load(1)
 from halocline import _native as native
 from halocline.compile.nvrtc import compile_cuda
+from halocline.run.devices import finder
 (device,) = native.devices("cuda")
 module = device.load(compile_cuda({KERNELS!r}, "sm_90").read_bytes())
 x, queue = device.allocate(8), device.queue()
@@ -544,6 +547,7 @@ import cuda_standin
 cuda_standin.load(2, peers=0)
 from halocline import _native as native
 from halocline.compile.nvrtc import compile_cuda
+from halocline.run.devices import finder
 here, there = native.devices("cuda")
 assert not here.reaches(there)
 x, y, queue = there.allocate(8), here.allocate(8), here.queue()
@@ -721,6 +725,17 @@ def test_runs_have_the_bits_of_the_cpu(cuda, standin):
     expected = run("cpu")
     assert np.isfinite(expected).all()
     assert (run("cuda").view(np.int64) == expected.view(np.int64)).all()
+
+
+def test_what_is_not_finite_is_found_where_it_lies(cuda):
+    shape = (2, 3, 70)
+    host = native.Storage(shape, (0, 0, 0), (0, 0, 0), 4)
+    host.view()[1, 2, 69] = np.nan
+    fields = [native.DeviceStorage(cuda[0], shape, (1, 1, 1), (1, 1, 1), 4) for _ in range(3)]
+    fields[1].store(host)
+    boxes = [[((0, 0, 0), upto)] for upto in (shape, shape, (2, 3, 69))]
+    assert native.Search(finder(cuda[0]), fields, boxes).found() == [False, True, False]
+    assert native.Search(finder(cuda[0]), fields[1:2], boxes[2:]).found() == [False]
 
 
 LIST = """

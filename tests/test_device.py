@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halocline import _native as native
+from halocline.run.devices import finder
 
 Devices = list[native.Device]
 
@@ -287,6 +288,29 @@ def test_fields_are_copied_in_pieces(opencl: Devices, shape: tuple[int, int, int
     field = native.DeviceStorage(opencl[0], shape, (1, 0, 2), (0, 2, 1), itemsize)
     field.store(host)
     assert np.array_equal(field.fetch().view(), host.view())
+
+
+@pytest.mark.parametrize("itemsize", [4, 8])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_found_where_it_lies(opencl: Devices, itemsize: int, bad: float):
+    shape, boxes = (5, 9, 700), [((0, 0, 0), (2, 9, 700)), ((3, 1, 40), (5, 9, 699)), ((2, 2, 2), (2, 9, 9))]
+    host = native.Storage(shape, (0, 0, 0), (0, 0, 0), itemsize)
+    fields = [native.DeviceStorage(opencl[1], shape, (1, 2, 3), (3, 2, 1), itemsize) for _ in range(2)]
+    cells = [(0, 0, 0), (1, 8, 699), (3, 1, 40), (4, 8, 698), (2, 4, 5), (3, 0, 40), (4, 8, 699), (3, 5, 39)]
+    for number, cell in enumerate(cells):
+        host.view()[...] = np.finfo(np.float32).max
+        host.view()[cell] = bad
+        fields[1].store(host)
+        found = native.Search(finder(opencl[1]), fields, [boxes, boxes]).found()
+        assert found == [False, number < 4], cell
+
+
+def test_a_search_that_cannot_be_is_told(opencl: Devices):
+    field = native.DeviceStorage(opencl[0], (2, 3, 4), (0, 0, 0), (0, 0, 0), 8)
+    with pytest.raises(ValueError, match=r"box .*5\) is not within storage of shape \(2, 3, 4\)"):
+        native.Search(finder(opencl[0]), [field], [[((0, 0, 0), (2, 3, 5))]])
+    with pytest.raises(ValueError, match="boxes of 2 storages, expected those of 1"):
+        native.Search(finder(opencl[0]), [field], [[], []])
 
 
 # -- kernels -----------------------------------------------------------------------------------------

@@ -562,6 +562,7 @@ def every_source() -> dict[str, str]:
         "elementary": elementary_source(),
         "launches": device_headers(["frame.h"]) + LAUNCH + SHARED,
         "reductions": reduce_source(),
+        "search": device_headers(["device_find.h"]),
     }
 
 

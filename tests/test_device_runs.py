@@ -534,6 +534,60 @@ def test_what_is_not_finite_is_told() -> None:
     assert "after step" in told
 
 
+@pytest.mark.ranks(1, 2)
+def test_what_is_not_finite_is_told_as_on_the_cpu() -> None:
+    """The first such field, on the rank and in the subdomain where it is, and of cells that are computed."""
+
+    def act(**options: Any) -> Any:
+        told = []
+        for active in (None, np.array([[1, 1], [1, 0]], dtype=bool)):
+            sim = smoothed(active=active, **options)
+            sim.grid.field("other", dtype="float32", location="face-x")  # in no equation
+            for name, cell, value in (
+                ("u", (3, 20), np.nan),
+                ("other", (17, 3), np.inf),
+                ("other", (2, 2), -np.inf),
+                ("u", (17, 20), np.nan),  # inactive
+            ):
+                values = np.full(sim.grid.fields[name].points, 0.5)
+                values[cell] = value
+                sim[name] = values
+                try:
+                    sim.check_inputs("before the run")
+                    told.append("all are finite")
+                except InputError as error:
+                    told.append(f"{error} {error.place}")
+                    sim[name] = np.array(0.5)
+        return told
+
+    told = on_both(act)
+    assert [line.startswith("field") for line in told] == [True] * 7 + [False]
+
+
+@pytest.mark.parametrize("device", [ALONE, BOTH])
+def test_only_what_is_asked_for_leaves_a_device(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sim, fetched, fetch = smoothed(device=device), [], Domain._on_host
+    sim["u"] = np.array(0.5)  # which stays
+
+    def noted(domain: Domain, storages: list[Any]) -> list[Any]:
+        fetched.extend(storages)
+        return fetch(domain, storages)
+
+    monkeypatch.setattr(Domain, "_on_host", noted)
+    looked: list[str] = []
+    check = Domain.check_finite
+    monkeypatch.setattr(Domain, "check_finite", lambda *args: (looked.append(args[2]), check(*args)))
+    sim.run(until=40.0, every=10.0, callback=lambda sim: None)
+    sim.run(steps=130)
+    assert fetched == []
+    assert len(looked) == 1 + 4 + 3
+    parts = sim.views("u")
+    assert len(fetched) == len(parts)
+    sim.run(steps=1)
+    assert len(fetched) == len(parts)
+    assert len(looked) == 1 + 4 + 3 + 1  # a copy that was read changes nothing before the run
+
+
 @pytest.mark.parametrize("device", [ALONE, BOTH])
 def test_an_interrupted_run_goes_on(device: str) -> None:
     """A run that a signal ends has done whole steps."""

@@ -13,6 +13,7 @@
 
 #include "bind.hpp"
 #include "bind_device.hpp"
+#include "device/search.hpp"
 #include "device/sweep.hpp"
 
 namespace nb = nanobind;
@@ -117,6 +118,26 @@ void bind_device_engine(nb::module_& m) {
       .def_prop_ro("shape", [](const device::Storage& storage) { return as_tuple(storage.shape()); })
       .def_prop_ro("itemsize", &device::Storage::itemsize)
       .def_prop_ro("bytes", &device::Storage::bytes, "Bytes of memory taken, padding included.");
+
+  nb::class_<device::Search>(
+      m, "Search",
+      "A search for values that are not finite, on the device where fields lie; it is queued, and not waited "
+      "for.\n\n"
+      "Parameters\n----------\n"
+      "module : Module\n    device_find.h, compiled for the device.\n"
+      "storages : list of DeviceStorage\n    All on one device.\n"
+      "boxes : list of lists of (three int, three int)\n    Of each storage: where to look.\n\n"
+      "Raises\n------\nOutOfMemory, DeviceError")
+      .def(
+          "__init__",
+          [](device::Search* self, const BoundModule& module,
+             std::vector<std::shared_ptr<device::Storage>> storages,
+             const std::vector<device::Search::Boxes>& boxes) {
+            new (self) device::Search(module.shared(), std::move(storages), boxes);
+          },
+          "module"_a, "storages"_a, "boxes"_a)
+      .def("found", &device::Search::found, nb::call_guard<nb::gil_scoped_release>(),
+           "Wait for it: of each storage, whether a value is not finite.");
 
   nb::class_<device::Subdomain>(m, "DeviceSubdomain",
                                 "One subdomain of a rank, on a device.\n\n"

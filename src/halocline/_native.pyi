@@ -700,6 +700,29 @@ class DeviceStorage:
     def bytes(self) -> int:
         """Bytes of memory taken, padding included."""
 
+class Search:
+    """
+    A search for values that are not finite, on the device where fields lie; it is queued, and not waited for.
+
+    Parameters
+    ----------
+    module : Module
+        device_find.h, compiled for the device.
+    storages : list of DeviceStorage
+        All on one device.
+    boxes : list of lists of (three int, three int)
+        Of each storage: where to look.
+
+    Raises
+    ------
+    OutOfMemory, DeviceError
+    """
+
+    def __init__(self, module: Module, storages: Sequence[DeviceStorage], boxes: Sequence[Sequence[tuple[Sequence[int], Sequence[int]]]]) -> None: ...
+
+    def found(self) -> list[bool]:
+        """Wait for it: of each storage, whether a value is not finite."""
+
 class DeviceSubdomain:
     """
     One subdomain of a rank, on a device.

@@ -22,6 +22,7 @@ _HEADERS: dict[str, tuple[str, ...]] = {
     "device.h": (),
     "frame.h": (),
     "device_move.h": ("frame.h",),
+    "device_find.h": ("frame.h",),
     "elementary.hpp": (),
     "random.hpp": (),
     "lookup.hpp": (),
@@ -37,8 +38,8 @@ def device_headers(names: Iterable[str] = ()) -> str:
     Parameters
     ----------
     names : iterable of str
-        Which ones besides device.h, in any order: "frame.h", "device_move.h", "elementary.hpp",
-        "random.hpp", "lookup.hpp", "accumulator.h", "device_reduce.h", "device_finish.h".
+        Which ones besides device.h, in any order: "frame.h", "device_move.h", "device_find.h",
+        "elementary.hpp", "random.hpp", "lookup.hpp", "accumulator.h", "device_reduce.h", "device_finish.h".
 
     Raises
     ------

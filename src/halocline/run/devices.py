@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field, replace
+from functools import cache
 from math import prod
 from typing import Any
 
-from halocline.compile.device_source import OPENCL_OPTIONS
+from halocline.compile.device_source import OPENCL_OPTIONS, device_headers
 from halocline.compile.nvrtc import compile_cuda
 from halocline.errors import InputError, RunError
 from halocline.lang.dtype import ITEMSIZE
@@ -263,3 +264,9 @@ def compile_for(device: Any, source: str) -> Any:
         return device.load(compile_cuda(source, device.architecture).read_bytes())
     except RuntimeError as error:
         raise RunError(f"kernels for {in_words(device)}: {error}") from None
+
+
+@cache
+def finder(device: Any) -> Any:
+    """The native module that looks for values that are not finite on a device; see `compile_for`."""
+    return compile_for(device, device_headers(["device_find.h"]))

@@ -27,6 +27,7 @@ from halocline.run.devices import (
     check_memory,
     device_errors,
     devices_of_rank,
+    finder,
     note_host,
     places_of,
     sharers,
@@ -90,6 +91,7 @@ class Domain:
         self.devices = devices_of_rank(self.how.devices, self.comm)
         self.device_links: DeviceLinks = device_links(self.devices, self.how.subdomains_per_rank, self.comm)
         self.places: tuple[OnDevice, ...] = ()
+        self._finders: dict[Any, Any] = {}  # of each device, the code that looks for what is not finite
         self.threads = self.how.threads or default_threads(self.comm)
         self._notice(*self.how.ignored)
         if self.devices:
@@ -552,9 +554,9 @@ class Domain:
 
     def _nonfinite(self, fields: Sequence[Field]) -> tuple[int, tuple[int, ...], float] | None:
         """This rank's first value that is not finite: number of the field, global cell, value."""
-        for number, searched in enumerate(fields):
+        for number in self._suspects(fields):
             found = []
-            for n, storage in enumerate(self._stored(searched)):
+            for n, storage in enumerate(self._stored(fields[number])):
                 for lo, hi in self._active(n, storage):
                     place = storage.first_nonfinite(three(lo), three(hi, 1), self.threads)
                     if place is not None:
@@ -564,6 +566,25 @@ class Domain:
             if found:
                 return min(found)
         return None
+
+    def _suspects(self, fields: Sequence[Field]) -> Sequence[int]:
+        """The numbers of the fields to look through in memory of the host: of what lies on devices those that
+        these have found to hold such a value, so that no other is fetched."""
+        if not self.devices:
+            return range(len(fields))
+        if not self._finders:
+            with self.comm.agreement("compile the search for values that are not finite"):
+                self._finders.update((device, finder(device)) for device in dict.fromkeys(self.devices))
+        with device_errors("fields cannot be looked through"):
+            searches = []
+            for n in range(len(self.subdomains)):
+                storages = [self._storages(field)[n] for field in fields]
+                boxes = [
+                    [(three(lo), three(hi, 1)) for lo, hi in self._active(n, storage)] for storage in storages
+                ]
+                searches.append(native().Search(self._finders[self.device_of(n)], storages, boxes))
+            found = [search.found() for search in searches]
+        return [number for number in range(len(fields)) if any(each[number] for each in found)]
 
 
 def _unwritable(array: NDArray[Any]) -> NDArray[Any]:

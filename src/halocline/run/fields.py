@@ -77,20 +77,25 @@ class Fields:
             )
         return target
 
+    def _may_change(self, field: Field) -> None:
+        """A user is given views to write through; copies of what lies on devices are not."""
+        if not self.domain.devices:
+            self._checked.discard(field)
+
     def __getitem__(self, field: Field | str) -> NDArray[Any]:
         """This rank's points of a field as a NumPy view, valid until the next run; where the rank has several
         subdomains, a copy that cannot be written, or InputError where these do not make up a box (`views`).
         Where the grid has inactive blocks it cannot be written either.
         """
         target = self._stored(field)
-        self._checked.discard(target)
+        self._may_change(target)
         return self.domain.view(target)
 
     def views(self, field: Field | str) -> list[tuple[tuple[int, ...], NDArray[Any]]]:
         """The points of a field in each subdomain of this rank: the index of the first in the whole field,
         and a NumPy view, valid until the next run."""
         target = self._stored(field)
-        self._checked.discard(target)
+        self._may_change(target)
         return list(zip(self.domain.offsets(), self.domain.views(target), strict=True))
 
     def __setitem__(self, field: Field | str, value: Any) -> None:

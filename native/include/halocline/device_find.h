@@ -1,0 +1,24 @@
+// Looking for values that are not finite on the device where fields lie.
+#pragma once
+
+// Makes found[number] 1 where a value of a box is not finite. The box has planes x rows x row cells, the
+// first of them at first.at. Groups go on side by side along the contiguous axis and along rows, however many
+// there are.
+HC_KERNEL hc_find_nonfinite(HC_GLOBAL const char* HC_RESTRICT values, const hc_layout first,
+                            const hc_int64 planes, const hc_int64 rows, const hc_int64 row,
+                            const hc_int64 itemsize, HC_GLOBAL hc_int64* HC_RESTRICT found,
+                            const hc_int64 number) {
+  int bad = 0;
+  for (hc_int64 n = hc_group(1) * hc_group_size(1) + hc_thread(1); n < planes * rows;
+       n += hc_groups(1) * hc_group_size(1)) {
+    const hc_int64 start = first.at + n / rows * first.s0 + n % rows * first.s1;
+    for (hc_int64 k = hc_group(0) * hc_group_size(0) + hc_thread(0); k < row;
+         k += hc_groups(0) * hc_group_size(0)) {
+      if (itemsize == 8)
+        bad |= (((HC_GLOBAL const hc_uint64*)values)[start + k] & 0x7fffffffffffffffu) >= 0x7ff0000000000000u;
+      else
+        bad |= (((HC_GLOBAL const hc_uint32*)values)[start + k] & 0x7fffffffu) >= 0x7f800000u;
+    }
+  }
+  if (bad != 0) found[number] = 1;
+}
