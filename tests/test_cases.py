@@ -21,7 +21,7 @@ from halocline.physics.case import Parameter
 from halocline.physics.cases import cases
 from halocline.physics.mhd import MHD, Physics, parameters
 from halocline.physics.mhd.forcing import Forcing
-from halocline.study import failed_case
+from halocline.run.look_back import LookBack
 from halocline.study.run_case import CaseRun, Result
 
 Array = NDArray[np.float64]
@@ -256,6 +256,7 @@ def test_every_case_says_what_it_takes():
             assert own.about, (name, key)
 
 
+@pytest.mark.ranks(1, 2)
 def test_a_value_that_is_not_finite_is_told_with_the_terms_before_it():
     with pytest.raises(RunError) as told:
         run("sound-wave", [24], {"dt": 5.0, "amplitude": 0.5}, steps=200)
@@ -267,17 +268,23 @@ def test_a_value_that_is_not_finite_is_told_with_the_terms_before_it():
     assert 1 <= len(re.findall(r" of \w+", named)) <= 8  # of 14: those that led to it, not all that met NaN
 
 
+@pytest.mark.ranks(1, 2)
+def test_densities_that_are_absurd_are_named():
+    with pytest.raises(RunError, match="the rate of conduction is not finite, after step 0") as told:
+        run("sound-wave", [24], {"amplitude": 1e3}, steps=2)
+    assert "conduction of s" in str(told.value)
+    assert re.search(r"at cell \(\d+,\), where lnrho = -\d{3}", str(told.value))
+
+
 @pytest.mark.long  # to compile the terms apart takes half a minute
 def test_a_forcing_that_goes_wrong_is_named():
     with pytest.raises(RunError, match=r"before step 1: forcing of u_[xyz]"):
         run("helical-turbulence", [12, 16], {"force": 1e300, "dt": 0.01, "kmax": 3.5}, steps=4)
 
 
-def test_a_run_that_took_long_is_not_repeated(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(failed_case, "MOST_REPEATED", 1e-12)
-    with pytest.raises(RunError, match="after step 64 ") as told:
-        run("sound-wave", [24], {"dt": 5.0, "amplitude": 0.5}, steps=200)
-    assert "before step" not in str(told.value)
+def test_a_case_keeps_no_copy_of_its_start(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(LookBack, "_write", lambda *_: pytest.fail("it can be begun anew"))
+    assert run("sound-wave", [24], steps=8, every=2).record.steps == 8
 
 
 def test_what_starts_wrong_is_told_with_its_terms():

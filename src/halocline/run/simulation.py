@@ -7,9 +7,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from time import perf_counter
 from typing import Any, Protocol
 
-from halocline.errors import InputError, RunError
+from halocline.errors import HaloclineError, InputError, RunError
 from halocline.lang import trace
 from halocline.lang.blocks import Blocks
 from halocline.lang.expression import Expr, as_expr
@@ -20,6 +21,7 @@ from halocline.plan.fit import check_fit
 from halocline.run.domain import Domain
 from halocline.run.execution import Execution
 from halocline.run.fields import Fields
+from halocline.run.look_back import LookBack
 from halocline.run.mpi import Communicator, from_user, world
 from halocline.run.prepared import Outcome, Prepared, prepare
 
@@ -29,7 +31,11 @@ OWN_SCALARS = ("dt", "t", "step")
 TIME_STEPS = ("exact", "delayed")
 NEXT_STEP = own_name("dt_next")  # where it is delayed
 BAD_STEP = "the time step is not a positive number"
-FIRST_CHECK = 64  # steps before all fields are looked through the first time; then twice as many, and so on
+# all fields are looked through after so many steps; then after twice as many, and so on, but at most after so
+# many seconds, or so many that looking takes no greater share of the time
+FIRST_CHECK = 64
+CHECK_SECONDS = 10.0
+CHECK_SHARE = 0.01
 
 
 class Scheme(Protocol):
@@ -69,6 +75,12 @@ class Simulation(Fields):
     after_step : callable, optional
         Statements at the end of each step, traced like a program: ``lambda p: p.set(p - hc.value(p, c))``.
         ``hc.stop(condition, reason)`` there ends the run.
+    terms : callable, optional
+        The terms of the time derivatives by field and name, ``{T: {"conduction": kappa * hc.laplacian(T)}}``,
+        with arguments as the equations have. Where it is given, a run that meets a value that is not finite
+        tells the first step that left one, and which terms led to it. For this a copy of all fields is kept,
+        as they were when last looked through, and at the start of a run where they were set or read since: in
+        memory up to 64 MiB a rank, else in a temporary file.
     communicator : mpi4py communicator, optional
         All ranks that the launcher started, by default. It must not be freed before the simulation.
     **execution
@@ -91,6 +103,7 @@ class Simulation(Fields):
         time_step: str = "exact",
         order: int = 2,
         after_step: Callable[..., Any] | None = None,
+        terms: Callable[..., Mapping[Field, Mapping[str, Any]]] | None = None,
         communicator: Any = None,
         **execution: Any,
     ) -> None:
@@ -106,6 +119,16 @@ class Simulation(Fields):
         self.values |= {"t": 0.0, "step": 0.0}
         self._last_run = 0.0, 0.0  # steps and seconds
         self._ran_with: dict[str, float] = {}  # the parameters of the last run
+        if terms is not None:
+            bind(terms, grid, dict.fromkeys((*OWN_SCALARS, *self.parameters), 0.0))
+        self.look_back = None if terms is None else LookBack(terms, order)
+        self._looked_from: Any = None  # where a run goes to and with what, since fields were looked through
+        self._far = FIRST_CHECK  # steps until they are again
+        self._since, self._took, self._looked = (
+            0,
+            0.0,
+            0.0,
+        )  # steps since, and seconds of these and of looking
         if time_step not in TIME_STEPS:
             raise InputError(f"time_step {time_step!r} is unknown; known are {', '.join(TIME_STEPS)}")
         if time_step == "delayed" and not callable(dt):
@@ -271,7 +294,7 @@ class Simulation(Fields):
         self.domain.activate(blocks)
         self.values.pop(NEXT_STEP, None)
         self._evaluations.clear()
-        self._first_prepared = None
+        self._first_prepared = self._looked_from = None
         self._prepared = Prepared(self.domain, schedule, self.program.name)
 
     @property
@@ -341,8 +364,10 @@ class Simulation(Fields):
             A time, a number of steps or a field that cannot be; `until` for a program that has no time.
         RunError
             A field is not finite, the time step is not positive, or a loop cannot end. Fields are looked
-            through after 64 steps, after twice as many, and so on, before each call of `callback`, and at the
-            end.
+            through after 64 steps, after twice as many, and so on, but at most after 10 seconds, or so many
+            that looking takes 1 % of the time; before each call of `callback`, and at the end. With `terms`
+            the first step that left such a value is found, and told with the terms that led to it; the
+            simulation holds what was before that step then.
         KeyboardInterrupt
             SIGINT or SIGTERM came, and all ranks have ended after the same step, or the same pass of a loop
             within one.
@@ -362,6 +387,8 @@ class Simulation(Fields):
             if every is not None:
                 raise InputError("every is given without an end: give until or steps too")
             steps = 1
+        if not self._checked.issuperset(self.held):  # the user set some
+            self._looked_from, self._far = None, FIRST_CHECK
         self.check_inputs("before the run")
         first = self.values["step"]
         last = math.inf if steps is None else first + steps
@@ -388,25 +415,69 @@ class Simulation(Fields):
         whole: Outcome | None = None
         self._begin_delayed()
         while True:
-            steps = min(last - checked, max(FIRST_CHECK, checked - first))
-            outcome = self._prepared.run(
-                {**self.values, "until": target, "steps": steps},
-                None if on_progress is None else partial(_report, on_progress, int(checked - first)),
-            )
-            for name in (*OWN_SCALARS, NEXT_STEP, *self._set_by_program):
-                if name in outcome.scalars:
-                    self.values[name] = outcome.scalars[name]
+            self._keep(target)
+            report = None if on_progress is None else partial(_report, on_progress, int(checked - first))
+            outcome = self.go_on(target, min(last - checked, self._far - self._since), report)
             whole = outcome if whole is None else whole.followed_by(outcome)
-            if outcome.reason == "interrupted":
-                raise KeyboardInterrupt
-            self._check_after(checked)
+            began = perf_counter()
+            try:
+                self.check_after(checked)
+            except RunError as error:
+                raise self.explained(error) from None
             if outcome.reason == BAD_STEP:
-                raise RunError(
-                    f"{BAD_STEP} but {self.values['dt']:g} after step {self.steps} (time {self.time:g})"
-                )
+                wrong = f"{BAD_STEP} but {self.values['dt']:g} after step {self.steps} (time {self.time:g})"
+                raise self.explained(RunError(wrong))
+            self._looked = perf_counter() - began
+            self._since += int(self.values["step"] - checked)
+            self._took += outcome.loop_seconds
             checked = self.values["step"]
             if outcome.reason != "completed" or checked >= last or outcome.loops[0] == "condition":
                 return whole
+
+    def go_on(self, target: float, steps: float, on_progress: Callable[[int], None] | None = None) -> Outcome:
+        """Do so many steps at most, and do not look at what comes out; all ranks call this."""
+        outcome = self._prepared.run({**self.values, "until": target, "steps": steps}, on_progress)
+        for name in (*OWN_SCALARS, NEXT_STEP, *self._set_by_program):
+            if name in outcome.scalars:
+                self.values[name] = outcome.scalars[name]
+        if outcome.reason == "interrupted":
+            raise KeyboardInterrupt
+        return outcome
+
+    @property
+    def held(self) -> list[Field]:
+        """The fields of the program, those of the scheme too."""
+        names = {info.name for info in self.schedule.fields}
+        return [f for f in self.grid.fields.values() if f.name in names]
+
+    def _keep(self, target: float) -> None:
+        """Where enough was done since, or something else is to come, let what goes wrong later be looked for
+        from here on."""
+        basis, due = (target, dict(self.parameters)), self._since >= self._far
+        if not due and basis == self._looked_from:
+            return
+        began = perf_counter()
+        if self.look_back is not None:
+            self.look_back.keep(self, target)
+        if due:
+            looking = max(self.domain.comm.allgather(self._looked + perf_counter() - began))
+            seconds = max(CHECK_SECONDS, looking / CHECK_SHARE)
+            most = int(seconds * self._since / max(self._took, 1e-9))
+            self._far = max(FIRST_CHECK, min(2 * self._far, most))
+        self._looked_from, self._since, self._took = basis, 0, 0.0
+
+    def explained(self, error: HaloclineError) -> HaloclineError:
+        """The same error with the terms that led to it, where `terms` are known; all ranks call this."""
+        return error if self.look_back is None else self.look_back.explained(self, error)
+
+    def check_inputs(self, when: str) -> None:
+        """See Fields.check_inputs."""
+        try:
+            super().check_inputs(when)
+        except InputError as error:
+            if self.look_back is None:
+                raise
+            raise self.look_back.at(self, error) from None
 
     def __setitem__(self, field: Field | str, value: Any) -> None:
         self.values.pop(NEXT_STEP, None)
@@ -435,11 +506,13 @@ class Simulation(Fields):
             if target >= end:
                 return
 
-    def _check_after(self, before: float) -> None:
+    def check_after(self, before: float) -> None:
+        """Raise where fields hold values that are not finite, and were finite after step `before`; all ranks
+        call this."""
         self._checked.clear()
         when = f"after step {self.steps} (time {self.time:g}), but was finite after step {int(before)}"
         try:
-            self.check_inputs(when)
+            super().check_inputs(when)
         except InputError as error:
             failure = RunError(f"{error}; a smaller time step may help")
             failure.place = error.place

@@ -7,10 +7,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Any
 
-from halocline.errors import HaloclineError, InputError, RunError
+from halocline.errors import InputError, RunError
 from halocline.lang import trace
 from halocline.lang.expression import Expr
 from halocline.lang.grid import Field, unknown
@@ -25,7 +24,6 @@ from halocline.run.peak import multiply_add_peak
 from halocline.run.prepared import Outcome
 from halocline.run.simulation import Simulation, program_of
 from halocline.solvers.schemes import SCHEMES
-from halocline.study.failed_case import FailedCase
 from halocline.study.overlap import KINDS, StepBench
 
 PARTS = ("compute", "exchange")  # of a step, that can be timed alone; of KINDS
@@ -228,7 +226,8 @@ class CaseRun:
 
     def _simulation(self, communicator: Any, execution: Mapping[str, Any]) -> Simulation:
         grid, equations = self.setup.grid, self.setup.equations
-        return Simulation(grid, equations, **self._equations, communicator=communicator, **execution)
+        options = {**self._equations, "communicator": communicator, **execution}
+        return Simulation(grid, equations, terms=self.setup.terms, **options)
 
     def run(
         self,
@@ -272,33 +271,31 @@ class CaseRun:
             raise InputError(f"until is {until!r}; expected a finite time from 0 on")
         _check_warm_up(warm_up, steps)
         sim = self._simulation(communicator, execution)
+        assert sim.look_back is not None
+        sim.look_back.begin = self._start
         self._start(sim)
         with trace.order(self.order):
             numbers = dict(self.setup.diagnostics())
-        series = [self._look(sim, numbers, 0.0)]
+        series = [self._look(sim, numbers)]
         whole: Outcome | None = None
-        meter, began = EnergyMeter(sim.domain.comm, sim.domain.devices), perf_counter()
+        meter = EnergyMeter(sim.domain.comm, sim.domain.devices)
         while (steps is None or sim.steps < steps) and (until is None or sim.time < until):
             done, timed = sim.steps, sim.steps >= warm_up
             ends = [done + every - done % every] if every else []
             ends += [end for end in (steps, None if timed else warm_up) if end is not None]
             report = None if on_progress is None else _counting(on_progress, done)
-            try:
-                with meter.on() if timed else nullcontext():
-                    outcome = sim.run(
-                        until=until, steps=min(ends) - done if ends else None, on_progress=report
-                    )
-            except HaloclineError as error:
-                raise self._explained(error, sim, perf_counter() - began) from None
+            with meter.on() if timed else nullcontext():
+                outcome = sim.run(until=until, steps=min(ends) - done if ends else None, on_progress=report)
             if timed:
                 whole = outcome if whole is None else whole.followed_by(outcome)
             if outcome.reason != "completed":
-                raise RunError(f"{outcome.reason}, after step {sim.steps} (time {sim.time:g})")
+                ended = RunError(f"{outcome.reason}, after step {sim.steps} (time {sim.time:g})")
+                raise sim.explained(ended)
             if timed or (every and sim.steps % every == 0):
-                series.append(self._look(sim, numbers, perf_counter() - began))
+                series.append(self._look(sim, numbers))
         steps_timed = max(0, sim.steps - warm_up)
         if series[-1]["step"] < sim.steps:
-            series.append(self._look(sim, numbers, perf_counter() - began))
+            series.append(self._look(sim, numbers))
         measured = _Timing(
             seconds=0.0 if whole is None else whole.seconds,
             loop_seconds=0.0 if whole is None else whole.loop_seconds,
@@ -372,15 +369,9 @@ class CaseRun:
         for f, at_start in self.setup.start.items():
             sim[f] = at_start
 
-    def _explained(self, error: HaloclineError, sim: Simulation, seconds: float) -> HaloclineError:
-        return FailedCase(self.setup, self.order, sim).explained(error, seconds)
-
-    def _look(self, sim: Simulation, numbers: Mapping[str, Expr], seconds: float) -> dict[str, Any]:
-        """The diagnostics now, so many seconds after the start, with when that is."""
-        try:
-            sim.check_inputs("at the start")
-        except InputError as error:
-            raise self._explained(error, sim, seconds) from None
+    def _look(self, sim: Simulation, numbers: Mapping[str, Expr]) -> dict[str, Any]:
+        """The diagnostics now, with when that is."""
+        sim.check_inputs("at the start")
         found = sim.evaluate(*numbers.values()) if numbers else ()
         values = found if isinstance(found, tuple) else (found,)
         limit, stepped = self.setup.limit, sim.steps > 0

@@ -1,0 +1,182 @@
+"""What a run that met a value that is not finite tells: the first such step, and the terms that led to it."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import halocline as hc
+from halocline.errors import InputError, RunError
+from halocline.run import look_back, simulation
+from halocline.run.look_back import LookBack
+from halocline.run.simulation import Simulation
+
+STEPS = 1000  # more than it takes to overflow
+
+
+def growing(**how: Any) -> Simulation:
+    """T' = a T + b T³, in one cell of which it grows: at first as exp(a t), then overflows in a few steps."""
+    grid = hc.Grid((12, 6), extent=(2.0, 1.0), periodic=True)
+    T = grid.field("T")
+
+    def terms(a: Any, b: Any) -> dict[Any, dict[str, Any]]:
+        return {T: {"growth": a * T, "runaway": b * T**3, "diffusion": 1e-3 * hc.laplacian(T)}}
+
+    def equations(a: Any, b: Any) -> dict[Any, Any]:
+        (named,) = terms(a, b).values()
+        return {T: sum(named.values())}
+
+    sim = Simulation(
+        grid,
+        equations,
+        terms=terms,
+        parameters={"a": 1.0, "b": 1.0},
+        **{"scheme": hc.RK3(), "dt": 0.02, "threads": 1, **how},
+    )
+    sim[T] = lambda x, y: 1e-3 * hc.exp(-10.0 * ((x - 1.3) ** 2 + (y - 0.4) ** 2))
+    return sim
+
+
+def failure(sim: Simulation, **how: Any) -> str:
+    with pytest.raises(RunError) as told:
+        sim.run(**{"steps": STEPS, **how})
+    return str(told.value)
+
+
+@pytest.mark.ranks(1, 2)
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {
+            "scheme": hc.RK4(),
+            "dt": lambda T: 0.02 / (1.0 + 1e-3 * hc.max(abs(T))),
+            "time_step": "delayed",
+        },
+    ],
+    ids=["rk3", "delayed"],
+)
+def test_the_first_step_and_its_terms_are_found_from_the_last_copy(
+    how: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+):
+    done: list[tuple[int, int]] = []
+    go_on = Simulation.go_on
+
+    def counted(self: Simulation, target: float, steps: float, *report: Any) -> Any:
+        begun = self.steps
+        outcome = go_on(self, target, steps, *report)
+        done.append((begun, self.steps))
+        return outcome
+
+    monkeypatch.setattr(Simulation, "go_on", counted)
+    sim = growing(**how)
+    text = failure(sim)
+    step = int(re.search(r"is (?:nan|-?inf) at cell \(\d+, \d+\) after step (\d+) ", text)[1])
+    assert f"was finite after step {step - 1};" in text
+    assert f"before step {step}: runaway of T" in text
+    # what was repeated is what was done since the copy, and that once
+    first = next(n for n, (_, end) in enumerate(done) if end >= step)
+    copied = done[first][0]
+    assert copied >= simulation.FIRST_CHECK
+    again = done[first + 1 :]
+    assert min(begin for begin, _ in again) == copied
+    assert sum(end - begin for begin, end in again) <= done[first][1] - copied + 1
+    # with the bits of a run that ends there
+    alone = growing(**how)
+    alone.run(steps=step - 1)
+    assert sim.steps == step - 1
+    assert [sim.checksum(f.name) for f in sim.held] == [alone.checksum(f.name) for f in alone.held]
+    assert len(sim.held) > 1  # the scheme's own too
+    assert np.isfinite(sim.evaluate(hc.max(abs(sim.grid.fields["T"]))))
+
+
+@pytest.mark.ranks(1, 2)
+def test_a_copy_in_a_file_has_the_same_bits(monkeypatch: pytest.MonkeyPatch):
+    expected = failure(growing())
+    monkeypatch.setattr(look_back, "IN_MEMORY", 1)
+    assert failure(growing()) == expected
+    assert failure(growing(), until=100.0, every=0.5) == expected
+    short = growing()
+    while short.steps < int(re.search(r"after step (\d+) ", expected)[1]) - 1:
+        short.run(steps=1)
+    assert failure(short, steps=1) == expected
+
+
+@pytest.mark.parametrize("device", ["opencl:0,1"])
+@pytest.mark.usefixtures("opencl")
+def test_devices_tell_the_same(device: str):
+    assert failure(growing(device=device)) == failure(growing())
+
+
+@pytest.mark.ranks(1, 2)
+def test_what_was_changed_in_between_is_repeated_too():
+    sim = growing()
+    sim.run(steps=100)
+    sim["T"] = 2.0  # as if it had been so from there on
+    sim.parameters["a"] = 0.5
+    text = failure(sim)
+    step = int(re.search(r"after step (\d+) ", text)[1])
+    assert 100 < step < 128
+    assert f"before step {step}: runaway of T" in text
+
+
+@pytest.mark.ranks(1, 2)
+def test_where_no_copy_can_be_kept_it_says_how_to_find_the_step(monkeypatch: pytest.MonkeyPatch):
+    def full(self: LookBack, sim: Simulation) -> None:
+        if sim.domain.comm.rank == sim.domain.comm.size - 1:  # no room there alone
+            raise OSError("No space left on device")
+
+    monkeypatch.setattr(LookBack, "_write", full)
+    text = failure(growing())
+    assert re.search(r"but was finite after step 192;", text)
+    assert "no copy of the fields could be kept (No space left on device)" in text
+    assert "one step at a time (--every 1)" in text
+    assert "before step" not in text
+
+
+def test_a_copy_that_exceeds_memory_is_not_tried(monkeypatch: pytest.MonkeyPatch):
+    sim = growing()
+    monkeypatch.setattr(look_back, "native", lambda: SimpleNamespace(available_memory=lambda: 100))
+    assert "it takes 0.0 GB of memory, and 0.0 GB are available" in failure(sim)
+
+
+def test_fields_are_looked_through_at_times_that_do_not_double_for_ever(monkeypatch: pytest.MonkeyPatch):
+    looks: list[int] = []
+    check_after = Simulation.check_after
+    monkeypatch.setattr(
+        Simulation, "check_after", lambda self, before: (looks.append(self.steps), check_after(self, before))
+    )
+
+    def looked(seconds: float, share: float) -> list[int]:
+        monkeypatch.setattr(simulation, "CHECK_SECONDS", seconds)
+        monkeypatch.setattr(simulation, "CHECK_SHARE", share)
+        looks.clear()
+        sim = growing()
+        sim.parameters["b"] = 0.0
+        sim.parameters["a"] = 0.0
+        sim.run(steps=1024)
+        return list(looks)
+
+    assert looked(1e-9, 1e9) == list(range(64, 1025, 64))  # each look as soon as may be
+    assert looked(1e9, 1e9) == [64, 192, 448, 960, 1024]  # far less than so many seconds
+    assert looked(1e-9, 1e-9) == [64, 192, 448, 960, 1024]  # looking takes a greater share
+
+
+def test_terms_that_cannot_be_bound_are_refused_at_once():
+    grid = hc.Grid((8,), periodic=True)
+    T = grid.field("T")
+    with pytest.raises(InputError, match="argument 'kappa' is unknown"):
+        Simulation(
+            grid, lambda: {T: hc.laplacian(T)}, terms=lambda kappa: {}, scheme=hc.RK3(), dt=0.1, threads=1
+        )
+
+
+def test_a_value_that_was_set_wrong_is_told_with_its_terms():
+    sim = growing()
+    sim["T"] = np.where(np.arange(72).reshape(12, 6) == 7, np.nan, 1.0)
+    with pytest.raises(InputError, match=r"at cell \(1, 1\) before the run.*\n.*in that cell: growth of T"):
+        sim.run(steps=1)
