@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import halocline as hc
 from halocline.errors import InputError, RunError
 from halocline.lang.operators import first_coefficients, second_coefficients
-from halocline.physics.mhd import MHD, Physics
+from halocline.physics.mhd import MHD, Physics, parameters
 from halocline.physics.mhd.timestep import LIMITS, Courant, first_symbol, second_symbol
 from halocline.solvers.schemes import SCHEMES, stable_until
 from halocline.study.run_case import CaseRun
@@ -43,6 +43,32 @@ KNOWN = {
 def test_the_limits_of_a_scheme(name: str):
     found = stable_until(SCHEMES[name], 1j), stable_until(SCHEMES[name], -1)
     assert found == pytest.approx(KNOWN[name], abs=1e-6)
+
+
+class Implicit(hc.Euler):
+    """What a step makes of a mode is that of backward Euler."""
+
+    def amplification(self, z: complex) -> complex:
+        return 1 / (1 - z)
+
+
+class HalfImplicit(Implicit):
+    """Forward Euler for waves of two steps, backward Euler for what is damped."""
+
+    def amplification(self, z: complex) -> complex:
+        return super().amplification(z.real) * hc.RK3().amplification(1j * z.imag)
+
+
+def test_what_is_stable_however_long_the_step_is_sets_no_limit():
+    assert stable_until(Implicit(), 1j) == stable_until(Implicit(), -1) == math.inf
+    travel, damping = Courant(scheme=HalfImplicit()).numbers()
+    assert travel == pytest.approx(0.8 * math.sqrt(3), abs=1e-6)
+    assert damping == math.inf
+    sim = still(scheme=HalfImplicit(), parameters={**GAS, "nu": 1e9})
+    sim.run(steps=1)
+    assert Courant().limit(sim.values) == "advection"
+    with pytest.raises(InputError, match=r"stable however long the time step is.*give a fixed time step"):
+        still(scheme=Implicit())
 
 
 @pytest.mark.parametrize("name", SCHEMES)
@@ -107,11 +133,11 @@ def test_no_wave_of_the_grid_has_a_greater_rate(order: int):
 
 # -- rates ---------------------------------------------------------------------------------------------
 
-EVERYTHING = Physics(imposed=True, upwind=True, hyperdiffusion=True, shock=True)
+EVERYTHING = Physics(imposed=True, cooling=True, upwind=True, hyperdiffusion=True, shock=True)
 ALL = {
     "nu": 0.01, "zeta": 0.02, "cs0": 1.1, "eta": 0.03, "mu0": 1.3, "gamma": 1.5, "cp": 1.2, "lnrho0": 0.1,
     "lnT0": 0.2, "K": 0.04, "nu3": 1e-7, "eta3": 2e-7, "D3": 3e-7, "chi3": 1e-7, "nu_shock": 0.1,
-    "B_x": 0.3, "B_y": -0.2, "B_z": 0.1,
+    "B_x": 0.3, "B_y": -0.2, "B_z": 0.1, "heating": -0.05, "tau_cool": 30.0, "T_cool": 0.7,
 }  # fmt: skip
 SHAPE, H = (12, 10), (0.5, 0.4)
 
@@ -136,9 +162,7 @@ def looked(order: int, physics: Physics) -> tuple[hc.Simulation, dict[str, Array
 
 
 def read(physics: Physics) -> set[str]:
-    from halocline.physics.mhd import parameters
-
-    return {*parameters.read_by(physics), *(["lnT0"] if physics.entropy else [])} - {"heating"}
+    return {*parameters.read_by(physics), *(["lnT0"] if physics.entropy else [])}
 
 
 def by_hand(fields: Mapping[str, Array], p: Mapping[str, float]) -> dict[str, float]:
@@ -160,6 +184,7 @@ def by_hand(fields: Mapping[str, Array], p: Mapping[str, float]) -> dict[str, fl
         p["B_z"] + d(fields["A_y"], 0) - d(fields["A_x"], 1),
     ]
     alfven2 = sum(b**2 for b in B) / (p["mu0"] * rho)
+    T = math.exp(p["lnT0"]) * cs2 / p["cs0"] ** 2
     flow = (abs(fields["u_x"]) / H[0] + abs(fields["u_y"]) / H[1]).max()
     profile = np.maximum(-d(fields["u_x"], 0) - d(fields["u_y"], 1), 0)
     for axis in (0, 1):
@@ -174,6 +199,8 @@ def by_hand(fields: Mapping[str, Array], p: Mapping[str, float]) -> dict[str, fl
         "shock viscosity": second * p["nu_shock"] * profile.max() * min(H) ** 2 * squares,
         "resistivity": second * p["eta"] * squares,
         "conduction": second * (p["gamma"] * p["K"] / (p["cp"] * rho)).max() * squares,
+        "heating": (p["gamma"] / p["cp"] * abs(p["heating"]) / (rho * T)).max(),
+        "cooling": (p["T_cool"] / T).max() / p["tau_cool"],
         "upwinding": 64 / 60 * flow,
         "hyperdiffusion": 64 * max(p["nu3"], p["eta3"], p["D3"], p["chi3"]) * sixths,
     }
@@ -190,6 +217,8 @@ def by_hand(fields: Mapping[str, Array], p: Mapping[str, float]) -> dict[str, fl
         ("shock viscosity", {"nu_shock": 100.0}, 1.0),
         ("resistivity", {"eta": 3.0}, 1.0),
         ("conduction", {"K": 2.0}, 1.0),
+        ("heating", {"heating": 300.0}, 1.0),
+        ("cooling", {"tau_cool": 1e-3}, 1.0),
         ("hyperdiffusion", {"nu3": 0.01}, 1.0),
         ("hyperdiffusion", {"D3": 0.01}, 1.0),
         ("hyperdiffusion", {"chi3": 0.01}, 1.0),
@@ -210,7 +239,11 @@ def test_rates_and_step_are_those_by_hand(limit: str, changed: dict[str, float],
     assert found == pytest.approx(expected, rel=1e-7)
     r = expected
     damped = (
-        max(r["viscosity"] + r["shock viscosity"], r["resistivity"], r["conduction"] + r["upwinding"])
+        max(
+            r["viscosity"] + r["shock viscosity"],
+            r["resistivity"],
+            r["conduction"] + r["heating"] + r["cooling"] + r["upwinding"],
+        )
         + r["hyperdiffusion"]
     )
     travel = r["advection"] + r["fast magnetosonic waves"]
@@ -318,10 +351,9 @@ def still(**how: Any) -> hc.Simulation:
     sim = hc.Simulation(
         grid,
         lambda lnrho: {lnrho: 0.0 * lnrho},
-        parameters=GAS,
         dt=lambda: Courant(floor=floor).step(mhd),
         threads=1,
-        **{"scheme": hc.RK3(), **how},
+        **{"scheme": hc.RK3(), "parameters": GAS, **how},
     )
     sim["u_x"] = 1.0
     return sim
@@ -335,11 +367,49 @@ def test_a_step_that_collapses_ends_the_run_with_the_limit():
     # the same where the floor is given, and no end above it
     assert still(floor=0.5).run(steps=4).reason == "the time step is below 0.5, limited by advection"
     assert still(floor=1e-3).run(steps=4).reason == "completed"
+    # a rate that is no number has no step
+    sim = still()
+    sim["u_x"] = 1e308
+    assert sim.run(steps=1).reason == "the rate of advection is not finite"
 
 
-def test_a_step_of_no_length_at_the_start_names_the_limit():
-    with pytest.raises(RunError, match="below 1e-12 of the first, limited by fast magnetosonic waves"):
+@pytest.mark.long  # to compile the terms apart takes half of it
+def test_a_rate_that_is_not_finite_is_told_with_its_terms():
+    with pytest.raises(
+        RunError,
+        match=r"rate of fast magnetosonic waves is not finite, after step 0 .*\n"
+        r"terms that are not finite now: lorentz of u_x.*\n"
+        r"lorentz of u_x is not finite at cell \(0,\), where lnrho = 0,",
+    ):
         CaseRun("alfven-decay", [16], {"mu0": 1e-320}).run(steps=2, threads=1)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_heat_faster_than_a_sound_wave_limits_the_step(lost: bool):
+    """Cooling to one temperature in a hundredth of the time of sound, or as much heat of one's own."""
+    grid = hc.Grid((8,), extent=8.0, periodic=True)
+    mhd = MHD(grid, Physics(magnetic=False, cooling=not lost))
+    p = {name: own.default for name, own in parameters.of(mhd.physics).items()}
+    p |= {"cp": 2.5, "tau_cool": 0.01, "T_cool": 0.3} if not lost else {"cp": 2.5}
+
+    def loss() -> dict[str, Any]:
+        rate = 100.0 * hc.exp(mhd.lnrho)
+        return {"heat_gain": 0.3 * rate, "heat_loss": rate * mhd.gas.T} if lost else {}
+
+    sim = hc.Simulation(
+        grid,
+        lambda: mhd.equations(**loss()),
+        parameters=parameters.complete(mhd.physics, p),
+        scheme=hc.RK3(),
+        dt=lambda: Courant().step(mhd, **loss()),
+        order=6,
+        threads=1,
+    )
+    sim["s"] = 0.0  # T = 1 / ((γ - 1) c_p) = 0.6
+    sim.run(steps=200)
+    assert Courant().limit(sim.values) == ("heating" if lost else "cooling")
+    T = math.log(0.3 / 0.6) * 2.5 / (5 / 3)
+    assert sim["s"] == pytest.approx(np.full(8, T), abs=1e-3)
 
 
 @pytest.mark.parametrize("name", SCHEMES)

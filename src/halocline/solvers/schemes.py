@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -190,6 +191,9 @@ SCHEMES: dict[str, Euler | LowStorage | RK4 | StrongStability] = {
 }
 
 
+FURTHEST = 1e6  # no explicit scheme is stable so far
+
+
 class Amplifying(Protocol):
     """A scheme that tells what a step makes of a mode."""
 
@@ -213,20 +217,22 @@ def stable_until(scheme: Amplifying, direction: complex, *, start: float = 0.0, 
     Returns
     -------
     float
-        0 where modes grow however short the step is: waves in forward Euler and in RK2.
+        0 where modes grow however short the step is: waves in forward Euler and in RK2; inf where none does
+        however long it is, in implicit schemes.
     """
-    apart = 0.01  # no stable stretch is shorter
+    apart = 0.01  # no stable stretch is shorter, nor than this share of the way to it
 
     def grows(distance: float) -> bool:
         return abs(scheme.amplification(start + distance * direction)) > 1 + growth + 1e-12
 
-    stable = 0.0
-    while not grows(stable + apart):
-        stable += apart
+    stable, unstable = 0.0, apart
+    while not grows(unstable):
+        stable, unstable = unstable, unstable + apart * max(1.0, unstable)
+        if unstable > FURTHEST:
+            return math.inf
     if stable == 0.0:
         return 0.0
-    unstable = stable + apart
-    while unstable - stable > 1e-12:
+    while unstable - stable > 1e-12 * max(1.0, unstable):
         middle = (stable + unstable) / 2
         stable, unstable = (stable, middle) if grows(middle) else (middle, unstable)
     return round(stable, 9)  # as all hosts round it

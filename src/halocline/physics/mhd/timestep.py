@@ -10,7 +10,7 @@ from typing import Any
 
 from halocline.errors import InputError
 from halocline.lang import trace
-from halocline.lang.expression import Expr, as_expr
+from halocline.lang.expression import Expr, Operand, as_expr
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.functions import maximum, sqrt, where
 from halocline.lang.operators import first_coefficients, second_coefficients
@@ -30,6 +30,8 @@ LIMITS = {
     "shock viscosity": "rate_shock",
     "resistivity": "rate_resistivity",
     "conduction": "rate_conduction",
+    "heating": "rate_heating",
+    "cooling": "rate_cooling",
     "upwinding": "rate_upwinding",
     "hyperdiffusion": "rate_hyperdiffusion",
 }
@@ -40,7 +42,7 @@ GROUPS = (
     TRAVEL,
     ("viscosity", "shock viscosity", "hyperdiffusion"),
     ("resistivity", "hyperdiffusion"),
-    ("conduction", "upwinding", "hyperdiffusion"),
+    ("conduction", "heating", "cooling", "upwinding", "hyperdiffusion"),
 )
 
 UNTIL = "until"  # what limits a step that ends where the run does
@@ -103,6 +105,9 @@ class Courant:
       vector potential, so that Alfvén waves are as fast as √κ₂ makes them;
     - damping: κ₂ D Σ 1 / h_i² with D = 4/3 ν + ζ + ζ_shock of u, η of A, γ K / (ρ c_p) of s; upwinding beside
       that of s; and hyperdiffusion, 64 max(ν₃, η₃, D₃, χ₃) Σ 1 / h_i⁶, beside each.
+    - heat damps s too, by as much as its rate falls with s: γ / c_p |H| / (ρ T) for a heating H that does not
+      depend on the temperature, T_cool / (T tau_cool) for Newtonian cooling. Heat that is gained and lost
+      beside these counts as H does, which is enough where it goes as a power of T from 0 to 2.
 
     Parameters
     ----------
@@ -120,29 +125,41 @@ class Courant:
     floor: float = 0.0
     scheme: Amplifying | None = None
 
-    def step(self, mhd: MHD) -> Expr:
+    def step(self, mhd: MHD, *, heat_gain: Operand | None = None, heat_loss: Operand | None = None) -> Expr:
         """The time step of the present fields; the rates, and what limits it, are scalars of the program that
-        is traced."""
+        is traced. Heat is what `MHD.equations` is given.
+
+        Raises
+        ------
+        InputError
+            The scheme is stable however long the step is, or does not tell where it is.
+        """
+        travel, damping = self.numbers()
+        if math.isinf(travel) and math.isinf(damping):
+            raise InputError(
+                "the scheme is stable however long the time step is, so that no Courant number limits it; "
+                "give a fixed time step, as long as the wanted accuracy allows"
+            )
         rates = {}
-        for name, rate in self.rates(mhd).items():
+        for name, rate in self.rates(mhd, heat_gain=heat_gain, heat_loss=heat_loss).items():
             rates[name] = scalar(LIMITS[name])
             rates[name].set(rate)
-        travel, damping = self.numbers()
         shortest, limiter = as_expr(0.0), as_expr(0.0)
         for group in GROUPS:
             own = [name for name in group if name in rates]
-            if not own:
+            limit = travel if group is TRAVEL else damping
+            if not own or math.isinf(limit):
                 continue
             total, leader, named = as_expr(0.0), as_expr(0.0), as_expr(float(_number(own[0])))
             for each in own:
                 total = total + rates[each]
                 named = where(rates[each] > leader, float(_number(each)), named)
                 leader = maximum(leader, rates[each])
-            share = total / (travel if group is TRAVEL else damping)
+            share = total / limit
             ahead = (share > shortest) | (share != share)  # NaN stays
             limiter, shortest = where(ahead, named, limiter), where(ahead, share, shortest)
-        wanted, first, limit = scalar("dt_courant"), scalar("dt_first"), scalar("limiter")
-        limit.set(limiter)
+        wanted, first, number = scalar("dt_courant"), scalar("dt_first"), scalar("limiter")
+        number.set(limiter)
         wanted.set(1.0 / shortest)
         first.set(where(first > 0.0, first, wanted))
         if self.floor > 0:
@@ -150,13 +167,15 @@ class Courant:
         else:
             short, least = ~(wanted > COLLAPSED * first), f"{COLLAPSED:g} of the first"
         for each in rates:
+            stop(~(rates[each] < math.inf), f"the rate of {each} is not finite")
+        for each in rates:
             stop(
-                short & (limit == float(_number(each))), f"the time step is below {least}, limited by {each}"
+                short & (number == float(_number(each))), f"the time step is below {least}, limited by {each}"
             )
         return wanted.expr
 
     def numbers(self) -> tuple[float, float]:
-        """By what rates of travel and of damping may exceed 1 / dt."""
+        """By what rates of travel and of damping may exceed 1 / dt; inf where they do not limit it."""
         program = trace.active()
         scheme = self.scheme or (program and program.scheme) or RK3()
         if not hasattr(scheme, "amplification"):
@@ -175,7 +194,10 @@ class Courant:
                     f"waves and advection grow in scheme {known}, however short the time step is, unless "
                     f"diffusion damps them: here by up to {GROWTH:g} a step; they do not in rk3"
                 )
-        both = (stable_until(scheme, 1j, start=-damping * n / 20, growth=growth) for n in range(21))
+        damped = (
+            [-damping * n / 20 for n in range(21)] if damping < math.inf else [-(2.0**n) for n in range(20)]
+        )
+        both = (stable_until(scheme, 1j, start=start, growth=growth) for start in damped)
         return min(self.advection * waves, *both), damping
 
     def limit(self, scalars: Mapping[str, float]) -> str:
@@ -184,8 +206,10 @@ class Courant:
             return UNTIL
         return list(LIMITS)[int(scalars["limiter"])]
 
-    def rates(self, mhd: MHD) -> dict[str, Expr]:
-        """The rate of each limit, over the grid."""
+    def rates(
+        self, mhd: MHD, *, heat_gain: Operand | None = None, heat_loss: Operand | None = None
+    ) -> dict[str, Expr]:
+        """The rate of each limit, over the grid; see `step`."""
         grid, physics, gas, order = mhd.grid, mhd.physics, Gas(mhd.lnrho, mhd.s), trace.default_order()
         first, second = first_symbol(order), second_symbol(order)
         flow, squares, sixths = as_expr(0.0), as_expr(0.0), as_expr(0.0)
@@ -208,6 +232,13 @@ class Courant:
             found["resistivity"] = second * parameter("eta") * squares
         if mhd.s is not None:
             found["conduction"] = second * _most(gas.diffusivity(physics.conductivity)) * squares
+            cold = 1.0 / gas.T
+            heat = magnitude(parameter("heating"))
+            for given in (heat_gain, heat_loss):
+                heat = heat if given is None else heat + magnitude(as_expr(given))
+            found["heating"] = greatest(gas.gamma / gas.cp * (heat * gas.volume * cold))
+            if physics.cooling:
+                found["cooling"] = greatest(cold) * magnitude(parameter("T_cool")) / parameter("tau_cool")
         if physics.upwind:
             found["upwinding"] = upwind_symbol(order) * flow
         if physics.hyperdiffusion:
