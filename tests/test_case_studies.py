@@ -495,6 +495,9 @@ def test_edges_that_travel_are_those_of_the_equations():
     assert {route.bytes for route in told.routes} == {3 * 8 * 8 * 3 * 16 * 16, 3 * 8 * 4 * 9 * 16}
     text = "\n".join(lines(told, None))
     assert "u_x, A_x: each reads 3 layers on x-, x+" in text
+    # 24 arrays instead of 16, and why
+    assert text.count("  (next ") == 8
+    assert "second buffer, its next values, where it is written while neighbours are still read" in text
     assert "start1 = t; t = t + (0.333333 * dt)" in text  # the name of the time at the start of a step
     assert "'" not in text[text.index("Operations") : text.index("One pass")]
 

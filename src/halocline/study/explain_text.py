@@ -25,6 +25,9 @@ OVERLAP = {
     "auto": "whether patches inside run meanwhile is decided by measuring, in the first passes of a run",
 }
 
+SECOND = """A field has a second buffer, its next values, where it is written while neighbours are still read.
+The two change places after the sweep."""
+
 
 def side(direction: Direction) -> str:
     """A direction in words: "x-" is the lower side of axis x, "x-y+" an edge."""
@@ -136,7 +139,8 @@ def _fields(told: Explanation) -> Iterator[str]:
         sizes = (field.bytes if told.on is None else storage_bytes(field) for field in fields)
         rows.append((name, info.dtype, *halo, amount(sum(sizes))))
     heads = ("field", "type", *(f"halo {a}-, {a}+" for a in axes), "memory")
-    table = Table("Fields of this rank", heads, tuple(rows), left=2)
+    doubled = any(info.name.endswith("'") for info in told.schedule.fields)
+    table = Table("Fields of this rank", heads, tuple(rows), left=2, note=SECOND if doubled else "")
     yield from table.text().rstrip().splitlines()
 
 
