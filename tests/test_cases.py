@@ -254,6 +254,7 @@ def test_every_case_says_what_it_takes():
         for key, own in case.parameters.items():
             assert own.unit, (name, key)
             assert own.about, (name, key)
+            assert own.origin, (name, key)
 
 
 @pytest.mark.ranks(1, 2)
@@ -416,7 +417,13 @@ def test_cells_that_are_no_numbers():
 def test_ranges_are_shown_by_the_command(capsys: pytest.CaptureFixture[str]):
     show("alfven-decay", None)
     assert re.search(r"mu0 +1 +number above 0 +field² length time²/mass", capsys.readouterr().out)
+    show("helical-turbulence", None)
+    page = capsys.readouterr().out
+    assert re.search(r"nu +0.005 .* kinematic viscosity +Pencil Code, samples/helical-MHDturb\n", page)
+    assert re.search(r"zeta +0 .* kinematic bulk viscosity +0: left out\n", page)
+    assert re.search(r"seed_field +0.0001 .* at the start +chosen here\n", page)
     show("helical-turbulence", "-")
     told = json.loads(capsys.readouterr().out)["parameters"]
     assert (told["seed"]["least"], told["seed"]["whole"], told["seed"]["above"]) == (0, True, None)
     assert told["cs0"]["above"] == 0.0
+    assert told["cs0"]["origin"] == "the unit"

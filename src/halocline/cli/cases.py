@@ -40,6 +40,7 @@ def _facts(case: Case) -> dict[str, Any]:
                 "above": own.above,
                 "most": own.most,
                 "whole": own.whole,
+                "origin": own.origin,
             }
             for name, own in case.parameters.items()
         },
@@ -64,12 +65,15 @@ def _page(name: str, case: Case) -> str:
     from halocline.study.table import Table
 
     rows = tuple(
-        (key, f"{p.default:g}", p.range.removeprefix("a "), p.unit, p.about)
+        (key, f"{p.default:g}", p.range.removeprefix("a "), p.unit, p.about, p.origin)
         for key, p in case.parameters.items()
     )
     shape = " x ".join(map(str, case.shape))
     table = Table(
-        "Parameters, for --set NAME=NUMBER", ("name", "default", "range", "unit", "meaning"), rows, left=5
+        "Parameters, for --set NAME=NUMBER",
+        ("name", "default", "range", "unit", "meaning", "origin of the default"),
+        rows,
+        left=6,
     )
     return "\n".join(
         [

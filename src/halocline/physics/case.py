@@ -26,6 +26,8 @@ class Parameter:
         It is at least so, or above that, and at most so.
     whole : bool
         It is a whole number.
+    origin : str
+        Where the default comes from: a paper, a sample of another code, or chosen here.
     """
 
     default: float
@@ -35,6 +37,7 @@ class Parameter:
     above: float | None = None
     most: float | None = None
     whole: bool = False
+    origin: str = "chosen here"
 
     @property
     def range(self) -> str:

@@ -35,7 +35,7 @@ CASES: Mapping[str, Case] = {
         shape=(128, 128, 128),
         steps=10,
         parameters={
-            "dt": Parameter(2.0**-23, "time", "time step", above=0.0),
+            "dt": Parameter(2.0**-23, "time", "time step", above=0.0, origin="Pekkilä et al. 2022"),
             "seed": seed("of the random fields"),
             **parameters.of(Physics(), nu=5e-3, zeta=5e-3, eta=5e-3, K=5e-3),
         },

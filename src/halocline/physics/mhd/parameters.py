@@ -21,6 +21,9 @@ DIFFUSIVITY = "length²/time"
 HYPER = "length⁶/time"
 FIELD = "magnetic field"
 
+# of which the default is the unit that a case measures in
+UNITS = ("cs0", "lnrho0", "cp", "mu0", "tau_cool", "T_cool")
+
 ALL = {
     "nu": Parameter(0.0, DIFFUSIVITY, "kinematic viscosity", least=0.0),
     "zeta": Parameter(0.0, DIFFUSIVITY, "kinematic bulk viscosity", least=0.0),
@@ -28,7 +31,7 @@ ALL = {
     "mu0": Parameter(1.0, "field² length time²/mass", "vacuum permeability", above=0.0),
     "cs0": Parameter(1.0, "length/time", "speed of sound at density exp(lnrho0) and entropy 0", above=0.0),
     "lnrho0": Parameter(0.0, "1", "logarithm of the density where the speed of sound is cs0"),
-    "gamma": Parameter(5 / 3, "1", "ratio of specific heats", above=1.0),
+    "gamma": Parameter(5 / 3, "1", "ratio of specific heats", above=1.0, origin="a monatomic gas"),
     "cp": Parameter(1.0, "length²/(time² temperature)", "specific heat at constant pressure", above=0.0),
     "K": Parameter(
         0.0,
@@ -50,6 +53,9 @@ ALL = {
     **{f"B_{a}": Parameter(0.0, FIELD, f"imposed magnetic field along {a}") for a in AXES},
 }
 
+
+ALL |= {name: replace(own, origin="0: left out") for name, own in ALL.items() if own.default == 0.0}
+ALL |= {name: replace(ALL[name], origin="the unit") for name in UNITS}
 
 LNT0 = Parameter(
     0.0, "1", "logarithm of the temperature where the speed of sound is cs0"
@@ -84,11 +90,10 @@ def read_by(physics: Physics) -> tuple[str, ...]:
     return tuple(names)
 
 
-def of(physics: Physics, **defaults: float) -> dict[str, Parameter]:
-    """The parameters of a case with these equations; some with other defaults."""
-    return {
-        name: replace(ALL[name], default=defaults.get(name, ALL[name].default)) for name in read_by(physics)
-    }
+def of(physics: Physics, origin: str = Parameter.origin, **defaults: float) -> dict[str, Parameter]:
+    """The parameters of a case with these equations; some with other defaults, and where these come from."""
+    changed = {name: replace(ALL[name], default=own, origin=origin) for name, own in defaults.items()}
+    return {name: changed.get(name, ALL[name]) for name in read_by(physics)}
 
 
 def complete(physics: Physics, values: Mapping[str, float]) -> dict[str, float]:

@@ -17,6 +17,7 @@ from halocline.physics.mhd.timestep import COURANT, stepping
 
 TUBE = Physics(magnetic=False, upwind=True, shock=True)
 LENGTH = 1.0
+SOD = "Sod 1978"
 
 STATES = ("density_left", "pressure_left", "density_right", "pressure_right")
 
@@ -60,15 +61,21 @@ CASES: Mapping[str, Case] = {
         shape=(512,),
         steps=150,
         parameters={
-            "density_left": Parameter(1.0, "mass/length³", "at x < 1/2 at the start", above=0.0),
-            "pressure_left": Parameter(1.0, "mass/(length time²)", "at x < 1/2 at the start", above=0.0),
-            "density_right": Parameter(0.125, "mass/length³", "at x > 1/2 at the start", above=0.0),
-            "pressure_right": Parameter(0.1, "mass/(length time²)", "at x > 1/2 at the start", above=0.0),
+            "density_left": Parameter(1.0, "mass/length³", "at x < 1/2 at the start", above=0.0, origin=SOD),
+            "pressure_left": Parameter(
+                1.0, "mass/(length time²)", "at x < 1/2 at the start", above=0.0, origin=SOD
+            ),
+            "density_right": Parameter(
+                0.125, "mass/length³", "at x > 1/2 at the start", above=0.0, origin=SOD
+            ),
+            "pressure_right": Parameter(
+                0.1, "mass/(length time²)", "at x > 1/2 at the start", above=0.0, origin=SOD
+            ),
             "width": Parameter(1.0, "1", "of the diaphragm, in cells", above=0.0),
             **COURANT,
             **{
                 name: own
-                for name, own in parameters.of(TUBE, gamma=1.4).items()
+                for name, own in parameters.of(TUBE, SOD, gamma=1.4).items()
                 if name not in ("cs0", "lnrho0", "heating")
             },
         },

@@ -57,6 +57,9 @@ def _helical(shape: tuple[int, ...], values: Mapping[str, float]) -> Setup:
 
 VORTEX = Physics()
 
+SAMPLE = "Pencil Code, samples/helical-MHDturb"
+UNITS = "Dahlburg and Picone 1989"
+
 
 def _orszag_tang(shape: tuple[int, ...], values: Mapping[str, float]) -> Setup:
     """u = U (-sin y, sin x, 0), B = B₀ (-sin y, sin 2x, 0), uniform density and pressure."""
@@ -89,16 +92,24 @@ CASES: Mapping[str, Case] = {
         shape=(32, 32, 32),
         steps=200,
         parameters={
-            "force": Parameter(0.07, "1", "strength of the forcing, f0"),
-            "sigma": Parameter(1.0, "1", "helicity of the forcing: 1 or -1 fully helical, 0 not"),
-            "kmin": Parameter(
-                2.1, "1/length", "least wave number of the forcing, in the box of length 2π", least=0.0
+            "force": Parameter(0.07, "1", "strength of the forcing, f0", origin=SAMPLE),
+            "sigma": Parameter(
+                1.0, "1", "helicity of the forcing: 1 or -1 fully helical, 0 not", origin=SAMPLE
             ),
-            "kmax": Parameter(3.0, "1/length", "wave number below which that of the forcing is", above=0.0),
+            "kmin": Parameter(
+                2.1,
+                "1/length",
+                "least wave number of the forcing, in the box of length 2π",
+                least=0.0,
+                origin=SAMPLE,
+            ),
+            "kmax": Parameter(
+                3.0, "1/length", "wave number below which that of the forcing is", above=0.0, origin=SAMPLE
+            ),
             "seed": seed("of the random numbers"),
             "seed_field": Parameter(1e-4, "field length", "greatest vector potential at the start"),
             **COURANT,
-            **parameters.of(ISOTHERMAL, nu=5e-3, eta=5e-3),
+            **parameters.of(ISOTHERMAL, SAMPLE, nu=5e-3, eta=5e-3),
         },
         least_axes=2,
         make=_helical,
@@ -110,8 +121,8 @@ CASES: Mapping[str, Case] = {
         shape=(128, 128),
         steps=400,
         parameters={
-            "velocity": Parameter(1.0, "length/time", "greatest velocity of each component"),
-            "field": Parameter(1.0, "magnetic field", "greatest field along x"),
+            "velocity": Parameter(1.0, "length/time", "greatest velocity of each component", origin=UNITS),
+            "field": Parameter(1.0, "magnetic field", "greatest field along x", origin=UNITS),
             **COURANT,
             **parameters.of(VORTEX, nu=0.02, eta=0.02, K=0.02, cs0=3.0),
         },
