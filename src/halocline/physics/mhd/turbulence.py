@@ -58,7 +58,6 @@ def _helical(shape: tuple[int, ...], values: Mapping[str, float]) -> Setup:
 VORTEX = Physics()
 
 SAMPLE = "Pencil Code, samples/helical-MHDturb"
-UNITS = "Dahlburg and Picone 1989"
 
 
 def _orszag_tang(shape: tuple[int, ...], values: Mapping[str, float]) -> Setup:
@@ -121,8 +120,10 @@ CASES: Mapping[str, Case] = {
         shape=(128, 128),
         steps=400,
         parameters={
-            "velocity": Parameter(1.0, "length/time", "greatest velocity of each component", origin=UNITS),
-            "field": Parameter(1.0, "magnetic field", "greatest field along x", origin=UNITS),
+            "velocity": Parameter(
+                1.0, "length/time", "greatest velocity of each component", origin="the unit"
+            ),
+            "field": Parameter(1.0, "magnetic field", "greatest field along x", origin="the unit"),
             **COURANT,
             **parameters.of(VORTEX, nu=0.02, eta=0.02, K=0.02, cs0=3.0),
         },
