@@ -7,7 +7,7 @@ the halo too, where all that its expression reads there is needed by the sweep a
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, product
 
@@ -82,6 +82,16 @@ class _State:
 def shifted(offsets: Offsets, by: Offsets) -> Offsets:
     """All sums of two offsets."""
     return frozenset(tuple(a + b for a, b in zip(x, y, strict=True)) for x in offsets for y in by)
+
+
+def _within(offsets: Offsets, by: Offsets, layers: Sequence[tuple[int, int]]) -> bool:
+    """Whether all sums of two offsets lie in a box: at once, where there are millions of them."""
+    return all(
+        -lower <= min(one) + min(two) and max(one) + max(two) <= upper
+        for one, two, (lower, upper) in zip(
+            zip(*offsets, strict=True), zip(*by, strict=True), layers, strict=True
+        )
+    )
 
 
 class HaloAnalysis:
@@ -207,6 +217,8 @@ class HaloAnalysis:
         def free(f: Field, reach: Offsets) -> bool:
             """Whether the sweep has all that `f` takes at these offsets."""
             for g, offsets in sources[f].items():
+                if not _within(offsets, reach, reads[g].layers(self.grid.ndim)):
+                    return False
                 there = shifted(offsets, reach)
                 if not Footprint.from_offsets(there) <= reads[g]:
                     return False
