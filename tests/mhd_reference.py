@@ -189,6 +189,7 @@ class Parameters:
     lnrho0: float = 0.0
     lnT0: float = 0.0
     mu0: float = 1.0
+    B_imposed: tuple[float, float, float] = (0.0, 0.0, 0.0)  # uniform, beside that of A
     nu: float = 0.0  # kinematic viscosity
     zeta: float = 0.0  # bulk viscosity
     eta: float = 0.0  # resistivity
@@ -230,6 +231,12 @@ def thermal(state: State, p: Parameters) -> tuple[Array, Array]:
     gamma = number(p.gamma, lnrho)
     h = gamma * state["s"] / number(p.c_p, lnrho) + (gamma - 1) * (lnrho - number(p.lnrho0, lnrho))
     return h, np.exp(number(p.lnT0, lnrho) + h)
+
+
+def magnetic_field(d: Differences, A: Array, p: Parameters) -> Array:
+    """B = ∇ × A + B_imposed."""
+    imposed = np.array([number(component, A) for component in p.B_imposed])
+    return curl(d.gradient(A)) + imposed.reshape(3, *[1] * (A.ndim - 1))
 
 
 def checked(state: State, spacing: Sequence[float], p: Parameters) -> Differences:
@@ -282,7 +289,7 @@ def terms(state: State, spacing: Sequence[float], p: Parameters) -> dict[str, di
     if p.magnetic:
         A = np.stack([state[name] for name in POTENTIAL])
         lap_A = d.laplacian(A)
-        B = curl(d.gradient(A))
+        B = magnetic_field(d, A, p)
         j = (d.gradient_of_divergence(A) - lap_A) / mu0
         of_u["lorentz"] = cross(j, B) / rho
     strain = np.stack([dot(shear[i], grad_lnrho) for i in range(3)])
@@ -398,7 +405,7 @@ def diagnostics(state: State, spacing: Sequence[float], p: Parameters) -> dict[s
         found["thermal energy"] = np.mean(rho * (p.c_p / p.gamma) * thermal(state, p)[1])
     if p.magnetic:
         A = np.stack([state[name] for name in POTENTIAL])
-        B = curl(d.gradient(A))
+        B = magnetic_field(d, A, p)
         j = (d.gradient_of_divergence(A) - d.laplacian(A)) / p.mu0
         found["magnetic energy"] = np.mean(dot(B, B) / (2 * p.mu0))
         found["max |div B|"] = np.max(np.abs(sum(d.first(B[i], i) for i in range(3))))
