@@ -4,6 +4,11 @@ A condition belongs to one field and one side. It gives, for each ghost layer co
 expression of interior values counted inward from the wall. Where the wall lies relative to the points
 decides the formula: halfway between the first point and the first ghost, on the first ghost
 (``Grid(walls="node")``), or on the first point itself (points staggered along the axis).
+
+Ghosts that are off by h^p leave a first derivative p - 1 orders beside the wall and a second one p - 2,
+whatever the order of the differences; each class says its p. Conditions do not take that order for
+themselves: a field has one condition and is read by differences of several orders, and continuations of
+higher order make the matrices of symmetric operators unsymmetric.
 """
 
 from __future__ import annotations
@@ -120,6 +125,10 @@ class Periodic(BoundaryCondition):
 class Value(BoundaryCondition):
     """Dirichlet: the field takes `value` on the wall; ghosts are antisymmetric about it.
 
+    Without `order` ghosts are off by h² f'', at any order of the differences: beside the wall a first
+    derivative has order 1, a second one does not converge, and a solution has order 2. With it they are off
+    by h^(order + 1): ``order=k + 1`` keeps differences of order k.
+
     Parameters
     ----------
     value : float, parameter, expression of coordinates, or function of the coordinates
@@ -147,6 +156,9 @@ class Value(BoundaryCondition):
 class Derivative(BoundaryCondition):
     """Neumann: the derivative along the axis (not along the outward normal) takes `value` on the wall.
 
+    Ghosts are off by h^(order + 1), by h³ at the default: beside the wall a first derivative has order 2 and
+    a second one order 1, at any order of the differences. ``order=k + 1`` keeps differences of order k.
+
     Order 2: ghosts mirror the interior; where the wall lies on the first ghost its value follows from the
     one-sided formula, (4 u_1 - u_2) / 3 for a zero derivative. Higher orders: the polynomial through `order`
     interior points with that derivative at the wall.
@@ -167,7 +179,7 @@ class Derivative(BoundaryCondition):
 
 @dataclass(frozen=True)
 class Symmetric(BoundaryCondition):
-    """Ghosts mirror the interior."""
+    """Ghosts mirror the interior: exact for fields that are even about the wall, else as `Derivative`."""
 
     def ghost(self, at: Ghost) -> Expr:
         return Derivative(0.0).ghost(at)
@@ -175,7 +187,8 @@ class Symmetric(BoundaryCondition):
 
 @dataclass(frozen=True)
 class Antisymmetric(BoundaryCondition):
-    """Ghosts mirror the interior with the opposite sign."""
+    """Ghosts mirror the interior with the opposite sign: exact for fields that are odd about the wall, else
+    as `Value`."""
 
     def ghost(self, at: Ghost) -> Expr:
         return Value(0.0).ghost(at)
@@ -184,7 +197,7 @@ class Antisymmetric(BoundaryCondition):
 @dataclass(frozen=True)
 class Extrapolate(BoundaryCondition):
     """Ghosts continue the polynomial through the first `order` interior points; order 1 copies, order 2 is
-    linear."""
+    linear. They are off by h^order: ``order=k + 2`` keeps differences of order k."""
 
     order: int = 2
 

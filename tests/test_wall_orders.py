@@ -1,0 +1,131 @@
+"""How accurate differences are beside walls: what each condition leaves of their order, at faces, edges and
+corners."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import halocline as hc
+
+Array = NDArray[np.float64]
+
+EXTENT = (1.0, 1.2, 0.9)
+WAVE, PHASE = (3.1, 2.3, -2.7), 0.4  # of a plane wave, which has no symmetry about any wall
+
+
+def phase(*at: Any) -> Any:
+    return sum((k * x for k, x in zip(WAVE, at, strict=False)), PHASE)
+
+
+def sloped(grid: hc.Grid, order: int) -> dict[str, hc.Derivative]:
+    """The slopes of the wave on all walls."""
+    slopes = [k * hc.cos(phase(*grid.coordinates())) for k in WAVE[: grid.ndim]]
+    return {
+        f"{a}{side}": hc.Derivative(f, order) for a, f in zip("xyz", slopes, strict=False) for side in "-+"
+    }
+
+
+def conditions(grid: hc.Grid, order: int) -> dict[str, tuple[Any, str, int]]:
+    """By name: the condition, the function that obeys it, and the power of h by which ghosts miss it."""
+    level = hc.sin(phase(*grid.coordinates()))
+    exact = order + 2  # ghosts of an even or odd function are those of the function itself
+    return {
+        "symmetric": (hc.Symmetric(), "even", exact),
+        "antisymmetric": (hc.Antisymmetric(), "odd", exact),
+        "value": (hc.Value(level), "wave", 2),
+        "value_of_order": (hc.Value(level, order=order + 1), "wave", order + 2),
+        "derivative": (sloped(grid, 2), "wave", 3),
+        "derivative_of_order": (sloped(grid, order + 1), "wave", order + 2),
+        "extrapolate": (hc.Extrapolate(), "wave", 2),
+        "extrapolate_of_order": (hc.Extrapolate(order + 2), "wave", order + 2),
+    }
+
+
+def functions(at: list[Array]) -> dict[str, dict[str, Array]]:
+    """By name: the values, and the sums of first, second and mixed derivatives."""
+    axes = range(len(at))
+    k, wave = WAVE[: len(at)], phase(*at)
+    crossed = sum(k[a] * k[b] for a, b in itertools.combinations(axes, 2))
+    found = {
+        "wave": {
+            "f": np.sin(wave),
+            "first": sum(k) * np.cos(wave),
+            "second": -sum(each**2 for each in k) * np.sin(wave),
+            "mixed": -crossed * np.sin(wave),
+        }
+    }
+    half = [math.pi / EXTENT[a] for a in axes]
+    for name, f, slope in (("even", np.cos, lambda x: -np.sin(x)), ("odd", np.sin, np.cos)):
+        plain = [f(half[a] * at[a]) for a in axes]
+        steep = [half[a] * slope(half[a] * at[a]) for a in axes]
+
+        def product(*along: int, plain: list[Array] = plain, steep: list[Array] = steep) -> Array:
+            """Differentiated along these axes."""
+            return np.prod([(steep if a in along else plain)[a] for a in axes], axis=0)
+
+        found[name] = {
+            "f": product(),
+            "first": sum(product(a) for a in axes),
+            "second": -sum(each**2 for each in half) * product(),
+            "mixed": sum(product(*pair) for pair in itertools.combinations(axes, 2)),
+        }
+    return found
+
+
+def errors(order: int, ndim: int, n: int) -> dict[tuple[str, str, int], float]:
+    """The greatest of each derivative, by condition, derivative and how many walls a cell lies at."""
+    grid = hc.Grid((n,) * ndim, extent=EXTENT[:ndim])
+    known = functions(
+        np.meshgrid(*((np.arange(n) + 0.5) * length / n for length in grid.extent), indexing="ij")
+    )
+    wanted, shown = {}, {}
+    for name, (condition, function, _) in conditions(grid, order).items():
+        wanted[grid.field(name, boundary=condition)] = known[function]
+    for f in wanted:
+        shown[f] = {d: grid.field(f"{d}_of_{f.name}") for d in ("first", "second", "mixed")}
+
+    @hc.program
+    def look() -> None:
+        for f, probes in shown.items():
+            probes["first"].set(sum(hc.derivative(f, a) for a in range(ndim)))
+            probes["second"].set(hc.laplacian(f))
+            pairs = itertools.combinations(range(ndim), 2)
+            probes["mixed"].set(sum(hc.mixed(f, *pair) for pair in pairs))
+
+    sim = hc.Simulation(grid, look, order=order, threads=1)
+    for f, values in wanted.items():
+        sim[f] = values["f"]
+    sim.run()
+    cells = np.indices(grid.shape)
+    walls = ((cells == 0) | (cells == n - 1)).sum(axis=0)
+    return {
+        (f.name, d, count): float(np.abs(sim[probe] - wanted[f][d])[walls == count].max())
+        for f, probes in shown.items()
+        for d, probe in probes.items()
+        for count in range(1, ndim + 1)
+    }
+
+
+LONG = [(order, ndim) for order in (2, 4, 6, 8) for ndim in (2, 3) if (order, ndim) != (6, 2)]
+
+
+@pytest.mark.parametrize(
+    ("order", "ndim"), [(6, 2), *(pytest.param(*case, marks=pytest.mark.long) for case in LONG)]
+)
+def test_each_derivative_of_ghosts_loses_a_power_of_h(order: int, ndim: int):
+    """Ghosts that are off by h^p: p - 1 is left of a first derivative, p - 2 of a second one."""
+    coarse, fine = errors(order, ndim, 10), errors(order, ndim, 20)
+    powers = {name: power for name, (*_, power) in conditions(hc.Grid((8,) * ndim), order).items()}
+    for key, error in fine.items():
+        name, derivative, _ = key
+        rate = math.log2(coarse[key] / error)
+        left = powers[name] - (1 if derivative == "first" else 2)
+        assert rate > min(left, order) - 0.35, (key, rate)
+        if left < order and derivative != "mixed":  # and no better than that
+            assert rate < left + 0.35, (key, rate)
