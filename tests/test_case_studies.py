@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 import halocline as hc
-from halocline.compile.compiler import compile_program
+from halocline.compile.compiler import arranged, compile_program
 from halocline.errors import InputError
+from halocline.lang.expression import Expr
 from halocline.plan.traffic import Traffic
 from halocline.run import energy
 from halocline.run.energy import Counter, EnergyMeter, gpus, processors
@@ -478,6 +479,23 @@ def test_the_program_that_is_explained_is_the_one_that_runs():
     assert told == sim.schedule
 
 
+def operations(roots: list[Expr]) -> int:
+    """Floating-point operations of what a loop computes for a cell, each value once."""
+    seen: dict[
+        int, bool
+    ] = {}  # by identity: whether a value is made of fields, so that each cell has its own
+
+    def visit(value: Expr) -> int:
+        if id(value) in seen:
+            return 0
+        below = sum(visit(arg) for arg in value.args)
+        seen[id(value)] = value.op == "read" or any(seen[id(arg)] for arg in value.args)
+        own = {"fma": 2, "neg": 0}.get(value.op, 1) if value.args and seen[id(value)] else 0
+        return below + own
+
+    return sum(map(visit, roots))
+
+
 def test_edges_that_travel_are_those_of_the_equations():
     """Mixed derivatives: of u by ∇∇·u and of A by ∇∇·A, each component along its own axis and another."""
     ready = CaseRun("mhd-benchmark", [32])
@@ -493,6 +511,11 @@ def test_edges_that_travel_are_those_of_the_equations():
             assert set(halo.travels) == places
             assert {width for _, width in halo.width} == {3}
     assert {route.bytes for route in told.routes} == {3 * 8 * 8 * 3 * 16 * 16, 3 * 8 * 4 * 9 * 16}
+    # 80 arrays: the register is not read in the first stage, and not written in the last
+    assert told.bytes_per_cell == 640
+    _, nests, _ = arranged(ready.program, ready.setup.grid)
+    targets = [t.expression for n in nests.values() for nest in n.nests for t in nest.targets]
+    assert told.flops_per_cell == sum(operations(targets[n : n + 16]) for n in range(0, len(targets), 16))
     text = "\n".join(lines(told, None))
     assert "u_x, A_x: each reads 3 layers on x-, x+" in text
     # 24 arrays instead of 16, and why
@@ -561,6 +584,27 @@ def test_study_of_the_parts_of_a_step(tmp_path):
     assert runs == ["", ", compute alone", ", exchange alone", ", exchange alone, with corners"]
     assert "\nA step and its parts\n" in found.stdout
     assert {path.name for path in (tmp_path / "p").iterdir()} == {"strong.png", "parts.png"}
+
+
+@pytest.mark.long
+def test_study_of_the_parts_of_the_benchmark(tmp_path):
+    found = halocline(
+        "study strong mhd-benchmark --n 16 --ranks 2 --steps 2 --parts --orders 2,6 --json s.json", tmp_path
+    )
+    assert found.returncode == 0, found.stderr
+    told = json.loads((tmp_path / "s.json").read_text())["measurements"]
+    assert {(m["order"], m["only"], m["halo"]) for m in told} == {
+        (2, None, "read"), (6, None, "read"), (6, "compute", "read"), (6, "exchange", "read"),
+        (6, "exchange", "uniform"),
+    }  # fmt: skip
+    assert "\nA step and its parts\n" in found.stdout
+    for order in (2, 6):
+        ready = CaseRun("mhd-benchmark", [16], order=order)
+        moved = [
+            sum(r.bytes for r in explain_program(ready.program, ready.setup.grid, ranks=2, halo=halo).routes)
+            for halo in ("read", "uniform")
+        ]
+        assert moved[0] < moved[1], order
 
 
 def test_study_of_weak_scaling(tmp_path):
