@@ -3,6 +3,7 @@ results is its own."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import replace
 from functools import cache
@@ -28,6 +29,7 @@ from halocline.plan.launches import Launch, SweepLaunches, _launch, sweep_launch
 from halocline.plan.layout import Layout
 from halocline.plan.rank import SubdomainPlan, plan_subdomain
 from halocline.plan.transfer import ON_DEVICES, Transfers
+from halocline.run.kernels import strategies
 
 KERNEL = DeviceKernel("k", (), (), ())
 axes = st.integers(1, 3)
@@ -280,6 +282,34 @@ def test_threads_lie_along_rows(
     cells = Box((0,) * len(shape), shape)
     launch = _launch(KERNEL, cells, cells, (0,) * len(shape))
     assert (launch.group, launch.groups, launch.march) == (group, groups, march)
+
+
+KERNELS = re.compile(r"^HC_KERNEL(?:_OF\(([\d, ]+)\)|_RESIDENT\((\d+), \d+\))? (\w+)\(", re.MULTILINE)
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+def test_groups_are_those_of_the_strategy(ndim: int) -> None:
+    """In narrow boxes too they have no more threads than the kernel was compiled for."""
+    cells = Box((0,) * ndim, (300,) * ndim)
+    cut = decompose((12, 40, 70)[-ndim:], 1, strategy=(1,) * ndim, periodic=(False,) * ndim)
+    bounded = False
+    small = Strategy("queue", (8, 8), 5, resident=2)
+    for strategy in (Strategy(), small, *strategies(ndim, staged=True)):
+        kernel = replace(KERNEL, group=strategy.threads(ndim))
+        assert _launch(kernel, cells, cells, (0,) * ndim).group == kernel.group, strategy
+        schedule = scheduled(ndim, (False,) * ndim, replace(strategy, stages="memory"))
+        assert schedule.device is not None
+        most = {
+            name: prod(map(int, (fixed or resident).split(","))) if fixed or resident else LARGEST_GROUP
+            for fixed, resident, name in KERNELS.findall(schedule.device.source)
+        }
+        own = plan_subdomain(schedule, Transfers(Layout.of(cut), ON_DEVICES), 0, patch=9)
+        for _, _, planned in every(schedule, own):
+            patches = [launch for item in planned.items for launch in item.launches]
+            for launch in (*planned.fills, *planned.rims, *patches):
+                assert prod(launch.group) <= most[launch.kernel.name], (strategy, launch)
+                bounded |= most[launch.kernel.name] < LARGEST_GROUP
+    assert bounded
 
 
 def test_few_groups_reduce_however_large_the_grid() -> None:

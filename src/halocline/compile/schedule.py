@@ -145,7 +145,8 @@ class DeviceKernel:
     scratch : bool
         Whether it takes scratch memory.
     group : three int or None
-        Threads of its groups, contiguous axis first.
+        Threads of its groups, contiguous axis first. Narrow boxes have groups of another shape, and of no
+        more threads.
     fixed : bool
         Whether it runs with these alone, and not with fewer where there are fewer cells.
     march : int

@@ -164,8 +164,10 @@ def _launch(
         march = max(min(kernel.march, shape[marched]), -(-shape[marched] // MOST_GROUPS))
     rows = shape[1] if marched == 0 else 1
     most = kernel.group or (ROW_THREADS if rows > 1 else LARGEST_GROUP, LARGEST_GROUP, 1)
+    # no more threads than the kernel was compiled for; in a narrow box they have more rows
+    threads = prod(kernel.group or (LARGEST_GROUP,))
     along = _power_of_two(shape[2], most[0])
-    group = (along, _power_of_two(rows, LARGEST_GROUP // along), 1)
+    group = (along, _power_of_two(rows, threads // along), 1)
     if kernel.fixed:
         group = most
     groups = _groups(shape, group, marched, march)
