@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 import halocline as hc
 from halocline.cli.app import run
 from halocline.compile.driver import cache_folder
-from halocline.errors import InputError
+from halocline.errors import InputError, RunError
 from halocline.plan.candidates import candidates
 from halocline.plan.decompose import decompose
 from halocline.plan.layout import Layout
@@ -156,6 +157,53 @@ def test_the_fastest_is_found() -> None:
     speeds[(4, 4)] = 1.0
     assert tuning.fastest([(4, 4), (2, 2)], timer_of) == Tuned(None, 1.0, 3)  # 1 % may be chance
     assert tuning.fastest([], timer_of) == Tuned(None, 1.0, 1)
+
+
+def test_a_choice_that_cannot_run_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    """Whether it cannot be prepared or fails when it runs."""
+    caplog.set_level(logging.INFO, "halocline")
+    speeds = {None: 1.0, "made": 0.5, "best": 0.4}
+
+    def timer_of(choice: Any) -> Any:
+        if choice == "not made":
+            raise RunError("too few threads")
+        if choice == "fails":
+            return lambda passes: raised(RunError("a kernel failed"))
+        return lambda passes: passes * 1e-2 * speeds[choice]
+
+    assert tuning.race(["not made", "made", "fails", "best"], timer_of) == ("best", 2.5, 3)
+    assert caplog.messages == [
+        "not made is not tried: too few threads",
+        "fails is not tried: a kernel failed",
+    ]
+    with pytest.raises(RunError, match="too few threads"):
+        tuning.race([], lambda choice: timer_of("not made"))
+
+
+def raised(error: Exception) -> Any:
+    raise error
+
+
+def test_what_is_far_behind_is_let_go_of() -> None:
+    held: list[weakref.ref[Any]] = []
+    most = 0
+
+    class Timer:
+        def __init__(self, choice: int | None) -> None:
+            self.speed = {None: 1.0, 7: 0.5}.get(choice, 2.0)
+
+        def __call__(self, passes: int) -> float:
+            return passes * 1e-2 * self.speed
+
+    def timer_of(choice: int | None) -> Timer:
+        nonlocal most
+        made = Timer(choice)
+        held.append(weakref.ref(made))
+        most = max(most, sum(each() is not None for each in held))
+        return made
+
+    assert tuning.race(range(20), timer_of) == (7, 2.0, 21)
+    assert most == 3  # the default, the best, and the one that is tried
 
 
 def test_what_cannot_be_read_is_not_remembered(nothing_known: Path) -> None:

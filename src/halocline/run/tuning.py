@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import statistics
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +20,8 @@ from halocline.lang.blocks import Blocks
 from halocline.plan.decompose import Decomposition
 from halocline.plan.transfer import Transfers
 from halocline.run.machine import data_caches
+
+log = logging.getLogger("halocline")
 
 TUNE, BY_CACHES = "tune", "caches"  # words for a patch: see Execution
 TURN = 0.02  # seconds that one measurement takes at least
@@ -67,7 +70,8 @@ def fastest(shapes: Sequence[Patch], timer_of: Callable[[Patch | None], Callable
 def race(
     choices: Sequence[T], timer_of: Callable[[T | None], Callable[[int], float]]
 ) -> tuple[T | None, float, int]:
-    """Measure choices in turn; all ranks call this, and find the same.
+    """Measure choices in turn; all ranks call this, and find the same. One that cannot run is left out, and
+    one that is far behind is let go of at once, with what it holds.
 
     Parameters
     ----------
@@ -85,11 +89,26 @@ def race(
         How many times as fast as the default it is.
     tried : int
         How many were measured.
+
+    Raises
+    ------
+    RunError
+        The default cannot run.
     """
-    timers = {choice: timer_of(choice) for choice in (None, *choices)}
-    for timer in timers.values():
-        timer(1)
+    timers: dict[T | None, Callable[[int], float]] = {None: timer_of(None)}
+    timers[None](1)
     passes = max(1, ceil(TURN / max(timers[None](1), 1e-7)))
+    once: dict[T | None, float] = {None: timers[None](passes)}
+    for choice in choices:
+        try:
+            timers[choice] = timer_of(choice)
+            timers[choice](1)
+            once[choice] = timers[choice](passes)
+        except RunError as error:
+            log.info("%s is not tried: %s", choice, error)
+        near = NEAR * min(once.values())
+        for out in [each for each in timers if each is not None and once.get(each, inf) > near]:
+            del timers[out]
 
     def gains(able: Sequence[T | None]) -> dict[T | None, float]:
         """How many times as fast as the default: medians of ratios within a round."""
@@ -99,13 +118,11 @@ def race(
             rounds.append({choice: timers[choice](passes) for choice in order})
         return {choice: statistics.median(each[None] / each[choice] for each in rounds) for choice in able}
 
-    once = {choice: timer(passes) for choice, timer in timers.items()}
-    near = NEAR * min(once.values())
-    found = gains([None, *(choice for choice in choices if once[choice] <= near)])
+    found = gains(list(timers))
     best = max(found, key=lambda choice: found[choice])
     # the best of many is partly luck: measured once more, it must still be better
     gain = 1.0 if best is None else gains([None, best])[best]
-    return (best, gain, len(timers)) if gain >= GAIN else (None, 1.0, len(timers))
+    return (best, gain, len(once)) if gain >= GAIN else (None, 1.0, len(once))
 
 
 def largest(decomposition: Decomposition) -> tuple[int, ...]:
