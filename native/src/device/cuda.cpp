@@ -556,6 +556,7 @@ bool CudaDevice::reaches(const Device& other) {
   const Context theirs = peer->use();
   use();
   const Status status = library().enable_peer(theirs, 0);
+  if (status == kTooManyPeers) return false;  // a device takes but some: copies reach the others
   if (status != kPeerAccessAlreadyEnabled) check(status, "reaching a peer's memory");
   return true;
 }

@@ -47,6 +47,7 @@ enum Status : int {
   kLaunchTimeout = 702,
   kPeerAccessAlreadyEnabled = 704,
   kAssert = 710,
+  kTooManyPeers = 711,
   kHardwareStackError = 714,
   kIllegalInstruction = 715,
   kMisalignedAddress = 716,
