@@ -199,13 +199,18 @@ bool Sweep::all_arrived() const {
   return std::all_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->arrived(); });
 }
 
+void Sweep::await_all(Part& part) {
+  if (!part.exchange) return;
+  part.exchange->await(part.where.computing(), part.exchange->arrived() & ~part.awaited);
+  part.awaited |= part.exchange->arrived();
+}
+
 void Sweep::queue_rims(Part& part) {
   if (part.rims_queued || !part.arrived()) return;
   part.rims_queued = true;
   if (part.rims.empty()) return;
   Queue& computing = part.where.computing();
-  if (part.exchange) part.exchange->await(computing, part.exchange->arrived() & ~part.awaited);
-  if (part.exchange) part.awaited |= part.exchange->arrived();
+  await_all(part);
   if (!rank_.kernels) return;
   for (const BoundLaunch& rim : part.rims) rim(computing);
 }
@@ -253,6 +258,7 @@ void Sweep::work(Worker& worker, Team& team) {
     }
     worker.clock.enter(Activity::kCompute);
     for (const auto& part : parts_) {
+      await_all(*part);  // also what no patch needs: later sweeps may compute where it goes
       reduce(*part);
       part->where.computing().flush();
       if (!rank_.ahead) part->where.keep_up();

@@ -113,6 +113,8 @@ class Sweep : public halocline::Sweep {
   // Queues what is ready; whether that is all there is.
   bool queue_items(Part& part);
   void queue_rims(Part& part);
+  // Lets the computing queue wait for all messages that have arrived.
+  static void await_all(Part& part);
   void reduce(Part& part);
   bool all_arrived() const;
 
