@@ -253,6 +253,7 @@ def test_too_little_memory_is_told(opencl: Devices):
         device.allocate(needed)
     assert isinstance(caught.value, native.OutOfMemory)
     assert str(device.free_memory) in str(caught.value)
+    assert str(caught.value).endswith("available: take more devices, a smaller grid or float32")
 
 
 def test_a_place_outside_a_buffer_is_told(opencl: Devices):

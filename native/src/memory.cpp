@@ -69,10 +69,10 @@ size_t left_in_group(const std::string& mount, std::string group, const char* li
 
 }  // namespace
 
-OutOfMemory::OutOfMemory(const std::string& what, size_t needed, size_t available)
+OutOfMemory::OutOfMemory(const std::string& what, size_t needed, size_t available, const std::string& advice)
     : std::runtime_error(what + " needs " + std::to_string(needed) + " bytes (" + in_words(needed) +
                          "), but only " + std::to_string(available) + " bytes (" + in_words(available) +
-                         ") are available: use more nodes, fewer ranks a node or a smaller grid") {}
+                         ") are available: " + advice) {}
 
 size_t available_memory() {
   size_t left = number_after("/proc/meminfo", "MemAvailable:", kUnlimited);

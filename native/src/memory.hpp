@@ -12,7 +12,9 @@ namespace halocline {
 // There is less memory than asked for.
 class OutOfMemory : public std::runtime_error {
  public:
-  OutOfMemory(const std::string& what, size_t needed, size_t available);
+  // `advice`: what to do; by default where it is the host's memory.
+  OutOfMemory(const std::string& what, size_t needed, size_t available,
+              const std::string& advice = "use more nodes, fewer ranks a node or a smaller grid");
 };
 
 // Bytes that this process can still take: what the system says is available, or what is left of the

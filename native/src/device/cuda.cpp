@@ -495,7 +495,7 @@ std::unique_ptr<Buffer> CudaDevice::allocate(size_t bytes) {
   Address address = 0;
   const size_t taken = std::max<size_t>(bytes, 1);
   const Status status = library().allocate(&address, taken);
-  if (status == kOutOfMemory) throw OutOfMemory("memory of " + where(), bytes, free_memory());
+  if (status == kOutOfMemory) throw OutOfMemory("memory of " + where(), bytes, free_memory(), kLessMemory);
   check(status, "allocating memory");
   auto buffer = std::make_unique<CudaBuffer>(*this, address, bytes, false);
   // it may be used in any queue at once

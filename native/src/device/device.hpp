@@ -23,6 +23,9 @@ class DeviceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// To do where a device has too little memory.
+inline constexpr const char* kLessMemory = "take more devices, a smaller grid or float32";
+
 struct Description {
   std::string interface;  // "cuda" or "opencl"
   int index = 0;          // among the devices of the interface that this process sees

@@ -444,15 +444,15 @@ class ClDevice : public Device {
   }
 
   std::unique_ptr<Buffer> allocate(size_t bytes) override {
-    if (bytes > free_memory()) throw OutOfMemory("a buffer on " + home_->words, bytes, free_memory());
+    if (bytes > free_memory()) throw out_of_memory(bytes);
     if (bytes > largest_buffer_) {
       throw OutOfMemory("one buffer on " + home_->words + ", which limits the size of each,", bytes,
-                        largest_buffer_);
+                        largest_buffer_, kLessMemory);
     }
     cl::Int error = cl::kSuccess;
     const cl::Memory memory =
         api().CreateBuffer(home_->context, cl::kMemReadWrite, std::max<size_t>(bytes, 1), nullptr, &error);
-    if (no_memory(error)) throw OutOfMemory("a buffer on " + home_->words, bytes, free_memory());
+    if (no_memory(error)) throw out_of_memory(bytes);
     check(home_->words, "a buffer of " + std::to_string(bytes) + " bytes", error);
     auto buffer = std::make_unique<ClBuffer>(home_, memory, bytes);
     if (bytes != 0) {
@@ -462,7 +462,7 @@ class ClDevice : public Device {
       error =
           api().EnqueueFillBuffer(setup_, memory, zeros.pattern, zeros.width, 0, bytes, 0, nullptr, nullptr);
       if (error == cl::kSuccess) error = api().Finish(setup_);
-      if (no_memory(error)) throw OutOfMemory("a buffer on " + home_->words, bytes, free_memory());
+      if (no_memory(error)) throw out_of_memory(bytes);
       check(home_->words, "clearing new memory", error);
     }
     return buffer;
@@ -501,6 +501,10 @@ class ClDevice : public Device {
   bool reaches(const Device& other) override { return &other == this; }
 
  private:
+  OutOfMemory out_of_memory(size_t bytes) const {
+    return {"a buffer on " + home_->words, bytes, free_memory(), kLessMemory};
+  }
+
   static bool no_memory(cl::Int error) {
     return error == cl::kMemObjectAllocationFailure || error == cl::kOutOfResources ||
            error == cl::kOutOfHostMemory || error == cl::kInvalidBufferSize;
