@@ -13,7 +13,9 @@ from halocline.study.exchange import measure
 def main(axis: int, n: int, radius: int, fields: int, rounds: int, methods: str, device: str) -> None:
     """Time the exchange across the cut of one axis, the only one that is periodic."""
     choice = DeviceChoice.parse(device)
-    here = 1 if choice.interface == "cpu" else len(choice.among(len(native().devices(choice.interface))))
+    here = 1
+    if choice.interface != "cpu":
+        here = len(choice.among([each.platform for each in native().devices(choice.interface)]))
     parts = tuple(max(world().size, here) if a == axis else 1 for a in range(3))
     found = measure(
         tuple(n * p for p in parts),

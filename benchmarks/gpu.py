@@ -43,7 +43,8 @@ def arguments(description: str, **defaults: Any) -> argparse.Namespace:
     try:
         choice = DeviceChoice.parse(options.device)
         found = native().devices(choice.interface) if choice.interface != "cpu" else []
-        own = choice.among(len(found), native().why_no_devices(choice.interface)) if found else ()
+        platforms = [each.platform for each in found]
+        own = choice.among(platforms, native().why_no_devices(choice.interface)) if found else ()
         if not own:
             raise SystemExit(f"device {options.device!r}: {_why(choice)}")
         options.devices = [found[n] for n in own]

@@ -164,6 +164,7 @@ def test_devices_are_described(cuda):
     assert native.why_no_devices("cuda") == ""
     for index, device in enumerate(cuda):
         assert (device.interface, device.index) == ("cuda", index)
+        assert device.platform == ""
         assert device.identity.startswith(("GPU-", "MIG-"))
         assert len(device.identity) == 40
         assert device.architecture.startswith("sm_")

@@ -97,6 +97,8 @@ def test_devices_describe_themselves(opencl: Devices):
         assert device.interface == "opencl"
         assert native.devices("opencl")[device.index].identity == device.identity
         assert device.name
+        assert device.platform == opencl[0].platform != ""
+        assert device.identity.startswith(f"{device.platform}: {device.name} #")
         assert device.driver
         assert device.architecture == ""
         assert device.doubles

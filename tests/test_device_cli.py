@@ -29,6 +29,7 @@ from halocline.run.devices import (
     OnDevice,
     check_dtypes,
     check_memory,
+    chosen_here,
     device_errors,
     places_met,
     storage_bytes,
@@ -39,6 +40,7 @@ from halocline.run.execution import Execution
 from halocline.run.mpi import Communicator, world
 from halocline.study import host
 from halocline.study.explain import Explanation, explain_program
+from halocline.study.explain_device import Dealt
 
 Devices = list[native.Device]
 faults = test_device.faults  # a fixture: a layer that makes calls of OpenCL fail
@@ -308,6 +310,48 @@ def test_devices_that_cannot_be_are_one_clear_line(opencl: Devices, device: str,
     with pytest.raises(InputError, match=said) as raised:
         heat(device=device)
     assert "\n" not in str(raised.value)
+
+
+@pytest.fixture
+def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four OpenCL devices of two platforms, of which the last one has no float64."""
+    platforms = ("GPUs", "GPUs", "PoCL", "GPUs")
+    there = [
+        SimpleNamespace(
+            interface="opencl",
+            index=n,
+            platform=platform,
+            name=f"model {n}",
+            doubles=n < 3,
+            free_memory=10**9,
+        )
+        for n, platform in enumerate(platforms)
+    ]
+    here = SimpleNamespace(devices=lambda interface: there, why_no_devices=lambda interface: "")
+    monkeypatch.setattr("halocline.run.devices.native", lambda: here)
+    monkeypatch.setattr("halocline.study.explain_device.native", lambda: here)
+
+
+@pytest.mark.usefixtures("made_up")
+def test_devices_of_different_platforms_are_not_mixed():
+    assert [device.index for device in chosen_here(DeviceChoice("opencl", (1, 0)))] == [1, 0]
+    for refuse in (chosen_here, lambda choice: Dealt.planned(choice, 1)):
+        with pytest.raises(InputError, match=r"opencl:0 is of the platform GPUs, but opencl:2 of PoCL; exp"):
+            refuse(DeviceChoice("opencl", (0, 2)))
+    assert Dealt.planned(DeviceChoice("opencl"), 1).labels == (("opencl:0", "opencl:1", "opencl:3"),)
+    assert Dealt.planned(DeviceChoice("opencl", (0, 9)), 1).unknown == "not on this machine: opencl:9"
+
+
+@pytest.mark.usefixtures("made_up")
+@pytest.mark.parametrize("text", ["opencl", "opencl:3"])
+def test_a_device_without_float64_is_refused_with_what_to_do(text: str):
+    """Also for float32 fields: scalars and sums are float64."""
+    with pytest.raises(
+        InputError,
+        match=r"^HALOCLINE_DEVICE: device opencl:3 \(model 3\) has no float64 with fma, which every sum over "
+        r"the grid needs: choose another device, or cpu$",
+    ):
+        chosen_here(DeviceChoice.parse(text), "HALOCLINE_DEVICE")
 
 
 def test_a_grid_that_is_too_small_for_all_devices(opencl: Devices):

@@ -26,6 +26,7 @@ def device(interface: str, index: int, gpu: Gpu | None = None, **other: Any) -> 
     facts = {
         "interface": interface,
         "index": index,
+        "platform": "" if interface == "cuda" else "Made-up platform",
         "name": gpu.name if gpu else "Made-up device",
         "driver": "550.54.15",
         "identity": gpu.uuid if gpu else f"made up #{index}",
@@ -98,6 +99,14 @@ def test_devices_are_listed_one_a_line_with_their_facts(drivers: SimpleNamespace
     assert found["opencl:1"].as_dict()["facts"]["identity"] == "made up #1"
     assert "facts" not in found["OpenCL"].as_dict()
     assert "links" not in found, "one device has none"
+
+
+def test_platforms_of_opencl_are_told_apart(drivers: SimpleNamespace) -> None:
+    drivers.opencl = [device("opencl", n, platform=name) for n, name in enumerate(("One", "Two", "One"))]
+    found = findings()
+    assert found["OpenCL"].text == "3 devices, --device opencl takes those of the platform One"
+    assert "Two" in found["opencl:1"].text.split(", ")
+    assert found["opencl:2"].as_dict()["facts"]["platform"] == "One"
 
 
 def test_a_driver_that_fails_is_told_with_what_to_do(drivers: SimpleNamespace) -> None:

@@ -26,7 +26,7 @@ import gpu_python  # noqa: E402
 from gpu_check import Check  # noqa: E402
 
 GPU = SimpleNamespace(
-    interface="cuda", index=0, name="NVIDIA X1", driver="1", architecture="sm_90", memory=10**9
+    interface="cuda", platform="", index=0, name="NVIDIA X1", driver="1", architecture="sm_90", memory=10**9
 )
 
 

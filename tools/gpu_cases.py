@@ -35,7 +35,8 @@ def chosen(device: str) -> list[Any]:
     """The native devices that a text means."""
     choice = DeviceChoice.parse(device)
     found = native().devices(choice.interface)
-    return [found[n] for n in choice.among(len(found), native().why_no_devices(choice.interface))]
+    platforms = [each.platform for each in found]
+    return [found[n] for n in choice.among(platforms, native().why_no_devices(choice.interface))]
 
 
 # -- problems ------------------------------------------------------------------------------------------------

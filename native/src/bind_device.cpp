@@ -240,6 +240,8 @@ void bind_device(nb::module_& m) {
       .def_prop_ro("index", description(&Description::index), "Number among those of the interface.")
       .def_prop_ro("name", description(&Description::name), "Of the model.")
       .def_prop_ro("driver", description(&Description::driver), "Its version.")
+      .def_prop_ro("platform", description(&Description::platform),
+                   "OpenCL's: only devices of one reach each other's memory; '' for CUDA.")
       .def_prop_ro("identity", description(&Description::identity), "The same in all processes of a node.")
       .def_prop_ro("architecture", description(&Description::architecture),
                    "What CUDA compiles for, as 'sm_90'; '' for OpenCL.")

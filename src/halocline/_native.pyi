@@ -526,6 +526,10 @@ class Device:
         """Its version."""
 
     @property
+    def platform(self) -> str:
+        """OpenCL's: only devices of one reach each other's memory; '' for CUDA."""
+
+    @property
     def identity(self) -> str:
         """The same in all processes of a node."""
 

@@ -31,6 +31,7 @@ struct Description {
   int index = 0;          // among the devices of the interface that this process sees
   std::string name;       // of the model
   std::string driver;     // its version
+  std::string platform;   // OpenCL's: only devices of one reach each other's memory; empty for CUDA
   std::string identity;   // the same for one device in all processes: CUDA's UUID, OpenCL's platform and name
   std::string architecture;  // "sm_90"; empty for OpenCL
   size_t memory = 0;         // bytes

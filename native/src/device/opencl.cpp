@@ -557,14 +557,17 @@ const char* lack_of(cl::DeviceId device) {
 struct Candidate {
   cl::DeviceId device;
   cl::Context context;
-  std::string identity;
+  std::string platform, identity;
 };
 
-// The devices of a platform, with a context for all of them; none adds a reason to `why`.
-std::vector<Candidate> devices_of(cl::Platform platform, std::string& why) {
-  const std::string name = text([&](size_t bytes, void* to, size_t* needed) {
+std::string platform_name(cl::Platform platform) {
+  return text([&](size_t bytes, void* to, size_t* needed) {
     return api().GetPlatformInfo(platform, cl::kPlatformName, bytes, to, needed);
   });
+}
+
+// The devices of a platform, with a context for all of them; none adds a reason to `why`.
+std::vector<Candidate> devices_of(cl::Platform platform, const std::string& name, std::string& why) {
   const auto note = [&](const std::string& reason) {
     if (!why.empty()) why += "; ";
     why += "the platform " + name + reason;
@@ -597,7 +600,7 @@ std::vector<Candidate> devices_of(cl::Platform platform, std::string& why) {
     const std::string model = device_text(device, cl::kDeviceName);
     std::string identity = name;
     identity.append(": ").append(model).append(" #").append(std::to_string(same[model]++));
-    found.push_back({device, context, std::move(identity)});
+    found.push_back({device, context, name, std::move(identity)});
   }
   return found;
 }
@@ -620,8 +623,11 @@ Found search() {
   std::vector<cl::Platform> platforms(count);
   api().GetPlatformIDs(count, platforms.data(), nullptr);
   std::vector<Candidate> candidates;
+  std::map<std::string, int> same;  // platforms of equal names too
   for (const cl::Platform platform : platforms) {
-    std::ranges::copy(devices_of(platform, found.why), std::back_inserter(candidates));
+    std::string name = platform_name(platform);
+    if (const int before = same[name]++; before > 0) name += " #" + std::to_string(before);
+    std::ranges::copy(devices_of(platform, name, found.why), std::back_inserter(candidates));
   }
   std::ranges::stable_partition(candidates, [](const Candidate& each) {
     return (device_info<cl::Bits>(each.device, cl::kDeviceType) & cl::kDeviceTypeGpu) != 0;
@@ -629,6 +635,7 @@ Found search() {
   for (const Candidate& each : candidates) {
     Description description = describe(each.device);
     description.index = static_cast<int>(found.devices.size());
+    description.platform = each.platform;
     description.identity = each.identity;
     found.devices.push_back(std::make_shared<ClDevice>(std::move(description), each.device, each.context));
   }

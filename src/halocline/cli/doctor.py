@@ -34,7 +34,7 @@ if comm.rank == 0:
     print(comm.size, levels.get(MPI.Query_thread(), "multiple"))
 """
 FACTS = (
-    *("interface", "index", "name", "driver", "identity", "architecture"),
+    *("interface", "index", "platform", "name", "driver", "identity", "architecture"),
     *("memory", "local_memory", "largest_group", "units", "doubles"),
 )
 PATIENCE = 60.0  # seconds for two ranks to start
@@ -301,11 +301,14 @@ def _devices(interface: str, title: str) -> Generator[Finding, None, list[Any]]:
     if not found:
         yield Finding(title, "absent", native().why_no_devices(interface) or "no devices")
         return []
-    yield Finding(title, "found", f"{_count(len(found), 'device')}, --device {interface}")
+    platforms = list(dict.fromkeys(device.platform for device in found))
+    taken = "" if len(platforms) == 1 else f" takes those of the platform {platforms[0]}"
+    yield Finding(title, "found", f"{_count(len(found), 'device')}, --device {interface}{taken}")
     for device in found:
         facts = {name: getattr(device, name) for name in FACTS}
         parts = [
             device.name,
+            device.platform if len(platforms) > 1 else "",
             device.architecture,
             f"{device.memory / 1e9:.1f} GB",
             _count(device.units, "unit"),

@@ -25,7 +25,7 @@ class DeviceChoice:
     interface : {"cpu", "cuda", "opencl"}
     indices : tuple of int
         Devices by the numbers that each process counts them with, in the order of their subdomains. Empty:
-        all that it sees.
+        all that it sees; of OpenCL all of the first one's platform.
     """
 
     interface: str = "cpu"
@@ -73,20 +73,22 @@ class DeviceChoice:
         interface, _, index = device.partition(":")
         return interface == self.interface and (not self.indices or int(index) in self.indices)
 
-    def among(self, seen: int, why: str = "") -> tuple[int, ...]:
-        """The numbers of the chosen devices, where a process sees so many of the interface.
+    def among(self, platforms: Sequence[str], why: str = "") -> tuple[int, ...]:
+        """The numbers of the chosen devices, where a process sees some of the interface.
 
         Parameters
         ----------
-        seen : int
+        platforms : sequence of str
+            Of each of them. Devices of different ones reach none of each other's memory.
         why : str
             Why there are none.
 
         Raises
         ------
         InputError
-            It sees none, or not all that are named.
+            It sees none, or not all that are named, or these are of different platforms.
         """
+        seen = len(platforms)
         if self.interface == "cpu":
             return ()
         if seen == 0:
@@ -101,7 +103,17 @@ class DeviceChoice:
                 f"device {str(self)!r}: there is no {self.interface}:{missing[0]}; expected {told}, as "
                 "`halocline doctor` lists them"
             )
-        return self.indices or tuple(range(seen))
+        if not self.indices:
+            return tuple(n for n in range(seen) if platforms[n] == platforms[0])
+        first = self.indices[0]
+        other = next((n for n in self.indices if platforms[n] != platforms[first]), None)
+        if other is not None:
+            raise InputError(
+                f"device {str(self)!r}: {self.interface}:{first} is of the platform {platforms[first]}, but "
+                f"{self.interface}:{other} of {platforms[other]}; expected devices of one, since others "
+                "cannot exchange halos"
+            )
+        return self.indices
 
 
 # -- which rank drives which ---------------------------------------------------------------------------------

@@ -128,21 +128,22 @@ def chosen_here(choice: DeviceChoice, variable: str = "") -> list[Any]:
     Raises
     ------
     InputError
-        Some are not there, or without float64.
+        Some are not there, of different platforms, or without float64.
     """
     if choice.interface == "cpu":
         return []
     found = native().devices(choice.interface)
     try:
-        chosen = [found[n] for n in choice.among(len(found), native().why_no_devices(choice.interface))]
+        platforms = [device.platform for device in found]
+        chosen = [found[n] for n in choice.among(platforms, native().why_no_devices(choice.interface))]
+        for device in chosen:
+            if not device.doubles:
+                raise InputError(
+                    f"{in_words(device)} has no float64 with fma, which every sum over the grid needs: "
+                    "choose another device, or cpu"
+                )
     except InputError as error:
         raise InputError(f"{variable}: {error}" if variable else str(error)) from None
-    for device in chosen:
-        if not device.doubles:
-            raise InputError(
-                f"{in_words(device)} has no float64 with fma, which every sum over the grid needs: "
-                "choose another device, or cpu"
-            )
     return chosen
 
 
@@ -152,7 +153,8 @@ def devices_of_rank(choice: DeviceChoice, comm: Communicator) -> tuple[Any, ...]
     Raises
     ------
     InputError
-        Devices that are not there, that cannot be shared out over the ranks of the node, or without float64.
+        Devices that are not there, of different platforms, that cannot be shared out over the ranks of the
+        node, or without float64.
     """
     if choice.interface == "cpu":
         return ()

@@ -139,7 +139,10 @@ class Dealt:
     def planned(cls, choice: DeviceChoice, ranks_of_node: int) -> Dealt:
         """As a run would deal them out, on a node that has what is asked for."""
         interface, there = choice.interface, devices_here(choice.interface)
-        names = [f"{interface}:{n}" for n in choice.indices] or list(there)
+        names = [f"{interface}:{n}" for n in choice.indices]
+        lacking = [name for name in names if name not in there]
+        if there and not lacking:
+            names = [f"{interface}:{n}" for n in choice.among([each.platform for each in there.values()])]
         if not names:
             why = native().why_no_devices(interface)
             return cls(
@@ -147,7 +150,6 @@ class Dealt:
                 f"one device is planned for each rank, since there is none on this machine ({why})",
             )
         shared = share_devices(len(names), ranks_of_node)
-        lacking = [name for name in names if name not in there]
         unknown = f"not on this machine: {', '.join(lacking)}" if lacking else ""
         return cls(tuple(tuple(names[n] for n in own) for own in shared), unknown)
 
