@@ -314,7 +314,7 @@ def _devices(interface: str, title: str) -> Generator[Finding, None, list[Any]]:
             _count(device.units, "unit"),
         ]
         parts += [
-            "float64" if device.doubles else "no float64: float32 fields only",
+            "float64" if device.doubles else "no float64 with fma, which runs need",
             f"driver {device.driver}",
         ]
         yield Finding(_called(device), "found", ", ".join(filter(None, parts)), facts=facts)
