@@ -37,8 +37,8 @@ class PlannedDevice:
     ranks : int
         That share it.
     memory_bytes : int
-        What this rank takes of its memory: fields with padded rows, and scratch memory. Buffers of messages
-        come on top.
+        What this rank takes of its memory: fields with padded rows, scratch memory and buffers of
+        messages. Little comes on top.
     free_bytes : int or None
         Of its memory now.
     """
