@@ -58,8 +58,9 @@ def build() -> Path:
 
 
 def environment(devices: int = 2, **settings: object) -> dict[str, str]:
-    """What a process needs to start with the stand-in. Settings: memory (bytes of a device), peers and ipc
-    (0: no), delay (microseconds)."""
+    """What a process needs to start with the stand-in. Settings: memory (bytes of a device), threads
+    and shared (of a group: how many, and bytes that they share), peers and ipc (0: no), delay
+    (microseconds)."""
     folder = build()
     paths = [str(folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
     told = {

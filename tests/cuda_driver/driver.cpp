@@ -6,6 +6,8 @@
 // arguments that are missing, work of a context that is not the thread's. Its variables:
 //   HALOCLINE_TEST_CUDA_DEVICES  how many devices; 1
 //   HALOCLINE_TEST_CUDA_MEMORY   bytes of each; 1 GiB
+//   HALOCLINE_TEST_CUDA_THREADS  the most of a group of any kernel; 1024
+//   HALOCLINE_TEST_CUDA_SHARED   bytes that the threads of a group can share; 48 KiB
 //   HALOCLINE_TEST_CUDA_PEERS    0: no device reaches another one's memory; 1
 //   HALOCLINE_TEST_CUDA_IPC      0: processes are out of reach of each other; 1
 //   HALOCLINE_TEST_CUDA_DELAY    microseconds that work waits at most before it begins, at random; 0
@@ -355,6 +357,10 @@ void await(const Marks& marks, uint64_t ticket) {
 
 // -- kernels -----------------------------------------------------------------------------------------
 
+unsigned most_threads(const standin::Kernel& kernel) {
+  return std::min(kernel.threads, static_cast<unsigned>(setting("HALOCLINE_TEST_CUDA_THREADS", 1024)));
+}
+
 thread_local sigjmp_buf* escape = nullptr;
 struct sigaction segv_before, bus_before;
 
@@ -560,7 +566,7 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
       *value = 1024;
       return kSuccess;
     case 8:  // bytes that a group can share
-      *value = 48 << 10;
+      *value = static_cast<int>(setting("HALOCLINE_TEST_CUDA_SHARED", 48 << 10));
       return kSuccess;
     case 16:  // processors
       *value = 1;
@@ -913,7 +919,7 @@ int cuModuleGetFunction(Function** function, Module* module, const char* name) {
 int cuFuncGetAttribute(int* value, int attribute, Function* function) {
   NEED_CONTEXT();
   if (!known(world().functions, function)) return kInvalidHandle;
-  *value = attribute == 0 ? static_cast<int>(function->kernel->threads) : 0;
+  *value = attribute == 0 ? static_cast<int>(most_threads(*function->kernel)) : 0;
   return kSuccess;
 }
 
@@ -934,7 +940,7 @@ int cuLaunchKernel(Function* function, unsigned gx, unsigned gy, unsigned gz, un
   const uint64_t threads = uint64_t{bx} * by * bz;
   if (gx == 0 || gy == 0 || gz == 0 || threads == 0) return kInvalidValue;
   if (gx > INT_MAX || gy > 65535 || gz > 65535 || bz > 64 || threads > 1024) return kInvalidValue;
-  if (threads > function->kernel->threads) return kLaunchOutOfResources;
+  if (threads > most_threads(*function->kernel)) return kLaunchOutOfResources;
   std::vector<std::vector<char>> values;
   for (size_t n = 0; n < function->kernel->count; ++n) {
     const char* bytes = static_cast<const char*>(parameters[n]);

@@ -84,7 +84,7 @@ size_t Moves::close() {
 
 void Moves::settle() {
   if (pieces_.empty()) return;
-  kernel_ = where_.module().kernel("hc_move_pieces");
+  kernel_ = where_.kernel("hc_move_pieces", kThreads);
   const size_t bytes = pieces_.size() * sizeof(hc_piece);
   table_ = where_.device().allocate(bytes);
   const auto queue = where_.device().queue(false);

@@ -22,14 +22,13 @@ uint32_t groups(int64_t cells, uint32_t threads) {
 
 Search::Search(std::shared_ptr<Module> module, std::vector<std::shared_ptr<Storage>> storages,
                const std::vector<Boxes>& boxes)
-    : module_(std::move(module)),
-      kernel_(module_->kernel("hc_find_nonfinite")),
-      storages_(std::move(storages)) {
+    : module_(std::move(module)), storages_(std::move(storages)) {
   if (storages_.empty() || boxes.size() != storages_.size()) {
     throw std::invalid_argument("boxes of " + std::to_string(boxes.size()) + " storages, expected those of " +
                                 std::to_string(storages_.size()) + ", at least one");
   }
   Device& device = *storages_.front()->device();
+  kernel_ = kernel_for(device, *module_, "hc_find_nonfinite", size_t{kGroup[0]} * kGroup[1]);
   found_ = device.allocate(storages_.size() * sizeof(int64_t));
   queue_ = device.queue(false);
   for (size_t number = 0; number < boxes.size(); ++number) {

@@ -5,6 +5,27 @@
 
 namespace halocline::device {
 
+namespace {
+
+std::string words(const Description& device) {
+  return device.interface + ":" + std::to_string(device.index) + " (" + device.name + ")";
+}
+
+size_t threads(const Launch& launch) { return size_t{launch.group[0]} * launch.group[1] * launch.group[2]; }
+
+}  // namespace
+
+std::unique_ptr<Kernel> kernel_for(const Device& device, const Module& module, const std::string& name,
+                                   size_t threads) {
+  std::unique_ptr<Kernel> found = module.kernel(name);
+  if (threads > found->largest_group()) {
+    throw DeviceError("kernel " + name + " needs groups of " + std::to_string(threads) + " threads, but " +
+                      words(device.description()) + " gives it at most " +
+                      std::to_string(found->largest_group()) + ": take another device, or cpu");
+  }
+  return found;
+}
+
 Subdomain::Subdomain(std::shared_ptr<Device> device, std::shared_ptr<Module> module,
                      std::vector<std::shared_ptr<Storage>> storages, size_t scalars)
     : device_(std::move(device)),
@@ -68,17 +89,15 @@ void Subdomain::finish() {
 }
 
 BoundLaunch::BoundLaunch(const Subdomain& where, const Launch& launch)
-    : where_(where), launch_(launch), kernel_(where.module().kernel(launch.kernel)) {
+    : where_(where), launch_(launch), kernel_(where.kernel(launch.kernel, threads(launch))) {
   for (const int64_t operand : launch.operands) {
     if (operand < 0 || static_cast<size_t>(operand) >= where.storages().size()) {
       throw std::invalid_argument("kernel " + launch.kernel + ": storage " + std::to_string(operand) +
                                   ", expected a number below " + std::to_string(where.storages().size()));
     }
   }
-  const size_t threads = size_t{launch.group[0]} * launch.group[1] * launch.group[2];
-  if (threads == 0 || threads > kernel_->largest_group()) {
-    throw std::invalid_argument("kernel " + launch.kernel + " in groups of " + std::to_string(threads) +
-                                " threads, expected 1 to " + std::to_string(kernel_->largest_group()));
+  if (threads(launch) == 0) {
+    throw std::invalid_argument("kernel " + launch.kernel + " in groups of no threads, expected 1 or more");
   }
   constexpr size_t kAddress = 8;
   const size_t addresses = launch.operands.size() + 2 + (launch.scratch ? 1 : 0) + (launch.partials ? 1 : 0);
@@ -87,9 +106,8 @@ BoundLaunch::BoundLaunch(const Subdomain& where, const Launch& launch)
   if (needed > device.parameters) {
     throw DeviceError("kernel " + launch.kernel + " takes " + std::to_string(needed) +
                       " bytes of parameters, for " + std::to_string(launch.operands.size()) +
-                      " fields, but " + device.interface + ":" + std::to_string(device.index) + " (" +
-                      device.name + ") gives a kernel at most " + std::to_string(device.parameters) +
-                      ": use fewer fields in one stage");
+                      " fields, but " + words(device) + " gives a kernel at most " +
+                      std::to_string(device.parameters) + ": use fewer fields in one stage");
   }
 }
 

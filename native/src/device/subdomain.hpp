@@ -22,6 +22,11 @@ struct Launch {
   bool partials = false;
 };
 
+// A kernel that is to run in groups of so many threads. Throws DeviceError where there is none of that name,
+// or the device has fewer threads for it.
+std::unique_ptr<Kernel> kernel_for(const Device& device, const Module& module, const std::string& name,
+                                   size_t threads);
+
 class Subdomain {
  public:
   Subdomain(std::shared_ptr<Device> device, std::shared_ptr<Module> module,
@@ -32,6 +37,9 @@ class Subdomain {
 
   Device& device() const { return *device_; }
   const Module& module() const { return *module_; }
+  std::unique_ptr<Kernel> kernel(const std::string& name, size_t threads) const {
+    return kernel_for(*device_, *module_, name, threads);
+  }
   const std::vector<std::shared_ptr<Storage>>& storages() const { return storages_; }
   Buffer& scalars() const { return *scalars_; }
   // An hc_control: whether kernels that are queued already are to do nothing.

@@ -121,7 +121,7 @@ void Sweep::add_reducers(Part& part, const Share& share) {
     reducer.kinds = device.allocate(count * sizeof(int32_t));
     reducer.targets = device.allocate(count * sizeof(int32_t));
     reducer.results = device.pinned(count * sizeof(hc_accumulator));
-    reducer.finish = part.where.module().kernel("hc_finish");
+    reducer.finish = part.where.kernel("hc_finish", kFinishThreads);
     std::vector<int32_t> kinds, targets;
     for (const size_t number : plan.reductions) {
       kinds.push_back(reductions().at(number).kind);

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from halocline.compile import emit
 from halocline.compile.contract import contract, count_flops
-from halocline.compile.device import DeviceWriter, Strategy
+from halocline.compile.device import SHARED_BYTES, DeviceWriter, Strategy
 from halocline.compile.device_source import device_text, loop_kernel, scalars_kernel, stop_kernel
 from halocline.compile.device_tile import TileWriter, fits
 from halocline.compile.footprint import Footprint
@@ -53,7 +53,12 @@ _NAME = "@"
 
 
 def compile_program(
-    program: Program, grid: Grid, *, halo: str = "read", device: Strategy | None = None
+    program: Program,
+    grid: Grid,
+    *,
+    halo: str = "read",
+    device: Strategy | None = None,
+    shared: int = SHARED_BYTES,
 ) -> Schedule:
     """The schedule of a program, with the C++ source of its kernels.
 
@@ -67,6 +72,8 @@ def compile_program(
         all edges and corners.
     device : Strategy, optional
         Where sweeps are to run on devices: kernels are written for these then, in this way.
+    shared : int
+        Bytes that threads of a group can share there.
 
     Raises
     ------
@@ -74,7 +81,7 @@ def compile_program(
         For a program without statements, a field without a boundary condition where one is needed, a value
         that was overwritten before its use.
     """
-    return _Compiler(program, grid, device, *arranged(program, grid, halo)).schedule()
+    return _Compiler(program, grid, device, shared, *arranged(program, grid, halo)).schedule()
 
 
 def arranged(
@@ -111,6 +118,7 @@ class _Compiler:
     program: Program
     grid: Grid
     device: Strategy | None
+    shared: int
     operations: list[OperationGraph]
     nests: dict[int, SweepNests]
     halos: dict[int, SweepHalo]
@@ -441,9 +449,10 @@ class _Compiler:
                 comment=comment,
                 beyond=beyond,
                 strategy=strategy,
+                shared=self.shared,
             )
 
-        if strategy.stages == "group" and fits(nests, self.grid.ndim):
+        if strategy.stages == "group" and fits(nests, self.grid.ndim, self.shared):
             made = [writer(TileWriter, 0).write_tile(nests, accumulators)]
         else:
             made = [writer(DeviceWriter, n).write(nest, nests, accumulators) for n, nest in enumerate(nests)]

@@ -22,7 +22,8 @@ from halocline.lang.program import Stage
 
 LARGEST_GROUP = 256  # threads
 READS = ("direct", "queue", "planes")
-SHARED_BYTES = 40 * 2**10  # of a group: CUDA gives 48 KiB without being asked
+SHARED_BYTES = 40 * 2**10  # of a group, at most: CUDA gives 48 KiB without being asked
+REDUCING_BYTES = LARGEST_GROUP // 2 * 40  # that a group shares to reduce: half of its threads an hc_partial
 
 
 def march_axis(ndim: int) -> int | None:
@@ -120,6 +121,8 @@ class DeviceWriter(ValueWriter):
     scalars : dict of scalar name to its number
     comment : str
     strategy : Strategy
+    shared : int
+        Bytes that a group can share.
     """
 
     name: str
@@ -129,6 +132,7 @@ class DeviceWriter(ValueWriter):
     scalars: dict[str, int]
     comment: str
     strategy: Strategy = field(default_factory=lambda: Strategy())
+    shared: int = SHARED_BYTES
     columns: dict[str, tuple[int, int]] = field(default_factory=dict)  # arrays that have a queue: its ends
     planes: dict[str, _Plane] = field(default_factory=dict)
     # of stages in memory that a group shares: its shape, and what lies around a tile
@@ -147,7 +151,7 @@ class DeviceWriter(ValueWriter):
         staged = any(leaf.op == "stage" for leaf in walk(roots)) or any(
             t.kind == "stage" for t in nest.targets
         )
-        self._choose_reads(roots, written)
+        self._choose_reads(roots, written, self.shared - bool(reductions) * REDUCING_BYTES)
         groups = self.strategy.threads(ndim) if self.planes else None
         arrays = self.head(roots, written, bool(reductions), staged=staged, groups=groups)
         if staged:
@@ -328,9 +332,9 @@ class DeviceWriter(ValueWriter):
                 out.add(f"const hc_int64 {v}_end = hc_min_index({v}_begin + f.march, f.hi[{axis}]);")
         return " && ".join(inside)
 
-    def _choose_reads(self, roots: list[Expr], written: set[str]) -> None:
+    def _choose_reads(self, roots: list[Expr], written: set[str], room: int) -> None:
         """Which arrays have queues and planes: those that are read at several places of the march, or beside
-        the thread."""
+        the thread; planes as far as there is room for their bytes."""
         march = march_axis(self.grid.ndim)
         threads = self.strategy.threads(self.grid.ndim)
         if march is None or threads is None or self.strategy.reads == "direct":
@@ -341,7 +345,6 @@ class DeviceWriter(ValueWriter):
             if leaf.op == "read" and self.sources[leaf.attribute[0]] not in written:
                 name = self.sources[leaf.attribute[0]]
                 reads.setdefault(name, []).append(padded(leaf.attribute[-1], self.grid.ndim))
-        room = SHARED_BYTES
         for name, offsets in reads.items():
             column = [o[march] for o in offsets if not any(o[axis] for axis in beside)]
             if len(column) > 1:

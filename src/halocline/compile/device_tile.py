@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from halocline.compile.device import LARGEST_GROUP, SHARED_BYTES, DeviceWriter, kind_of
+from halocline.compile.device import REDUCING_BYTES, DeviceWriter, kind_of
 from halocline.compile.nests import Nest
 from halocline.compile.schedule import DeviceKernel
 from halocline.compile.text import identifier, padded, padded_extent
@@ -19,11 +19,11 @@ from halocline.lang.program import Stage
 
 TILES = {1: (1, 1, 512), 2: (1, 16, 64), 3: (4, 8, 32)}  # cells of a group, by axes of the grid
 GROUP = (64, 4, 1)  # threads
-PARTIAL_BYTES = 40  # of a thread's part of a reduction: hc_partial
 
 
-def fits(nests: Sequence[Nest], ndim: int) -> bool:
-    """Whether the stages of a sweep fit the memory of a group, tile by tile; no nest may be of one cell."""
+def fits(nests: Sequence[Nest], ndim: int, shared: int) -> bool:
+    """Whether the stages of a sweep fit into the bytes that a group can share, tile by tile; no nest may be
+    of one cell."""
     if any(nest.cell is not None for nest in nests):
         return False
     stages = [(nest, t.thing) for nest in nests for t in nest.targets if isinstance(t.thing, Stage)]
@@ -31,8 +31,7 @@ def fits(nests: Sequence[Nest], ndim: int) -> bool:
         prod(_shape(nest, ndim)) * ITEMSIZE[kept_dtype(stage.definition, {})] for nest, stage in stages
     )
     reduces = any(t.kind == "reduction" for nest in nests for t in nest.targets)
-    needed = sum(bytes_of) + reduces * LARGEST_GROUP // 2 * PARTIAL_BYTES
-    return bool(stages) and needed <= SHARED_BYTES
+    return bool(stages) and sum(bytes_of) + reduces * REDUCING_BYTES <= shared
 
 
 def _shape(nest: Nest, ndim: int) -> tuple[int, ...]:

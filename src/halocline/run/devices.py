@@ -11,6 +11,7 @@ from functools import cache
 from math import prod
 from typing import Any
 
+from halocline.compile.device import SHARED_BYTES
 from halocline.compile.device_source import OPENCL_OPTIONS, device_headers
 from halocline.compile.nvrtc import compile_cuda
 from halocline.errors import InputError, RunError
@@ -168,6 +169,11 @@ def devices_of_rank(choice: DeviceChoice, comm: Communicator) -> tuple[Any, ...]
     dealt = deal_devices([identities for _, identities in node])
     mine = [rank for rank, _ in node].index(comm.rank)
     return tuple(seen[n] for n in dealt[mine])
+
+
+def shared_bytes(devices: Sequence[Any]) -> int:
+    """Bytes that kernels for these devices can let the threads of a group share: what each of them has."""
+    return min([SHARED_BYTES, *(int(device.local_memory) for device in devices)])
 
 
 def sharers(devices: Sequence[Any], comm: Communicator) -> Mapping[Any, int]:

@@ -30,6 +30,7 @@ from halocline.run.devices import (
     finder,
     note_host,
     places_of,
+    shared_bytes,
     sharers,
     subdomain_bytes,
 )
@@ -77,6 +78,8 @@ class Domain:
         The device of each subdomain of every rank, once the first program is prepared; none on the CPU.
     device_links : DeviceLinks
         Between the devices of a node.
+    shared_bytes : int
+        That threads of a group can share on the devices of every rank.
     generation : int
         Of the storages: engines made before the last change are stale.
     """
@@ -90,12 +93,15 @@ class Domain:
         )
         self.devices = devices_of_rank(self.how.devices, self.comm)
         self.device_links: DeviceLinks = device_links(self.devices, self.how.subdomains_per_rank, self.comm)
+        self.shared_bytes = shared_bytes(self.devices)
         self.places: tuple[OnDevice, ...] = ()
         self._finders: dict[Any, Any] = {}  # of each device, the code that looks for what is not finite
         self.threads = self.how.threads or default_threads(self.comm)
         self._notice(*self.how.ignored)
         if self.devices:
             self._sharers = sharers(self.devices, machines)
+            # all ranks have the same kernels
+            self.shared_bytes = min(self.comm.allgather(shared_bytes(self.devices)))
             self.threads = 1  # it looks after the devices
             if self.comm.rank == 0 and self.how.trace is not None:
                 log.warning(

@@ -116,7 +116,9 @@ def _missing(name: str, meaning: str | None, given: Sequence[str]) -> InputError
 
 
 def _compiled(domain: Domain, program: Program, strategy: Strategy | None) -> Schedule:
-    compiled = compile_program(program, domain.grid, halo=domain.how.halo, device=strategy)
+    compiled = compile_program(
+        program, domain.grid, halo=domain.how.halo, device=strategy, shared=domain.shared_bytes
+    )
     return replace(compiled, blocks=domain.blocks)
 
 

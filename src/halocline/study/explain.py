@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from halocline.compile.compiler import arranged, compile_program
-from halocline.compile.device import Strategy
+from halocline.compile.device import SHARED_BYTES, Strategy
 from halocline.compile.driver import library_key
 from halocline.compile.schedule import Schedule
 from halocline.errors import CompileError, InputError
@@ -33,6 +33,7 @@ from halocline.study.explain_device import (
     device_plan,
     planned_links,
     ranks_of_node,
+    shared_here,
 )
 from halocline.study.explain_steps import steps_of
 from halocline.study.explanation import UNABLE, Explanation
@@ -77,14 +78,16 @@ def explain_program(
     how = Execution(threads=threads, **execution)
     on = how.devices.interface != "cpu"
     strategy = _strategy(how.kernels) if on else None
-    graphs, *_ = arranged(program, grid, how.halo)
-    schedule = compile_program(program, grid, halo=how.halo, device=strategy)
     dealt, devices = None, 1
     if places:
         devices = sum(place.rank == 0 for place in places) // how.subdomains_per_rank
     elif on:
         dealt = Dealt.planned(how.devices, min(how.ranks_per_node or ranks, ranks))
         devices = len(dealt.labels[0])
+    graphs, *_ = arranged(program, grid, how.halo)
+    names = {place.device for place in places}.union(*(dealt.labels if dealt else ()))
+    shared = shared_here(how.devices.interface, names) if on else SHARED_BYTES
+    schedule = compile_program(program, grid, halo=how.halo, device=strategy, shared=shared)
     if links is None:
         links = DeviceLinks()
         if dealt is not None:

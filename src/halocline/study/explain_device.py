@@ -16,7 +16,7 @@ from halocline.plan.levels import flow
 from halocline.plan.placement import placement_cost
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
 from halocline.plan.traffic import Traffic
-from halocline.run.devices import OnDevice, label, subdomain_bytes
+from halocline.run.devices import OnDevice, label, shared_bytes, subdomain_bytes
 from halocline.run.execution import Execution
 from halocline.run.mpi import native
 from halocline.run.topology import DeviceLinks, links_between
@@ -162,6 +162,12 @@ class Dealt:
 def devices_here(interface: str) -> dict[str, Any]:
     """The native devices of this machine, by name."""
     return {label(device): device for device in native().devices(interface)}
+
+
+def shared_here(interface: str, names: Iterable[str]) -> int:
+    """Bytes that the threads of a group can share on those of these devices that are on this machine."""
+    there = devices_here(interface)
+    return shared_bytes([there[name] for name in names if name in there])
 
 
 def planned_links(interface: str, dealt: Dealt, each: int) -> DeviceLinks:
