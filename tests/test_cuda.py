@@ -24,6 +24,8 @@ import halocline as hc
 from halocline import _native as native
 from halocline.compile.nvrtc import compile_cuda
 from halocline.run.devices import finder
+from halocline.run.mpi import world
+from halocline.study import overlap
 
 pytestmark = pytest.mark.ranks(1)
 
@@ -737,6 +739,53 @@ def test_what_is_not_finite_is_found_where_it_lies(cuda):
     boxes = [[((0, 0, 0), upto)] for upto in (shape, shape, (2, 3, 69))]
     assert native.Search(finder(cuda[0]), fields, boxes).found() == [False, True, False]
     assert native.Search(finder(cuda[0]), fields[1:2], boxes[2:]).found() == [False]
+
+
+WAITS = ("cuStreamSynchronize", "cuEventSynchronize")
+
+
+def calls(standin: ctypes.CDLL, function: str) -> int:
+    """How often this process has called a function of the driver."""
+    standin.halocline_standin_calls.restype = ctypes.c_size_t
+    count: int = standin.halocline_standin_calls(function.encode())
+    return count
+
+
+def test_the_host_queues_graphs_of_steps_and_waits_for_none(cuda, standin):
+    """What it waits for, and what it launches itself, is the same for any number of steps."""
+    only_with(standin)
+    bench = overlap.heat((16, 16, 32), device="cuda:0")
+    told = []
+    for passes in (16, 16, 160):  # the first time passes are recorded
+        bench.passes = passes
+        bench.run()  # sets the number, which the next run takes as well
+        before = {name: calls(standin, name) for name in (*WAITS, "cuLaunchKernel")}
+        report = bench.prepared.engine.run()
+        told.append({name: calls(standin, name) - count for name, count in before.items()})
+        least = passes // 2  # after two passes both buffers of the field are where they were
+        assert least <= report["graph_launches"] <= least + 4  # of which so many are under way at a time
+    assert told[1] == told[2]
+    assert sum(told[2][name] for name in WAITS) <= 4
+
+
+@pytest.mark.ranks(1, 2)
+def test_packing_is_queued_first_in_streams_of_greater_priority(cuda, standin):
+    """Patches fill a device for long: what others wait for must not come behind them."""
+    only_with(standin)
+    standin.halocline_standin_launches.restype = ctypes.c_char_p
+    bench = overlap.heat((16, 16, 32), device="cuda")
+    bench.passes = 1
+    for _ in range(5):
+        standin.halocline_standin_launches()
+        bench.run()
+        lines = standin.halocline_standin_launches().decode().split("\n")[:-1]
+        launches = [line.split(" ") for line in lines]
+        moves = [name == "hc_move_pieces" for _, name in launches]
+        assert {int(priority) for (priority, _), move in zip(launches, moves, strict=True) if move} == {-5}
+        assert {int(priority) for (priority, _), move in zip(launches, moves, strict=True) if not move} == {0}
+        first_patch = moves.index(False)
+        # halos of two subdomains of one process, or what is sent to the other one
+        assert first_patch >= 2 // world().size, lines
 
 
 LIST = """

@@ -1,17 +1,19 @@
 """Random exchanges between devices: every halo that is read holds what its owner has now, and no other cell
 is touched.
 
-Cases are drawn as in test_exchange_fuzz, for one to three devices of PoCL, ranks that have one or several of
-them or share one, messages and copies. All cases share one text of kernels, so that these are compiled only
+Cases are drawn as in test_exchange_fuzz, for one to three devices, ranks that have one or several of them or
+share one, messages and copies. The devices are PoCL's, or those of the stand-in for CUDA, with which ranks
+share memory and MPI takes its addresses. All cases share one text of kernels, so that these are compiled only
 once for each shape of a group of threads. To repeat a case:
 
     POCL_DEVICES="pthread pthread" mpiexec -n 2 python tests/test_device_exchange.py --seed 7 --case 1234
+
+and with --interface cuda in the environment that cuda_standin.environment() tells.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import secrets
 import subprocess
 import sys
@@ -23,6 +25,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import cuda_standin
 import test_exchange_fuzz as fuzz
 from halocline.compile.device_source import device_text, loop_kernel
 from halocline.compile.footprint import Footprint
@@ -31,6 +34,7 @@ from halocline.errors import InputError
 from halocline.lang.grid import Grid
 from halocline.plan.box import Box
 from halocline.plan.launches import _launch
+from halocline.run import gpu_aware, launch
 from halocline.run.bind import three
 from halocline.run.domain import Domain
 from halocline.run.execution import Execution
@@ -39,6 +43,13 @@ from halocline.run.prepared import Prepared
 
 FIELDS = 3  # of every case, and as many second buffers
 CASES = {1: 600, 2: 400, 3: 300}  # by ranks, in `make test-full`
+METHODS = {
+    "opencl": (None, "self,peer,mpi", "mpi", "self,mpi", "peer,mpi"),
+    "cuda": (
+        *(None, "self,peer,colocated", "colocated", "self,peer,gpu_aware", "self,gpu_aware"),
+        *("mpi", "peer,mpi"),
+    ),
+}
 
 # Kernels for grids of one, two and three axes: the scalar "ndim" says which axis threads march along.
 KERNEL = """
@@ -127,7 +138,7 @@ def schedule(case: fuzz.Case) -> Schedule:
     )
 
 
-def draw(random: np.random.Generator, ranks: int, devices: int) -> fuzz.Case:
+def draw(random: np.random.Generator, ranks: int, devices: int, interface: str) -> fuzz.Case:
     """A case, which may be one that cannot be cut."""
     case = fuzz.draw(random, ranks)
     empty = Footprint.of([])
@@ -146,11 +157,11 @@ def draw(random: np.random.Generator, ranks: int, devices: int) -> fuzz.Case:
     numbers = [int(n) for n in random.permutation(devices)]
     chosen = numbers[: one_of(*(n for n in range(1, devices + 1) if ranks > n or n % ranks == 0))]
     execution = {
-        "device": "opencl:" + ",".join(map(str, chosen)),
+        "device": f"{interface}:" + ",".join(map(str, chosen)),
         "decomposition": case.execution["decomposition"],
         "patch": one_of(None, None, 3, 5),
         "subdomains_per_rank": one_of(1, 1, 2, 3),
-        "methods": one_of(None, "self,peer,mpi", "mpi", "self,mpi", "peer,mpi"),
+        "methods": one_of(*METHODS[interface]),
         "overlap": case.execution["overlap"],
     }
     fields = (*case.fields, *spare)[:FIELDS]
@@ -279,29 +290,32 @@ def try_case(case: fuzz.Case) -> set[str]:
     return ways
 
 
-def run_case(seed: int, number: int, devices: int) -> set[str]:
+def run_case(seed: int, number: int, devices: int, interface: str = "opencl") -> set[str]:
     """One case by its number; those that cannot be cut are drawn again."""
     random = np.random.default_rng([seed, number])
     for _ in range(200):
-        case = draw(random, world().size, devices)
+        case = draw(random, world().size, devices, interface)
         try:
             return try_case(case)
         except InputError:
             continue
         except BaseException as error:
-            error.add_note(f"{world().size} ranks, {devices} devices, seed {seed}, case {number}: {case}")
+            where = f"{world().size} ranks, {devices} devices of {interface}"
+            error.add_note(f"{where}, seed {seed}, case {number}: {case}")
             raise
     raise AssertionError(f"seed {seed}, case {number}: 200 draws, and none can be cut")
 
 
-def run_cases(seed: int, count: int, devices: int) -> None:
+def run_cases(seed: int, count: int, devices: int, interface: str = "opencl") -> None:
     """All of them; the last line in the output of the ranks says where they hang, if they do."""
     seen: set[str] = set()
     for number in range(count):
         if world().rank == 0:
             print(f"{world().size} ranks, seed {seed}, case {number}", flush=True)
-        seen |= run_case(seed, number, devices)
+        seen |= run_case(seed, number, devices, interface)
     expected = {"self", "peer", "mpi", "both precisions"} if world().mpi is not None else {"self", "peer"}
+    if interface == "cuda" and world().size > 1:
+        expected |= {"colocated", "gpu_aware"}
     assert expected <= set().union(*world().allgather(seen))
 
 
@@ -311,19 +325,43 @@ def test_random_exchanges() -> None:
     run_cases(1, 10, 2)
 
 
-@pytest.mark.usefixtures("opencl")
-@pytest.mark.parametrize("count", [4, pytest.param(200, marks=pytest.mark.long)])
-def test_random_exchanges_of_three_devices(count: int) -> None:
-    """In a process of its own: devices are counted once."""
-    command = [sys.executable, __file__, "--seed", "1", "--devices", "3", "--cases", str(count)]
-    done = subprocess.run(
-        command,
-        env=os.environ | {"POCL_DEVICES": "pthread pthread pthread"},
-        capture_output=True,
-        text=True,
-        timeout=3000,
-    )
+def in_other_processes(environment: dict[str, str], ranks: int, **options: object) -> None:
+    """Devices are counted once in a process, and the stand-in is there from its start or not at all."""
+    started = [] if ranks == 1 else [str(launch.mpiexec()), "-n", str(ranks)]
+    command = [*started, sys.executable, __file__]
+    command += [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    environment = launch.environment() | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"} | environment
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=3000)
     assert done.returncode == 0, done.stdout[-200:] + done.stderr
+
+
+@pytest.mark.usefixtures("opencl")
+@pytest.mark.parametrize(
+    ("ranks", "count"), [(1, 4), (2, 10), *(pytest.param(n, 200, marks=pytest.mark.long) for n in (1, 2))]
+)
+def test_random_exchanges_of_three_devices(ranks: int, count: int) -> None:
+    environment = {"POCL_DEVICES": "pthread pthread pthread"}
+    in_other_processes(environment, ranks, seed=1, devices=3, cases=count)
+
+
+# as many cases as it takes until all methods were met
+@pytest.mark.parametrize(
+    ("devices", "ranks", "count"), [(1, 2, 14), (2, 1, 8), (2, 2, 14), (3, 1, 8), (3, 2, 14)]
+)
+def test_random_exchanges_on_the_standin(devices: int, ranks: int, count: int) -> None:
+    environment = cuda_standin.environment(devices)
+    in_other_processes(environment, ranks, interface="cuda", seed=1, devices=devices, cases=count)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("settings", [{}, {"peers": 0}, {"delay": 2000}], ids=str)
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("devices", [1, 2, 3])
+def test_many_random_exchanges_on_the_standin(devices: int, ranks: int, settings: dict[str, int]) -> None:
+    """Others each time; work of streams that no event orders is in no order."""
+    environment = cuda_standin.environment(devices, **settings)
+    seed = secrets.randbelow(2**31)
+    in_other_processes(environment, ranks, interface="cuda", seed=seed, devices=devices, cases=200)
 
 
 @pytest.mark.long
@@ -338,14 +376,18 @@ def main() -> None:
     """Repeat one case, or go through some."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--interface", choices=METHODS, default="opencl")
     parser.add_argument("--devices", type=int, default=2)
     parser.add_argument("--case", type=int, help="this one alone")
     parser.add_argument("--cases", type=int, default=100, help="so many")
     options = parser.parse_args()
+    if options.interface == "cuda":
+        gpu_aware.claimed = lambda library: True  # the stand-in's memory is the host's: any MPI takes it
+    what = (options.devices, options.interface)
     if options.case is None:
-        run_cases(options.seed, options.cases, options.devices)
+        run_cases(options.seed, options.cases, *what)
     else:
-        run_case(options.seed, options.case, options.devices)
+        run_case(options.seed, options.case, *what)
 
 
 if __name__ == "__main__":

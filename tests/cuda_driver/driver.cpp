@@ -12,7 +12,8 @@
 //   HALOCLINE_TEST_CUDA_IPC      0: processes are out of reach of each other; 1
 //   HALOCLINE_TEST_CUDA_DELAY    microseconds that work waits at most before it begins, at random; 0
 // CUDA_VISIBLE_DEVICES numbers the devices anew. halocline_standin_fail(function, status) makes the next call
-// of a function fail.
+// of a function fail, halocline_standin_calls(function) tells how often it was called, and
+// halocline_standin_launches() what kernels were given to which streams.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -163,6 +164,7 @@ struct Event {
 
 struct Stream {
   Device* device = nullptr;
+  int priority = 0;
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<std::function<void()>> work;
@@ -202,6 +204,9 @@ struct World {
   std::set<Graph*> graphs;
   std::set<Executable*> executables;
   std::map<std::string, int> failures;
+  std::map<std::string, size_t> calls;
+  bool watched = false;
+  std::string launches;  // since they are watched
 };
 World& world() {
   static auto* const world = new World;
@@ -230,6 +235,7 @@ bool known(const std::set<Handle*>& all, Handle* handle) {
 int planned(const char* function) {
   const std::scoped_lock lock(world().mutex);
   if (!world().ready) return kNotInitialized;
+  ++world().calls[function];
   const auto found = world().failures.find(function);
   if (found == world().failures.end()) return kSuccess;
   const int status = found->second;
@@ -459,6 +465,21 @@ extern "C" {
 void halocline_standin_fail(const char* function, int status) {
   const std::scoped_lock lock(world().mutex);
   world().failures[function] = status;
+}
+
+size_t halocline_standin_calls(const char* function) {
+  const std::scoped_lock lock(world().mutex);
+  return world().calls[function];
+}
+
+// The kernels that were launched or recorded since the last call of this, from the first one on: a line for
+// each, with the priority of its stream and its name. The text is good until the next call.
+const char* halocline_standin_launches() {
+  static std::string told;
+  const std::scoped_lock lock(world().mutex);
+  world().watched = true;
+  told = std::exchange(world().launches, {});
+  return told.c_str();
 }
 
 // What a process still holds: memory, streams, events, modules, graphs.
@@ -739,6 +760,7 @@ int cuStreamCreateWithPriority(Stream** stream, unsigned flags, int priority) {
   if (flags > 1 || priority > 0 || priority < -5) return kInvalidValue;
   *stream = new Stream;
   (*stream)->device = current;
+  (*stream)->priority = priority;
   (*stream)->thread = std::thread(serve, *stream);
   const std::scoped_lock lock(world().mutex);
   world().streams.insert(*stream);
@@ -947,6 +969,11 @@ int cuLaunchKernel(Function* function, unsigned gx, unsigned gy, unsigned gz, un
     values.emplace_back(bytes, bytes + function->kernel->sizes[n]);
   }
   Device* const device = current;
+  {
+    const std::scoped_lock lock(world().mutex);
+    if (world().watched)
+      world().launches += std::to_string(stream->priority) + " " + function->kernel->name + "\n";
+  }
   return enqueue(stream, [=, kernel = function->kernel]() mutable -> int {
     for (const auto& value : values) {
       if (strays(value, device)) return kIllegalAddress;
