@@ -1,13 +1,9 @@
-"""Runs on CUDA devices have the CPU's bits: on the stand-in for the driver, by all methods, on all ranks.
-
-Kernels are also compiled by NVRTC itself, for architectures that are not at hand.
-"""
+"""Runs on CUDA devices have the CPU's bits: on the stand-in for the driver, by all methods, on all ranks."""
 
 from __future__ import annotations
 
 import json
 import os
-import runpy
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,15 +14,7 @@ import pytest
 
 import cuda_standin
 import test_bitwise
-import test_examples
-from halocline.compile import nvrtc
-from halocline.compile.compiler import compile_program
-from halocline.compile.device import Strategy
-from halocline.physics.heat import Heat
-from halocline.physics.poisson import Poisson
-from halocline.physics.wave import Wave
-from halocline.run import launch, prepared
-from halocline.solvers.schemes import SCHEMES
+from halocline.run import launch
 
 TESTS = Path(__file__).resolve().parent
 ALL = [problem.__name__ for problem in test_bitwise.PROBLEMS]
@@ -199,94 +187,3 @@ def test_mpi_that_does_not_keep_its_word_is_given_no_address(fault: str, why: st
     assert came["methods"] == ["mpi"]
     (notice,) = notices(said, "gpu_aware")
     assert why in notice
-
-
-# -- NVRTC -------------------------------------------------------------------------------------------
-
-ARCHITECTURES = ("sm_70", "sm_80", "sm_90")
-
-
-@pytest.fixture
-def sources(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What programs that run are for devices."""
-    found: list[str] = []
-    compile_program = prepared.compile_program
-
-    def also_for_devices(program: Any, grid: Any, **how: Any) -> Any:
-        device = compile_program(program, grid, **how | {"device": Strategy()}).device
-        assert device is not None
-        if device.source not in found:
-            found.append(device.source)
-        return compile_program(program, grid, **how)
-
-    monkeypatch.setattr(prepared, "compile_program", also_for_devices)
-    return found
-
-
-def check(sources: Sequence[str], record: Any) -> None:
-    """NVRTC takes all sources for all architectures, without a word of doubt, and registers suffice."""
-    assert sources
-    for architecture in ARCHITECTURES:
-        for source in sources:
-            code = nvrtc.compile_cuda(source, architecture)
-            log = code.with_suffix(".log").read_text().lower()
-            doubts = [line for line in log.splitlines() if "warning" in line or "error" in line]
-            assert [line for line in doubts if "deprecated and may be removed" not in line] == []
-            told = nvrtc.resources(code)
-            assert len(told) == source.count("\nHC_KERNEL ") + source.count("\nHC_KERNEL_OF(")
-            for name, taken in told.items():
-                print(f"{architecture} {name}: {taken.registers} registers, {taken.spilled} bytes spilled")
-                record(f"{architecture} {name}", taken.registers)
-                assert taken.spilled == 0, (architecture, name, source)
-
-
-@pytest.mark.parametrize(
-    ("problem", "dtype"),
-    [
-        pytest.param(
-            problem,
-            dtype,
-            id=f"{problem.__name__}-{dtype}",
-            marks=() if (problem, dtype) == (test_bitwise.fluxes, "float64") else pytest.mark.long,
-        )
-        for problem in test_bitwise.PROBLEMS
-        for dtype in test_bitwise.DTYPES
-    ],
-)
-def test_nvrtc_compiles_every_problem(problem: Any, dtype: str, sources: list[str], record_property: Any):
-    problem(dtype)
-    check(sources, record_property)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", test_examples.CASES)
-def test_nvrtc_compiles_every_example(
-    name: str, sources: list[str], record_property: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("HALOCLINE_OUT", str(tmp_path))
-    path = test_examples.EXAMPLES / f"{name}.py"
-    monkeypatch.setattr(sys, "argv", [str(path), *test_examples.CASES[name][0]])
-    monkeypatch.syspath_prepend(str(path.parent))
-    runpy.run_path(str(path), run_name="__main__")
-    check(sources, record_property)
-
-
-CASES: dict[str, tuple[Any, int, tuple[Any, ...]]] = {
-    **{f"heat-{scheme}-{order}-{dim}": (Heat, dim, (scheme, order))
-       for scheme in SCHEMES for order in (2, 6) for dim in (1, 2, 3)},
-    **{f"wave-{dim}": (Wave, dim, ()) for dim in (1, 2, 3)},
-    **{f"poisson-{method}-{dim}": (Poisson, dim, (method,))
-       for method in ("cg", "cg-fused") for dim in (1, 2, 3)},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "name",
-    [name if name == "heat-rk3-6-3" else pytest.param(name, marks=pytest.mark.long) for name in CASES],
-)
-def test_nvrtc_compiles_the_cases(name: str, record_property: Any):
-    equations, dim, arguments = CASES[name]
-    case = equations.on(32, dim)
-    device = compile_program(case.program(*arguments), case.grid, device=Strategy()).device
-    assert device is not None
-    check([device.source], record_property)

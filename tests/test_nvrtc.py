@@ -134,33 +134,6 @@ def test_a_library_that_is_no_nvrtc(monkeypatch):
         nvrtc.compile_cuda(SOURCE, "sm_80")
 
 
-@pytest.mark.long
-def test_version_13_beside_version_12(tmp_path, monkeypatch):
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "-q",
-            "--no-deps",
-            "--target",
-            tmp_path,
-            "nvidia-cuda-nvrtc>=13",
-        ],
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode != 0:
-        pytest.skip(f"nvidia-cuda-nvrtc 13 cannot be installed: {done.stderr[-200:]}")
-    (library,) = tmp_path.rglob("libnvrtc.so.13")
-    monkeypatch.setenv("HALOCLINE_NVRTC", str(library))
-    code = nvrtc.compile_cuda(SOURCE, "sm_80")
-    assert nvrtc.resources(code)["scale"].registers > 0
-    with pytest.raises(CompileError, match="sm_70"):
-        nvrtc.compile_cuda(SOURCE, "sm_70")
-
-
 def test_it_is_loaded_only_when_asked_for():
     code = "import halocline, os; assert 'nvrtc' not in open(f'/proc/{os.getpid()}/maps').read()"
     subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ), timeout=60)
