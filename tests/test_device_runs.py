@@ -171,9 +171,16 @@ def test_physics(name: str, dim: int) -> None:
     assert PHYSICS[name](dim, device=BOTH) == PHYSICS[name](dim, threads=1)
 
 
+# whose kernels PoCL compiles in few seconds; each of the others costs a core 13 to 22
+QUICK_EXAMPLES = ("heat_3d", "wave_2d", "gray_scott", "euler_1d")
+
+
 @pytest.mark.parametrize(
     "name",
-    [name if name == "wave_2d" else pytest.param(name, marks=pytest.mark.long) for name in EXAMPLE_ARGUMENTS],
+    [
+        name if name in QUICK_EXAMPLES else pytest.param(name, marks=pytest.mark.long)
+        for name in EXAMPLE_ARGUMENTS
+    ],
 )
 def test_examples(name: str, tmp_path: Path) -> None:
     command = [sys.executable, str(EXAMPLES / f"{name}.py"), *EXAMPLE_ARGUMENTS[name][0]]
