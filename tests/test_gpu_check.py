@@ -123,6 +123,10 @@ def test_the_check_passes_where_pocl_is_the_device(opencl: list[Any], tmp_path: 
     assert told["seconds"] < 570
     outcomes = {(row["group"], row["name"]): row["outcome"] for row in told["rows"]}
     assert outcomes["bits", "heat 3D float64 order 2"] == "passed"
+    assert outcomes["physics", "alfven-decay 48"] == "passed"
+    assert outcomes["strategies", "stages, direct"] == "passed"
+    assert outcomes["devices", "steps in graphs"] == "missing"
+    assert outcomes["devices", "from device to device"] == "missing"
     assert outcomes["ranks", f"2 on {device}, mpi"] == "passed"
     assert outcomes["ranks", f"2 on {device}, colocated"] == "missing"
     assert outcomes["sanitizer", "memcheck"] == "missing"

@@ -1,10 +1,11 @@
 """Check Halocline on the devices of this machine: `make gpu-check`.
 
 Finds or makes a Python with Halocline in it (tools/gpu_python.py), and runs everything that a device must do
-(tools/gpu_cases.py): kernels and examples against the processor's bits, several ranks on one device by each
-transfer method, sums, errors, NVIDIA's compute-sanitizer, registers of kernels. Needs no network, ends within
---limit seconds, and prints what passed, failed, or is missing on this machine. The exit status is 1 where
-something failed.
+(tools/gpu_cases.py): kernels, cases and examples against the processor's bits, kernels that go through cells
+in other ways, several ranks on one device by each transfer method, steps in graphs, halos from device to
+device, sums, errors, NVIDIA's compute-sanitizer, registers of kernels. Needs no network, ends within --limit
+seconds, and prints what passed, failed, or is missing on this machine. The exit status is 1 where something
+failed.
 """
 
 from __future__ import annotations
@@ -100,7 +101,11 @@ class Check:
             jobs = [
                 ("machine", pool.submit(self.machine)),
                 ("devices", pool.submit(self.case, "devices", "devices")),
+                ("devices", pool.submit(self.case, "devices", "reach")),
+                ("devices", pool.submit(self.case, "devices", "graphs")),
                 ("bits", pool.submit(self.case, "bits", "kernels", limit=300)),
+                ("physics", pool.submit(self.case, "physics", "physics", limit=300)),
+                ("strategies", pool.submit(self.case, "strategies", "strategies", limit=300)),
                 ("ranks", pool.submit(self.ranks)),
                 ("sums", pool.submit(self.case, "sums", "reductions")),
                 ("errors", pool.submit(self.case, "errors", "memory")),
@@ -152,7 +157,7 @@ class Check:
     def case(self, group: str, name: str, *options: object, limit: float = 120) -> list[Row]:
         """A case of tools/gpu_cases.py."""
         small = ["--small"] if self.small else []
-        device = self.device if name == "devices" else self.first
+        device = self.device if name in ("devices", "reach") else self.first
         if "--device" not in options:
             options = ("--device", device, *options)
         return self.rows(group, name, [self.python, CASES, name, *options, *small], limit)
