@@ -6,7 +6,7 @@ STUB := $(BIN)/python -m nanobind.stubgen -q -m halocline._native
 JOBS := $(shell nproc)
 # processes that share out the files of tests; most wait for one process or another half of the time
 WORKERS ?= 2
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=25
 # of gpu-check and gpu-bench; CHECK and BENCH are more options for their programs
 DEVICE ?= cuda
 WITH_WHEELS = $(if $(WHEELS),--wheels $(WHEELS))
