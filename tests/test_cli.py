@@ -237,7 +237,7 @@ def test_cases_are_listed_and_shown(tmp_path):
     assert re.search(
         r"^eta +0.005 +number from 0 on +length²/time +magnetic diffusivity$", shown, re.MULTILINE
     )
-    assert "helical-MHDturb" in shown
+    assert "\n  Pencil Code, samples/helical-MHDturb: force, sigma, kmin, kmax, nu, eta\n" in shown
     told = json.loads(halocline("cases helical-turbulence --json -", tmp_path).stdout)
     assert told["parameters"]["eta"] == {
         "default": 0.005,
@@ -247,6 +247,7 @@ def test_cases_are_listed_and_shown(tmp_path):
         "above": None,
         "most": None,
         "whole": False,
+        "origin": "Pencil Code, samples/helical-MHDturb",
     }
 
 

@@ -65,16 +65,15 @@ def _page(name: str, case: Case) -> str:
     from halocline.study.table import Table
 
     rows = tuple(
-        (key, f"{p.default:g}", p.range.removeprefix("a "), p.unit, p.about, p.origin)
+        (key, f"{p.default:g}", p.range.removeprefix("a "), p.unit, p.about)
         for key, p in case.parameters.items()
     )
     shape = " x ".join(map(str, case.shape))
-    table = Table(
-        "Parameters, for --set NAME=NUMBER",
-        ("name", "default", "range", "unit", "meaning", "origin of the default"),
-        rows,
-        left=6,
-    )
+    heads = ("name", "default", "range", "unit", "meaning")
+    table = Table("Parameters, for --set NAME=NUMBER", heads, rows, left=5)
+    origins: dict[str, list[str]] = {}
+    for key, p in case.parameters.items():
+        origins.setdefault(p.origin, []).append(key)
     return "\n".join(
         [
             f"{name}: {case.about}",
@@ -84,5 +83,8 @@ def _page(name: str, case: Case) -> str:
             f"{'default':9} {shape} cells, {case.steps} steps",
             "",
             table.text().rstrip(),
+            "",
+            "Origin of the defaults",
+            *(f"  {origin}: {', '.join(keys)}" for origin, keys in origins.items()),
         ]
     )
