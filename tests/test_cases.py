@@ -419,9 +419,10 @@ def test_ranges_are_shown_by_the_command(capsys: pytest.CaptureFixture[str]):
     assert re.search(r"mu0 +1 +number above 0 +field² length time²/mass", capsys.readouterr().out)
     show("helical-turbulence", None)
     page = capsys.readouterr().out
-    assert re.search(r"nu +0.005 .* kinematic viscosity +Pencil Code, samples/helical-MHDturb\n", page)
-    assert re.search(r"zeta +0 .* kinematic bulk viscosity +0: left out\n", page)
-    assert re.search(r"seed_field +0.0001 .* at the start +chosen here\n", page)
+    assert re.search(r"nu +0.005 .* kinematic viscosity\n", page)
+    assert re.search(r"  Pencil Code, samples/helical-MHDturb: .*\bnu\b", page)
+    assert re.search(r"  0, which leaves it out: .*\bzeta\b", page)
+    assert re.search(r"  chosen here: .*\bseed_field\b", page)
     show("helical-turbulence", "-")
     told = json.loads(capsys.readouterr().out)["parameters"]
     assert (told["seed"]["least"], told["seed"]["whole"], told["seed"]["above"]) == (0, True, None)

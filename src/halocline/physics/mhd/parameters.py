@@ -54,7 +54,9 @@ ALL = {
 }
 
 
-ALL |= {name: replace(own, origin="0: left out") for name, own in ALL.items() if own.default == 0.0}
+ALL |= {
+    name: replace(own, origin="0, which leaves it out") for name, own in ALL.items() if own.default == 0.0
+}
 ALL |= {name: replace(ALL[name], origin="the unit") for name in UNITS}
 
 LNT0 = Parameter(
