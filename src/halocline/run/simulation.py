@@ -124,11 +124,7 @@ class Simulation(Fields):
         self.look_back = None if terms is None else LookBack(terms, order)
         self._looked_from: Any = None  # where a run goes to and with what, since fields were looked through
         self._far = FIRST_CHECK  # steps until they are again
-        self._since, self._took, self._looked = (
-            0,
-            0.0,
-            0.0,
-        )  # steps since, and seconds of these and of looking
+        self._since, self._took, self._looked = 0, 0.0, 0.0  # steps since; seconds of these, and of looking
         if time_step not in TIME_STEPS:
             raise InputError(f"time_step {time_step!r} is unknown; known are {', '.join(TIME_STEPS)}")
         if time_step == "delayed" and not callable(dt):
