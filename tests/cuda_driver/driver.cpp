@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <cstdint>
@@ -356,8 +357,12 @@ int check_stream(Stream* stream) {
   if (const int bad = check_stream(stream); bad != kSuccess) return bad
 
 void await(const Marks& marks, uint64_t ticket) {
+  // Longer and longer: dozens of streams of several processes wait on a core or two.
+  std::chrono::microseconds nap(20);
+  constexpr std::chrono::microseconds kLongest(1000);
   while (marks.done.load(std::memory_order_acquire) < ticket) {
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    std::this_thread::sleep_for(nap);
+    nap = std::min(nap + nap / 4, kLongest);
   }
 }
 
