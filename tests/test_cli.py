@@ -180,6 +180,16 @@ def test_too_large_a_problem_is_refused_before_memory_is_taken(tmp_path, ranks):
     )
 
 
+def test_ranks_that_memory_does_not_hold_are_not_started(tmp_path):
+    found = halocline("run sound-wave --n 8 --steps 1 --ranks 100000000", tmp_path)
+    assert found.returncode == 2
+    assert re.fullmatch(
+        r"halocline: error: 100000000 ranks take 5,000,000\.0 GB of memory before they have fields, but only "
+        r"[\d.,]+ GB are available on this machine: start \d+ at most\n",
+        found.stderr,
+    )
+
+
 # -- a user's own file ---------------------------------------------------------------------------------------
 
 

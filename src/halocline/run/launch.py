@@ -24,6 +24,13 @@ from halocline.errors import InputError, RunError
 from halocline.run import mpi
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
+RANK_BYTES = 50e6  # what a rank takes before it has fields: interpreter, libraries, MPI's buffers
+# Where mpiexec finds hosts beside this one: batch systems and the MPIs' own.
+HOSTS = (
+    *("PBS_NODEFILE", "LSB_HOSTS", "LSB_DJOB_HOSTFILE", "PE_HOSTFILE"),
+    *("HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE"),
+    *("OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile"),
+)
 
 
 def mpiexec() -> Path:
@@ -71,7 +78,7 @@ def launch(ranks: int, command: Sequence[str]) -> int:
     Raises
     ------
     InputError
-        `ranks` is below one, or this process is itself a rank.
+        `ranks` is below one or more than memory holds, or this process is itself a rank.
     RunError
         There is no mpiexec.
     """
@@ -85,6 +92,7 @@ def launch(ranks: int, command: Sequence[str]) -> int:
             f"as one of {size}; leave out --ranks there, the command uses the ranks it is given"
         )
     program = mpiexec()
+    _check_room(ranks)
     facts: dict[str, str] = {}
     with Ranks() as listener:
         child = subprocess.Popen(
@@ -122,6 +130,21 @@ def launch(ranks: int, command: Sequence[str]) -> int:
     if text := _obituary(None if facts and elsewhere else listener.dead, facts):
         print(text, file=sys.stderr, flush=True)
     return status if status > 0 else 128 - status
+
+
+def _check_room(ranks: int) -> None:
+    """Refuse ranks that this host has no memory for, where they all come to it: they would take it down."""
+    nodes = os.environ.get("SLURM_JOB_NUM_NODES", os.environ.get("SLURM_NNODES", "1"))
+    if nodes != "1" or any(name in os.environ for name in HOSTS):
+        return
+    available = mpi.native().available_memory()
+    needed = ranks * RANK_BYTES
+    if needed > available:
+        raise InputError(
+            f"{ranks} ranks take {needed / 1e9:,.1f} GB of memory before they have fields, but only "
+            f"{available / 1e9:,.1f} GB are available on this machine: start "
+            f"{int(available // RANK_BYTES)} at most"
+        )
 
 
 def _die_with_parent() -> Callable[[], None]:
