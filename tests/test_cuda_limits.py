@@ -163,7 +163,7 @@ def test_what_no_patch_needs_has_come_before_the_next_sweep(standin: ctypes.CDLL
 
     def sweep(source: int, target: int, plus: int, sends: Any = (), receives: Any = ()) -> None:
         frame = [0, 0, source, 0, 0, target, *[0] * 17, plus]
-        launch = native.Launch("shift", [0], frame, (1, 1, 1), (1, 1, 1), False, False)
+        launch = native.Launch("shift", [0], frame, (1, 1, 1), (1, 1, 1), False, False, False)
         item = native.Item(0, False, [launch])
         share = native.DeviceShare(sends, receives, [], [], [], [item], [])
         engine.device_sweep("shift", [share], [], [], 0)

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -548,15 +549,39 @@ def test_float32_needs_a_device_that_rounds_as_the_host_does():
         check_dtypes(device, [field("float64"), field("float32")])
 
 
-def test_a_kernel_of_too_many_fields_is_told(opencl: Devices):
-    grid = hc.Grid((8,), periodic=True)
-    fields = [grid.field(f"u{n}") for n in range(30)]
+def sum_of_fields(count: int, device: str) -> hc.Simulation:
+    """The first of so many fields, of different halos, becomes what all of them are around."""
+    grid = hc.Grid((6, 9), periodic=True)
+    fields = [grid.field(f"u{n}") for n in range(count)]
 
     def change() -> dict[hc.Field, Any]:
-        return {fields[0]: sum(fields)}
+        return {fields[0]: sum(u[n % 3, n % 2] / (n + 1) for n, u in enumerate(fields))}
 
-    sim = hc.Simulation(grid, change, scheme=hc.Euler(), dt=1.0, device="opencl:0")
-    with pytest.raises(RunError, match=r"bytes of parameters, for 30 fields, but opencl:0 .* at most 1024: "):
+    sim = hc.Simulation(grid, change, scheme=hc.Euler(), dt=1.0, device=device)
+    random = np.random.default_rng(3)
+    for u in fields:
+        sim[u] = random.uniform(size=grid.shape)
+    return sim
+
+
+@pytest.mark.parametrize("count", [26, *(pytest.param(n, marks=pytest.mark.long) for n in (25, 60))])
+def test_layouts_that_parameters_have_no_room_for_lie_in_memory(count: int, opencl: Devices):
+    sums = []
+    for device in ("cpu", "opencl:0"):
+        sim = sum_of_fields(count, device)
+        sim.run(steps=2)
+        u = sim.grid.fields["u0"]
+        around = sim.evaluate(hc.norm(u[3, 4] - u))  # a wider halo: where cells are changes
+        sim.run(steps=1)
+        sums.append((sim.checksum("u0"), around))
+    assert sums[0] == sums[1]
+
+
+def test_a_kernel_of_too_many_fields_is_told(opencl: Devices):
+    sim = sum_of_fields(110, "opencl:0")
+    with pytest.raises(
+        RunError, match=r"bytes of parameters, for 110 fields, but opencl:0 .* at most 1024: "
+    ):
         sim.run(steps=1)
 
 

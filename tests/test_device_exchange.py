@@ -202,7 +202,9 @@ class Whole:
         engine = native().Engine.on_devices(
             str(fuzz_library()), [self.subdomain], scalars, self.grid, 100, None
         )
-        launch = native().Launch(f"{name}_{self.dtype}", [0, 1], self.frame, *self.groups, False, False)
+        launch = native().Launch(
+            f"{name}_{self.dtype}", [0, 1], self.frame, *self.groups, False, False, False
+        )
         item = native().Item(0, False, [launch])
         engine.device_sweep(name, [native().DeviceShare([], [], [], [], [], [item], [])], [], [], 0)
         engine.run()

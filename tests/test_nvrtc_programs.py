@@ -28,6 +28,7 @@ from typing import Any
 import pytest
 
 import test_bitwise
+import test_device_cli
 import test_examples
 from halocline.compile import nvrtc
 from halocline.compile.compiler import compile_program
@@ -112,6 +113,7 @@ PROGRAMS: dict[str, Callable[[Take], None]] = {
     **{f"example-{name}": of_run(functools.partial(example, name)) for name in test_examples.CASES},
     **{f"{problem.__name__}-{dtype}": of_run(functools.partial(problem, dtype))
        for problem in test_bitwise.PROBLEMS for dtype in test_bitwise.DTYPES},
+    "many-fields": of_run(lambda: test_device_cli.sum_of_fields(30, "cpu").run(steps=1)),
 }  # fmt: skip
 
 # What is much the same as another one: a scheme with a wider stencil, a problem in the other precision, and
@@ -132,6 +134,7 @@ SPILLED: dict[str, dict[str, int]] = {
     "case-orszag-tang-resistive": {"default": 660, "direct": 400, "planes": 900, "unrolled": 3600},
     "case-convection": {"default": 620, "direct": 520, "planes": 700, "unrolled": 4500},
     "case-shock-tube": {"default": 14, "direct": 14, "planes": 14, "unrolled": 14},
+    "many-fields": {"unrolled": 340},  # 30 addresses for each of four cells
 }
 
 

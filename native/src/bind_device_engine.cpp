@@ -30,8 +30,8 @@ std::tuple<int64_t, int64_t, int64_t> as_tuple(const Index& index) { return {ind
 
 void make_launch(device::Launch* self, const std::string& kernel, const std::vector<int64_t>& operands,
                  const FrameNumbers& frame, const std::array<uint32_t, 3>& groups,
-                 const std::array<uint32_t, 3>& group, bool scratch, bool partials) {
-  new (self) device::Launch{kernel, operands, {}, groups, group, scratch, partials};
+                 const std::array<uint32_t, 3>& group, bool scratch, bool partials, bool layouts) {
+  new (self) device::Launch{kernel, operands, {}, groups, group, scratch, partials, layouts};
   std::memcpy(&self->frame, frame.data(), sizeof self->frame);
 }
 
@@ -161,10 +161,11 @@ void bind_device_engine(nb::module_& m) {
                              "operands : list of int\n    Storage numbers.\n"
                              "frame : list of int\n    The members of hc_frame.\n"
                              "groups, group : three int\n    Groups along x, y, z, and threads of each.\n"
-                             "scratch, partials : bool\n"
-                             "    Whether it takes scratch memory, and a place for partial results.")
+                             "scratch, partials, layouts : bool\n"
+                             "    Whether it takes scratch memory, a place for partial results, and the\n"
+                             "    layouts of storages from memory.")
       .def("__init__", &make_launch, "kernel"_a, "operands"_a, "frame"_a, "groups"_a, "group"_a, "scratch"_a,
-           "partials"_a);
+           "partials"_a, "layouts"_a);
 
   nb::class_<device::Item>(m, "Item",
                            "A patch, or a box in the halo that is computed too.\n\n"

@@ -757,11 +757,12 @@ class Launch:
         The members of hc_frame.
     groups, group : three int
         Groups along x, y, z, and threads of each.
-    scratch, partials : bool
-        Whether it takes scratch memory, and a place for partial results.
+    scratch, partials, layouts : bool
+        Whether it takes scratch memory, a place for partial results, and the
+        layouts of storages from memory.
     """
 
-    def __init__(self, kernel: str, operands: Sequence[int], frame: Sequence[int], groups: Sequence[int], group: Sequence[int], scratch: bool, partials: bool) -> None: ...
+    def __init__(self, kernel: str, operands: Sequence[int], frame: Sequence[int], groups: Sequence[int], group: Sequence[int], scratch: bool, partials: bool, layouts: bool) -> None: ...
 
 class Item:
     """

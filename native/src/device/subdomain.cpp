@@ -34,14 +34,20 @@ Subdomain::Subdomain(std::shared_ptr<Device> device, std::shared_ptr<Module> mod
       scalar_bytes_(scalars * sizeof(double)),
       scalars_(device_->allocate(std::max<size_t>(scalar_bytes_, sizeof(double)))),
       control_(device_->allocate(sizeof(hc_control))),
+      layouts_(device_->allocate(std::max<size_t>(storages_.size(), 1) * sizeof(hc_layout))),
       updates_(device_->pinned(kUpdates * std::max<size_t>(scalar_bytes_, sizeof(double)))),
       computing_(device_->queue(false)),
       packing_(device_->queue(true)) {
+  std::vector<hc_layout> layouts;
   for (const auto& storage : storages_) {
     if (storage->device() != device_) {
       throw std::invalid_argument("a storage on another device than that of its subdomain");
     }
+    layouts.push_back(storage->layout());
   }
+  if (layouts.empty()) return;
+  computing_->upload(*layouts_, 0, layouts.data(), layouts.size() * sizeof(hc_layout));
+  computing_->finish();
 }
 
 Subdomain::~Subdomain() = default;
@@ -100,8 +106,9 @@ BoundLaunch::BoundLaunch(const Subdomain& where, const Launch& launch)
     throw std::invalid_argument("kernel " + launch.kernel + " in groups of no threads, expected 1 or more");
   }
   constexpr size_t kAddress = 8;
-  const size_t addresses = launch.operands.size() + 2 + (launch.scratch ? 1 : 0) + (launch.partials ? 1 : 0);
-  const size_t needed = addresses * kAddress + launch.operands.size() * sizeof(hc_layout) + sizeof(hc_frame);
+  const size_t count = launch.operands.size(), layouts = launch.layouts ? 0 : count;
+  const size_t addresses = count + 2 + launch.scratch + launch.partials + launch.layouts;
+  const size_t needed = addresses * kAddress + layouts * sizeof(hc_layout) + sizeof(hc_frame);
   const Description& device = where.device().description();
   if (needed > device.parameters) {
     throw DeviceError("kernel " + launch.kernel + " takes " + std::to_string(needed) +
@@ -117,8 +124,9 @@ void BoundLaunch::operator()(Queue& queue, const Buffer* partials) const {
   for (const int64_t operand : launch_.operands) {
     const Storage& storage = *where_.storages()[static_cast<size_t>(operand)];
     arguments.emplace_back(&storage.buffer());
-    arguments.emplace_back(value(storage.layout()));
+    if (!launch_.layouts) arguments.emplace_back(value(storage.layout()));
   }
+  if (launch_.layouts) arguments.emplace_back(&where_.layouts());
   arguments.emplace_back(&where_.scalars());
   if (launch_.scratch) arguments.emplace_back(where_.scratch());
   if (launch_.partials) arguments.emplace_back(partials);

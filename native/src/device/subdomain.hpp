@@ -20,6 +20,7 @@ struct Launch {
   std::array<uint32_t, 3> groups{}, group{};
   bool scratch = false;
   bool partials = false;
+  bool layouts = false;  // in memory, not among its parameters
 };
 
 // A kernel that is to run in groups of so many threads. Throws DeviceError where there is none of that name,
@@ -44,6 +45,8 @@ class Subdomain {
   Buffer& scalars() const { return *scalars_; }
   // An hc_control: whether kernels that are queued already are to do nothing.
   Buffer& control() const { return *control_; }
+  // The hc_layout of each storage.
+  Buffer& layouts() const { return *layouts_; }
   const Buffer* scratch() const { return scratch_.get(); }
 
   // Kernels that compute.
@@ -75,7 +78,7 @@ class Subdomain {
   std::shared_ptr<Module> module_;
   std::vector<std::shared_ptr<Storage>> storages_;
   size_t scalar_bytes_;
-  std::unique_ptr<Buffer> scalars_, control_, scratch_;
+  std::unique_ptr<Buffer> scalars_, control_, layouts_, scratch_;
   std::unique_ptr<Pinned> updates_;
   std::array<std::shared_ptr<Event>, kUpdates> updated_;
   size_t update_ = 0;

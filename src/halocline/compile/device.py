@@ -23,6 +23,8 @@ from halocline.lang.program import Stage
 LARGEST_GROUP = 256  # threads
 READS = ("direct", "queue", "planes")
 SHARED_BYTES = 40 * 2**10  # of a group, at most: CUDA gives 48 KiB without being asked
+PARAMETER_BYTES = 1024  # of a kernel: what every OpenCL device has room for; CUDA's have 4096
+FRAME_BYTES, LAYOUT_BYTES, POINTER_BYTES = 24 * 8, 3 * 8, 8  # see frame.h
 REDUCING_BYTES = LARGEST_GROUP // 2 * 40  # that a group shares to reduce: half of its threads an hc_partial
 
 
@@ -135,6 +137,7 @@ class DeviceWriter(ValueWriter):
     shared: int = SHARED_BYTES
     columns: dict[str, tuple[int, int]] = field(default_factory=dict)  # arrays that have a queue: its ends
     planes: dict[str, _Plane] = field(default_factory=dict)
+    layouts: bool = False  # in memory, not among the parameters
     # of stages in memory that a group shares: its shape, and what lies around a tile
     shapes: dict[str, tuple[tuple[int, ...], tuple[tuple[int, int], ...]]] = field(default_factory=dict)
     dialect: Dialect = field(default_factory=lambda: DEVICE)
@@ -173,6 +176,7 @@ class DeviceWriter(ValueWriter):
             self.strategy.threads(ndim),
             bool(self.planes),
             self.strategy.march,
+            layouts=self.layouts,
         )
 
     def head(
@@ -190,14 +194,14 @@ class DeviceWriter(ValueWriter):
         arrays = [name for name in self.numbers if name in read | written]
         self.arrays = frozenset(arrays)
         parameters = []
+        self.layouts = self._layouts_are_too_many(len(arrays), staged, reduces)
         for name in arrays:
             constant = "" if name in written else "const "
             alone = "" if name in read & written else " HC_RESTRICT"
             ctype = C_TYPES[self.dtypes[name]]
-            parameters += [
-                f"HC_GLOBAL {constant}{ctype} *{alone} {name}_data",
-                f"const hc_layout {name}_where",
-            ]
+            parameters += [f"HC_GLOBAL {constant}{ctype} *{alone} {name}_data"]
+            parameters += [f"const hc_layout {name}_where"] * (not self.layouts)
+        parameters += ["HC_GLOBAL const hc_layout *layouts"] * self.layouts
         parameters += ["HC_GLOBAL const double *scalars"]
         parameters += ["HC_GLOBAL char *scratch"] * staged
         parameters += ["HC_GLOBAL hc_partial *partials"] * reduces
@@ -216,9 +220,17 @@ class DeviceWriter(ValueWriter):
         else:
             out.add("if (control->skip != 0) return;")
             out.add("const hc_int64 end = f.hi[2];")
+        for name in arrays if self.layouts else ():
+            out.add(f"const hc_layout {name}_where = layouts[{self.numbers[name]}];")
         for name in sorted({leaf.attribute[0] for leaf in walk(roots) if leaf.op == "scalar"}):
             out.add(f"const double {self.scalar_names[name]} = scalars[{self.scalars[name]}];")
         return arrays
+
+    @staticmethod
+    def _layouts_are_too_many(arrays: int, staged: bool, reduces: bool) -> bool:
+        """Whether the parameters of a kernel would be too large with the layout of each array."""
+        pointers = arrays + 2 + staged + reduces  # scalars and control
+        return pointers * POINTER_BYTES + arrays * LAYOUT_BYTES + FRAME_BYTES > PARAMETER_BYTES
 
     def end(self, axis: int) -> str:
         """Where the box ends along an axis. While kernels skip no result is in it; a group may still march,

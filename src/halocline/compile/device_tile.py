@@ -81,6 +81,7 @@ class TileWriter(DeviceWriter):
             group=GROUP,
             fixed=True,
             tile=TILES[ndim],
+            layouts=self.layouts,
         )
 
     def _nest(self, nest: Nest, arrays: Sequence[str], written: set[str], first: int) -> None:

@@ -153,6 +153,8 @@ class DeviceKernel:
         Cells of each thread along the slowest axis.
     tile : three int or None
         Cells of each group along three axes, where it works through these in some order.
+    layouts : bool
+        Whether it finds in memory where the cells of its arrays are, since parameters do not hold that.
     """
 
     name: str
@@ -166,6 +168,7 @@ class DeviceKernel:
     fixed: bool = False
     march: int = 16
     tile: tuple[int, int, int] | None = None
+    layouts: bool = False
 
 
 @dataclass(frozen=True)

@@ -153,4 +153,5 @@ class _DeviceBinder(Binder):
             launch.group,
             kernel.scratch,
             bool(kernel.reductions),
+            kernel.layouts,
         )
