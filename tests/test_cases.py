@@ -383,6 +383,31 @@ def test_a_missing_parameter_is_named_with_its_unit():
         parameters.complete(Physics(entropy=False), {"nu": 1.0, "zeta": 0.0, "cs0": 1.0, "mu0": 1.0})
 
 
+def test_numbers_that_parameters_cannot_have_are_refused():
+    good = {name: own.default for name, own in parameters.ALL.items()}
+    for wrong, message in (
+        ({"nu": -1.0}, r"nu is -1; expected a number from 0 on, in length²/time: kinematic viscosity"),
+        ({"gamma": 0.5}, r"gamma is 0\.5; expected a number above 1: ratio of specific heats"),
+        ({"nu": "x"}, r"nu is 'x'; expected a number from 0 on: kinematic viscosity"),
+    ):
+        with pytest.raises(InputError, match=message):
+            parameters.complete(Physics(), {**good, **wrong})
+        with pytest.raises(InputError, match=message):
+            parameters.of(Physics(), **wrong)
+    with pytest.raises(InputError, match=r"no parameter 'nuu' \(did you mean 'nu'\?\)"):
+        parameters.of(Physics(), nuu=1.0)
+
+
+def test_walls_of_fields_that_there_are_not_are_refused():
+    grid = hc.Grid(8)
+    for physics, name, known in (
+        (Physics(), "u_x", "lnrho, u, s, A"),
+        (Physics(entropy=False), "s", "lnrho, u, A"),
+    ):
+        with pytest.raises(InputError, match=f"boundary has '{name}'; expected names of fields .*: {known}$"):
+            MHD(grid, physics, boundary={name: hc.Symmetric()})
+
+
 def test_a_parameter_that_equations_of_a_user_read_is_named_with_its_unit():
     grid = hc.Grid(8, periodic=True)
     mhd = MHD(grid, Physics(cooling=True))

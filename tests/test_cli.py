@@ -215,6 +215,18 @@ def test_a_files_own_options_may_be_named_as_those_of_cases(tmp_path):
 # -- cases ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_the_series_up_to_a_failure_is_kept(tmp_path, ranks):
+    run = f"run orszag-tang-resistive --n 24 --set dt=0.12 --steps 60 --every 1 --ranks {ranks} --threads 1"
+    found = halocline(f"{run} --csv series.csv", tmp_path)
+    assert found.returncode == 1
+    failed = int(re.search(r"step (\d+)", found.stderr)[1])
+    rows = (tmp_path / "series.csv").read_text().splitlines()
+    assert len(rows) > 3
+    assert int(rows[-1].split(",")[0]) < failed + 1
+    assert len(re.findall(r"^ *\d+ ", found.stdout, re.M)) == len(rows) - 1
+
+
 def test_a_case_runs_by_its_name_on_one_rank_and_two(tmp_path):
     run = "run --n 24 alfven-decay --steps 5 --threads 1 --set nu=0.2"
     files = "--every 2 --json r.json --csv r.csv --pictures p"

@@ -51,34 +51,49 @@ def case(
     if only is not None:
         without = {"--until": until, "--every": every, "--csv": csv, "--pictures": pictures, "--trace": trace}
         _check_part(only, {option: value for option, value in without.items() if value is not None})
-    spread(ranks)
-    from halocline.run.machine import this_machine
     from halocline.study.run_case import CaseRun
 
     ready = CaseRun(name, cells, given, order=order, scheme=scheme)
+    spread(ranks)
+    from halocline.run.machine import this_machine
+
     drawn = [] if pictures is None else [pictures / f"{f.name}.png" for f in ready.fields]
     check_files(json, csv, trace, *drawn)
     shape = " x ".join(map(str, ready.shape))
     if only is not None:
         result = ready.time_part(only, steps=steps, warm_up=warm_up, **execution)
     else:
-        with progress(f"{name}, {shape}", "steps") as on_progress:
-            result = ready.run(
-                steps=steps, until=until, every=every, warm_up=warm_up, on_progress=on_progress, **execution
-            )
+        series: list[dict[str, Any]] = []
+        try:
+            with progress(f"{name}, {shape}", "steps") as on_progress:
+                result = ready.run(
+                    steps=steps, until=until, every=every, warm_up=warm_up, series=series,
+                    on_progress=on_progress, **execution,
+                )  # fmt: skip
+        except BaseException:  # what led to the end is what one wants to see of a run that failed
+            if every is not None and series:
+                _write_series(csv, series)
+                if json != "-":
+                    say(_table(series, ready.setup.shown))
+            raise
     for f, path in zip(ready.fields, drawn, strict=False):
         _draw(result, f, path)
     record = result.record
-    if csv is not None and record.series is not None:
-        from halocline.study.table import as_rows
-
-        write(csv, as_rows(record.series))
+    if record.series is not None:
+        _write_series(csv, record.series)
     write_json(json, asdict(record) | {"machine": this_machine().as_dict()})
     if json != "-":
         if every is not None and record.series is not None:
             say(_table(record.series, ready.setup.shown))
         say(_summary(result, ready.setup.shown))
         written([json, csv, trace, *drawn])
+
+
+def _write_series(csv: Path | None, series: Sequence[Mapping[str, Any]]) -> None:
+    if csv is not None:
+        from halocline.study.table import as_rows
+
+        write(csv, as_rows(series))
 
 
 def _check_part(only: str, refused: Mapping[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 from halocline.errors import InputError
@@ -51,6 +52,8 @@ class Parameter:
 
     def check(self, name: str, value: float) -> None:
         """Raise InputError for a value that it cannot have."""
+        if not isinstance(value, Real):
+            raise InputError(f"{name} is {value!r}; expected {self.range}: {self.about}")
         fits = math.isfinite(value)
         fits = fits and (self.least is None or value >= self.least)
         fits = fits and (self.above is None or value > self.above)

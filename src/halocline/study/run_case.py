@@ -236,6 +236,7 @@ class CaseRun:
         until: float | None = None,
         every: int | None = None,
         warm_up: int = 0,
+        series: list[dict[str, Any]] | None = None,
         communicator: Any = None,
         on_progress: Callable[[int], None] | None = None,
         **execution: Any,
@@ -252,6 +253,8 @@ class CaseRun:
             Steps between diagnostics.
         warm_up : int
             Of the steps, so many at the start are not timed.
+        series : list, optional
+            Where diagnostics are appended as they come, for a run that does not end well.
         communicator, **execution
             See halocline.Simulation; the result's bits do not depend on them.
         on_progress : callable, optional
@@ -276,7 +279,8 @@ class CaseRun:
         self._start(sim)
         with trace.order(self.order):
             numbers = dict(self.setup.diagnostics())
-        series = [self._look(sim, numbers)]
+        series = [] if series is None else series
+        series.append(self._look(sim, numbers))
         whole: Outcome | None = None
         meter = EnergyMeter(sim.domain.comm, sim.domain.devices)
         while (steps is None or sim.steps < steps) and (until is None or sim.time < until):

@@ -96,6 +96,11 @@ class MHD:
     boundary : mapping of str to what `Grid.field` takes, optional
         By field: "lnrho", "u", "s", "A"; for sides that are walls.
 
+    Raises
+    ------
+    InputError
+        A condition of a field that these equations do not have.
+
     Attributes
     ----------
     lnrho : Field
@@ -117,6 +122,12 @@ class MHD:
     ) -> None:
         self.grid, self.physics = grid, physics or Physics()
         walls = boundary or {}
+        names = ["lnrho", "u", *["s"] * self.physics.entropy, *["A"] * self.physics.magnetic]
+        for name in walls:
+            if name not in names:
+                raise InputError(
+                    f"boundary has {name!r}; expected names of fields of these equations: {', '.join(names)}"
+                )
         self.lnrho = grid.field("lnrho", boundary=walls.get("lnrho"))
         self.u = grid.vector("u", components=3, boundary=walls.get("u"))
         self.s = grid.field("s", boundary=walls.get("s")) if self.physics.entropy else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from halocline.errors import InputError
 from halocline.lang import program
 from halocline.lang.expression import Expr
-from halocline.lang.grid import AXES
+from halocline.lang.grid import AXES, near
 from halocline.physics.case import Parameter
 
 if TYPE_CHECKING:
@@ -93,7 +93,17 @@ def read_by(physics: Physics) -> tuple[str, ...]:
 
 
 def of(physics: Physics, origin: str = Parameter.origin, **defaults: float) -> dict[str, Parameter]:
-    """The parameters of a case with these equations; some with other defaults, and where these come from."""
+    """The parameters of a case with these equations; some with other defaults, and where these come from.
+
+    Raises
+    ------
+    InputError
+        A default of a parameter that there is not, or that cannot have it.
+    """
+    for name, own in defaults.items():
+        if name not in ALL:
+            raise InputError(f"there is no parameter {name!r}{near(name, ALL)}; known: {', '.join(ALL)}")
+        ALL[name].check(name, own)
     changed = {name: replace(ALL[name], default=own, origin=origin) for name, own in defaults.items()}
     return {name: changed.get(name, ALL[name]) for name in read_by(physics)}
 
@@ -104,11 +114,12 @@ def complete(physics: Physics, values: Mapping[str, float]) -> dict[str, float]:
     Raises
     ------
     InputError
-        One is missing.
+        One is missing, or has a value that it cannot have.
     """
     for name in read_by(physics):
         if name not in values:
             raise InputError(f"parameter {name!r} is missing: {ALL[name].about}, in {ALL[name].unit}")
+        ALL[name].check(name, values[name])
     read = {name: values[name] for name in read_by(physics)}
     if physics.entropy:
         read["lnT0"] = log(read["cs0"] ** 2 / ((read["gamma"] - 1) * read["cp"]))
