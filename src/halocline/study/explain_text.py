@@ -254,13 +254,16 @@ def _halo(halo: Halo) -> str:
     read = "; ".join(f"{counted(w, 'layer')} on {', '.join(found)}" for w, found in places.items())
     several = ", " in halo.field
     said = [f"{halo.field}: {'each ' if several else ''}reads {read}"]
-    rest = {place for place, _ in halo.width} - {*halo.travels, *halo.copied, *halo.walls}
+    moved = {*halo.travels, *halo.copied, *halo.walls}
+    rest = [place for place, _ in halo.width if place not in moved]
     if halo.travels:
         said.append(f"travels on {', '.join(halo.travels)}, because {halo.why}")
-    if rest:
-        said.append(f"does not travel, because {halo.why}")
     if halo.copied:
         said.append(f"copied within the rank on {', '.join(halo.copied)}")
+    if rest and (halo.travels or halo.copied):
+        said.append(f"still there on {', '.join(rest)}")
+    elif rest:
+        said.append(f"does not travel, because {halo.why}")
     if halo.walls:
         said.append(f"from the boundary conditions on {', '.join(halo.walls)}")
     return "; ".join(said)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from halocline.study.case_runs import unit, units
 from halocline.study.measure import Measurement
 from halocline.study.table import Table, clock, counted, duration, in_seconds
 
@@ -20,11 +21,6 @@ SHARE = "Bytes that an iteration must move a second, over those that {}."
 YARDSTICKS = {True: "copies within the same devices move", False: "a += s * b moves on the same cores"}
 
 
-def cores(measurement: Measurement) -> int:
-    """Threads of all ranks."""
-    return int(measurement["ranks"] * measurement["threads"])
-
-
 def tables(measurements: Sequence[Measurement]) -> list[Table]:
     """For each N: wall clock, speed-up, efficiency, share of bandwidth, hybrid runs on equal cores."""
     made = []
@@ -33,7 +29,7 @@ def tables(measurements: Sequence[Measurement]) -> list[Table]:
         base = baseline(found)
         ups = [speedup(m, base) for m in found]
         times = [f"{clock(m['seconds'])}  {in_seconds(m['seconds']):>8}" for m in found]
-        efficiencies = [f"{up / cores(m):.2f}" for up, m in zip(ups, found, strict=True)]
+        efficiencies = [f"{up / units(m):.2f}" for up, m in zip(ups, found, strict=True)]
         shares = [f"{m['bandwidth_share']:.0%}" if m["bandwidth_share"] else "" for m in found]
         share = SHARE.format(YARDSTICKS[bool(one["devices"])])
         heading = f"N = {n}: {one['dof']:,} unknowns, {one['case']} in {one['dim']}D, {one['method']}"
@@ -43,20 +39,21 @@ def tables(measurements: Sequence[Measurement]) -> list[Table]:
             _grid("Efficiency", found, efficiencies, f"Relative to {_layout(base)}."),
             _grid("Share of the measured bandwidth", found, shares, share),
         ]
-        hybrid = _hybrid("Hybrid runs: equal cores", found)
+        hybrid = _hybrid(f"Hybrid runs: equal {unit(one)}s", found)
         if hybrid:
             made.append(hybrid)
     return made
 
 
 def baseline(measurements: Sequence[Measurement]) -> Measurement:
-    """What speed-ups are relative to: the run on the fewest cores, the fastest of them."""
-    return min(measurements, key=lambda m: (cores(m), m["seconds"]))
+    """What speed-ups are relative to: the run on the fewest cores or devices, the fastest of them."""
+    return min(measurements, key=lambda m: (units(m), m["seconds"]))
 
 
 def speedup(measurement: Measurement, base: Measurement) -> float:
-    """T_1 / T_p; where the base has more than one core it counts as that many times faster than one."""
-    return float(cores(base) * base["seconds"] / measurement["seconds"])
+    """T_1 / T_p; where the base has more than one core or device it counts as that many times
+    faster than one."""
+    return float(units(base) * base["seconds"] / measurement["seconds"])
 
 
 def verdicts(measurements: Sequence[Measurement]) -> list[str]:
@@ -79,33 +76,33 @@ def verdicts(measurements: Sequence[Measurement]) -> list[str]:
 
 
 def plot(measurements: Sequence[Measurement]) -> Figure:
-    """Speed-up and efficiency over the number of cores."""
+    """Speed-up and efficiency over the number of cores or devices."""
     from matplotlib.figure import Figure
 
     from halocline.io.style import MARKERS, MUTED, doubling
 
     figure = Figure(figsize=(9.6, 4.3), layout="constrained")
     left, right = figure.subplots(1, 2)
-    most = max(cores(m) for m in measurements)
-    least = min(cores(m) for m in measurements)
+    most = max(units(m) for m in measurements)
+    least = min(units(m) for m in measurements)
     left.plot([least, most], [least, most], "--", color=MUTED, linewidth=0.9, label="ideal")
     right.axhline(1.0, color=MUTED, linestyle="--", linewidth=0.9)
     number = 0
     for n, found in _by_n(measurements):
         base = baseline(found)
         for threads in sorted({m["threads"] for m in found}):
-            line = sorted((m for m in found if m["threads"] == threads), key=cores)
-            xs = [cores(m) for m in line]
+            line = sorted((m for m in found if m["threads"] == threads), key=units)
+            xs = [units(m) for m in line]
             ups = [speedup(m, base) for m in line]
             label = f"N = {n}, {counted(threads, 'thread')} a rank"
             style = {"marker": MARKERS[number % len(MARKERS)], "label": label}
             left.plot(xs, ups, **style)
             right.plot(xs, [up / x for up, x in zip(ups, xs, strict=True)], **style)
             number += 1
-    ticks = sorted({cores(m) for m in measurements})
+    ticks = sorted({units(m) for m in measurements})
     for ax, title in ((left, "Speed-up"), (right, "Efficiency")):
         ax.set_title(title)
-        ax.set_xlabel("ranks" if measurements[0]["devices"] else "cores (ranks times threads)")
+        ax.set_xlabel("devices" if measurements[0]["devices"] else "cores (ranks times threads)")
         doubling(ax, ticks)
     left.set_yscale("log", base=2)
     left.set_yticks(ticks, [f"{t}" for t in ticks])
@@ -132,10 +129,10 @@ def _grid(
 
 
 def _hybrid(title: str, measurements: Sequence[Measurement]) -> Table | None:
-    """Equal cores, shared out differently among ranks and threads; None where no two runs are such."""
+    """Equal cores or devices, shared out differently among ranks and threads; None without two such runs."""
     rows = []
-    for count in sorted({cores(m) for m in measurements}):
-        equal = sorted((m for m in measurements if cores(m) == count), key=lambda m: int(m["ranks"]))
+    for count in sorted({units(m) for m in measurements}):
+        equal = sorted((m for m in measurements if units(m) == count), key=lambda m: int(m["ranks"]))
         if len(equal) < 2:
             continue
         best = min(m["seconds"] for m in equal)
@@ -144,7 +141,7 @@ def _hybrid(title: str, measurements: Sequence[Measurement]) -> Table | None:
             rows.append((_layout(m), f"{count}", clock(m["seconds"]), in_seconds(m["seconds"]), slower))
     if not rows:
         return None
-    heads = ("", "cores", "wall clock\nHH:MM:SS", "\nseconds", "over the\nfastest")
+    heads = ("", f"{unit(measurements[0])}s", "wall clock\nHH:MM:SS", "\nseconds", "over the\nfastest")
     return Table(title, heads, tuple(rows))
 
 
