@@ -77,6 +77,12 @@ def test_what_there_was_no_time_for_is_missing() -> None:
     assert (row.outcome, row.note) == ("missing", "no time was left")
 
 
+def test_without_a_device_nothing_more_is_tried() -> None:
+    checks = Check(Path(sys.executable), "opencl:97", True, time.monotonic() + 60)
+    groups = [(group, {row.outcome for row in rows}) for group, rows in checks.groups()]
+    assert groups == [("machine", {"passed"}), ("devices", {"failed"})]
+
+
 def test_ranks_that_differ_have_failed_and_other_methods_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     told = {"bits": "A", "by": "mpi"}
 

@@ -95,12 +95,16 @@ class Check:
         self.first = device if ":" in device else f"{device}:0"
 
     def groups(self) -> Iterator[tuple[str, list[Row]]]:
-        """Everything, the most telling first, some of it at once where there are cores for that."""
+        """Everything, the most telling first, some of it at once where there are cores for that; nothing more
+        where there is no device."""
+        yield "machine", self.machine()
+        devices = self.case("devices", "devices")
+        yield "devices", devices
+        if all(row.outcome == "failed" for row in devices):
+            return
         workers = max(1, min(4, len(os.sched_getaffinity(0)) // 4))
         with ThreadPoolExecutor(workers) as pool:
             jobs = [
-                ("machine", pool.submit(self.machine)),
-                ("devices", pool.submit(self.case, "devices", "devices")),
                 ("devices", pool.submit(self.case, "devices", "reach")),
                 ("devices", pool.submit(self.case, "devices", "graphs")),
                 ("bits", pool.submit(self.case, "bits", "kernels", limit=300)),
