@@ -85,6 +85,9 @@ class Physics:
             raise InputError("imposed is True, but magnetic is False; leave one of them out")
 
 
+WALLS = ("lnrho", "u", "s", "A")  # that walls have conditions for
+
+
 class MHD:
     """The fields ln ρ, u, s and A on a grid, and their time derivatives.
 
@@ -94,12 +97,12 @@ class MHD:
         Of one to three axes; vectors have three components on all of them.
     physics : Physics, optional
     boundary : mapping of str to what `Grid.field` takes, optional
-        By field: "lnrho", "u", "s", "A"; for sides that are walls.
+        By field: "lnrho", "u", "s", "A"; for sides that are walls. Fields that are left out need none.
 
     Raises
     ------
     InputError
-        A condition of a field that these equations do not have.
+        A condition of a field that there is not.
 
     Attributes
     ----------
@@ -122,12 +125,9 @@ class MHD:
     ) -> None:
         self.grid, self.physics = grid, physics or Physics()
         walls = boundary or {}
-        names = ["lnrho", "u", *["s"] * self.physics.entropy, *["A"] * self.physics.magnetic]
         for name in walls:
-            if name not in names:
-                raise InputError(
-                    f"boundary has {name!r}; expected names of fields of these equations: {', '.join(names)}"
-                )
+            if name not in WALLS:
+                raise InputError(f"boundary has {name!r}; expected names of fields: {', '.join(WALLS)}")
         self.lnrho = grid.field("lnrho", boundary=walls.get("lnrho"))
         self.u = grid.vector("u", components=3, boundary=walls.get("u"))
         self.s = grid.field("s", boundary=walls.get("s")) if self.physics.entropy else None
