@@ -29,7 +29,8 @@ def at_work(rank, act):
 
     def look(done):
         elsewhere = threading.current_thread() is not threading.main_thread()
-        if mpi.world().rank == rank and done > 20 and elsewhere and not acted:
+        checked = done & (done - 1) == 0  # at powers of two all ranks wait for each other to look at fields
+        if mpi.world().rank == rank and done > 20 and not checked and elsewhere and not acted:
             acted.append(True)
             act()
 
