@@ -629,8 +629,8 @@ Found search() {
     if (const int before = same[name]++; before > 0) name += " #" + std::to_string(before);
     std::ranges::copy(devices_of(platform, name, found.why), std::back_inserter(candidates));
   }
-  std::ranges::stable_partition(candidates, [](const Candidate& each) {
-    return (device_info<cl::Bits>(each.device, cl::kDeviceType) & cl::kDeviceTypeGpu) != 0;
+  std::ranges::stable_sort(candidates, {}, [](const Candidate& each) {  // GPUs first
+    return (device_info<cl::Bits>(each.device, cl::kDeviceType) & cl::kDeviceTypeGpu) == 0;
   });
   for (const Candidate& each : candidates) {
     Description description = describe(each.device);
