@@ -81,6 +81,7 @@ bool has_singles(cl::DeviceId device) {
 
 // A device as all that belongs to it sees it.
 struct Home {
+  Home(cl::DeviceId on, cl::Context within) : device(on), context(within) {}
   cl::DeviceId device;
   cl::Context context;
   std::string words;  // for messages
