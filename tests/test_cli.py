@@ -116,6 +116,19 @@ def test_studies_leave_tables_and_pages(tmp_path):
     assert "2 ranks" in (tmp_path / "s.html").read_text()
 
 
+def test_explain_tells_sides_that_travel_from_those_that_need_not(tmp_path):
+    found = halocline("explain orszag-tang-resistive --n 24 --ranks 2", tmp_path)
+    assert found.returncode == 0
+    of_halos = re.sub(r"\n {18}(?=\S)", " ", found.stdout)
+    (told,) = {
+        line.strip()
+        for line in of_halos.splitlines()
+        if line.strip().startswith("A_y: reads") and "x-y-" in line
+    }
+    assert "copied within the rank on y-, y+; still there on x-, x+" in told
+    assert "does not travel" not in told
+
+
 def test_explain(tmp_path):
     found = halocline("explain poisson --n 1024 --ranks 64 --json e.json", tmp_path)
     assert found.returncode == 0

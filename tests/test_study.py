@@ -169,6 +169,17 @@ def test_strong_scaling_without_a_run_on_one_core():
     assert strong.speedup(ms[1], ms[0]) == 4.0
 
 
+def test_what_scales_over_devices_is_counted_in_devices():
+    one, two = [{"device": 0}], [{"device": 0}, {"device": 1}]
+    ms = [measurement(64, 1, seconds=8.0, devices=one), measurement(64, 2, seconds=8.0, devices=one),
+          measurement(64, 4, seconds=4.0, devices=two)]  # fmt: skip
+    _, ups, efficiency, _, hybrid = strong.tables(ms)
+    assert ups.rows[0][1:] == ("1.00", "1.00", "2.00")
+    assert efficiency.rows[0][1:] == ("1.00", "1.00", "1.00")
+    assert hybrid.heads[1] == "devices"
+    assert [row[1] for row in hybrid.rows] == ["1", "1"]
+
+
 def test_csv_has_a_line_per_run_and_the_facts():
     rows = list(csv.DictReader(io.StringIO(as_csv([measurement(64), measurement(128, seconds=2.5)]))))
     assert [(r["n"], r["seconds"], r["host"], r["omp_proc_bind"], r["omp_places"]) for r in rows] == [
