@@ -659,7 +659,11 @@ def test_large_kernels_are_compiled_apart_and_lie_in_one_library(
     assert calls(notes) == 3  # each part, and the library of both
     assert compile_library(source) == path
     assert calls(notes) == 3
-    assert {f.name for f in (tmp_path / "cache").iterdir()} == {path.name, f"{path.stem}.cpp"}
+    assert {f.name for f in (tmp_path / "cache").iterdir()} == {
+        path.name,
+        f"{path.name}.sha256",
+        f"{path.stem}.cpp",
+    }
     assert path.with_suffix(".cpp").read_text() == source
     whole = tmp_path / "whole.so"
     subprocess.run(["g++", "-shared", "-fPIC", str(path.with_suffix(".cpp")), "-o", str(whole)], check=True)

@@ -81,7 +81,7 @@ def test_what_is_compiled_once_is_kept(cache):
     before = {file: file.stat().st_mtime_ns for file in cache.iterdir()}
     assert nvrtc.compile_cuda(SOURCE, "sm_80") == first
     assert {file: file.stat().st_mtime_ns for file in cache.iterdir()} == before
-    assert sorted(file.suffix for file in before) == [".cu", ".cubin", ".log"]
+    assert sorted(file.suffix for file in before) == [".cu", ".cubin", ".log", ".sha256"]
     assert first.with_suffix(".cu").read_text() == SOURCE
     assert nvrtc.compile_cuda(SOURCE, "sm_90") != first
     assert nvrtc.compile_cuda(SOURCE + "\n", "sm_80") != first

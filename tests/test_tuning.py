@@ -14,7 +14,7 @@ import pytest
 
 import halocline as hc
 from halocline.cli.app import run
-from halocline.compile.driver import cache_folder
+from halocline.compile.cache import cache_folder
 from halocline.errors import InputError, RunError
 from halocline.plan.candidates import candidates
 from halocline.plan.decompose import decompose

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -118,7 +117,7 @@ def _compiler(machine: Machine) -> Iterator[Finding]:
         begun = time.monotonic()
         try:
             made = compile_library(f"{TRIAL}// {time.time_ns()}\n")  # another source each time: not cached
-            for file in (made, made.with_suffix(".cpp")):
+            for file in made.parent.glob(f"{made.stem}.*"):
                 file.unlink(missing_ok=True)
         except CompileError as error:
             yield Finding("compiling", "missing", *_advised(error), needed=True)
@@ -128,16 +127,14 @@ def _compiler(machine: Machine) -> Iterator[Finding]:
 
 def _cache() -> tuple[bool, tuple[str, str]]:
     """Whether the cache of compiled kernels can be written; what and, where not, advice."""
-    from halocline.compile.driver import cache_folder
+    from halocline.compile.cache import cache_folder, trusted, workplace
 
-    folder = cache_folder()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder):
+        folder = trusted(cache_folder())
+        with workplace(folder):
             kept = list(folder.glob("*.so"))
-    except OSError as error:
-        advice = "set HALOCLINE_CACHE to a folder that can be written"
-        return False, (f"{folder} cannot be written ({error.strerror})", advice)
+    except CompileError as error:
+        return False, _advised(error)
     size = sum(file.stat().st_size for file in kept)
     return True, (f"{folder}, writable: {len(kept)} libraries, {size / 1e6:.1f} MB", "")
 

@@ -1,24 +1,25 @@
-"""The C++ compiler and the cache of what it made.
+"""The C++ compiler, and which library in the cache is the one of a source.
 
-The cache is safe under concurrent ranks and killed compilers: a library is written under a name of its own
-and renamed into place when it is complete; no locks. Its key holds the source, every header, the flags, the
-compiler's version and the CPU.
+The name of a library has two parts: a digest of what it holds (the source, every header, the CPU and the C
+library), and one of what made it (compiler, version, flags). So a cache that holds a library serves a machine
+without a compiler, too.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import shutil
 import subprocess
-import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
+from typing import IO
 
+from halocline.compile.cache import cache_folder, is_whole, publish, trusted, workplace
 from halocline.compile.emit import PART, STREAMING, number_of_parts
 from halocline.errors import CompileError
 
@@ -79,7 +80,7 @@ def _version(path: str) -> str:
         raise CompileError(
             f"the C++ compiler {path!r} does not run: {error}; set CXX to one that does"
         ) from None
-    return shown.splitlines()[0]
+    return shown.partition("\n")[0]
 
 
 def find_compiler() -> Compiler:
@@ -105,15 +106,6 @@ def find_compiler() -> Compiler:
     )
 
 
-def cache_folder() -> Path:
-    """Where compiled kernels are kept: HALOCLINE_CACHE, else halocline in the user's cache folder."""
-    given = os.environ.get("HALOCLINE_CACHE")
-    if given:
-        return Path(given)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "halocline"
-
-
 def include_folder() -> Path:
     """The folder that holds halocline/abi.h: in the installed package, or in the source tree."""
     package = Path(__file__).resolve().parents[1]
@@ -135,18 +127,37 @@ def _flags(compiler: Compiler, streaming: bool) -> list[str]:
     return [*compiler.flags, *([f"-D{STREAMING}"] if streaming else [])]
 
 
-def library_key(source: str, *, streaming: bool = False) -> str:
-    """What tells the library of generated C++ from all others.
+def _digest(*parts: str) -> str:
+    return sha256("\0".join(parts).encode()).hexdigest()
+
+
+def library_path(source: str, *, streaming: bool = False) -> Path:
+    """Where the library of generated C++ lies in the cache, or will lie.
+
+    Without a compiler it is one that any compiler made: results do not depend on which.
 
     Raises
     ------
     CompileError
-        Without a compiler.
+        There is no compiler, and no library either; or the cache may not be used.
     """
-    compiler = find_compiler()
-    flags = " ".join(_flags(compiler, streaming))
-    parts = (source, _headers(include_folder()), flags, compiler.path, compiler.version, cpu())
-    return sha256("\0".join(parts).encode()).hexdigest()[:32]
+    folder = trusted(cache_folder())
+    held = _digest(source, _headers(include_folder()), str(streaming), cpu(), _c_library())[:32]
+    try:
+        compiler = find_compiler()
+    except CompileError:
+        made = (library for library in sorted(folder.glob(f"{held}-*.so")) if is_whole(library))
+        library = next(made, None)
+        if library is None:
+            raise
+        return library
+    maker = _digest(compiler.path, compiler.version, *_flags(compiler, streaming))[:16]
+    return folder / f"{held}-{maker}.so"
+
+
+def _c_library() -> str:
+    """The version of the C library: what one loads, an older one may not."""
+    return os.confstr("CS_GNU_LIBC_VERSION") or ""
 
 
 def compile_library(source: str, *, streaming: bool = False) -> Path:
@@ -165,30 +176,42 @@ def compile_library(source: str, *, streaming: bool = False) -> Path:
     Raises
     ------
     CompileError
-        Without a compiler, for a cache that cannot be written, or for source the compiler rejects.
+        Without a compiler, for a cache that cannot be written or that others may write, or for source the
+        compiler rejects.
     """
-    compiler, include = find_compiler(), include_folder()
-    flags = _flags(compiler, streaming)
-    key, folder = library_key(source, streaming=streaming), cache_folder()
-    library = folder / f"{key}.so"
-    if library.is_file():
+    library = library_path(source, streaming=streaming)
+    if is_whole(library):
         return library
+    compiler, include, folder = find_compiler(), include_folder(), library.parent
+    flags = _flags(compiler, streaming)
     with workplace(folder) as place:
-        text = place / "kernels.cpp"
+        text, made = place / "kernels.cpp", place / "kernels.so"
         text.write_text(source, encoding="utf-8")
-        made = place / "kernels.so"
         failed = _compile([compiler.path, *flags, f"-I{include}"], text, number_of_parts(source), made)
         if failed is not None:
-            kept = folder / f"{key}.failed.cpp"
+            kept = library.with_suffix(".failed.cpp")
             shutil.copy(text, kept)
             raise CompileError(
                 f"{compiler.path} could not compile generated code (kept in {kept}), exit status "
                 f"{failed.status}:\n" + "\n".join(failed.said.splitlines()[:20])
             )
+        _check_loads(made, compiler)
         shutil.copy(text, place / "kept.cpp")
-        os.replace(place / "kept.cpp", folder / f"{key}.cpp")
+        os.replace(place / "kept.cpp", library.with_suffix(".cpp"))
         publish(made, library)
     return library
+
+
+def _check_loads(made: Path, compiler: Compiler) -> None:
+    """CompileError where a compiler made nothing, or what cannot be run from where it lies."""
+    try:
+        ctypes.CDLL(str(made))
+    except OSError as error:
+        raise CompileError(
+            f"{compiler.path} ended without an error, but its library of generated code cannot be loaded "
+            f"({str(error).rpartition(': ')[2]}); set CXX to a C++ compiler, or HALOCLINE_CACHE to a folder "
+            "from which programs may run"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -222,7 +245,7 @@ def _run_all(commands: Sequence[Sequence[str]], place: Path) -> _Failed | None:
                 number, command = waiting.pop(0)
                 said = place / f"said.{number}"
                 with open(said, "wb") as errors:
-                    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+                    process = _start(command, place, errors)
                 running.append((process, said))
             process, said = running[0]
             process.wait()
@@ -236,30 +259,13 @@ def _run_all(commands: Sequence[Sequence[str]], place: Path) -> _Failed | None:
             process.wait()
 
 
-def publish(made: Path, name: Path) -> None:
-    """Give a file its name in the cache, once all of it is on disk."""
-    with open(made, "rb") as handle:
-        os.fsync(handle.fileno())
-    os.replace(made, name)
-
-
-@contextlib.contextmanager
-def workplace(folder: Path) -> Iterator[Path]:
-    """A folder of this process alone inside the cache; those that killed compilers left behind are
-    removed."""
+def _start(command: Sequence[str], place: Path, errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start a compiler; what it writes on the way goes to `place`, where a killed one's is removed."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        place = Path(tempfile.mkdtemp(prefix="making-", dir=folder))
+        return subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=errors, env={**os.environ, "TMPDIR": str(place)}
+        )
     except OSError as error:
         raise CompileError(
-            f"the cache of compiled kernels, {folder}, cannot be written ({error.strerror}); "
-            "set HALOCLINE_CACHE to a folder that can"
+            f"the C++ compiler {command[0]!r} does not start: {error.strerror}; set CXX to one that does"
         ) from None
-    try:
-        yield place
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-        for left in folder.glob("making-*"):
-            with contextlib.suppress(OSError):
-                if time.time() - left.stat().st_mtime > 3600:
-                    shutil.rmtree(left, ignore_errors=True)

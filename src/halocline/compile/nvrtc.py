@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from halocline import _native
-from halocline.compile.driver import cache_folder, publish, workplace
+from halocline.compile.cache import cache_folder, is_whole, publish, trusted, workplace
 from halocline.errors import CompileError
 
 # Contraction would change results: every fma is the generator's choice.
@@ -130,16 +130,17 @@ def compile_cuda(source: str, architecture: str) -> Path:
     Raises
     ------
     CompileError
-        Without NVRTC, for a cache that cannot be written, or for source that NVRTC rejects.
+        Without NVRTC, for a cache that cannot be written or that others may write, or for source that NVRTC
+        rejects.
     """
     nvrtc = find_nvrtc(architecture)
     target = _target(architecture, nvrtc)
     version = ".".join(map(str, nvrtc.version))
     options = [f"--gpu-architecture={target}", *OPTIONS]
     parts = (source, " ".join(options), version)
-    key, folder = sha256("\0".join(parts).encode()).hexdigest()[:32], cache_folder()
+    key, folder = sha256("\0".join(parts).encode()).hexdigest()[:32], trusted(cache_folder())
     code = folder / f"{key}.{'cubin' if target == architecture else 'ptx'}"
-    if code.is_file():
+    if is_whole(code):
         return code
     with workplace(folder) as place:
         made, error, log = nvrtc.compile(source, f"{key}.cu", options)
@@ -147,15 +148,15 @@ def compile_cuda(source: str, architecture: str) -> Path:
         text.write_text(source, encoding="utf-8")
         if error:
             kept = folder / f"{key}.failed.cu"
-            publish(text, kept)
+            os.replace(text, kept)
             shown = "\n".join(log.splitlines()[:20])
             raise CompileError(
                 f"NVRTC {version} could not compile generated code for {target} (kept in {kept}), "
                 f"{error}:\n{shown}"
             )
-        publish(text, folder / f"{key}.cu")
+        os.replace(text, folder / f"{key}.cu")
         (place / "log").write_text(log, encoding="utf-8")
-        publish(place / "log", folder / f"{key}.log")
+        os.replace(place / "log", folder / f"{key}.log")
         (place / "code").write_bytes(made)
         publish(place / "code", code)  # last: what is there is whole
     return code

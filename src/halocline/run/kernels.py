@@ -8,8 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from halocline.compile.cache import cache_folder
 from halocline.compile.device import READS, Strategy
-from halocline.compile.driver import cache_folder
 from halocline.errors import InputError
 from halocline.run.tuning import TUNE, keep, race
 

@@ -14,7 +14,7 @@ from math import ceil, inf
 from pathlib import Path
 from typing import Any, TypeVar
 
-from halocline.compile.driver import cache_folder
+from halocline.compile.cache import cache_folder
 from halocline.errors import RunError
 from halocline.lang.blocks import Blocks
 from halocline.plan.decompose import Decomposition

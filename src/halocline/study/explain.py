@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from halocline.compile.compiler import arranged, compile_program
 from halocline.compile.device import SHARED_BYTES, Strategy
-from halocline.compile.driver import library_key
+from halocline.compile.driver import library_path
 from halocline.compile.schedule import Schedule
 from halocline.errors import CompileError, InputError
 from halocline.lang.grid import Grid
@@ -155,8 +155,8 @@ def _planned(
         layout = transfers.layout
         on_node = min(how.ranks_per_node or layout.ranks, layout.ranks)
         with contextlib.suppress(CompileError):  # without a compiler nothing was measured
-            library = library_key(schedule.source, streaming=exceeds_cache(plan, on_node))
-            key = tuning.key(library, transfers, threads, on_node, how.schedule, schedule.blocks)
+            library = library_path(schedule.source, streaming=exceeds_cache(plan, on_node))
+            key = tuning.key(library.stem, transfers, threads, on_node, how.schedule, schedule.blocks)
             known = tuning.recall(key, schedule.ndim)
             if known is not None:
                 return plan if known.patch is None else planned(patch=known.patch), known.why

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from halocline.compile.driver import cache_folder
+from halocline.compile.cache import cache_folder
 from halocline.errors import InputError, RunError
 from halocline.model import Rates, execute, memory_of_node
 from halocline.plan.layout import Layout, lay_out

@@ -1,0 +1,219 @@
+"""The cache of compiled kernels: what is damaged is made anew, what others could have written is not run, and
+what cannot be written is one clear error."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import logging
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from halocline.compile.driver import compile_library
+from halocline.errors import CompileError
+
+SOURCE = '#include "halocline/abi.h"\nextern "C" int answer() { return 42; }\n'
+SOLVE = "solve poisson --n 16 --threads 1 --json -"
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("HALOCLINE_CACHE", str(folder))
+    return folder
+
+
+def halocline(line: str, *before: str, **environment: str) -> tuple[int, str, str]:
+    """Status and output of a command."""
+    found = subprocess.run(
+        [*before, sys.executable, "-m", "halocline.cli", *line.split()],
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    return found.returncode, found.stdout, found.stderr
+
+
+def check_error(found: tuple[int, str, str], words: str) -> None:
+    """One message, and no traceback."""
+    status, out, err = found
+    assert (status, out) == (2, ""), found
+    assert err.count("error:") == 1, err
+    assert "Traceback" not in err
+    assert words in err
+
+
+# -- damage --------------------------------------------------------------------------------------------------
+
+
+def cut(library: Path) -> None:
+    library.write_bytes(library.read_bytes()[: library.stat().st_size // 2])
+
+
+def zeroed(library: Path) -> None:
+    library.write_bytes(bytes(library.stat().st_size))
+
+
+def foreign(library: Path) -> None:
+    """A sound library, but another one."""
+    library.write_bytes(compile_library(SOURCE.replace("42", "41")).read_bytes())
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "empty": lambda library: library.write_bytes(b""),
+    "cut": cut,
+    "zeroed": zeroed,
+    "foreign": foreign,
+    "text": lambda library: library.write_text("this is no library"),
+    "writable": lambda library: library.chmod(0o666),
+    "without digest": lambda library: library.with_name(f"{library.name}.sha256").unlink(),
+    "unreadable digest": lambda library: library.with_name(f"{library.name}.sha256").write_bytes(b"\xff"),
+    "dangling": lambda library: (library.unlink(), library.symlink_to("nowhere")),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_library_is_made_anew_and_then_serves(
+    cache: Path, caplog: pytest.LogCaptureFixture, damage: str
+) -> None:
+    library = compile_library(SOURCE)
+    whole = library.read_bytes()
+    shutil.move(library, cache / "aside")  # what is loaded already must not change below its user
+    shutil.copy(cache / "aside", library)
+    DAMAGE[damage](library)
+    caplog.clear()
+    assert compile_library(SOURCE) == library
+    assert library.read_bytes() == whole
+    assert ctypes.CDLL(str(library)).answer() == 42
+    said = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(said) == (damage != "dangling"), caplog.text
+    assert all(str(library) in record.getMessage() for record in said)
+    before = library.stat().st_mtime_ns
+    caplog.clear()
+    compile_library(SOURCE)
+    assert (library.stat().st_mtime_ns, caplog.text) == (before, "")
+
+
+@pytest.mark.parametrize("damage", ["empty", "zeroed", "cut"])
+def test_a_solve_survives_damage_of_its_library(cache: Path, damage: str) -> None:
+    status, out, err = halocline(SOLVE)
+    assert (status, err) == (0, "")
+    libraries = list(cache.glob("*.so"))
+    for library in libraries:
+        DAMAGE[damage](library)
+    status, again, err = halocline(f"{SOLVE} --ranks 2")
+    assert status == 0, err
+    assert err.count("made anew") == len(libraries)  # the others find what the first rank made
+    assert json.loads(again)["checksum"] == json.loads(out)["checksum"]
+    assert halocline(SOLVE)[::2] == (0, "")
+
+
+# -- whose it is ---------------------------------------------------------------------------------------------
+
+
+def test_nothing_of_a_folder_that_others_may_write_is_run(cache: Path) -> None:
+    compile_library(SOURCE)
+    cache.chmod(0o777)
+    with pytest.raises(
+        CompileError, match=rf"{cache}, is not used: it can be written by others \(mode 777\)"
+    ):
+        compile_library(SOURCE)
+    check_error(halocline(SOLVE), f"chmod go-w {cache}")
+    status, out, _ = halocline("doctor")
+    assert status == 1
+    assert "can be written by others" in out
+    cache.chmod(0o755)
+    assert compile_library(SOURCE).is_file()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
+def test_nothing_that_belongs_to_another_user_is_run(cache: Path, caplog: pytest.LogCaptureFixture) -> None:
+    library = compile_library(SOURCE)
+    os.chown(library, 12345, -1)
+    compile_library(SOURCE)
+    assert f"{library} in the cache is not used, but made anew: it belongs to user 12345" in caplog.text
+    assert library.stat().st_uid == 0
+    os.chown(cache, 12345, -1)
+    check_error(halocline(SOLVE), "belongs to user 12345")
+    assert "chmod" not in halocline(SOLVE)[2]  # it would not help
+
+
+def test_a_generous_umask_leaves_nothing_that_others_may_write(cache: Path) -> None:
+    before = os.umask(0)
+    try:
+        library = compile_library(SOURCE)
+    finally:
+        os.umask(before)
+    assert not stat.S_IMODE(cache.stat().st_mode) & 0o022
+    assert not stat.S_IMODE(library.stat().st_mode) & 0o022
+    made = library.stat().st_mtime_ns
+    assert compile_library(SOURCE).stat().st_mtime_ns == made
+
+
+# -- what cannot be written, and compilers that do not compile -----------------------------------------------
+
+
+def test_a_folder_in_the_place_of_a_library_is_named(cache: Path) -> None:
+    library = compile_library(SOURCE)
+    library.unlink()
+    library.mkdir()
+    with pytest.raises(CompileError, match=rf"cannot be written \(Is a directory: {library}\)"):
+        compile_library(SOURCE)
+
+
+def test_a_full_disk_is_one_error(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    private = ["unshare", "--user", "--map-root-user", "--mount"]
+    if subprocess.run([*private, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this user may not mount a small file system")
+    for room in ("4k", "12k", "64k"):  # for no folder, for the source, for a part of the library
+        mount = f'mount -t tmpfs -o size={room} tmpfs {small} && exec "$@"'
+        found = halocline(SOLVE, *private, "sh", "-c", mount, "sh", HALOCLINE_CACHE=str(small / "cache"))
+        check_error(found, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("compiler", "words"),
+    [
+        ("/bin/true", "ended without an error, but its library"),
+        ("/bin/false", "does not run"),
+        ("/nonexistent", "no program on the PATH"),
+        ("/etc/passwd", "no program on the PATH"),
+    ],
+)
+def test_a_compiler_that_compiles_nothing_is_one_error(cache: Path, compiler: str, words: str) -> None:
+    check_error(halocline(SOLVE, CXX=compiler), words)
+    assert not list(cache.glob("*.so"))
+
+
+def test_a_compiler_that_says_nothing_of_its_version(cache: Path, tmp_path: Path) -> None:
+    mute = tmp_path / "mute"
+    mute.write_text('#!/bin/sh\ntest "$1" = --version || exec g++ "$@"\n')
+    mute.chmod(0o755)
+    assert halocline(SOLVE, CXX=str(mute))[0] == 0
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_warm_cache_needs_no_compiler(cache: Path, ranks: int) -> None:
+    line = f"{SOLVE} --ranks {ranks}"
+    status, out, _ = halocline(line)
+    assert status == 0
+    status, again, err = halocline(line, CXX="/nonexistent")
+    assert (status, err) == (0, "")
+    assert json.loads(again)["checksum"] == json.loads(out)["checksum"]
+    for library in cache.glob("*.so"):
+        DAMAGE["cut"](library)
+    found = halocline(line, CXX="/nonexistent")
+    assert found[0] == 2
+    assert "no C++ compiler" in found[2]
