@@ -514,8 +514,11 @@ def test_wrong_conditions_are_named(make: Callable[[hc.Grid], Any], message: str
     ("condition", "message"),
     [
         (lambda T: hc.Value(T * 2.0), r"boundary value of field 'u' reads a field; use hc.BoundaryKernel"),
-        (lambda T: hc.Extrapolate(0), r"order 0: expected a whole number from 1"),
-        (lambda T: hc.Value(0.0, order=1.5), r"order 1.5: expected a whole number from 1"),
+        (lambda T: hc.Extrapolate(0), r"order of a boundary condition is 0; expected a whole number from 1"),
+        (
+            lambda T: hc.Value(0.0, order=1.5),
+            r"order of a boundary condition is 1.5; expected a whole number from 1",
+        ),
         (
             lambda T: hc.BoundaryKernel(lambda u: u[-1]),
             r"boundary kernel of 'u': \[-1\] must be a whole number, 0 for the first",

@@ -633,11 +633,11 @@ WRONG = [
     ("study strong alfven-decay --orders 2,3", "order 3 is not an order of central differences"),
     ("study strong alfven-decay --scheme rk5", "scheme 'rk5'"),
     ("study strong alfven-decay --set nuu=1", "no parameter 'nuu' (did you mean 'nu'?)"),
-    ("study strong alfven-decay --steps 0", "--steps 0: expected a whole number from 1"),
+    ("study strong alfven-decay --steps 0", "'--steps': 0; expected a whole number from 1"),
     ("study weak alfven-decay --steps 4 --warm-up 4", "--warm-up 4: expected a whole number from 0, fewer"),
-    ("study weak alfven-decay --repeat 0", "--repeat is 0"),
+    ("study weak alfven-decay --repeat 0", "'--repeat': 0; expected a whole number from 1"),
     ("study weak alfven-decay --html /proc/halocline/w.html", "cannot write /proc/halocline/w.html"),
-    ("explain mhd-benchmark --ranks 0", "ranks is 0"),
+    ("explain mhd-benchmark --ranks 0", "'--ranks': 0; expected a whole number from 1 to 10,000,000"),
     ("explain mhd-benchmark --n 8 --ranks 2 --rank 2", "rank 2 of 2"),
     ("explain mhd-benchmark --set nu", "expected nu=NUMBER"),
     ("run alfven-decay --only waiting", "--only waiting: expected compute or exchange"),
@@ -646,7 +646,7 @@ WRONG = [
     ("run alfven-decay --only exchange --every 1", "leave --every out"),
     ("run alfven-decay --only exchange --pictures p", "leave --pictures out"),
     ("run alfven-decay --steps 3 --warm-up 3", "warm_up is 3"),
-    ("run alfven-decay --warm-up -1", "warm_up is -1"),
+    ("run alfven-decay --warm-up -1", "'--warm-up': -1; expected a whole number from 0"),
 ]
 
 

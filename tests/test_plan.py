@@ -744,7 +744,7 @@ def test_one_number_is_the_patch_along_every_axis():
 
 
 def test_no_threads():
-    with pytest.raises(InputError, match="0 threads"):
+    with pytest.raises(InputError, match="threads is 0; expected a whole number from 1"):
         plan_subdomain(one_field((True,), star(1, 1)).schedule, decompose((8,), 1), 0, threads=0)
 
 

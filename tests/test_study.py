@@ -265,7 +265,7 @@ def test_measure_runs_the_command(monkeypatch):
 
 
 def test_measure_raises_what_the_command_said():
-    with pytest.raises(InputError, match="rtol is -1") as raised:
+    with pytest.raises(InputError, match="'--rtol': -1.0; expected a positive") as raised:
         measure(Solve("poisson", rtol=-1.0), 8, ranks=1, threads=1)
     assert "Traceback" not in str(raised.value)
     assert str(raised.value).startswith("halocline solve poisson --n 8")
@@ -351,7 +351,7 @@ def test_the_prediction_counts_by_transfer_method(options, latencies, crossings)
     [
         ({"ranks": 4, "rank": 4}, "rank 4 of 4"),
         ({"ranks": 10**6}, "10000"),
-        ({"threads": 0}, "threads 0"),
+        ({"threads": 0}, "threads is 0"),
         ({"patch": 0}, "patch"),
         ({"ranks": 3, "decomposition": "2x1"}, "2x1"),
     ],

@@ -79,7 +79,7 @@ def test_a_trace_keeps_no_more_than_the_first_things(tmp_path: Path, monkeypatch
 
 def test_a_trace_that_cannot_be_written(tmp_path: Path) -> None:
     sim = traced(tmp_path / "none" / "trace.json", threads=1)
-    with pytest.raises(RunError, match="the trace cannot be written"):
+    with pytest.raises(RunError, match=r"cannot write .*none/trace.json: No such file"):
         sim.run(steps=1)
 
 

@@ -46,7 +46,7 @@ size_t numbers_each(int threads, size_t bytes) {
   if (threads < 1) throw std::invalid_argument(std::to_string(threads) + " threads, expected at least 1");
   const size_t unit = static_cast<size_t>(kBlock) * static_cast<size_t>(threads);
   const size_t n = std::max<size_t>(1, bytes / 2 / sizeof(double) / unit) * unit;
-  if (const size_t needed = 2 * n * sizeof(double), available = available_memory(); needed > available) {
+  if (const size_t needed = 2 * n * sizeof(double), available = available_to_process(); needed > available) {
     throw OutOfMemory("measuring bandwidth", needed, available);
   }
   return n;

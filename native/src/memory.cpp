@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -67,6 +68,14 @@ size_t left_in_group(const std::string& mount, std::string group, const char* li
   }
 }
 
+// What a process may still map (ulimit -v).
+size_t left_of_address_space() {
+  rlimit most{};
+  if (getrlimit(RLIMIT_AS, &most) != 0 || most.rlim_cur == RLIM_INFINITY) return kUnlimited;
+  const size_t used = 1024 * number_after("/proc/self/status", "VmSize:", 0);
+  return most.rlim_cur - std::min<size_t>(most.rlim_cur, used);
+}
+
 }  // namespace
 
 OutOfMemory::OutOfMemory(const std::string& what, size_t needed, size_t available, const std::string& advice)
@@ -95,6 +104,8 @@ size_t available_memory() {
   }
   return left;
 }
+
+size_t available_to_process() { return std::min(available_memory(), left_of_address_space()); }
 
 namespace {
 
@@ -144,7 +155,7 @@ Memory::Memory(size_t bytes, bool shared, bool sparse) : bytes_(bytes), sparse_(
   data_ = map(bytes, PROT_READ | PROT_WRITE, file_, sparse);
   if (data_ == nullptr) {
     if (shared) close(file_);
-    throw OutOfMemory("the memory of a field", bytes, available_memory());
+    throw OutOfMemory("the memory of a field", bytes, available_to_process());
   }
 }
 
@@ -162,7 +173,7 @@ Memory::Memory(const Handle& handle) : bytes_(handle.bytes), sparse_(handle.spar
   data_ = map(bytes_, PROT_READ, file_, sparse_);
   if (data_ == nullptr) {
     close(file_);
-    throw OutOfMemory("a view of a neighbour's memory", bytes_, available_memory());
+    throw OutOfMemory("a view of a neighbour's memory", bytes_, available_to_process());
   }
   close(file_);  // the mapping stays, and files are few
   file_ = -1;

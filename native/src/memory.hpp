@@ -17,9 +17,12 @@ class OutOfMemory : public std::runtime_error {
               const std::string& advice = "use more nodes, fewer ranks a node or a smaller grid");
 };
 
-// Bytes that this process can still take: what the system says is available, or what is left of the
-// memory limit of its control group, whichever is less.
+// Bytes that the processes of this machine can still take: what the system says is available, or what is left
+// of the memory limit of its control group, whichever is less.
 size_t available_memory();
+
+// The same for this process, whose address space may have a limit of its own (ulimit -v).
+size_t available_to_process();
 
 // Where another process of the node finds shared memory.
 struct Handle {

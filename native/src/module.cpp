@@ -596,7 +596,9 @@ NB_MODULE(_native, m) {
   m.def("shared_pages_are_huge", &shared_pages_are_huge,
         "Whether memory that processes share gets huge pages here (Linux 6.1 and later).");
   m.def("available_memory", &available_memory,
-        "Bytes that this process can still take: of the system, or of its control group's limit.");
+        "Bytes that all processes can still take: of the system, or of their control group's limit.");
+  m.def("available_to_process", &available_to_process,
+        "Bytes that this process can still take: also of what its address space may grow to.");
   m.def("simd_width", &simd_width, "Bits of the widest vector registers of this machine.");
   m.def(
       "openmp", [] { return std::pair<int, int>(_OPENMP, omp_get_max_threads()); },

@@ -396,7 +396,12 @@ def shared_pages_are_huge() -> bool:
 
 def available_memory() -> int:
     """
-    Bytes that this process can still take: of the system, or of its control group's limit.
+    Bytes that all processes can still take: of the system, or of their control group's limit.
+    """
+
+def available_to_process() -> int:
+    """
+    Bytes that this process can still take: also of what its address space may grow to.
     """
 
 def simd_width() -> int:

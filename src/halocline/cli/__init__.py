@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
+from halocline.run import streams
 from halocline.run.mpi import launcher, report
 
 
 def main() -> int:
     """Run the command with the words of sys.argv; return its exit status.
 
-    0 only where all went well, 2 where what was given cannot work, 130 after Ctrl-C, else 1. Where several
-    ranks run the command, each error is told once.
+    0 only where all went well, 2 where what was given cannot work, 130 after Ctrl-C, else 1: also where what
+    it prints cannot be written. Where several ranks run the command, each error is told once.
     """
+    streams.open_closed()
     started = launcher()
     words = sys.argv[1:]
     if started and started.rank and words[:1] != ["run"] and not {"-h", "--help"}.isdisjoint(words):
@@ -21,13 +22,21 @@ def main() -> int:
     try:
         from halocline.cli.app import run
 
-        return run(words)
+        status = run(words)
+        sys.stdout.flush()
+        return status or int(streams.lost())
     except SystemExit as end:
         if isinstance(end.code, str):
-            print(end.code, file=sys.stderr)
+            streams.complain(end.code)
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except BrokenPipeError:  # whoever read the output, such as `head`, has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        streams.give_up(sys.stdout)
+        return 1
+    except OSError as error:
+        if not streams.is_lost_output(error):
+            return report(error)
+        streams.give_up(sys.stdout)
+        streams.complain(f"halocline: error: the output cannot be written: {error.strerror}")
         return 1
     except BaseException as error:
         return report(error)

@@ -33,8 +33,6 @@ def exchange(
     from halocline.study.table import amount, counted, duration, where
 
     check_files(json)
-    if dim not in (1, 2, 3):
-        raise InputError(f"dim is {dim}; expected 1, 2 or 3")
     if scaling not in ("strong", "weak"):
         raise InputError(f"scaling {scaling!r} is unknown; known are strong, weak")
     shape = study.weak_shape(n, world().size if scaling == "weak" else 1, dim)
@@ -49,9 +47,6 @@ def exchange(
             on_progress=on_progress,
             **execution,
         )
-    write_json(json, {**asdict(found), "scaling": scaling, "rate": found.rate})
-    if json == "-":
-        return
     kind = "sides, edges and corners" if corners else "sides"
     what = f"{counted(fields, dtype + ' field')} of {'x'.join(map(str, shape))} cells"
     ran = where(found.ranks, found.threads, found.devices)
@@ -65,5 +60,7 @@ def exchange(
         ),
         f"{'time':12} {duration(found.seconds)} an exchange, {found.rate / 1e9:.2f} GB/s of the busiest rank",
     ]
-    say("\n".join(lines))
+    if json != "-":
+        say("\n".join(lines))
+    write_json(json, {**asdict(found), "scaling": scaling, "rate": found.rate})
     written([json])

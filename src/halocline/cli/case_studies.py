@@ -13,6 +13,7 @@ from halocline.cli.run_case import parameters_of
 from halocline.cli.studies import alone, command, layouts, lead, prepare
 from halocline.errors import InputError
 from halocline.physics.cases import case_named
+from halocline.ranges import ORDER, POINTS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,9 +55,9 @@ def strong(
     alone()
     case_named(case.name, ("poisson",))
     case = _warmed(case, warm_up)
-    sizes = sorted(whole_numbers(n, "--n"))
+    sizes = sorted(whole_numbers(n, "--n", POINTS))
     there = layouts(ranks, threads, case.device)
-    several = sorted({case.order, *whole_numbers(orders, "--orders", 2)}) if orders else [case.order]
+    several = sorted({case.order, *whole_numbers(orders, "--orders", ORDER)}) if orders else [case.order]
     ready = {order: [_ready(replace(case, order=order), each) for each in sizes] for order in several}
     names = ["strong.png", *(["parts.png"] if parts else []), *(["orders.png"] if orders else [])]
     _check(json, csv, html, pictures, names)
@@ -124,7 +125,7 @@ def weak(
     alone()
     case_named(case.name)
     case = _warmed(case, warm_up)
-    sizes = sorted(whole_numbers(n, "--n"))
+    sizes = sorted(whole_numbers(n, "--n", POINTS))
     there = layouts(ranks, threads, case.device)
     ready = [_ready(case, each) for each in sizes]
     _check(json, csv, html, pictures, ["weak.png"])
@@ -145,8 +146,6 @@ def weak(
 def _warmed(case: Steps, warm_up: int | None) -> Steps:
     """With the steps that are done, and those of them that are not timed."""
     steps = case_named(case.name).steps if case.steps is None else case.steps
-    if steps < 1:
-        raise InputError(f"--steps {steps}: expected a whole number from 1")
     warm_up = min(WARM_UP, steps - 1) if warm_up is None else warm_up
     if not 0 <= warm_up < steps:
         raise InputError(f"--warm-up {warm_up}: expected a whole number from 0, fewer than the {steps} steps")
@@ -171,7 +170,7 @@ def _measure(runs: Sequence[Run], repeat: int) -> list[Measurement]:
     from halocline.study.case_runs import nanoseconds, ns
     from halocline.study.measure import measure
 
-    prepare(repeat)
+    prepare()
     measured = []
     for number, (case, n, shape, ranks, threads) in enumerate(runs, 1):
         cells = "x".join(map(str, shape))
@@ -215,13 +214,17 @@ def _leave(
     """Files, page, pictures, tables."""
     from halocline.study.measure import as_csv
 
+    if json != "-":
+        for table in tables:
+            say("\n" + table.text())
+        say("\n".join(said))
     told = {"per_byte": theory.per_byte, "measured_on": theory.measured_on}
     write_json(json, {"measurements": list(measured), "theory": told})
     if csv:
         write(csv, as_csv(measured))
     drawn: list[Path] = []
     if html or pictures:
-        from halocline.io.style import styled
+        from halocline.io.style import save, styled
         from halocline.study.page import Page, facts_of_measurements
 
         with styled():
@@ -229,7 +232,7 @@ def _leave(
             if pictures:
                 for name, figure in figures.items():
                     drawn.append(pictures / name)
-                    figure.savefig(drawn[-1])
+                    save(figure, drawn[-1])
             if html:
                 page = Page(
                     title=f"{title}: {case.name}",
@@ -244,8 +247,4 @@ def _leave(
                     footer=CLOCK,
                 )
                 write(html, page.html())
-    if json != "-":
-        for table in tables:
-            say("\n" + table.text())
-        say("\n".join(said))
     written([json, csv, html, *drawn])

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halocline.cli.output import check_files, check_pictures, first, say, write_json, written
-from halocline.errors import InputError
 
 if TYPE_CHECKING:
     from halocline.study.explanation import Explanation
@@ -33,8 +32,6 @@ def poisson(
 
     check_files(json, picture)
     check_pictures(picture)
-    if ranks < 1:
-        raise InputError(f"ranks is {ranks}; expected a whole number from 1")
     equations = Poisson.on(n, dim)
     told = explain_program(
         equations.program(method),
@@ -71,8 +68,6 @@ def case(
     given = parameters_of(settings, name, case_named(name, ("poisson",)))
     check_files(json, picture)
     check_pictures(picture)
-    if ranks < 1:
-        raise InputError(f"ranks is {ranks}; expected a whole number from 1")
     ready = CaseRun(name, None if n is None else cells_of(n), given, order=order, scheme=scheme)
     told = explain_program(ready.program, ready.setup.grid, ranks=ranks, rank=rank, **execution)
     heading = {"case": name, "shape": ready.shape, "order": order, "scheme": scheme, "ranks": ranks}
@@ -97,11 +92,11 @@ def _tell(
     facts = {**heading, "threads": told.plan.threads, **told.as_dict()}
     write_json(json, {**facts, "bound": asdict(bound) if bound else None})
     if picture is not None:
-        from halocline.io.style import styled
+        from halocline.io.style import save, styled
         from halocline.study.matrix import plot
 
         with styled():
-            plot(told.schedule, told.plan.transfers).savefig(picture)
+            save(plot(told.schedule, told.plan.transfers), picture)
     if json == "-":
         return
     text = [title, "", *lines(told, bound)]

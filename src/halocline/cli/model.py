@@ -11,6 +11,7 @@ from halocline.cli.options import overlap_of, whole_numbers
 from halocline.cli.output import check_files, check_pictures, say, write, write_json, written
 from halocline.cli.progress import progress
 from halocline.errors import InputError
+from halocline.ranges import NODES, RANK
 
 if TYPE_CHECKING:
     from halocline.study.predict import Case, Predicted
@@ -68,7 +69,7 @@ def _predict(
     from halocline.study import host
     from halocline.study import predict as study
 
-    counts = whole_numbers(nodes, "--nodes")
+    counts = whole_numbers(nodes, "--nodes", NODES)
     check_files(json, picture, trace, timeline)
     check_pictures(picture, timeline)
     if traced is not None and trace is None and timeline is None:
@@ -84,7 +85,7 @@ def _predict(
     ranks: list[int] | range = range(0)
     if trace is not None or timeline is not None:
         shown = range(min(SHOWN, max(counts) * (ranks_per_node or there.device.count)))
-        ranks = shown if traced is None else whole_numbers(traced, "--traced", 0)
+        ranks = shown if traced is None else whole_numbers(traced, "--traced", RANK)
     with progress(f"{title.partition(';')[0]} on {there.name}", f"of {len(counts)} numbers of nodes") as done:
         found = study.predict(
             schedule,
@@ -110,21 +111,21 @@ def _predict(
     }
     if measure is not None:
         how |= {"pace": pace, "pace_measured_at": measure}
-    write_json(json, {**told, **how, "runs": runs})
-    _draw(found, scaling, picture, trace, timeline)
     if json != "-":
         say(f"{title}\n")
         say(study.table(found, there, scaling).text())
         say(study.verdict(found))
         if measure is not None:
             say(f"Sweeps take {pace:.2f} times as long as their bytes and operations let expect: measured.")
+    write_json(json, {**told, **how, "runs": runs})
+    _draw(found, scaling, picture, trace, timeline)
     written([json, picture, trace, timeline])
 
 
 def _draw(
     found: list[Predicted], scaling: str, picture: Path | None, trace: Path | None, timeline: Path | None
 ) -> None:
-    from halocline.io.style import styled
+    from halocline.io.style import save, styled
     from halocline.run.trace import chrome_events
     from halocline.study import predict as study
     from halocline.study import timeline as lanes
@@ -136,9 +137,9 @@ def _draw(
         write(trace, encoding.dumps({"traceEvents": events, "displayTimeUnit": "ms"}) + "\n")
     with styled():
         if picture is not None:
-            study.plot(found, scaling).savefig(picture)
+            save(study.plot(found, scaling), picture)
         if timeline is not None:
-            lanes.plot(doings, threads).savefig(timeline)
+            save(lanes.plot(doings, threads), timeline)
 
 
 def calibrate(file: Path | None) -> None:
@@ -149,15 +150,15 @@ def calibrate(file: Path | None) -> None:
     check_files(target)
     with progress("calibrating this host", "of 2 numbers of ranks") as done:
         made = host.calibrate(done)
-    write(target, host.as_toml(made))
     say(f"{made.title}\n")
     say(host.table(made).text())
+    write(target, host.as_toml(made))
     written([target])
 
 
 def figures(folder: Path, json: str | None) -> None:
     """Draw the figures of the papers, and tell their numbers."""
-    from halocline.io.style import styled
+    from halocline.io.style import save, styled
     from halocline.plan.machine import load_machine
     from halocline.study import figures as study
     from halocline.study.predict import poisson as case
@@ -179,7 +180,7 @@ def figures(folder: Path, json: str | None) -> None:
             ),
             strict=True,
         ):
-            figure.savefig(path)
+            save(figure, path)
     numbers = {"halo_sizes": halo, "theoretical_scaling": scaling, "ranks_of_a_node": together}
     write_json(json, numbers)
     if json != "-":

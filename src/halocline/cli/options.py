@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,17 +12,77 @@ import typer
 
 from halocline.errors import InputError
 from halocline.plan.transfer import METHODS
+from halocline.ranges import (
+    AXES,
+    FIELDS,
+    MAILBOXES,
+    ORDER,
+    POINTS,
+    RADIUS,
+    RANK,
+    RANKS,
+    RANKS_PER_NODE,
+    REPEATS,
+    SOME_STEPS,
+    STEPS,
+    SUBDOMAINS,
+    THREADS,
+    Range,
+)
 from halocline.run.tuning import BY_CACHES, TUNE
 
 PROBLEM, HOW, WHERE, RESULTS = "The problem", "How it is solved", "Where it runs", "Results"
 
 
-def _option(panel: str, *names: str, metavar: str, help: str) -> object:
-    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)
+def _option(
+    panel: str, *names: str, metavar: str, help: str, parser: Callable[[Any], Any] | None = None
+) -> Any:
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel, parser=parser)
 
 
-N = Annotated[int, _option(PROBLEM, "--n", metavar="N", help="Interior points along each axis.")]
-Cells = Annotated[int, _option(PROBLEM, "--n", metavar="N", help="Cells along each axis.")]
+def whole(panel: str, *names: str, numbers: Range, metavar: str, help: str) -> Any:
+    """An option that takes one whole number of a range."""
+
+    def parse(given: str | int) -> int:
+        number = int(given) if is_whole(str(given)) else given
+        try:
+            return numbers.check("", number)
+        except InputError:
+            raise typer.BadParameter(f"{given}; expected {numbers}") from None
+
+    return _option(panel, *names, metavar=metavar, help=help, parser=parse)
+
+
+def place(panel: str, *names: str, metavar: str, help: str, kind: type = Path) -> Any:
+    """An option that takes the name of a file or folder."""
+
+    def parse(given: str | Path) -> Any:
+        if not str(given) or "\0" in str(given):
+            raise typer.BadParameter(f"it is empty; expected the name of a {metavar.lower()}")
+        return kind(given)
+
+    return _option(panel, *names, metavar=metavar, help=help, parser=parse)
+
+
+def positive(panel: str, *names: str, metavar: str, help: str) -> Any:
+    """An option that takes a positive number."""
+
+    def parse(given: str | float) -> float:
+        try:
+            number = float(given)
+        except ValueError:
+            number = math.nan
+        if not (math.isfinite(number) and number > 0):
+            raise typer.BadParameter(f"{given}; expected a positive number")
+        return number
+
+    return _option(panel, *names, metavar=metavar, help=help, parser=parse)
+
+
+N = Annotated[
+    int, whole(PROBLEM, "--n", numbers=POINTS, metavar="N", help="Interior points along each axis.")
+]
+Cells = Annotated[int, whole(PROBLEM, "--n", numbers=POINTS, metavar="N", help="Cells along each axis.")]
 Ns = Annotated[
     str, _option(PROBLEM, "--n", metavar="N,N,...", help="Interior points along each axis, for each run.")
 ]
@@ -34,7 +97,13 @@ CellsOfCase = Annotated[
 ]
 Steps = Annotated[
     int | None,
-    _option(PROBLEM, "--steps", metavar="S", help="Steps at most; those of the case without --until."),
+    whole(
+        PROBLEM,
+        "--steps",
+        numbers=STEPS,
+        metavar="S",
+        help="Steps at most; those of the case without --until.",
+    ),
 ]
 Until = Annotated[
     float | None,
@@ -53,13 +122,20 @@ CaseNs = Annotated[
 ]
 StepsOfStudy = Annotated[
     int | None,
-    _option(PROBLEM, "--steps", metavar="S", help="Steps of each run; by default those of the case."),
+    whole(
+        PROBLEM,
+        "--steps",
+        numbers=SOME_STEPS,
+        metavar="S",
+        help="Steps of each run; by default those of the case.",
+    ),
 ]
 WarmUpOfStudy = Annotated[
     int | None,
-    _option(
+    whole(
         PROBLEM,
         "--warm-up",
+        numbers=STEPS,
         metavar="K",
         help="Of the steps, so many at the start are not timed; by default two, where there are more.",
     ),
@@ -83,7 +159,13 @@ Parts = Annotated[
 ]
 WarmUp = Annotated[
     int,
-    _option(PROBLEM, "--warm-up", metavar="K", help="Of the steps, so many at the start are not timed."),
+    whole(
+        PROBLEM,
+        "--warm-up",
+        numbers=STEPS,
+        metavar="K",
+        help="Of the steps, so many at the start are not timed.",
+    ),
 ]
 Only = Annotated[
     str | None,
@@ -106,26 +188,25 @@ Settings = Annotated[
 ]
 Every = Annotated[
     int | None,
-    _option(
+    whole(
         RESULTS,
         "--every",
+        numbers=SOME_STEPS,
         metavar="K",
         help="Diagnostics each K steps, as a table, and as a series in --json and --csv.",
     ),
 ]
 SeriesCsv = Annotated[
     Path | None,
-    _option(
-        RESULTS, "--csv", metavar="FILE", help="Write the series of diagnostics, one line for each time."
-    ),
+    place(RESULTS, "--csv", metavar="FILE", help="Write the series of diagnostics, one line for each time."),
 ]
 FieldPictures = Annotated[
     Path | None,
-    _option(RESULTS, "--pictures", metavar="FOLDER", help="Draw each field at the end in that folder."),
+    place(RESULTS, "--pictures", metavar="FOLDER", help="Draw each field at the end in that folder."),
 ]
-Dim = Annotated[int, _option(PROBLEM, "--dim", metavar="1|2|3", help="Axes of the problem.")]
-Radius = Annotated[int, _option(PROBLEM, "--radius", metavar="R", help="Layers of halo.")]
-FieldCount = Annotated[int, _option(PROBLEM, "--fields", metavar="F", help="Fields.")]
+Dim = Annotated[int, whole(PROBLEM, "--dim", numbers=AXES, metavar="1|2|3", help="Axes of the problem.")]
+Radius = Annotated[int, whole(PROBLEM, "--radius", numbers=RADIUS, metavar="R", help="Layers of halo.")]
+FieldCount = Annotated[int, whole(PROBLEM, "--fields", numbers=FIELDS, metavar="F", help="Fields.")]
 Dtype = Annotated[str, _option(PROBLEM, "--dtype", metavar="float32|float64", help="Their precision.")]
 Method = Annotated[
     str,
@@ -141,17 +222,21 @@ Scheme = Annotated[
     str, _option(HOW, "--scheme", metavar="euler|rk2|rk3|rk4|ssprk3", help="How time is integrated.")
 ]
 Order = Annotated[
-    int, _option(HOW, "--order", metavar="2|4|6|...", help="Order of accuracy of differences in space.")
+    int,
+    whole(
+        HOW, "--order", numbers=ORDER, metavar="2|4|6|...", help="Order of accuracy of differences in space."
+    ),
 ]
 Rtol = Annotated[
     float,
-    _option(HOW, "--rtol", metavar="X", help="Stop where the residual norm is at most X times the first."),
+    positive(HOW, "--rtol", metavar="X", help="Stop where the residual norm is at most X times the first."),
 ]
 MaxIterations = Annotated[
     int | None,
-    _option(
+    whole(
         HOW,
         "--max-iterations",
+        numbers=STEPS,
         metavar="K",
         help="Stop after K iterations at the latest: a result too, not converged.",
     ),
@@ -179,18 +264,20 @@ Patch = Annotated[
 ]
 Ranks = Annotated[
     int | None,
-    _option(
+    whole(
         WHERE,
         "--ranks",
+        numbers=RANKS,
         metavar="R",
         help="Processes; more than one are started with mpiexec. Under mpiexec it may be left out.",
     ),
 ]
 Threads = Annotated[
     int | None,
-    _option(
+    whole(
         WHERE,
         "--threads",
+        numbers=THREADS,
         metavar="T",
         help="Threads of each rank; by default OMP_NUM_THREADS, else the cores shared out among the ranks. "
         "With devices one, which looks after these.",
@@ -209,18 +296,20 @@ Device = Annotated[
 ]
 SubdomainsPerRank = Annotated[
     int,
-    _option(
+    whole(
         WHERE,
         "--subdomains-per-rank",
+        numbers=SUBDOMAINS,
         metavar="K",
         help="Subdomains of each rank; with devices, of each of them.",
     ),
 ]
 RanksPerNode = Annotated[
     int | None,
-    _option(
+    whole(
         WHERE,
         "--ranks-per-node",
+        numbers=RANKS_PER_NODE,
         metavar="R",
         help="Take every R ranks for a node, whatever they run on; by default nodes are what MPI says.",
     ),
@@ -237,7 +326,9 @@ Methods = Annotated[
 ]
 MailboxesOfMessage = Annotated[
     int,
-    _option(WHERE, "--mailboxes", metavar="M", help="Mailboxes for each message of method rma."),
+    whole(
+        WHERE, "--mailboxes", numbers=MAILBOXES, metavar="M", help="Mailboxes for each message of method rma."
+    ),
 ]
 Schedule = Annotated[
     str,
@@ -271,12 +362,22 @@ PlannedKernels = Annotated[
         help="How threads of a device read the cells around theirs, as for solve; [bold]auto[/]: queue.",
     ),
 ]
-PlannedRanks = Annotated[int, _option(WHERE, "--ranks", metavar="R", help="As many ranks are planned for.")]
+PlannedRanks = Annotated[
+    int, whole(WHERE, "--ranks", numbers=RANKS, metavar="R", help="As many ranks are planned for.")
+]
 PlannedRank = Annotated[
     int | None,
-    _option(WHERE, "--rank", metavar="K", help="Which of them is explained; by default one in the middle."),
+    whole(
+        WHERE,
+        "--rank",
+        numbers=RANK,
+        metavar="K",
+        help="Which of them is explained; by default one in the middle.",
+    ),
 ]
-PlannedThreads = Annotated[int, _option(WHERE, "--threads", metavar="T", help="Threads of each rank.")]
+PlannedThreads = Annotated[
+    int, whole(WHERE, "--threads", numbers=THREADS, metavar="T", help="Threads of each rank.")
+]
 Code = Annotated[
     bool,
     typer.Option(
@@ -287,7 +388,7 @@ Code = Annotated[
 ]
 WhoPicture = Annotated[
     Path | None,
-    _option(RESULTS, "--picture", metavar="FILE", help="Draw who sends how much to whom, and how."),
+    place(RESULTS, "--picture", metavar="FILE", help="Draw who sends how much to whom, and how."),
 ]
 Overlap = Annotated[
     str,
@@ -326,7 +427,10 @@ ThreadsList = Annotated[
     str, _option(WHERE, "--threads", metavar="T,T,...", help="Threads of each rank; one run for each.")
 ]
 Repeat = Annotated[
-    int, _option(WHERE, "--repeat", metavar="K", help="Runs of each measurement; the median counts.")
+    int,
+    whole(
+        WHERE, "--repeat", numbers=REPEATS, metavar="K", help="Runs of each measurement; the median counts."
+    ),
 ]
 MachineName = Annotated[
     str,
@@ -341,18 +445,20 @@ MachineName = Annotated[
 Nodes = Annotated[str, _option(WHERE, "--nodes", metavar="K,K,...", help="Nodes; one prediction for each.")]
 PerNode = Annotated[
     int | None,
-    _option(
+    whole(
         WHERE,
         "--ranks-per-node",
+        numbers=RANKS_PER_NODE,
         metavar="R",
         help="By default one for each device of a node; more of them share these.",
     ),
 ]
 Measure = Annotated[
     int | None,
-    _option(
+    whole(
         WHERE,
         "--measure",
+        numbers=POINTS,
         metavar="N",
         help="Run the case with N on every rank of this host by itself, and take the pace of its sweeps from "
         "that, not from their bytes and operations; with --machine host.",
@@ -390,11 +496,11 @@ TracedRanks = Annotated[
 ]
 Timeline = Annotated[
     Path | None,
-    _option(RESULTS, "--timeline", metavar="FILE", help="Draw what these ranks and their messages would do."),
+    place(RESULTS, "--timeline", metavar="FILE", help="Draw what these ranks and their messages would do."),
 ]
 ScalingPicture = Annotated[
     Path | None,
-    _option(
+    place(
         RESULTS,
         "--picture",
         metavar="FILE",
@@ -403,7 +509,7 @@ ScalingPicture = Annotated[
 ]
 ModelTrace = Annotated[
     Path | None,
-    _option(
+    place(
         RESULTS,
         "--trace",
         metavar="FILE",
@@ -412,47 +518,53 @@ ModelTrace = Annotated[
 ]
 Json = Annotated[
     str | None,
-    _option(
-        RESULTS, "--json", metavar="FILE", help="Write the results as JSON; - prints them, and them alone."
+    place(
+        RESULTS,
+        "--json",
+        metavar="FILE",
+        kind=str,
+        help="Write the results as JSON; - prints them, and them alone.",
     ),
 ]
 Trace = Annotated[
     Path | None,
-    _option(
+    place(
         RESULTS,
         "--trace",
         metavar="FILE",
         help="Write what each thread and message did, for Perfetto or chrome://tracing.",
     ),
 ]
-Csv = Annotated[Path | None, _option(RESULTS, "--csv", metavar="FILE", help="Write one line per run.")]
+Csv = Annotated[Path | None, place(RESULTS, "--csv", metavar="FILE", help="Write one line per run.")]
 Html = Annotated[
     Path | None,
-    _option(
-        RESULTS, "--html", metavar="FILE", help="Write a page with tables and plots, complete in itself."
-    ),
+    place(RESULTS, "--html", metavar="FILE", help="Write a page with tables and plots, complete in itself."),
 ]
 PlotPictures = Annotated[
-    Path | None, _option(RESULTS, "--pictures", metavar="FOLDER", help="Draw the plots in that folder.")
+    Path | None, place(RESULTS, "--pictures", metavar="FOLDER", help="Draw the plots in that folder.")
 ]
 Pictures = Annotated[
     Path | None,
-    _option(RESULTS, "--pictures", metavar="FOLDER", help="Draw solution.png and error.png in that folder."),
+    place(RESULTS, "--pictures", metavar="FOLDER", help="Draw solution.png and error.png in that folder."),
 ]
 
 
-def whole_numbers(text: str, option: str, least: int = 1) -> list[int]:
-    """The numbers of a list such as "256,512"; InputError names the option and what is wrong."""
-    numbers = []
-    for part in text.split(","):
-        if not part.strip().lstrip("-").isdigit():
+def whole_numbers(text: str, option: str, numbers: Range) -> list[int]:
+    """The numbers of a list such as "256,512", each in a range; InputError names the option and what is
+    wrong."""
+    found = []
+    for part in map(str.strip, text.split(",")):
+        if not is_whole(part):
             raise InputError(f"{option} {text}: {part!r} is no whole number; expected a list such as 1,2,4")
-        if int(part) < least:
-            raise InputError(f"{option} {text}: {part.strip()} is too small; expected numbers from {least}")
-        numbers.append(int(part))
-    if len(set(numbers)) != len(numbers):
+        found.append(numbers.check(f"{option} {text}: a number", int(part)))
+    if len(set(found)) != len(found):
         raise InputError(f"{option} {text}: a number stands there twice")
-    return numbers
+    return found
+
+
+def is_whole(text: str) -> bool:
+    """Whether a word is a whole number, of no more digits than anybody means."""
+    return re.fullmatch(r"[+-]?[0-9]{1,40}", text.strip()) is not None
 
 
 def execution(
@@ -498,14 +610,9 @@ def patch_edges(text: str | None) -> list[int] | int | str | None:
     """The patch that --patch asks for."""
     if text is None or text in (TUNE, BY_CACHES):
         return text
-    edges = whole_numbers_of_patch(text)
-    return edges[0] if len(edges) == 1 else edges
-
-
-def whole_numbers_of_patch(text: str) -> list[int]:
-    """The edges of a patch; they may be equal."""
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.lstrip("-").isdigit() for part in parts):
+    parts = text.split(",")
+    if not all(map(is_whole, parts)):
         expected = f"expected whole numbers of cells, such as 64 or 32,256; or {TUNE}, or {BY_CACHES}"
         raise InputError(f"--patch {text}: {expected}")
-    return [int(part) for part in parts]
+    edges = [POINTS.check(f"--patch {text}: an edge", int(part)) for part in parts]
+    return edges[0] if len(edges) == 1 else edges

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from halocline.errors import InputError
+from halocline.run.files import why_not_writable, write_file
 from halocline.run.mpi import launcher, world
+from halocline.run.streams import complain
 
 STDOUT = "-"
 
@@ -50,31 +49,18 @@ def check_pictures(*targets: Path | None) -> None:
 
 def _wrong(target: Path) -> str | None:
     """Why a file cannot be written, if so."""
-    if target.is_dir():
-        return f"cannot write {target}: it is a folder"
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".halocline-"):
-            return None
-    except OSError as error:
-        return f"cannot write {target}: {error.strerror or error}"
+    why = why_not_writable(target)
+    return f"cannot write {target}: {why}" if why else None
 
 
 def write(target: str | Path | None, text: str) -> None:
-    """Write a file on the first rank, by way of another name, so that nobody meets half of it."""
+    """Write a file on the first rank; see `halocline.run.files.write_file`."""
     if target is None or not first():
         return
     if str(target) == STDOUT:
         print(text, end="", flush=True)
-        return
-    path = Path(target)
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        new.write_text(text, encoding="utf-8")
-        new.replace(path)
-    except OSError as error:
-        new.unlink(missing_ok=True)
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+    else:
+        write_file(Path(target), text)
 
 
 def write_json(target: str | None, data: Any) -> None:
@@ -86,7 +72,7 @@ def write_json(target: str | None, data: Any) -> None:
 def note(text: str) -> None:
     """Tell, on the error stream, what is going on."""
     if first():
-        print(text, file=sys.stderr, flush=True)
+        complain(text)
 
 
 def written(targets: Iterable[str | Path | None]) -> None:

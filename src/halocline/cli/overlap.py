@@ -79,11 +79,11 @@ def _tell(
         found = overlap.measure(make, repeats=repeat, on_progress=on_progress, **options)
     places = met(world())
     record = {**facts, "repeats": repeat, "devices": [asdict(place) for place in places]}
-    write_json(json, {**record, "methods": [asdict(own) for own in found]})
     if json != "-":
         first = found[0]
         ran = where(first.ranks, first.threads, places)
         say(f"{what}, {ran}, subdomains {' x '.join(map(str, first.parts))}\n")
         say(overlap.table(found).text())
         say("\n".join(overlap.verdict(found)))
+    write_json(json, {**record, "methods": [asdict(own) for own in found]})
     written([json])

@@ -19,10 +19,8 @@ def spread(ranks: int | None) -> None:
     Raises
     ------
     InputError
-        Fewer than one, or another number than the launcher has started.
+        Another number than the launcher has started.
     """
-    if ranks is not None and ranks < 1:
-        raise InputError(f"ranks is {ranks}; expected a whole number from 1")
     started = launcher()
     if started is not None:
         size = world().size

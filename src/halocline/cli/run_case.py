@@ -45,8 +45,6 @@ def case(
         raise _neither(name, list(known))
     given = parameters_of(settings, name, known[name])
     cells = None if n is None else cells_of(n)
-    if steps is not None and steps < 0:
-        raise InputError(f"--steps {steps}: expected a whole number from 0")
     trace = execution.get("trace")
     if only is not None:
         without = {"--until": until, "--every": every, "--csv": csv, "--pictures": pictures, "--trace": trace}
@@ -76,17 +74,17 @@ def case(
                 if json != "-":
                     say(_table(series, ready.setup.shown))
             raise
-    for f, path in zip(ready.fields, drawn, strict=False):
-        _draw(result, f, path)
     record = result.record
-    if record.series is not None:
-        _write_series(csv, record.series)
-    write_json(json, asdict(record) | {"machine": this_machine().as_dict()})
     if json != "-":
         if every is not None and record.series is not None:
             say(_table(record.series, ready.setup.shown))
         say(_summary(result, ready.setup.shown))
-        written([json, csv, trace, *drawn])
+    write_json(json, asdict(record) | {"machine": this_machine().as_dict()})
+    if record.series is not None:
+        _write_series(csv, record.series)
+    for f, path in zip(ready.fields, drawn, strict=False):
+        _draw(result, f, path)
+    written([json, csv, trace, *drawn])
 
 
 def _write_series(csv: Path | None, series: Sequence[Mapping[str, Any]]) -> None:
@@ -217,7 +215,7 @@ def _summary(result: Result, shown: Sequence[str]) -> str:
             most = f"{result.peak / 1e9:.1f} GFLOP/s of multiply-adds on as many cores now"
             arithmetic += f", {r.share_of_peak:.0%} of the {most}"
         lines.append(arithmetic)
-    if r.share_of_bound is not None:
+    if r.share_of_bound is not None and result.bandwidth is not None:
         rate = r.share_of_bound * result.bandwidth
         most = f"{result.bandwidth / 1e9:.1f} GB/s of {yardstick(r.devices)}"
         lines.append(

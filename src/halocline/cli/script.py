@@ -32,8 +32,6 @@ def script(
     """Run a Python file as `python FILE` does, on as many ranks as asked for."""
     if not file.is_file():
         raise InputError(f"there is no file {file}" if not file.exists() else f"{file} is no file")
-    if threads is not None and threads < 1:
-        raise InputError(f"threads is {threads}; expected a whole number from 1")
     choice = chosen_devices(device)
     spread(ranks)
     with world().agreement(f"find devices {str(choice)!r}"):

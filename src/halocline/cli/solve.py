@@ -40,14 +40,14 @@ def poisson(
             on_progress=on_progress,
             **execution,
         )
+    if json != "-":
+        say(_summary(result, dim, method, rtol))
+    write_json(json, asdict(result.record))
     if pictures is not None:
         _draw(result, pictures)
         if trace and not result.record.devices:
             _draw_trace(result, pictures)
-    write_json(json, asdict(result.record))
-    if json != "-":
-        say(_summary(result, dim, method, rtol))
-        written([json, trace, *_pictures(pictures, None if result.record.devices else trace)])
+    written([json, trace, *_pictures(pictures, None if result.record.devices else trace)])
 
 
 def _pictures(folder: Path | None, trace: Path | None) -> list[Path]:
@@ -68,7 +68,7 @@ def _draw(result: object, folder: Path) -> None:
 
 
 def _draw_trace(result: object, folder: Path) -> None:
-    from halocline.io.style import styled
+    from halocline.io.style import save, styled
     from halocline.run.mpi import world
     from halocline.study import timeline
     from halocline.study.solve import Result
@@ -80,7 +80,7 @@ def _draw_trace(result: object, folder: Path) -> None:
     with styled():
         first, last = timeline.middle(kept.all)
         figure = timeline.plot(kept.all, kept.lanes, first=first, last=last)
-        figure.savefig(folder / "timeline.png")
+        save(figure, folder / "timeline.png")
 
 
 def _summary(result: object, dim: int, method: str, rtol: float) -> str:
@@ -102,7 +102,7 @@ def _summary(result: object, dim: int, method: str, rtol: float) -> str:
         f"{'':13} compute {_part(s.compute, r.seconds)}, exchange {_part(s.exchange, r.seconds)}, "
         f"reductions {_part(s.reduction, r.seconds)}",
     ]
-    if r.seconds_per_iteration and r.bandwidth_share:
+    if r.seconds_per_iteration and r.bandwidth_share and result.bandwidth:
         rate = r.bytes_per_iteration / r.seconds_per_iteration
         most = f"{result.bandwidth / 1e9:.1f} GB/s of {yardstick(r.devices)}"
         lines.append(f"{'bandwidth':13} {rate / 1e9:.1f} GB/s, {r.bandwidth_share:.0%} of the {most}")

@@ -17,6 +17,7 @@ from halocline.cli.output import check_files, note, say, write, write_json, writ
 from halocline.cli.progress import TERMINAL, progress, terminal
 from halocline.cli.ranks import spread
 from halocline.errors import InputError
+from halocline.ranges import POINTS, RANKS, THREADS
 from halocline.run.mpi import launcher
 
 if TYPE_CHECKING:
@@ -42,13 +43,16 @@ def convergence(
     from halocline.study import convergence as study
 
     alone()
-    ns = sorted(whole_numbers(n, "--n"))
+    ns = sorted(whole_numbers(n, "--n", POINTS))
     names = _pictures(case)
     drawn = None if pictures is None else tuple(pictures / name for name in names)
     check_files(json, csv, html, *(drawn or ()))
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
         folder = pictures or (Path(scratch) if html else None)
         measured = _measure(case, [(n, ranks or 1, threads) for n in ns], repeat, folder)
+        if json != "-":
+            say("\n" + study.table(measured).text())
+            say("\n".join(study.verdicts(measured)))
         if html and folder:
             from halocline.io.style import styled
             from halocline.study.page import CLOCK, Page, facts_of_measurements
@@ -68,9 +72,6 @@ def convergence(
                 )
                 write(html, page.html())
     _leave(measured, json, csv, [html, *(drawn or ())])
-    if json != "-":
-        say("\n" + study.table(measured).text())
-        say("\n".join(study.verdicts(measured)))
 
 
 def strong(
@@ -88,7 +89,7 @@ def strong(
     from halocline.study import strong as study
 
     alone()
-    ns = sorted(whole_numbers(n, "--n"))
+    ns = sorted(whole_numbers(n, "--n", POINTS))
     there = layouts(ranks, threads, case.device)
     check_files(json, csv, html)
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
@@ -96,6 +97,10 @@ def strong(
         folder = Path(scratch) if html and lanes else None
         measured = _measure(case, [(n, r, t) for n in ns for r, t in there], repeat, folder)
         tables = study.tables(measured)
+        if json != "-":
+            for table in tables:
+                say("\n" + table.text())
+            say("\n".join(study.verdicts(measured)))
         if html:
             from halocline.io.style import styled
             from halocline.study.page import CLOCK, Page, facts_of_measurements
@@ -115,10 +120,6 @@ def strong(
                 )
                 write(html, page.html())
     _leave(measured, json, csv, [html])
-    if json != "-":
-        for table in tables:
-            say("\n" + table.text())
-        say("\n".join(study.verdicts(measured)))
 
 
 def ablation(
@@ -147,8 +148,6 @@ def ablation(
     from halocline.study.table import as_rows, counted
 
     check_files(json, csv, html)
-    if dim not in (1, 2, 3):
-        raise InputError(f"dim is {dim}; expected 1, 2 or 3")
     there = load_machine(machine)
     comm = world()
     shape = weak_shape(n, comm.size, dim)
@@ -164,6 +163,11 @@ def ablation(
     lead = f"{what}, on {counted(comm.size, 'rank')}" + (f", {summary(places)}" if places else "")
     tables = study.table(found)
     record = {**how, "shape": shape, "ranks": comm.size, "devices": [asdict(place) for place in places]}
+    if json != "-":
+        say(f"{lead}\n")
+        for table in tables:
+            say(table.text())
+        say("\n".join(study.verdicts(found)))
     write_json(json, {**record, "variants": [asdict(m) for m in found]})
     if csv:
         write(csv, as_rows([asdict(m) for m in found]))
@@ -185,11 +189,6 @@ def ablation(
                 "variants in turn.",
             )
             write(html, page.html())
-    if json != "-":
-        say(f"{lead}\n")
-        for table in tables:
-            say(table.text())
-        say("\n".join(study.verdicts(found)))
     written([json, csv, html])
 
 
@@ -206,10 +205,8 @@ def alone() -> None:
         raise InputError("a study starts mpiexec itself: run it without mpiexec, and name --ranks")
 
 
-def prepare(repeat: int) -> None:
+def prepare() -> None:
     """Before the first run of a study."""
-    if repeat < 1:
-        raise InputError(f"--repeat is {repeat}; expected a whole number from 1")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the run under way ends too
     name = terminal()
     if name:
@@ -228,8 +225,8 @@ def layouts(ranks: str, threads: str, device: str | None) -> list[tuple[int, int
 
     found = [
         (r, t)
-        for r in sorted(whole_numbers(ranks, "--ranks"))
-        for t in sorted(whole_numbers(threads, "--threads"))
+        for r in sorted(whole_numbers(ranks, "--ranks", RANKS))
+        for t in sorted(whole_numbers(threads, "--threads", THREADS))
     ]
     if chosen_devices(device).interface != "cpu" and any(t > 1 for _, t in found):
         raise InputError(f"--threads {threads}: on devices each rank has 1 thread, which looks after these")
@@ -246,7 +243,7 @@ def _measure(
     from halocline.study.measure import measure
     from halocline.study.table import duration
 
-    prepare(repeat)
+    prepare()
     measured = []
     for number, (n, ranks, threads) in enumerate(runs, 1):
         if chosen_devices(case.device).interface != "cpu":

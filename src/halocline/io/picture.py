@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
 from halocline.io.section import Section, fields_of, section
-from halocline.io.style import INK, gridded, styled
+from halocline.io.style import INK, gridded, save, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 SUFFIXES = (".png", ".pdf", ".svg")
+
+
+DPI = 160  # of pictures of fields
 
 
 def picture(
@@ -71,7 +74,7 @@ def picture(
         if drawn is not None:
             with styled():
                 figure = _figure(drawn, title, label, unit, cmap, limits)
-                save(figure, target)
+                save(figure, target, dpi=DPI)
 
 
 def plot_lines(
@@ -125,16 +128,7 @@ def plot_lines(
         if fields.domain.comm.rank == 0:
             with styled():
                 figure = _lines(fields.grid, drawn, arrays, named, title, label, unit)
-                save(figure, target)
-
-
-def save(figure: Figure, target: Path) -> None:
-    """Write a figure to a file, in folders that are made where they are missing."""
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(target, dpi=160)
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from None
+                save(figure, target, dpi=DPI)
 
 
 def _target(path: str | Path) -> Path:

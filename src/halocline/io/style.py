@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from halocline.errors import InputError
+from halocline.run.files import write_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 INK = "#1c2b33"
 MUTED = "#5f717c"
@@ -59,6 +65,26 @@ def styled() -> Iterator[None]:
     settings: Any = {**SETTINGS, "axes.prop_cycle": cycler(color=COLOURS)}
     with matplotlib.rc_context(settings):
         yield
+
+
+def save(figure: Figure, path: Path, **options: Any) -> None:
+    """Write a figure in the format that the name ends in, in folders that are made where they are missing;
+    `options` as for savefig.
+
+    Raises
+    ------
+    InputError
+        Its folder cannot be made.
+    RunError
+        The file cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+    drawn = BytesIO()
+    figure.savefig(drawn, format=path.suffix.removeprefix("."), **options)
+    write_file(path, drawn.getvalue())
 
 
 def gridded(ax: Axes) -> None:

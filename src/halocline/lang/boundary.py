@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.expression import Expr, Operators, as_expr, binary, read, rebuild, walk
+from halocline.ranges import ORDER, Range
 
 if TYPE_CHECKING:
     from halocline.lang.grid import Field, Grid
@@ -292,9 +293,7 @@ class Inward:
 
 
 def _positive(order: Any) -> int:
-    if isinstance(order, bool) or not isinstance(order, int) or order < 1:
-        raise InputError(f"boundary condition of order {order!r}: expected a whole number from 1")
-    return order
+    return Range(1, ORDER.most).check("order of a boundary condition", order)
 
 
 def _lagrange(points: list[Fraction], at: Fraction) -> list[Fraction]:

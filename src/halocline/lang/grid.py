@@ -13,14 +13,13 @@ from halocline.lang import trace
 from halocline.lang.blocks import Blocks
 from halocline.lang.boundary import SIDES, BoundaryCondition, Periodic, Value, resolve_sides
 from halocline.lang.expression import Expr, Offset, Operators, as_offset, index, read
+from halocline.ranges import POINTS
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 AXES = "xyz"
-# Of an axis: generated code numbers cells in 32 bits, and counts on beyond the ends.
-MOST_CELLS = 2**31 - 2**16
 DTYPES = ("float64", "float32")
 # spacing and origin per axis, as every program knows them
 GRID_SCALARS = tuple(f"{kind}_{axis}" for kind in "ho" for axis in AXES)
@@ -91,9 +90,9 @@ class Grid:
                 )
             if int(n) < 1:
                 raise InputError(f"shape {shape!r}: axis {AXES[axis]} has {n} cells; at least 1 is needed")
-            if int(n) > MOST_CELLS:
+            if int(n) > POINTS.most:
                 raise InputError(
-                    f"shape {shape!r}: axis {AXES[axis]} has {n} cells; at most {MOST_CELLS} can be numbered"
+                    f"shape {shape!r}: axis {AXES[axis]} has {n} cells; at most {POINTS.most} can be numbered"
                 )
         self.shape: tuple[int, ...] = tuple(int(n) for n in given)
         self.ndim = len(self.shape)

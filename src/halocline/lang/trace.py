@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.errors import HaloclineError, InputError
 from halocline.lang.expression import Expr, node
+from halocline.ranges import ORDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -103,9 +104,10 @@ def order(accuracy: int) -> Iterator[None]:
 
 def check_order(accuracy: Any) -> int:
     """The order as an int, where it is one that central differences have."""
-    if isinstance(accuracy, bool) or not isinstance(accuracy, int) or accuracy < 2 or accuracy % 2:
+    whole = isinstance(accuracy, int) and not isinstance(accuracy, bool)
+    if not whole or not ORDER.least <= accuracy <= ORDER.most or accuracy % 2:
         raise InputError(
             f"order {accuracy!r} is not an order of central differences: expected 2, 4, 6, 8 or any even "
-            "number"
+            f"number up to {ORDER.most}"
         )
-    return accuracy
+    return int(accuracy)

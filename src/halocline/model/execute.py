@@ -254,6 +254,7 @@ class _Work:
             pieces[needs] = pieces.get(needs, 0.0) + own * seconds
         taking = {
             "mpi": lambda size: size / rates.packing + overhead,
+            "gpu_aware": lambda size: size / rates.packing + overhead,
             "rma": lambda size: size / rates.packing + 2 * overhead,  # the fetch, and the acknowledgement
             "colocated": lambda size: (
                 size / (rates.copying or rates.packing if self.pulls else rates.packing)

@@ -17,6 +17,7 @@ from halocline.lang.functions import cos, sin
 from halocline.lang.grid import Field, Grid, unknown
 from halocline.lang.operators import laplacian
 from halocline.lang.program import Program, Scalar, loop, program
+from halocline.ranges import FIELDS
 from halocline.solvers.schemes import SCHEMES
 
 
@@ -48,8 +49,7 @@ class Heat:
         InputError
             Fewer than one field, or a shape that cannot be.
         """
-        if isinstance(fields, bool) or not isinstance(fields, int) or fields < 1:
-            raise InputError(f"fields is {fields!r}; expected a whole number from 1")
+        FIELDS.check("fields", fields)
         grid = Grid(tuple(shape), extent=tuple(n / shape[0] for n in shape), periodic=True)
         names = ["T"] if fields == 1 else [f"T{n}" for n in range(fields)]
         return cls(grid, tuple(grid.field(name, dtype=dtype) for name in names))

@@ -12,6 +12,7 @@ from halocline.plan.decompose import Decomposition, decompose
 from halocline.plan.levels import decompose_levels, flow
 from halocline.plan.placement import STRATEGIES, place
 from halocline.plan.traffic import Traffic
+from halocline.ranges import RANKS, SUBDOMAINS
 
 
 @dataclass(frozen=True)
@@ -146,9 +147,9 @@ def lay_out(
     InputError
     """
     per_node = ranks if ranks_per_node is None else min(ranks_per_node, ranks)
-    for name, number in (("ranks per node", per_node), ("subdomains per rank", subdomains_per_rank)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise InputError(f"{name} is {number!r}; expected a whole number from 1")
+    RANKS.check("ranks", ranks)
+    RANKS.check("ranks per node", per_node)
+    SUBDOMAINS.check("subdomains per rank", subdomains_per_rank)
     if placement not in STRATEGIES:
         raise InputError(f"placement {placement!r} is unknown; known are {', '.join(STRATEGIES)}")
     slots = per_node * subdomains_per_rank

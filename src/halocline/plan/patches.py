@@ -15,6 +15,7 @@ from halocline.errors import InputError
 from halocline.lang.blocks import Blocks
 from halocline.lang.dtype import ITEMSIZE
 from halocline.plan.subdomain import Subdomain
+from halocline.ranges import PATCHES, THREADS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -195,8 +196,7 @@ def cut_patches(
     InputError
         A patch shape that is not positive, or not of the grid's dimension; no threads.
     """
-    if threads < 1:
-        raise InputError(f"{threads} threads were asked for; at least 1 is needed")
+    THREADS.check("threads", threads)
     shape = subdomain.shape
     if patch is None and device:
         edges = [
@@ -293,6 +293,13 @@ def _table(
     """All patches between the edges, or those whose first cells are active."""
     import numpy as np  # planning without patches does not need it
 
+    count = prod(len(e) - 1 for e in edges)
+    if count > PATCHES.most:
+        shape = " x ".join(f"{e[-1]:,}" for e in edges)
+        raise InputError(
+            f"a subdomain of {shape} cells has {count:,} patches, more than the {PATCHES.most:,} that can be "
+            "planned: take more ranks, or larger patches"
+        )
     intervals = [list(pairwise(e)) for e in edges]
     grid = np.indices([len(i) for i in intervals]).reshape(len(edges), -1)
     table = np.empty((grid.shape[1], 3, len(edges)), dtype=np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
@@ -12,6 +13,8 @@ from halocline.run.devices import device_errors, in_words
 from halocline.run.machine import data_caches
 from halocline.run.mpi import Communicator, native
 
+log = logging.getLogger("halocline")
+
 LEAST = 256 * 2**10  # bytes a thread: enough for a pass to be timed, little enough for a cache of its own
 ENOUGH = 128 * 2**20  # bytes a thread: beyond the caches of most cores; a round of so many takes milliseconds
 MOMENT = 0.1  # seconds at least: rounds that follow each other may all meet one in which a core is taken away
@@ -21,12 +24,18 @@ FEWEST = 3  # rounds, however long one takes
 LEAST_COPIED, MOST_COPIED = 32 * 2**20, 256 * 2**20
 
 
-def bandwidth(comm: Communicator, devices: Sequence[Any], threads: int, working_set: int) -> float:
+def bandwidth(comm: Communicator, devices: Sequence[Any], threads: int, working_set: int) -> float | None:
     """Bytes a second that the memory of this run gives to what streams through it, all ranks at once: of its
-    devices where it has some (`device_bandwidth`), else of its nodes (`triad_bandwidth`)."""
-    if devices:
-        return device_bandwidth(comm, devices, working_set)
-    return triad_bandwidth(comm, threads, working_set)
+    devices where it has some (`device_bandwidth`), else of its nodes (`triad_bandwidth`). None, with a
+    warning, where no memory is left to measure it with: what was computed before counts all the same."""
+    try:
+        if devices:
+            return device_bandwidth(comm, devices, working_set)
+        return triad_bandwidth(comm, threads, working_set)
+    except (RunError, MemoryError) as error:
+        if comm.rank == 0:
+            log.warning("the bandwidth of the memory is not known: %s", error)
+        return None
 
 
 def yardstick(devices: Sequence[Any]) -> str:

@@ -50,7 +50,7 @@ log = logging.getLogger("halocline")
 
 T = TypeVar("T")
 
-CROWDED = 64  # threads of a node for each of its hardware threads that are hardly meant
+CROWDED = 64  # threads of a node for each of its hardware threads: with more of them a run hardly moves
 
 
 class Domain:
@@ -109,8 +109,12 @@ class Domain:
                     self.how.trace,
                 )
         together, there = self.threads * self.comm.ranks_of_node, os.cpu_count() or 1
-        if self.comm.rank == 0 and together > CROWDED * there:
-            log.warning("%d threads for %d hardware threads: each mostly waits for its turn", together, there)
+        with self.comm.agreement("count threads"):
+            if together > CROWDED * there:
+                raise InputError(
+                    f"{together} threads on a node of {there} hardware threads would mostly wait for their "
+                    f"turn; take {CROWDED * there} at most, of all ranks there together"
+                )
         level = self.comm.thread_level
         if self.comm.rank == 0 and self.comm.size > 1 and self.threads > 1 and level != "multiple":
             who = "one thread at a time" if level == "serialized" else "the first thread alone"
@@ -340,16 +344,26 @@ class Domain:
                 }
         self.near = replace(self.near, storages=views)
 
+    def check_room(self, fields: Sequence[FieldInfo]) -> None:
+        """RunError where the fields alone, without halos, are more than all nodes hold; all ranks call this.
+        Planning would take memory and time of its own for a grid that no machine holds."""
+        points = self.grid.active_cells * sum(
+            ITEMSIZE[info.dtype] for info in fields if info.name not in self.storages
+        )
+        with self.comm.agreement("look for memory"):
+            self._check_memory(-(-points // self.comm.size))
+
     def _check_memory(self, needed: int) -> None:
         """RunError where the ranks of a node ask together for more than it has; each alone may get its share,
         since pages cost nothing before they are touched, and be killed later."""
         if self.devices:
             return  # see check_devices
-        ranks, available = self.comm.ranks_of_node, native().available_memory()
+        ranks = self.comm.ranks_of_node
+        available = min(native().available_memory(), ranks * native().available_to_process())
         if ranks * needed > available:
             whose = f"of the {ranks} ranks on this node " if ranks > 1 else ""
             raise RunError(
-                f"the fields {whose}need {ranks * needed / 1e9:,.1f} GB, but only {available / 1e9:,.1f} GB "
+                f"the fields {whose}need {_amount(ranks * needed)}, but only {_amount(available)} "
                 "are available: take a smaller grid, float32 or more nodes"
             )
 
@@ -591,6 +605,10 @@ class Domain:
                 searches.append(native().Search(self._finders[self.device_of(n)], storages, boxes))
             found = [search.found() for search in searches]
         return [number for number in range(len(fields)) if any(each[number] for each in found)]
+
+
+def _amount(size: int) -> str:
+    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"
 
 
 def _unwritable(array: NDArray[Any]) -> NDArray[Any]:

@@ -16,11 +16,12 @@ from halocline.plan.fit import least_thickness
 from halocline.plan.layout import Layout, lay_out
 from halocline.plan.traffic import Traffic
 from halocline.plan.transfer import ON_DEVICES, UNFIT_ON_DEVICES, UNFIT_ON_HOST, chosen_methods
+from halocline.ranges import MAILBOXES, RANKS_PER_NODE, SUBDOMAINS, THREADS
 from halocline.run.kernels import AUTO, check_kernels
 from halocline.run.tuning import BY_CACHES, TUNE
 
 SCHEDULES = ("guided", "static", "dynamic")
-MOST_TRIED = 9  # subdomains on a rank or device, where the grid cannot be cut as asked for
+MOST_TRIED = 64  # other numbers of subdomains, where the grid cannot be cut as asked for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,17 +93,15 @@ class Execution:
     trace: str | Path | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("threads", None),
-            ("subdomains_per_rank", 1),
-            ("ranks_per_node", None),
-            ("mailboxes", 1),
+        for name, numbers in (
+            ("threads", THREADS),
+            ("subdomains_per_rank", SUBDOMAINS),
+            ("ranks_per_node", RANKS_PER_NODE),
+            ("mailboxes", MAILBOXES),
         ):
             number = getattr(self, name)
-            if number is None and least is None:
-                continue
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise InputError(f"{name} {number!r}: expected a whole number from 1")
+            if number is not None or name not in ("threads", "ranks_per_node"):
+                numbers.check(name, number)
         object.__setattr__(self, "device", str(chosen_devices(self.device)))
         if self.methods is not None:
             object.__setattr__(self, "methods", chosen_methods(self.methods))
@@ -198,7 +197,7 @@ class Execution:
     def _that_fits(self, cut: Callable[[int, int], Layout], ranks: int, devices: int) -> str:
         """What to say where the grid cannot be cut: other numbers with which it can, each tried."""
         each, said = self.subdomains_per_rank, []
-        nearest = sorted(range(1, max(2 * each, MOST_TRIED)), key=lambda k: (abs(k - each), k))
+        nearest = sorted(range(1, 2 * each + MOST_TRIED), key=lambda k: (abs(k - each), k))[:MOST_TRIED]
         subdomains = next((k for k in nearest if k != each and _fits(cut, k, devices)), None)
         if subdomains is not None:
             whose = "rank" if self.devices.interface == "cpu" else "device"

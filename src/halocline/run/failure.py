@@ -33,19 +33,21 @@ def exit_code(error: BaseException) -> int:
 def describe(error: BaseException) -> str:
     """`error` as text for the terminal.
 
-    An error that Halocline raised on purpose is its message, followed by the lines of the user's own
-    files that led to it, also those of an exception that the user's function raised. Any other
-    exception is its traceback: without our lines where the user's own text raised it, else the whole.
-    An exception that came from another rank is as that rank saw it.
+    An error that Halocline raised on purpose, or a lack of memory, is its message, followed by the lines of
+    the user's own files that led to it, also those of an exception that the user's function raised. Any other
+    exception is its traceback: without our lines where the user's own text raised it, else the whole. An
+    exception that came from another rank is as that rank saw it.
     """
     text: str | None = getattr(error, "seen_as", None)
     if text is not None:
         return text
     if isinstance(error, KeyboardInterrupt):
         return f"halocline: {str(error) or 'interrupted'}"
-    if not isinstance(error, HaloclineError):
+    lacking = isinstance(error, MemoryError) and not _raised_by_user(error)
+    if not (lacking or isinstance(error, HaloclineError)):
         return _story(error)
-    lines = [f"halocline: error: {error}", *getattr(error, "__notes__", ())]
+    what = f"there is not enough memory: {str(error) or 'an allocation failed'}" if lacking else error
+    lines = [f"halocline: error: {what}", *getattr(error, "__notes__", ())]
     for link in _chain(error):
         steps = (step for step in traceback.walk_tb(link.__traceback__) if _is_users(step[0]))
         frames = traceback.StackSummary.extract(steps)
@@ -58,10 +60,16 @@ def describe(error: BaseException) -> str:
 def _story(error: BaseException) -> str:
     told = traceback.TracebackException.from_exception(error)
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    if frames and _is_users(frames[-1]):
+    if _raised_by_user(error):
         kept = [line for line, frame in zip(told.stack, frames, strict=True) if _is_users(frame)]
         told.stack = traceback.StackSummary.from_list(kept)
     return "".join(told.format()).rstrip()
+
+
+def _raised_by_user(error: BaseException) -> bool:
+    """Whether the line that raised it is the user's own."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(frames) and _is_users(frames[-1])
 
 
 def pack(error: BaseException) -> bytes:

@@ -252,12 +252,13 @@ class Fields:
         """A hash of a field's bits, the same for any ranks, threads, patches and decomposition."""
         return self.domain.checksum(self._stored(field))
 
-    def bandwidth_share(self, moved: float, seconds: float) -> float:
+    def bandwidth_share(self, moved: float, seconds: float) -> float | None:
         """The rate at which `moved` bytes of all ranks crossed memory in `seconds`, over that of a += s * b
-        on the same threads and as much memory, or of copies within the same devices, measured now; all ranks
-        call this."""
+        on the same threads and as much memory, or of copies within the same devices, measured now; None where
+        no memory is left to measure that with. All ranks call this."""
         domain = self.domain
-        return moved / seconds / bandwidth(domain.comm, domain.devices, domain.threads, domain.memory_bytes)
+        most = bandwidth(domain.comm, domain.devices, domain.threads, domain.memory_bytes)
+        return None if most is None else moved / seconds / most
 
     @property
     def devices(self) -> tuple[OnDevice, ...]:

@@ -18,10 +18,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import IO
+from typing import IO, TextIO
 
 from halocline.errors import InputError, RunError
+from halocline.ranges import RANKS
 from halocline.run import mpi
+from halocline.run.streams import complain, give_up
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
 RANK_BYTES = 50e6  # what a rank takes before it has fields: interpreter, libraries, MPI's buffers
@@ -82,8 +84,7 @@ def launch(ranks: int, command: Sequence[str]) -> int:
     RunError
         There is no mpiexec.
     """
-    if ranks < 1:
-        raise InputError(f"ranks is {ranks}: expected 1 or more")
+    RANKS.check("ranks", ranks)
     started = mpi.launcher()
     if started is not None:
         size = "some" if started.size is None else started.size
@@ -94,6 +95,7 @@ def launch(ranks: int, command: Sequence[str]) -> int:
     program = mpiexec()
     _check_room(ranks)
     facts: dict[str, str] = {}
+    lost: list[OSError] = []
     with Ranks() as listener:
         child = subprocess.Popen(
             [str(program), "-n", str(ranks), *command],
@@ -107,7 +109,7 @@ def launch(ranks: int, command: Sequence[str]) -> int:
             preexec_fn=_die_with_parent(),
         )
         relays = [
-            threading.Thread(target=_relay, args=(source, target, facts), daemon=True)
+            threading.Thread(target=_relay, args=(source, target, facts, lost), daemon=True)
             for source, target in ((child.stdout, sys.stdout), (child.stderr, sys.stderr))
         ]
         with _forwarding(child, (signal.SIGINT, signal.SIGTERM)):
@@ -120,15 +122,19 @@ def launch(ranks: int, command: Sequence[str]) -> int:
             for relay in relays:
                 relay.join(5.0)  # a grandchild of a rank may keep a pipe open
     status = child.returncode
+    if status == 0 and lost:
+        if not isinstance(lost[0], BrokenPipeError):
+            complain(f"halocline: error: what the ranks print cannot be written: {lost[0].strerror}")
+        return 1
     if status == 0:
         return 0
     if listener.last_words is not None:
         code, text = listener.last_words
-        print(text, file=sys.stderr, flush=True)
+        complain(text)
         return code
     elsewhere = facts.get("process") not in listener.processes and facts.get("host") != socket.gethostname()
     if text := _obituary(None if facts and elsewhere else listener.dead, facts):
-        print(text, file=sys.stderr, flush=True)
+        complain(text)
     return status if status > 0 else 128 - status
 
 
@@ -189,16 +195,21 @@ _NOISE = re.compile(
 )
 
 
-def _relay(source: IO[str], target: IO[str], facts: dict[str, str]) -> None:
-    """Copy `source` to `target` without mpiexec's own lines; what they say of a dead rank goes to `facts`."""
-    with contextlib.suppress(OSError):  # nobody may be left to read
-        for line in source:
-            match = _DEAD.match(line) or _SIGNAL.match(line)
-            if match:
-                facts |= match.groupdict()
-            elif not (_BLOCK.match(line) or _NOISE.match(line)):
+def _relay(source: IO[str], target: TextIO, facts: dict[str, str], lost: list[OSError]) -> None:
+    """Copy `source` to `target` without mpiexec's own lines; what they say of a dead rank goes to `facts`.
+    Where `target` takes no more, `lost` gets the reason, and the ranks go on: they must not wait for a
+    reader."""
+    for line in source:
+        match = _DEAD.match(line) or _SIGNAL.match(line)
+        if match:
+            facts |= match.groupdict()
+        elif not (_BLOCK.match(line) or _NOISE.match(line)):
+            try:
                 target.write(line)
                 target.flush()
+            except OSError as error:
+                lost.append(error)
+                give_up(target)
 
 
 class Ranks:

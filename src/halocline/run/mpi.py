@@ -13,7 +13,6 @@ import ctypes
 import json
 import os
 import signal
-import sys
 import time
 import warnings
 from array import array
@@ -27,6 +26,7 @@ from typing import Any, TypeVar
 from halocline.errors import InputError, RunError
 from halocline.run import excepthook
 from halocline.run.failure import describe, exit_code, pack, unpack
+from halocline.run.streams import complain
 
 T = TypeVar("T")
 
@@ -408,18 +408,18 @@ def report(error: BaseException) -> int:
     code = exit_code(error)
     started = launcher()
     if started is None and _meeting is None:
-        print(describe(error), file=sys.stderr, flush=True)
+        complain(describe(error))
         return code
     try:
         meeting = _join(error, code)
     except RunError:  # MPI does not work: no rank can get far, so the launcher's first one speaks
         if started is None or started.rank == 0:
-            print(describe(error), file=sys.stderr, flush=True)
+            complain(describe(error))
         return code
     from mpi4py import MPI
 
     if MPI.Is_finalized():
-        print(describe(error), file=sys.stderr, flush=True)
+        complain(describe(error))
         return code
     common = array("i", [code if meeting.rank == 0 else 0])
     request = meeting.Iallreduce(MPI.IN_PLACE, common, MPI.MAX)
@@ -470,7 +470,7 @@ def _say(text: str, code: int) -> None:
     """The last words of ranks that end with the status `code`. mpiexec does not always pass on what a rank
     prints just before it aborts, so that they go to `halocline.run.launch` directly, where that listens."""
     if not _tell(f"status {code} {json.dumps(text)}"):
-        print(text, file=sys.stderr, flush=True)
+        complain(text)
         time.sleep(RELAY_PATIENCE)
 
 

@@ -205,6 +205,7 @@ class Prepared:
             (schedule, domain.grid.shape, domain.how, domain.transfers),
             "all ranks must build the same equations on the same grid",
         )
+        domain.check_room(schedule.fields)
         if domain.transfers is None:
             domain.adopt(schedule)  # before anything is compiled: wrong cuts and patches are found here
             comm.check_same(

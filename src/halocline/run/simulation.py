@@ -18,6 +18,7 @@ from halocline.lang.functions import where
 from halocline.lang.grid import Field, Grid, Vector, check_options
 from halocline.lang.program import Program, ProgramFunction, Scalar, bind, loop, own_name, stop
 from halocline.plan.fit import check_fit
+from halocline.ranges import STEPS
 from halocline.run.domain import Domain
 from halocline.run.execution import Execution
 from halocline.run.fields import Fields
@@ -370,8 +371,8 @@ class Simulation(Fields):
         """
         if until is not None and not math.isfinite(until):
             raise InputError(f"until is {until!r}; expected a finite time")
-        if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps < 0):
-            raise InputError(f"steps is {steps!r}; expected a whole number from 0")
+        if steps is not None:
+            STEPS.check("steps", steps)
         if every is not None and not every > 0:
             raise InputError(f"every is {every!r}; expected a positive time")
         if not self._timed and (until is not None or every is not None):

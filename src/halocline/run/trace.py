@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from halocline.compile.schedule import Schedule
-from halocline.errors import RunError
+from halocline.run.files import write_file
 from halocline.run.mpi import Communicator
 
 MOST = 20_000  # events of each thread that are kept: the first ones
@@ -104,10 +104,8 @@ class Timeline:
                 self.all = [doing for _, own in gathered for doing in own]
                 self.lanes = {rank: threads for rank, (threads, _) in enumerate(gathered)}
                 events = list(chrome_events(self.all, self.lanes))
-                try:
-                    self.file.write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}) + "\n")
-                except OSError as error:
-                    raise RunError(f"the trace cannot be written: {error}") from None
+                text = json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}) + "\n"
+                write_file(self.file, text)
 
 
 def _name(kind: str, sweep: str, what: int) -> str:

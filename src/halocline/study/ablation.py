@@ -19,6 +19,7 @@ from halocline.plan.machine import Machine
 from halocline.plan.placement import STRATEGIES as PLACEMENTS
 from halocline.plan.traffic import Traffic
 from halocline.plan.transfer import UNFIT_ON_DEVICES
+from halocline.ranges import REPEATS
 from halocline.run.execution import chosen_devices
 from halocline.run.mpi import world
 from halocline.study.exchange import Bench, exchange_schedule, moved
@@ -152,8 +153,7 @@ def measure(
     ------
     InputError
     """
-    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
-        raise InputError(f"repeats is {repeats!r}; expected a whole number from 1")
+    REPEATS.check("repeats", repeats)
     common = {"fields": fields, "radius": radius, "dtype": dtype, **execution}
     ready: list[tuple[Variant, Bench | StepBench]] = []
     taken: set[tuple[str, ...]] = set()

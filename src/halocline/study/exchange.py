@@ -18,6 +18,7 @@ from halocline.compile.schedule import DeviceCode, FieldInfo, Loop, Schedule, Sw
 from halocline.errors import InputError
 from halocline.lang.grid import DTYPES, Grid, check_options, unknown
 from halocline.lang.trace import OWN
+from halocline.ranges import AXES, FIELDS, POINTS, RADIUS, REPEATS
 from halocline.run.devices import OnDevice
 from halocline.run.domain import Domain
 from halocline.run.execution import Execution
@@ -166,12 +167,12 @@ class Bench:
         **execution: Any,
     ) -> None:
         check_options(execution, Bench.__init__, Execution.__init__)
-        radii = (radius,) * max(1, fields) if isinstance(radius, int) else tuple(radius)
-        if len(radii) != fields and fields > 0:
+        FIELDS.check("fields", fields)
+        radii = (radius,) * fields if isinstance(radius, int) else tuple(radius)
+        if len(radii) != fields:
             raise InputError(f"radius {radius!r} has {len(radii)} entries, for {fields} fields")
-        for name, number in (*(("radius", own) for own in radii), ("fields", fields)):
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise InputError(f"{name} is {number!r}; expected a whole number from 1")
+        for own in radii:
+            RADIUS.check("radius", own)
         if dtype not in DTYPES:
             raise unknown("dtype", dtype, DTYPES)
         comm = (
@@ -261,8 +262,7 @@ def measure(
     ------
     InputError
     """
-    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
-        raise InputError(f"repeats is {repeats!r}; expected a whole number from 1")
+    REPEATS.check("repeats", repeats)
     bench = Bench(shape, **options)
     seconds = []
     for done in range(repeats + 1):
@@ -274,6 +274,6 @@ def measure(
 
 def weak_shape(n: int, ranks: int, dim: int = 3) -> tuple[int, ...]:
     """A cube (square, line) of about n cells along each axis for every rank: round(n ranks^(1/3))³ cells."""
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise InputError(f"n is {n!r}; expected the cells along an axis, from 1")
+    AXES.check("dim", dim)
+    POINTS.check("n", n)
     return (round(n * ranks ** (1 / dim)),) * dim

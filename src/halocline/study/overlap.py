@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from halocline.compile.schedule import Loop, Operation, Schedule, Stop
-from halocline.errors import InputError
 from halocline.lang.grid import unknown
 from halocline.lang.program import own_name
 from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
 from halocline.plan.transfer import UNFIT_ON_DEVICES
+from halocline.ranges import ORDER, REPEATS, Range
 from halocline.run.execution import chosen_devices
 from halocline.run.prepared import Prepared
 from halocline.run.simulation import Simulation
@@ -153,8 +153,7 @@ def heat(
     ------
     InputError
     """
-    if isinstance(radius, bool) or not isinstance(radius, int) or radius < 1:
-        raise InputError(f"radius is {radius!r}; expected a whole number from 1")
+    Range(1, ORDER.most // 2).check("radius", radius)
     equations = Heat.in_box(shape, fields=fields, dtype=dtype)
     return StepBench(
         Simulation(
@@ -206,8 +205,7 @@ def measure(
     ------
     InputError
     """
-    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
-        raise InputError(f"repeats is {repeats!r}; expected a whole number from 1")
+    REPEATS.check("repeats", repeats)
     benches: dict[str, StepBench] = {}
     taken: set[tuple[str, ...]] = set()
     for name in methods:

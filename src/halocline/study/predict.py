@@ -19,6 +19,8 @@ from halocline.plan.fit import least_thickness
 from halocline.plan.layout import lay_out
 from halocline.plan.machine import Machine
 from halocline.plan.traffic import Traffic
+from halocline.plan.transfer import chosen_methods
+from halocline.ranges import MODELLED_RANKS, NODES, RANKS_PER_NODE
 from halocline.run.trace import Doing
 from halocline.study.table import Table, counted, duration
 
@@ -148,19 +150,26 @@ def predict(
     if scaling not in SCALINGS:
         raise InputError(f"scaling {scaling!r} is unknown; known are {', '.join(SCALINGS)}")
     per_node = machine.device.count if ranks_per_node is None else ranks_per_node
-    if isinstance(per_node, bool) or not isinstance(per_node, int) or per_node < 1:
-        raise InputError(f"ranks per node is {per_node!r}; expected a whole number from 1")
+    RANKS_PER_NODE.check("ranks per node", per_node)
     if overlap not in (True, False, "auto"):
         raise InputError(f"overlap is {overlap!r}; expected True, False or 'auto'")
     if not (math.isfinite(pace) and pace > 0):
         raise InputError(f"pace is {pace!r}; expected a positive number")
     counts = sorted(set(nodes))
-    if not counts or counts[0] < 1:
-        raise InputError(f"nodes is {list(nodes)}; expected whole numbers from 1")
+    if not counts:
+        raise InputError("nodes is empty; expected one number of nodes or more")
+    for count in counts:
+        NODES.check("nodes", count)
+        MODELLED_RANKS.check(f"the number of ranks on {counted(count, 'node')}", count * per_node)
     if strategy[:1].isdigit():
         raise InputError(
             f"decomposition {strategy} names parts, but a study cuts the grid over each number of nodes: "
             "name a strategy such as optimal"
+        )
+    if machine.device.kind == "cpu" and "gpu_aware" in chosen_methods(methods):
+        raise InputError(
+            f"transfer method gpu_aware is for devices with memory of their own, but those of {machine.name} "
+            "are processors: leave it out"
         )
     last = counts[-1] * per_node
     for rank in traced:

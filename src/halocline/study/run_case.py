@@ -16,6 +16,7 @@ from halocline.lang.grid import Field, unknown
 from halocline.lang.program import Program
 from halocline.physics.case import Case, Setup
 from halocline.physics.cases import case_named
+from halocline.ranges import SOME_STEPS, STEPS
 from halocline.run.bandwidth import bandwidth
 from halocline.run.devices import OnDevice
 from halocline.run.energy import Energy, EnergyMeter
@@ -140,7 +141,7 @@ class Result:
     """
 
     record: Record
-    bandwidth: float
+    bandwidth: float | None
     peak: float | None
     simulation: Simulation = field(repr=False)
     outcome: Outcome | None = field(repr=False)
@@ -268,8 +269,8 @@ class CaseRun:
         """
         if steps is None and until is None:
             steps = self.case.steps
-        if every is not None and every < 1:
-            raise InputError(f"every is {every}; expected a whole number of steps from 1")
+        if every is not None:
+            SOME_STEPS.check("every", every)
         if until is not None and not (math.isfinite(until) and until >= 0):
             raise InputError(f"until is {until!r}; expected a finite time from 0 on")
         _check_warm_up(warm_up, steps)
@@ -352,8 +353,7 @@ class CaseRun:
         if only not in PARTS:
             raise unknown("part of a step", only, list(PARTS))
         steps = self.case.steps if steps is None else steps
-        if steps < 1:
-            raise InputError(f"steps is {steps}; expected a whole number from 1 where {only} alone is timed")
+        SOME_STEPS.check("steps", steps)
         _check_warm_up(warm_up, steps)
         sim = self._simulation(communicator, execution)
         bench = StepBench(sim, "steps")
@@ -412,7 +412,7 @@ class CaseRun:
             ns_per_cell_step=1e9 * seconds / updates if seconds else None,
             flops_per_cell_step=flops,
             bytes_per_cell_step=sim.bytes_per_step / cells,
-            share_of_bound=sim.bytes_per_step / cells * rate / reference if rate else None,
+            share_of_bound=sim.bytes_per_step / cells * rate / reference if rate and reference else None,
             share_of_peak=flops * rate / peak if rate and peak else None,
             joules_per_cell_step=energy.joules / updates if energy and updates else None,
             joules_of=energy.of if energy and updates else (),
@@ -427,9 +427,11 @@ class CaseRun:
 
 
 def _check_warm_up(warm_up: int, steps: int | None) -> None:
-    if warm_up < 0 or (warm_up and steps is not None and warm_up >= steps):
-        limit = "" if steps is None else f", fewer than the {steps} steps"
-        raise InputError(f"warm_up is {warm_up}; expected a whole number from 0{limit}")
+    STEPS.check("warm_up", warm_up)
+    if warm_up and steps is not None and warm_up >= steps:
+        raise InputError(
+            f"warm_up is {warm_up}; expected a whole number from 0, fewer than the {steps} steps"
+        )
 
 
 def _counting(on_progress: Callable[[int], None], before: int) -> Callable[[int], None]:

@@ -84,8 +84,9 @@ class Result:
     Attributes
     ----------
     record : Record
-    bandwidth : float
-        Bytes a second of a += s * b on all ranks at once, or of copies within their devices.
+    bandwidth : float or None
+        Bytes a second of a += s * b on all ranks at once, or of copies within their devices; None where no
+        memory was left to measure that with.
     solution : Solution
     equations : Poisson
     tuned : Tuned or None
@@ -93,7 +94,7 @@ class Result:
     """
 
     record: Record
-    bandwidth: float
+    bandwidth: float | None
     solution: Solution = field(repr=False)
     equations: Poisson = field(repr=False)
     tuned: Tuned | None = None
@@ -176,7 +177,7 @@ def poisson(
         devices=solution.devices,
         memory_bytes=memory,
         bytes_per_iteration=solution.bytes_per_iteration,
-        bandwidth_share=solution.bytes_per_iteration / each / reference if each else None,
+        bandwidth_share=solution.bytes_per_iteration / each / reference if each and reference else None,
         overlap=solution.overlap.on,
         overlap_why=solution.overlap.why,
         sweep_seconds_overlap=solution.overlap.seconds_on,

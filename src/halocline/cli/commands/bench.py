@@ -8,8 +8,10 @@ import typer
 
 from halocline.cli.commands import examples, group
 from halocline.cli.options import (
+    PROBLEM,
     Decomposition,
     Device,
+    Dim,
     Dtype,
     FieldCount,
     Json,
@@ -25,7 +27,9 @@ from halocline.cli.options import (
     SubdomainsPerRank,
     Threads,
     execution,
+    whole,
 )
+from halocline.ranges import POINTS
 
 bench = group(
     "Time one part of a run alone.",
@@ -45,13 +49,9 @@ bench = group(
 def bench_exchange(
     n: Annotated[
         int,
-        typer.Option(
-            "--n", metavar="N", help="Cells along each axis of a rank's share.", rich_help_panel="The problem"
-        ),
+        whole(PROBLEM, "--n", numbers=POINTS, metavar="N", help="Cells along each axis of a rank's share."),
     ] = 256,
-    dim: Annotated[
-        int, typer.Option("--dim", metavar="1|2|3", help="Axes of the grid.", rich_help_panel="The problem")
-    ] = 3,
+    dim: Dim = 3,
     scaling: Annotated[
         str,
         typer.Option(

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from halocline.cli.commands import POISSON, examples, group
 from halocline.cli.options import (
+    RESULTS,
     Cells,
     Decomposition,
     Dim,
@@ -29,6 +28,7 @@ from halocline.cli.options import (
     Scheme,
     Timeline,
     TracedRanks,
+    place,
 )
 
 model = group(
@@ -172,11 +172,11 @@ def model_wave(
 def model_calibrate(
     file: Annotated[
         Path | None,
-        typer.Option(
+        place(
+            RESULTS,
             "--file",
             metavar="FILE",
             help="Where the machine file goes; by default into the cache folder, for --machine host.",
-            rich_help_panel="Results",
         ),
     ] = None,
 ) -> None:
@@ -195,7 +195,7 @@ def model_calibrate(
 def model_figures(
     folder: Annotated[
         Path,
-        typer.Option("--folder", metavar="FOLDER", help="Where the pictures go.", rich_help_panel="Results"),
+        place(RESULTS, "--folder", metavar="FOLDER", help="Where the pictures go."),
     ] = Path("figures"),
     json: Json = None,
 ) -> None:

@@ -8,6 +8,7 @@ import typer
 
 from halocline.cli.commands import POISSON, CaseByName, examples, group
 from halocline.cli.options import (
+    PROBLEM,
     CaseNs,
     Csv,
     Decomposition,
@@ -44,7 +45,9 @@ from halocline.cli.options import (
     ThreadsList,
     WarmUpOfStudy,
     execution,
+    whole,
 )
+from halocline.ranges import POINTS
 
 study = group(
     "Measure a case many times over, each time as a process of its own, and make tables, plots and a page.",
@@ -254,9 +257,7 @@ HIDDEN = (
 def overlap_heat(
     n: Annotated[
         int,
-        typer.Option(
-            "--n", metavar="N", help="Cells along an axis for each rank.", rich_help_panel="The problem"
-        ),
+        whole(PROBLEM, "--n", numbers=POINTS, metavar="N", help="Cells along an axis for each rank."),
     ] = 128,
     dim: Dim = 3,
     radius: Radius = 1,
@@ -335,9 +336,7 @@ def overlap_poisson(
 def ablation_exchange(
     n: Annotated[
         int,
-        typer.Option(
-            "--n", metavar="N", help="Cells along an axis for each rank.", rich_help_panel="The problem"
-        ),
+        whole(PROBLEM, "--n", numbers=POINTS, metavar="N", help="Cells along an axis for each rank."),
     ] = 128,
     dim: Dim = 3,
     radius: Radius = 3,

@@ -1,0 +1,56 @@
+"""The standard streams of a command, and what becomes of text that they do not take: a full disk, a closed
+stream, a reader who has gone. Such a command ends with a status other than 0."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+from typing import TextIO
+
+# Of streams; other errors of the system name a file, and have been told as what they are.
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
+
+_lost = False
+
+
+def open_closed() -> None:
+    """Open the standard streams that are closed, before a file gets one of their numbers and with it what is
+    meant for them. Nothing can be read from them or written to them."""
+    full = "/dev/full" if os.path.exists("/dev/full") else os.devnull
+    for number, place, flag in ((0, os.devnull, os.O_RDONLY), (1, full, os.O_WRONLY), (2, full, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(place, flag)  # takes the lowest free number
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+
+
+def is_lost_output(error: OSError) -> bool:
+    """Whether an error means that a stream does not take what is written to it."""
+    return error.filename is None and error.errno in FULL
+
+
+def complain(text: str) -> None:
+    """Print on the error stream. Where that takes nothing, nobody can be told."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        give_up(sys.stderr)
+
+
+def give_up(stream: TextIO) -> None:
+    """Let what a stream has not taken go, so that the end of Python does not try again."""
+    global _lost
+    _lost = True
+    with contextlib.suppress(OSError, ValueError):
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, stream.fileno())
+        os.close(nothing)
+
+
+def lost() -> bool:
+    """Whether anything was let go."""
+    return _lost

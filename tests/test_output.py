@@ -1,0 +1,218 @@
+"""What a command leaves: files with the rights, links and names that they had, and output that is never lost
+without a word."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from halocline.errors import RunError
+from halocline.run import files
+from halocline.run.files import why_not_writable, write_file
+
+HALOCLINE = [sys.executable, "-m", "halocline.cli"]
+RUN = "run sound-wave --n 16 --steps 1 --threads 1"
+LIMIT = 100
+
+
+# -- files ---------------------------------------------------------------------------------------------------
+
+
+def check(path: Path) -> None:
+    """Write to a path that may be written."""
+    assert why_not_writable(path) == ""
+    write_file(path, "new")
+    assert not list(path.parent.glob(".halocline-*"))
+
+
+def test_a_plain_file_is_replaced_and_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    path.write_text("old")
+    path.chmod(0o600)
+    before = path.stat().st_ino
+    with path.open() as reader:
+        check(path)
+        assert reader.read() == "old"  # whoever reads meets all of the old or all of the new
+    found = path.stat()
+    assert (path.read_text(), stat.S_IMODE(found.st_mode)) == ("new", 0o600)
+    assert found.st_ino != before
+
+
+def test_a_new_file_has_the_mode_of_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        check(tmp_path / "deep" / "er" / "r.json")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "deep" / "er" / "r.json").stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_links_are_followed(tmp_path: Path, there: bool) -> None:
+    (tmp_path / "away").mkdir()
+    target, link = tmp_path / "away" / "target", tmp_path / "link"
+    link.symlink_to("middle")
+    (tmp_path / "middle").symlink_to(Path("away") / "target")
+    if there:
+        target.write_text("old")
+    check(link)
+    assert link.is_symlink()
+    assert (tmp_path / "middle").is_symlink()
+    assert target.read_text() == "new"
+
+
+def test_a_second_name_stays_that_of_the_same_file(tmp_path: Path) -> None:
+    path, other = tmp_path / "r.json", tmp_path / "other"
+    path.write_text("a longer old text")
+    other.hardlink_to(path)
+    check(path)
+    assert other.read_text() == "new"
+    assert path.stat().st_nlink == 2
+
+
+def test_a_pipe_is_written_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    assert why_not_writable(pipe) == ""
+
+    def late() -> None:
+        time.sleep(0.3)
+        read.append(pipe.read_bytes())
+
+    reader = threading.Thread(target=late)
+    reader.start()
+    large = bytes(1 << 20)  # more than a pipe holds
+    write_file(pipe, large)
+    reader.join(LIMIT)
+    assert read == [large]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    monkeypatch.setattr(files, "PATIENCE", 0.2)
+    with pytest.raises(RunError, match=r"pipe: nobody reads that pipe within 0.2 seconds"):
+        write_file(pipe, "new")
+
+
+def test_devices_stay_devices() -> None:
+    check(Path(os.devnull))
+    with pytest.raises(RunError, match="cannot write /dev/full: No space left on device"):
+        write_file(Path("/dev/full"), "new")
+    assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
+
+
+def test_what_cannot_be_written_is_known_before(tmp_path: Path) -> None:
+    assert why_not_writable(tmp_path) == "it is a folder"
+    (tmp_path / "file").touch()
+    assert why_not_writable(tmp_path / "file" / "below") == "Not a directory"
+    assert why_not_writable(tmp_path / ("n" * 300)) == "File name too long"
+    (tmp_path / "loop").symlink_to("loop")
+    assert why_not_writable(tmp_path / "loop") == "Too many levels of symbolic links"
+    longest = tmp_path / ("n" * 250)  # the name of a temporary file must not be longer
+    check(longest)
+
+
+def test_a_write_that_fails_leaves_what_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "r.json"
+    path.write_text("old")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(RunError, match="No space left on device"):
+        write_file(path, "new")
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["r.json"]
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_results_of_a_command_go_where_they_are_asked_for(tmp_path: Path, ranks: int) -> None:
+    (tmp_path / "kept").mkdir()
+    names = ["r.json", "s.csv", "t.json"]
+    for name in names:
+        (tmp_path / "kept" / name).touch(mode=0o600)
+        (tmp_path / name).symlink_to(Path("kept") / name)
+    line = f"{RUN} --ranks {ranks} --every 1 --json r.json --csv s.csv --trace t.json"
+    done = subprocess.run([*HALOCLINE, *line.split()], cwd=tmp_path, capture_output=True, timeout=LIMIT)
+    assert done.returncode == 0, done.stderr
+    for name in names:
+        assert (tmp_path / name).is_symlink()
+        found = (tmp_path / "kept" / name).stat()
+        assert found.st_size > 0
+        assert stat.S_IMODE(found.st_mode) == 0o600
+    assert json.loads((tmp_path / "kept" / "r.json").read_text())["steps"] == 1
+
+
+# -- streams -------------------------------------------------------------------------------------------------
+
+
+def in_shell(line: str, cwd: Path) -> tuple[int, str, str]:
+    """Status and output of a command whose streams a shell redirects."""
+    halocline = f"{sys.executable} -m halocline.cli"
+    done = subprocess.run(
+        ["sh", "-c", line.replace("halocline", halocline, 1)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("where", ["> /dev/full", ">&-"])
+def test_output_that_is_lost_is_an_error(tmp_path: Path, ranks: int, where: str) -> None:
+    status, _, err = in_shell(f"halocline {RUN} --ranks {ranks} {where}", tmp_path)
+    assert status == 1
+    assert err.count("\n") == 1
+    assert "cannot be written: No space left on device" in err
+
+
+@pytest.mark.parametrize("line", ["--help", "cases", "explain poisson --n 16", "doctor", "model figures"])
+def test_every_command_says_that_its_output_is_lost(tmp_path: Path, line: str) -> None:
+    status, _, err = in_shell(f"halocline {line} > /dev/full", tmp_path)
+    assert (status, err) == (
+        1, "halocline: error: the output cannot be written: No space left on device\n"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_closed_error_stream_costs_no_results(tmp_path: Path, ranks: int) -> None:
+    status, out, _ = in_shell(f"halocline {RUN} --ranks {ranks} 2>&-", tmp_path)
+    assert status == 0
+    assert "checksum" in out
+    # what there is to say about a file is lost, so that the status tells; the file is whole, and nothing else
+    status, out, _ = in_shell(f"halocline {RUN} --ranks {ranks} --json r.json 2>&-", tmp_path)
+    assert status == 1
+    assert "checksum" in out
+    assert json.loads((tmp_path / "r.json").read_text())["steps"] == 1
+    status, out, _ = in_shell(f"halocline {RUN} --ranks {ranks} --order 3 2>&-", tmp_path)
+    assert (status, out) == (2, "")
+    assert in_shell(f"halocline {RUN} --ranks {ranks} <&-", tmp_path)[0] == 0
+
+
+def test_results_are_printed_before_a_file_of_them_fails(tmp_path: Path) -> None:
+    for line in ("solve poisson --n 16", RUN, "bench exchange --n 4 --repeat 1"):
+        status, out, err = in_shell(f"halocline {line} --json /dev/full", tmp_path)
+        assert status == 1
+        assert len(out.splitlines()) > 3, out
+        assert err == "halocline: error: cannot write /dev/full: No space left on device\n"
+
+
+def test_a_reader_who_has_gone_stops_no_rank(tmp_path: Path) -> None:
+    """The ranks print more than a pipe holds."""
+    (tmp_path / "talk.py").write_text(
+        "from halocline.run.mpi import world\nworld()\nprint('x' * 4000000)\n"
+        "open(f'done{world().rank}', 'w')\n"
+    )
+    _, out, err = in_shell("halocline run talk.py --ranks 2 | head -c 10", tmp_path)
+    assert out == "x" * 10
+    assert err == ""
+    assert (tmp_path / "done0").exists()
+    assert (tmp_path / "done1").exists()
