@@ -186,7 +186,7 @@ def test_help_comes_quickly_and_teaches(tmp_path):
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_too_large_a_problem_is_refused_before_memory_is_taken(tmp_path, ranks):
     found = halocline(f"solve poisson --n 200000 --ranks {ranks}", tmp_path)
-    assert found.returncode == 1
+    assert found.returncode == 2
     assert re.fullmatch(
         r"halocline: error: the fields (of the 2 ranks on this node )?need 1,280\.\d GB, but only .*\n",
         found.stderr,

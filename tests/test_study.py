@@ -265,7 +265,7 @@ def test_measure_runs_the_command(monkeypatch):
 
 
 def test_measure_raises_what_the_command_said():
-    with pytest.raises(InputError, match="'--rtol': -1.0; expected a positive") as raised:
+    with pytest.raises(InputError, match=r"'--rtol': -1\.0; expected a positive") as raised:
         measure(Solve("poisson", rtol=-1.0), 8, ranks=1, threads=1)
     assert "Traceback" not in str(raised.value)
     assert str(raised.value).startswith("halocline solve poisson --n 8")

@@ -345,27 +345,34 @@ class Domain:
         self.near = replace(self.near, storages=views)
 
     def check_room(self, fields: Sequence[FieldInfo]) -> None:
-        """RunError where the fields alone, without halos, are more than all nodes hold; all ranks call this.
-        Planning would take memory and time of its own for a grid that no machine holds."""
+        """InputError where the fields alone, without halos, are more than all nodes hold; all ranks call
+        this. To plan a grid that no machine holds would itself take memory and time."""
         points = self.grid.active_cells * sum(
             ITEMSIZE[info.dtype] for info in fields if info.name not in self.storages
         )
         with self.comm.agreement("look for memory"):
-            self._check_memory(-(-points // self.comm.size))
+            if lack := self._lack_of_memory(-(-points // self.comm.size)):
+                raise InputError(lack)
 
     def _check_memory(self, needed: int) -> None:
         """RunError where the ranks of a node ask together for more than it has; each alone may get its share,
         since pages cost nothing before they are touched, and be killed later."""
+        if lack := self._lack_of_memory(needed):
+            raise RunError(lack)
+
+    def _lack_of_memory(self, needed: int) -> str:
+        """What to say where this node has no `needed` bytes for each of its ranks; "" where it has."""
         if self.devices:
-            return  # see check_devices
+            return ""  # see check_devices
         ranks = self.comm.ranks_of_node
         available = min(native().available_memory(), ranks * native().available_to_process())
-        if ranks * needed > available:
-            whose = f"of the {ranks} ranks on this node " if ranks > 1 else ""
-            raise RunError(
-                f"the fields {whose}need {_amount(ranks * needed)}, but only {_amount(available)} "
-                "are available: take a smaller grid, float32 or more nodes"
-            )
+        if ranks * needed <= available:
+            return ""
+        whose = f"of the {ranks} ranks on this node " if ranks > 1 else ""
+        return (
+            f"the fields {whose}need {_amount(ranks * needed)}, but only {_amount(available)} are available: "
+            "take a smaller grid, float32 or more nodes"
+        )
 
     def check_devices(self, plan: RankPlan) -> None:
         """InputError or RunError where devices cannot hold the fields of a plan, or not compute them. All

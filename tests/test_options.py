@@ -1,0 +1,193 @@
+"""Options with values that make no sense: each line of a generated sweep works, or ends with status 2 and one
+message; and the values that once crashed, hung or were taken without a word."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import halocline as hc
+from halocline.errors import InputError
+from halocline.ranges import Range
+
+SWEEP = Path(__file__).parent / "sweep.py"
+LIMIT = 60.0  # seconds, for what takes half a second where nobody else is at work
+
+
+def run(line: str, cwd: Path, *more: str, address_space: int | None = None) -> tuple[int, str, str]:
+    """Status and output of a command."""
+
+    def bound() -> None:
+        if address_space is not None:
+            resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
+
+    done = subprocess.run(
+        [sys.executable, "-m", "halocline.cli", *line.split(), *more],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        preexec_fn=bound,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+# -- the sweep -----------------------------------------------------------------------------------------------
+
+
+def check_sweep(lines: int, seed: int) -> None:
+    done = subprocess.run(
+        [sys.executable, str(SWEEP), str(lines), "--seed", str(seed)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(rf"^{lines} lines, 0 faults", done.stdout, re.MULTILINE), done.stdout
+
+
+def test_a_hundred_lines_work_or_are_refused() -> None:
+    check_sweep(100, seed=1)
+
+
+@pytest.mark.long
+def test_two_thousand_lines_work_or_are_refused() -> None:
+    check_sweep(2000, seed=int.from_bytes(os.urandom(3)))
+
+
+def test_the_sweep_finds_faults(tmp_path: Path) -> None:
+    """What it would say of a command that crashes, hangs, says too much, or ends with another status."""
+    sys.path.insert(0, str(SWEEP.parent))
+    import sweep
+
+    def judged(code: str, *, err: str = "", status: int = 0, late: bool = False) -> str:
+        (tmp_path / ".out").write_text("")
+        (tmp_path / ".err").write_text(err)
+        fault = sweep.judge(("solve",), tmp_path, status, late)
+        return "" if fault is None else fault.why
+
+    message = "halocline: error: no\n"
+    assert judged("refused", err=message, status=2 << 8) == ""
+    assert judged("works") == ""
+    assert judged("crashed", status=11) == "killed by SIGSEGV"
+    assert judged("hung", late=True).startswith("no end within")
+    assert judged("raised", err="Traceback (most recent call last)", status=1 << 8) == "a traceback"
+    assert judged("failed", err=message, status=1 << 8) == "status 1"
+    assert judged("said twice", err=2 * message, status=2 << 8) == "status 2 and 2 messages"
+    assert judged("said nothing", status=2 << 8) == "status 2 and 0 messages"
+    assert judged("said an error and went on", err=message) == "status 0 and 1 messages"
+
+
+# -- values that crashed, hung, took long or were accepted ---------------------------------------------------
+
+HUGE = str(10**20)
+W = "expected a whole number from"
+REFUSED = [
+    ("study ablation exchange --mailboxes 3000000000", f"'--mailboxes': 3000000000; {W} 1 to 256"),
+    ("bench exchange --methods rma --mailboxes 100000000", f"'--mailboxes': 100000000; {W} 1 to 256"),
+    ("bench exchange --fields 1000000000", f"'--fields': 1000000000; {W} 1 to 1,024"),
+    (f"bench exchange --fields {HUGE}", f"'--fields': {HUGE}; {W} 1 to 1,024"),
+    (f"bench exchange --ranks {HUGE}", f"'--ranks': {HUGE}; {W} 1 to 10,000,000"),
+    (f"bench exchange --mailboxes {HUGE}", f"'--mailboxes': {HUGE}; {W} 1 to 256"),
+    ("solve poisson --n 20 --threads 5000", f"'--threads': 5000; {W} 1 to 4,096"),
+    ("solve poisson --n 20 --subdomains-per-rank 1000003", f"1000003; {W} 1 to 4,096"),
+    ("solve poisson --n 20 --subdomains-per-rank 4001", "cannot be cut into 4001 subdomains"),
+    ("run sound-wave --order 10000", f"'--order': 10000; {W} 2 to 64"),
+    (f"model poisson --n 64 --machine summit --nodes {HUGE}", f"{HUGE}; {W} 1 to 1,000,000"),
+    ("model poisson --n 64 --machine summit --nodes 1000000", f"ranks on 1,000,000 nodes is 6000000; {W}"),
+    (f"model poisson --n 64 --machine summit --ranks-per-node {HUGE}", f"{HUGE}; {W} 1 to 65,536"),
+    ("model poisson --n 64 --machine stampede2-skx --methods gpu_aware", "are processors: leave it out"),
+    ("explain poisson --n 64 --threads 1000000000", f"'--threads': 1000000000; {W} 1 to 4,096"),
+    ("explain poisson --n 1000000000", "patches, more than the 20,000,000 that can be planned"),
+    ("study convergence poisson --n 16 --ranks 0", f"'--ranks': 0; {W} 1 to"),
+    ("solve poisson --n 1000000000", "the fields need 32,000,000,000.0 GB, but only "),
+    ("solve poisson --n 30000000", "the fields need 28,800,000.0 GB, but only "),
+    ("solve poisson --n 10000000", "the fields need 3,200,000.0 GB, but only "),
+    ("run mhd-benchmark --n 10000000 --steps 1", "the fields need 192,000,000,000,000.0 GB, but only "),
+]
+
+
+@pytest.mark.parametrize(("line", "words"), REFUSED)
+def test_values_without_meaning_are_refused_at_once(tmp_path: Path, line: str, words: str) -> None:
+    status, out, err = run(line, tmp_path)
+    assert (status, out) == (2, "")
+    assert err.count("halocline: error:") == 1
+    assert "Traceback" not in err
+    assert words in err
+
+
+@pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        ("study convergence poisson --n 8", "--pictures"),
+        ("run sound-wave --steps 1", "--pictures"),
+        ("model figures", "--folder"),
+        ("solve poisson --n 8", "--json"),
+        ("solve poisson --n 8", "--trace"),
+    ],
+)
+def test_a_name_must_not_be_empty(tmp_path: Path, line: str, option: str) -> None:
+    status, out, err = run(line, tmp_path, option, "")
+    assert (status, out) == (2, "")
+    assert f"'{option}': it is empty; expected the name of a f" in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_more_threads_than_could_ever_move_are_refused(tmp_path: Path) -> None:
+    most = 64 * (os.cpu_count() or 1)
+    status, _, err = run(f"solve poisson --n 20 --threads {min(most + 1, 4096)}", tmp_path)
+    if most >= 4096:
+        pytest.skip("this machine has as many threads as the range has")
+    assert status == 2
+    assert f"take {most} at most" in err
+
+
+def test_messages_of_devices_can_be_modelled(tmp_path: Path) -> None:
+    status, out, _ = run("model poisson --n 256 --machine summit --methods gpu_aware,mpi", tmp_path)
+    assert status == 0
+    assert "a pass" in out
+
+
+def test_ranges_hold_for_python_too() -> None:
+    u = hc.Grid((8, 8), walls="node").field("u", boundary=hc.Value(0))
+    for options, words in (
+        ({"mailboxes": 3_000_000_000}, r"mailboxes is 3000000000; expected a whole number from 1 to 256"),
+        ({"threads": True}, "threads is True; expected a whole number from 1 to 4,096"),
+        ({"subdomains_per_rank": 2.0}, r"subdomains_per_rank is 2\.0; expected a whole number"),
+        ({"ranks_per_node": 10**20}, "ranks_per_node is 1" + 20 * "0"),
+    ):
+        with pytest.raises(InputError, match=words):
+            hc.solve(lambda u: -hc.laplacian(u), u, 1.0, **options)
+    with pytest.raises(InputError, match=r"order 66 is not an order .* any even number up to 64"):
+        hc.laplacian(u, order=66)
+    assert Range(1, 4).check("n", 4) == 4
+    for wrong in (0, 5, 1.0, True, "1", None):
+        with pytest.raises(InputError, match=r"^n is .*; expected a whole number from 1 to 4$"):
+            Range(1, 4).check("n", wrong)
+
+
+# -- memory --------------------------------------------------------------------------------------------------
+
+
+def test_a_solve_is_not_lost_for_want_of_memory_to_measure_with(tmp_path: Path) -> None:
+    """The address space is bounded more and more tightly: whatever the bound, there is a result, or an error
+    before the solve; and with one of them the result comes without the bandwidth."""
+    ends = []
+    for bound in range(250, 600, 25):
+        status, out, err = run(
+            "solve poisson --n 2000 --max-iterations 3 --threads 1", tmp_path, address_space=bound * 2**20
+        )
+        assert "Traceback" not in err, (bound, err)
+        if status == 0:
+            assert "checksum" in out
+            ends.append("without bandwidth" if "bandwidth of the memory is not known" in err else "whole")
+            if ends[-1] == "whole":
+                break
+        else:
+            assert err.count("halocline: error:") == 1, (bound, err)
+            assert "available" in err or "memory" in err, (bound, err)
+            ends.append("refused")
+    assert {"without bandwidth", "whole"} <= set(ends), ends
