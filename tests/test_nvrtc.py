@@ -142,3 +142,12 @@ def test_it_is_loaded_only_when_asked_for():
 def test_a_path_that_cannot_be_loaded():
     with pytest.raises(RuntimeError, match="NVRTC cannot be loaded: /nowhere"):
         native.Nvrtc("/nowhere", [])
+
+
+def test_code_that_was_cut_is_compiled_anew(cache, caplog):
+    code = nvrtc.compile_cuda(SOURCE, "sm_80")
+    whole = code.read_bytes()
+    code.write_bytes(whole[: len(whole) // 2])
+    assert nvrtc.compile_cuda(SOURCE, "sm_80") == code
+    assert code.read_bytes() == whole
+    assert f"{code} in the cache is not used, but made anew" in caplog.text
