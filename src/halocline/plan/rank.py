@@ -233,6 +233,17 @@ class RankPlan:
         """Bytes of all fields with their halos."""
         return sum(plan.memory for plan in self.subdomains)
 
+    @property
+    def mailbox_bytes(self) -> int:
+        """Bytes of one mailbox for each neighbour to whom messages go by method "rma", as large as the largest
+        of these."""
+        largest: dict[tuple[int, Direction], int] = {}
+        for own in self.subdomains:
+            for message in (m for sweep in own.sweeps for m in sweep.sends if m.method == "rma"):
+                box = own.number, message.direction
+                largest[box] = max(largest.get(box, 0), message.bytes)
+        return sum(largest.values())
+
     def to_dict(self) -> dict[str, Any]:
         """The plan in lists, numbers and strings, fit for JSON."""
         return {

@@ -291,9 +291,9 @@ class Domain:
             self.halos[base] = tuple(
                 (max(a, c), max(b, d)) for (a, b), (c, d) in zip(have, info.halo, strict=True)
             )
-        self._check_memory(
-            sum(p.bytes for own in plan.subdomains for p in own.fields if p.name not in self.storages)
-        )
+        new = sum(p.bytes for own in plan.subdomains for p in own.fields if p.name not in self.storages)
+        mailboxes = self.how.mailboxes * plan.mailbox_bytes
+        self._check_memory(new + mailboxes, "fields and mailboxes" if mailboxes else "fields")
         made = []
         for number, info in enumerate(fields):
             base = info.name.removesuffix("'")
@@ -354,13 +354,13 @@ class Domain:
             if lack := self._lack_of_memory(-(-points // self.comm.size)):
                 raise InputError(lack)
 
-    def _check_memory(self, needed: int) -> None:
+    def _check_memory(self, needed: int, what: str = "fields") -> None:
         """RunError where the ranks of a node ask together for more than it has; each alone may get its share,
         since pages cost nothing before they are touched, and be killed later."""
-        if lack := self._lack_of_memory(needed):
+        if lack := self._lack_of_memory(needed, what):
             raise RunError(lack)
 
-    def _lack_of_memory(self, needed: int) -> str:
+    def _lack_of_memory(self, needed: int, what: str = "fields") -> str:
         """What to say where this node has no `needed` bytes for each of its ranks; "" where it has."""
         if self.devices:
             return ""  # see check_devices
@@ -369,9 +369,10 @@ class Domain:
         if ranks * needed <= available:
             return ""
         whose = f"of the {ranks} ranks on this node " if ranks > 1 else ""
+        advice = "fewer mailboxes, a smaller grid" if "mailboxes" in what else "a smaller grid"
         return (
-            f"the fields {whose}need {_amount(ranks * needed)}, but only {_amount(available)} are available: "
-            "take a smaller grid, float32 or more nodes"
+            f"the {what} {whose}need {_amount(ranks * needed)}, but only {_amount(available)} are available: "
+            f"take {advice}, float32 or more nodes"
         )
 
     def check_devices(self, plan: RankPlan) -> None:
