@@ -194,8 +194,8 @@ def test_a_solve_is_not_lost_for_want_of_memory_to_measure_with(tmp_path: Path) 
 
 
 def test_mailboxes_that_memory_does_not_hold_are_refused(tmp_path: Path) -> None:
-    line = "bench exchange --n 256 --fields 16 --dtype float64 --radius 8 --methods rma --mailboxes 256 --ranks 2"
-    status, out, err = run(f"{line} --repeat 1 --threads 1", tmp_path)
+    line = "bench exchange --n 256 --fields 16 --dtype float64 --radius 8 --repeat 1 --ranks 2 --threads 1"
+    status, out, err = run(f"{line} --methods rma --mailboxes 256", tmp_path)
     assert (status, out) == (1, "")
     assert re.fullmatch(
         r"halocline: error: the fields and mailboxes of the 2 ranks on this node need 237\.5 GB, but only "

@@ -235,8 +235,8 @@ class RankPlan:
 
     @property
     def mailbox_bytes(self) -> int:
-        """Bytes of one mailbox for each neighbour to whom messages go by method "rma", as large as the largest
-        of these."""
+        """Bytes of one mailbox for each neighbour to whom messages go by method "rma", as large as the
+        largest of these."""
         largest: dict[tuple[int, Direction], int] = {}
         for own in self.subdomains:
             for message in (m for sweep in own.sweeps for m in sweep.sends if m.method == "rma"):
