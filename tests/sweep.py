@@ -124,6 +124,7 @@ def judge(words: Sequence[str], folder: Path, status: int, late: bool) -> Fault 
     """What is wrong with how a line ended."""
     out, err = ((folder / f".{name}").read_text(errors="replace") for name in ("out", "err"))
     told = err.count("halocline: error:")
+    helped = out.lstrip().startswith("Usage:")  # a group without a command prints its help
     why = ""
     if late:
         why = f"no end within {LIMIT:g} s"
@@ -133,7 +134,7 @@ def judge(words: Sequence[str], folder: Path, status: int, late: bool) -> Fault 
         why = f"killed by {signal.Signals(os.WTERMSIG(status)).name}"
     elif os.WEXITSTATUS(status) not in (0, 2):
         why = f"status {os.WEXITSTATUS(status)}"
-    elif told != (os.WEXITSTATUS(status) == 2):
+    elif told != (os.WEXITSTATUS(status) == 2 and not helped):
         why = f"status {os.WEXITSTATUS(status)} and {told} messages"
     return Fault(shlex.join(("halocline", *words)), why, out[-2000:], err[-2000:]) if why else None
 

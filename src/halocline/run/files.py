@@ -53,7 +53,8 @@ def write_file(path: Path, content: str | bytes) -> None:
     RunError
         It cannot be written; a plain file is then what it was.
     """
-    data = content.encode() if isinstance(content, str) else content
+    # a name of a file may hold bytes that are no text
+    data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     try:
         found = _stat(path)
         if found is None or _replaceable(path, found):

@@ -23,7 +23,7 @@ from halocline.run.machine import last_level_cache, sockets, this_machine
 from halocline.run.mpi import Communicator
 from halocline.study.paces import RADIUS, SIDE
 from halocline.study.predict import Case
-from halocline.study.table import Table, amount, duration
+from halocline.study.table import Table, amount, counted, duration
 
 HOST = "host"
 
@@ -110,7 +110,7 @@ def on_ranks(ranks: int, task: Mapping[str, Any]) -> Any:
 
     Raises
     ------
-    RunError
+    InputError, RunError
         It fails there.
     """
     command = [str(mpiexec()), "-n", str(ranks), sys.executable, "-m", "halocline.study.paces"]
@@ -123,7 +123,9 @@ def on_ranks(ranks: int, task: Mapping[str, Any]) -> Any:
         check=False,
     )
     if done.returncode:
-        raise RunError(f"measuring on {ranks} ranks failed:\n{done.stderr.strip()[-2000:]}")
+        said = done.stderr.strip().removeprefix("halocline: error: ")[-2000:]
+        kind = InputError if done.returncode == 2 else RunError
+        raise kind(f"measuring on {counted(ranks, 'rank')} failed:\n{said}")
     return json.loads(done.stdout)
 
 
