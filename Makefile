@@ -76,16 +76,18 @@ clean: ## Remove what was built
 	rm -rf $(VENV) build out
 
 # The environment: everything at the versions of the lock file. Where the system has an MPI, the package
-# mpich stays out, and mpi4py is built against the system's; not from pip's cache, where a mpi4py for
-# another MPI may lie.
+# mpich stays out. The wheel of mpi4py serves most MPIs; where it loads another library than the system's
+# mpicc links, mpi4py is built, and not taken from pip's cache, where one for another MPI may lie.
 $(VENV)/installed: requirements.lock native/cmake/find_mpi.py
 	@missing=$$(tools/missing.sh $(PYTHON)) || exit 1; \
 	if [ -n "$$missing" ]; then echo "cannot build yet: apt-get install" $$missing >&2; exit 1; fi
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	if [ "$$($(BIN)/python native/cmake/find_mpi.py --kind)" = system ]; then \
-	  grep -Ev '^(mpich|mpi4py)==' requirements.lock > $(VENV)/requirements.txt && \
+	  grep -v '^mpich==' requirements.lock > $(VENV)/requirements.txt && \
 	  $(BIN)/python -m pip install --quiet -r $(VENV)/requirements.txt && \
-	  $(BIN)/python -m pip install --quiet --no-cache-dir --no-binary mpi4py $$(grep '^mpi4py==' requirements.lock); \
+	  { $(BIN)/python native/cmake/find_mpi.py --mpi4py-fits || \
+	    $(BIN)/python -m pip install --quiet --no-cache-dir --force-reinstall --no-deps --no-binary mpi4py \
+	      $$(grep '^mpi4py==' requirements.lock); }; \
 	else \
 	  $(BIN)/python -m pip install --quiet -r requirements.lock; \
 	fi

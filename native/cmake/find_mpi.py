@@ -8,8 +8,11 @@ scikit-build-core calls it so that `pip install` asks for `mpich` exactly where 
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -48,6 +51,31 @@ def packaged_library() -> Path:
     )
 
 
+def libraries_of(mpicc: Path) -> set[str]:
+    """The MPI libraries that a program of this compiler wrapper loads: their files."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = Path(folder) / "mpi.c", Path(folder) / "mpi"
+        source.write_text("#include <mpi.h>\nint main(void) { return MPI_Finalize(); }\n")
+        subprocess.run([mpicc, source, "-o", program], check=True, capture_output=True)
+        loaded = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+    return _mpi_libraries(re.findall(r"=> (/\S+)", loaded))
+
+
+def libraries_of_mpi4py() -> set[str]:
+    """The MPI libraries that the mpi4py of this Python loads; none where it does not import."""
+    show = (
+        "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; "
+        "print(open('/proc/self/maps').read())"
+    )
+    loaded = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True)
+    return _mpi_libraries(re.findall(r"(/\S+)$", loaded.stdout, re.MULTILINE))
+
+
+def _mpi_libraries(paths: list[str]) -> set[str]:
+    """Those that are MPI itself, such as libmpi.so.40 and libmpich.so.12, behind their links."""
+    return {os.path.realpath(path) for path in paths if re.match(r"libmpi(ch)?\.so", Path(path).name)}
+
+
 def dynamic_metadata(settings: Mapping[str, Any], project: Mapping[str, Any]) -> dict[str, list[str]]:
     """Run-time requirements that depend on the MPI (scikit-build-core calls this)."""
     return {"dependencies": [] if system_mpicc() else [PACKAGE]}
@@ -59,8 +87,11 @@ def get_requires_for_dynamic_metadata(settings: Mapping[str, Any]) -> list[str]:
 
 
 if __name__ == "__main__":
-    # one line: "system;<mpicc>" or "package;<include folder>;<libmpi.so.12>"; `--kind`: its first word
+    # one line: "system;<mpicc>" or "package;<include folder>;<libmpi.so.12>"; `--kind`: its first word;
+    # `--mpi4py-fits`: status 0 where mpi4py loads the library that the system's mpicc links
     mpicc = system_mpicc()
+    if sys.argv[1:] == ["--mpi4py-fits"]:
+        sys.exit(mpicc is not None and libraries_of(mpicc).isdisjoint(libraries_of_mpi4py()))
     if sys.argv[1:] == ["--kind"]:
         print("system" if mpicc else "package")
     elif mpicc:
