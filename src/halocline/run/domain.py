@@ -36,6 +36,7 @@ from halocline.run.devices import (
 )
 from halocline.run.execution import Execution
 from halocline.run.gpu_aware import why_not_aware
+from halocline.run.limits import check_stacks
 from halocline.run.links import why_no_links
 from halocline.run.mpi import Communicator, native, world
 from halocline.run.notices import say_once
@@ -108,6 +109,8 @@ class Domain:
                     "trace %s: holds what hosts wait for, not what devices do; no timeline is drawn of it",
                     self.how.trace,
                 )
+        with self.comm.agreement("check the stacks of threads"):
+            check_stacks(self.threads)
         together, there = self.threads * self.comm.ranks_of_node, os.cpu_count() or 1
         with self.comm.agreement("count threads"):
             if together > CROWDED * there:

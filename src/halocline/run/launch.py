@@ -22,7 +22,7 @@ from typing import IO, TextIO
 
 from halocline.errors import InputError, RunError
 from halocline.ranges import RANKS
-from halocline.run import mpi
+from halocline.run import limits, mpi, segments
 from halocline.run.streams import complain, give_up
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
@@ -80,7 +80,8 @@ def launch(ranks: int, command: Sequence[str]) -> int:
     Raises
     ------
     InputError
-        `ranks` is below one or more than memory holds, or this process is itself a rank.
+        `ranks` is below one or more than this machine has memory, shared memory or open files for, or
+        this process is itself a rank.
     RunError
         There is no mpiexec.
     """
@@ -139,7 +140,8 @@ def launch(ranks: int, command: Sequence[str]) -> int:
 
 
 def _check_room(ranks: int) -> None:
-    """Refuse ranks that this host has no memory for, where they all come to it: they would take it down."""
+    """Refuse ranks that this host has no room for, where they all come to it: they would take it down, or die
+    without a word."""
     nodes = os.environ.get("SLURM_JOB_NUM_NODES", os.environ.get("SLURM_NNODES", "1"))
     if nodes != "1" or any(name in os.environ for name in HOSTS):
         return
@@ -151,6 +153,9 @@ def _check_room(ranks: int) -> None:
             f"{available / 1e9:,.1f} GB are available on this machine: start "
             f"{int(available // RANK_BYTES)} at most"
         )
+    limits.allow_files(ranks)
+    if text := segments.lack(ranks, segments.room()):
+        raise InputError(text)
 
 
 def _die_with_parent() -> Callable[[], None]:
@@ -299,5 +304,8 @@ def _obituary(dead: tuple[str, str] | None, facts: dict[str, str]) -> str:
         name = f"rank {dead[0]} (process {dead[1]})"
     how = "died"
     if "signal" in facts and (dead is None or dead[1] == facts.get("process")):
-        how = f"was killed by {signal.Signals(int(facts['signal'])).name}"
+        number = signal.Signals(int(facts["signal"]))
+        how = f"was killed by {number.name}"
+        if number == signal.SIGBUS and (free := segments.room()) is not None:
+            how += f", as happens where {segments.FOLDER} is full (it has {free} bytes available)"
     return f"halocline: error: {name} {how}; all ranks were stopped"

@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from halocline.errors import InputError, RunError
-from halocline.run import excepthook
+from halocline.run import excepthook, segments
 from halocline.run.failure import describe, exit_code, pack, unpack
 from halocline.run.streams import complain
 
@@ -213,13 +213,14 @@ def world() -> Communicator:
     ------
     RunError
         The launcher belongs to another MPI, native code is bound to another MPI library than mpi4py,
-        or there is no working MPI.
+        there is no working MPI, or it has no room for its shared memory.
     """
     started = launcher()
     if started is None:
         return Communicator()
     _tell(f"rank {started.rank} {os.getpid()}")  # a rank may die while MPI is initialised
     atexit.register(_tell, "end")
+    segments.prepare()
     MPI = _initialised()
     comm = MPI.COMM_WORLD
     if comm.size == 1 and started.size is not None and started.size > 1:
@@ -285,6 +286,8 @@ def _duplicate(MPI: Any, comm: Any) -> Communicator:
     }
     node = own.Split_type(MPI.COMM_TYPE_SHARED)
     masks = tuple(node.allgather(affinity()))
+    if own.size == MPI.COMM_WORLD.size:  # all ranks of the node have come
+        segments.forget_names()
     level = levels[MPI.Query_thread()]
     return Communicator(own.rank, own.size, own, level, len(masks), masks, node, **_nodes(own, node))
 
@@ -412,8 +415,8 @@ def report(error: BaseException) -> int:
         return code
     try:
         meeting = _join(error, code)
-    except RunError:  # MPI does not work: no rank can get far, so the launcher's first one speaks
-        if started is None or started.rank == 0:
+    except RunError:  # MPI does not work: no rank can get far, so the first of each node speaks
+        if started is None or segments.first_of_node(started.rank):
             complain(describe(error))
         return code
     from mpi4py import MPI

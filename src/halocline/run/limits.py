@@ -1,0 +1,75 @@
+"""What the system allows a process: open files and stacks."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+from collections.abc import Mapping
+
+from halocline.errors import InputError
+
+# Measured with MPICH 5.0.2 on R = 2 to 16 ranks: a rank opens 30 + 2 R files and 4 more to compile kernels,
+# mpiexec 10 + 4 R and some for a moment.
+FILES, FILES_PER_RANK = 48, 4
+# Kernels of magnetohydrodynamics on three axes take 37 KiB of a stack, and g++ 12 takes from 256 to 512 KiB
+# to compile them; larger ones take more.
+KERNEL_STACK, STACK = 256 * 1024, 1024 * 1024
+
+_UNITS = {"": 1024, "B": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
+
+
+def allow_files(ranks: int) -> None:
+    """Let this process, and those that it starts, open as many files as so many ranks of one node need.
+
+    Raises
+    ------
+    InputError
+        The system allows fewer.
+    """
+    needed = FILES + FILES_PER_RANK * ranks
+    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if _enough(allowed, needed):
+        return
+    if not _enough(most, needed):
+        raise InputError(
+            f"{ranks} ranks need {needed} open files in a process, but only {most} are allowed: "
+            f"raise the limit (`ulimit -n {needed}`; LimitNOFILE, limits.conf)"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, most))
+
+
+def check_stacks(threads: int, environment: Mapping[str, str] = os.environ) -> None:
+    """See that compilers of kernels have room on their stack, and kernels on those of all threads.
+
+    Raises
+    ------
+    InputError
+        A stack is too small: what needs it would die without a word.
+    """
+    allowed, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    if not _enough(allowed, STACK):
+        raise InputError(
+            f"the stack of a process is limited to {allowed} bytes, but kernels and their compiler need "
+            f"{STACK}: raise the limit (`ulimit -s {STACK // 1024}`, or more)"
+        )
+    for name in ("OMP_STACKSIZE", "GOMP_STACKSIZE"):  # the first that can be read counts
+        size = _stack_size(environment.get(name, ""))
+        if size is None:
+            continue
+        if threads > 1 and size < KERNEL_STACK:
+            raise InputError(
+                f"{name} is {environment[name]!r}, {size} bytes, but kernels need {KERNEL_STACK}: "
+                f"unset it, or set it to {KERNEL_STACK // 1024}K or more"
+            )
+        return
+
+
+def _enough(allowed: int, needed: int) -> bool:
+    return allowed == resource.RLIM_INFINITY or allowed >= needed
+
+
+def _stack_size(text: str) -> int | None:
+    """What OpenMP understands by a size of stacks: a number of KiB unless it says B, K, M or G."""
+    match = re.fullmatch(r"\s*(\d+)\s*([BKMG]?)\s*", text, re.IGNORECASE)
+    return None if match is None else int(match[1]) * _UNITS[match[2].upper()]
