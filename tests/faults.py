@@ -65,6 +65,11 @@ def stand_still():
     mpi.native().request_stop()
 
 
+def stop_for_good():
+    print(f"stops at {time.monotonic()}", flush=True)
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
 def run_with_a_pause(methods, rank):
     """Run until one rank has stood still and been woken, then as many steps without that."""
     disturbed, calm = simulation(methods=methods), simulation(methods=methods)

@@ -1138,6 +1138,8 @@ engine.run()
     )
     assert status != 0
     assert re.search(r"halocline: rank 0: waited 1 s in vain for message \d from rank 1", output), output
+    assert "while all ranks wait: a message was lost; rank 0 waits for message" in output
+    assert "; rank 1 waits for " in output
     assert seconds < 10
 
 
@@ -1157,7 +1159,7 @@ engine.run()
         HALOCLINE_TIMEOUT="1",
     )
     assert status != 0
-    assert "halocline: rank 0: waited 2 s in vain for a reduction over all ranks" in output
+    assert "halocline: rank 0: waited 1 s in vain for a reduction over all ranks, since rank 1 does" in output
 
 
 def test_plans_that_differ_are_noticed(kernels: str) -> None:

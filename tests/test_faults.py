@@ -142,3 +142,38 @@ def test_a_rank_that_stands_still_delays_the_others_and_no_more(start):
         assert int(steps) > 20
         assert float(seconds) > PAUSE
         assert disturbed == calm
+
+
+STOPS = ".run(steps=FOR_EVER, on_progress=at_work(STOPPED, stop_for_good))"
+CHAIN = "simulation(decomposition=(4, 1), methods='{}')" + STOPS
+REDUCTION = "simulation(sums)" + STOPS
+
+
+@pytest.mark.parametrize(
+    ("ranks", "stopped", "text"),
+    [
+        (4, 2, CHAIN.format("mpi")),
+        (4, 2, CHAIN.format("colocated,mpi")),
+        (4, 2, CHAIN.format("rma,mpi")),
+        (4, 0, CHAIN.format("mpi")),
+        (4, 1, CHAIN.format("mpi")),
+        (2, 1, REDUCTION),
+        (3, 0, REDUCTION),
+    ],
+)
+def test_a_rank_that_is_stopped_ends_the_run_after_the_time_out_and_is_named(
+    start, monkeypatch, ranks, stopped, text
+):
+    """Not those that wait for it, nor those that wait for these."""
+    monkeypatch.setenv("HALOCLINE_TIMEOUT", "5")
+    process = start(f"STOPPED = {stopped}\n{text}", ranks)
+    out, err = process.communicate(timeout=WITHIN)
+    ended = time.monotonic()
+    told = f"{out}\n{err}"
+    stops = re.fullmatch(r"stops at (\S+)", out.strip())
+    assert stops, told
+    assert process.returncode == 1, told
+    assert len(err.splitlines()) == 1, told
+    assert re.search(r"rank \d: waited 5 s in vain for ", err), told
+    assert f", since rank {stopped} does not answer: it is stopped or at work elsewhere" in err, told
+    assert 5 < ended - float(stops[1]) < 9.5, told

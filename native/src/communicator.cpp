@@ -1,5 +1,6 @@
 #include "communicator.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -7,6 +8,8 @@
 #include <memory>
 #include <stdexcept>
 #include <thread>
+
+#include "roll_call.hpp"
 
 namespace halocline {
 
@@ -63,7 +66,7 @@ Communicator::Communicator(MPI_Fint parent) {
   MPI_Query_thread(&level_);
   int* bound = nullptr;
   MPI_Comm_get_attr(handle_, MPI_TAG_UB, static_cast<void*>(&bound), &found);
-  largest_tag_ = found != 0 ? *bound : 32767;  // what the standard guarantees
+  largest_tag_ = (found != 0 ? *bound : 32767) - 1;  // the latter is what the standard guarantees
 }
 
 Communicator::Turn Communicator::turn(int thread) const {
@@ -90,7 +93,12 @@ void Communicator::abort(const std::string& reason) const {
 }
 
 void Communicator::give_up(double seconds, const std::string& something) const {
-  abort("waited " + std::to_string(std::lround(seconds)) + " s in vain for " + something +
+  // That others may begin to wait later, by some sweeps.
+  const double patience = std::max(2.0, 0.1 * seconds);
+  RollCall roll(*this, something);
+  roll.listen(patience);
+  if (!roll.speaks()) roll.listen(patience);  // another rank ends the run meanwhile
+  abort("waited " + std::to_string(std::lround(seconds)) + " s in vain for " + something + roll.verdict() +
         " (HALOCLINE_TIMEOUT sets the limit)");
 }
 

@@ -18,7 +18,9 @@ class Communicator {
   MPI_Comm handle() const { return handle_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
+  // Of messages; the one above it is that of roll calls.
   int largest_tag() const { return largest_tag_; }
+  int roll_call_tag() const { return largest_tag_ + 1; }
   // The right of a thread to call MPI now, where MPI lets it: any thread at any time, one at a time, or the
   // first alone.
   class Turn {
@@ -38,7 +40,7 @@ class Communicator {
 
   // Ends the run on all ranks, with "rank R: reason" on standard error.
   [[noreturn]] void abort(const std::string& reason) const;
-  // Aborts after having waited that long for something.
+  // Aborts after having waited that long for something, and names the ranks that stand still.
   [[noreturn]] void give_up(double seconds, const std::string& something) const;
   // Aborts unless the MPI function `call` succeeded.
   void check(int code, const char* call) const {

@@ -560,33 +560,24 @@ size_t Engine::step(Await, size_t at, Worker& worker) {
   return at + 1;
 }
 
-namespace {
-
-// All ranks wait where one misses a message; that one is to give up first, since it knows the cause.
-constexpr double kOthersPatience = 2;
-
-}  // namespace
-
 void Engine::await_allreduce() {
   Backoff backoff = team_.backoff();
-  const double patience = kOthersPatience * rank_.timeout;
-  Watchdog watchdog(patience);
+  Watchdog watchdog(rank_.timeout);
   while (!allreduce_->test()) {
     backoff();
-    if (watchdog.expired()) allreduce_->communicator().give_up(patience, "a reduction over all ranks");
+    if (watchdog.expired()) rank_.communicator->give_up(rank_.timeout, "a reduction over all ranks");
   }
   stop_known_ = stop_known_ || allreduce_->stop();
 }
 
 void Engine::wait(MPI_Request& request, const char* name) const {
   Backoff backoff = team_.backoff();
-  const double patience = kOthersPatience * rank_.timeout;
-  Watchdog watchdog(patience);
+  Watchdog watchdog(rank_.timeout);
   for (int done = 0;;) {
     rank_.communicator->check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     if (done != 0) return;
     backoff();
-    if (watchdog.expired()) rank_.communicator->give_up(patience, name);
+    if (watchdog.expired()) rank_.communicator->give_up(rank_.timeout, name);
   }
 }
 

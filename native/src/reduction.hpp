@@ -46,7 +46,6 @@ class Allreduce {
   // Whether the result is there.
   bool test();
   const hc_accumulator* result() const;
-  const Communicator& communicator() const { return communicator_; }
   // Whether any rank wished to stop.
   bool stop() const;
 

@@ -133,6 +133,8 @@ def launch(ranks: int, command: Sequence[str]) -> int:
         code, text = listener.last_words
         complain(text)
         return code
+    if "said" in facts:
+        return status if status > 0 else 128 - status
     elsewhere = facts.get("process") not in listener.processes and facts.get("host") != socket.gethostname()
     if text := _obituary(None if facts and elsewhere else listener.dead, facts):
         complain(text)
@@ -192,6 +194,7 @@ def _forwarding(child: subprocess.Popen[str], signals: Iterable[signal.Signals])
 _BLOCK = re.compile(r"=+$|=   ")
 _DEAD = re.compile(r"=   PID (?P<process>\d+) RUNNING AT (?P<host>\S+)")
 _SIGNAL = re.compile(r"YOUR APPLICATION TERMINATED WITH THE EXIT STRING: .*\(signal (?P<signal>\d+)\)")
+_SAID = re.compile(r"halocline: rank (?P<said>\d+): ")  # the engine's reason to abort all ranks
 _NOISE = re.compile(
     r"This typically refers to a problem with your application"
     r"|Please see the FAQ page for debugging suggestions"
@@ -201,10 +204,12 @@ _NOISE = re.compile(
 
 
 def _relay(source: IO[str], target: TextIO, facts: dict[str, str], lost: list[OSError]) -> None:
-    """Copy `source` to `target` without mpiexec's own lines; what they say of a dead rank goes to `facts`.
-    Where `target` takes no more, `lost` gets the reason, and the ranks go on: they must not wait for a
-    reader."""
+    """Copy `source` to `target` without mpiexec's own lines; what they say of a dead rank, and which rank has
+    said why all are aborted, goes to `facts`. Where `target` takes no more, `lost` gets the reason, and the
+    ranks go on: they must not wait for a reader."""
     for line in source:
+        if said := _SAID.match(line):
+            facts |= said.groupdict()
         match = _DEAD.match(line) or _SIGNAL.match(line)
         if match:
             facts |= match.groupdict()
