@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -174,6 +175,26 @@ def test_ranks_that_mpi_has_no_shared_memory_for_are_refused(script, launcher):
 def test_ranks_run_with_little_shared_memory(script, size, launcher):
     file = script(RUN.replace("METHODS", "None"))
     assert in_small_shm(size, with_ranks(file, 2, launcher)) == (0, "ran\n", "")
+
+
+def test_a_rank_that_dies_of_a_bus_error_is_said_to_lack_shared_memory(script):
+    file = script(
+        "import os, signal\nfrom halocline.run import mpi\nmpi.world()\nos.kill(os.getpid(), signal.SIGBUS)"
+    )
+    code, _, err = run(with_ranks(file, 2))
+    assert code not in (0, 2)
+    assert re.search(
+        r"killed by SIGBUS, as happens where /dev/shm is full \(it has \d+ bytes available\)", err
+    ), err
+
+
+def test_mailboxes_that_have_no_shared_memory_are_refused(script):
+    file = script(RUN.replace("METHODS", "'rma,mpi'").replace("(32, 32)", "(8, 40000)"))
+    code, out, err = in_small_shm("2200k", with_ranks(file, 2))
+    assert (code, out) == (1, "")
+    assert err.count("halocline: error:") == 1
+    assert re.search(r"error: program '.+': the method rma in /dev/shm of a node needs \d+ bytes", err), err
+    assert "leave rma out of the transfer methods" in err
 
 
 def test_room_that_ranks_of_this_run_have_taken_already_is_not_counted_twice(tmp_path, monkeypatch):

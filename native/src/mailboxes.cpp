@@ -1,13 +1,16 @@
 #include "mailboxes.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+
+#include "memory.hpp"
 
 namespace halocline {
 
 namespace {
 
-constexpr size_t kLine = 64;
+constexpr size_t kLine = 64, kPage = 4096;
 
 size_t in_lines(size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
@@ -90,9 +93,12 @@ void Mailboxes::reserve(size_t subdomains, const MailboxPlan& plan) {
                       "MPI_Allreduce");
   if (enough == 0) {
     release();
+    ++generation_;
     entries_ = subdomains * kDirections;
     boxes_ = plan.boxes;
-    room_ = std::max(room_, plan.bytes());
+    const size_t room = std::max(room_, plan.bytes());
+    check_room(payloads() + room);
+    room_ = room;
     void* data = nullptr;
     communicator_.check(MPI_Win_allocate(static_cast<MPI_Aint>(payloads() + room_), 1, MPI_INFO_NULL,
                                          communicator_.handle(), static_cast<void*>(&data), &window_),
@@ -100,8 +106,29 @@ void Mailboxes::reserve(size_t subdomains, const MailboxPlan& plan) {
     data_ = static_cast<char*>(data);
     MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN);
     communicator_.check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "MPI_Win_lock_all");
-    ++generation_;
   }
+}
+
+void Mailboxes::check_room(size_t bytes) const {
+  MPI_Comm node = MPI_COMM_NULL;
+  communicator_.check(MPI_Comm_split_type(communicator_.handle(), MPI_COMM_TYPE_SHARED, communicator_.rank(),
+                                          MPI_INFO_NULL, &node),
+                      "MPI_Comm_split_type");
+  uint64_t needed = (bytes + kPage - 1) / kPage * kPage;
+  communicator_.check(MPI_Allreduce(MPI_IN_PLACE, &needed, 1, MPI_UINT64_T, MPI_SUM, node), "MPI_Allreduce");
+  MPI_Comm_free(&node);
+  // What the nodes lack that lack something: what is needed and, the other way round, what is there.
+  const uint64_t available = available_shared_memory();
+  const bool lacking = needed > available;
+  std::array<uint64_t, 2> most{lacking ? needed : 0, lacking ? ~available : 0};
+  communicator_.check(
+      MPI_Allreduce(MPI_IN_PLACE, most.data(), 2, MPI_UINT64_T, MPI_MAX, communicator_.handle()),
+      "MPI_Allreduce");
+  if (most[0] == 0) return;
+  throw OutOfMemory(
+      "the method rma in /dev/shm of a node", most[0], ~most[1],
+      "make it larger (mount -o remount,size=1G /dev/shm, docker run --shm-size=1g) or leave rma "
+      "out of the transfer methods");
 }
 
 void Mailboxes::reset() {

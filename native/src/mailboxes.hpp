@@ -40,7 +40,8 @@ class Mailboxes {
   Mailboxes(const Mailboxes&) = delete;
   Mailboxes& operator=(const Mailboxes&) = delete;
 
-  // Collective: makes room where there is too little on any rank.
+  // Collective: makes room where there is too little on any rank. Throws OutOfMemory on all ranks where one
+  // of their nodes has none.
   void reserve(size_t subdomains, const MailboxPlan& plan);
   // Between runs: empties all.
   void reset();
@@ -67,6 +68,8 @@ class Mailboxes {
   size_t boxes() const { return boxes_; }
 
  private:
+  // Collective: throws OutOfMemory unless the ranks of every node can share so many bytes each.
+  void check_room(size_t bytes) const;
   bool is_taken(size_t entry, size_t count) const;  // the message after so many
   void store(size_t offset, uint64_t value) const;
 

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -106,6 +107,12 @@ size_t available_memory() {
 }
 
 size_t available_to_process() { return std::min(available_memory(), left_of_address_space()); }
+
+size_t available_shared_memory() {
+  struct statvfs found{};
+  if (statvfs("/dev/shm", &found) != 0) return kUnlimited;
+  return static_cast<size_t>(found.f_bavail) * found.f_frsize;
+}
 
 namespace {
 

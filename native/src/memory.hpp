@@ -24,6 +24,10 @@ size_t available_memory();
 // The same for this process, whose address space may have a limit of its own (ulimit -v).
 size_t available_to_process();
 
+// Bytes that are free in the file system where MPI keeps what processes of a node share; all bits where there
+// is none.
+size_t available_shared_memory();
+
 // Where another process of the node finds shared memory.
 struct Handle {
   int64_t process, file;  // its numbers

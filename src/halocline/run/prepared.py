@@ -322,8 +322,10 @@ class Prepared:
         )
 
     def _minded(self) -> AbstractContextManager[None]:
-        """Around what runs: what a device says is a RunError."""
-        return device_errors(f"program {self.name!r}") if self.domain.devices else nullcontext()
+        """Around what runs: what a device says is a RunError, and so is memory that mailboxes lack."""
+        transfers = self.domain.transfers
+        minded = self.domain.devices or (transfers is not None and "rma" in transfers.methods)
+        return device_errors(f"program {self.name!r}") if minded else nullcontext()
 
     @property
     def bytes_per_pass(self) -> float:
