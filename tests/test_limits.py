@@ -179,7 +179,8 @@ def test_ranks_run_with_little_shared_memory(script, size, launcher):
 
 def test_a_rank_that_dies_of_a_bus_error_is_said_to_lack_shared_memory(script):
     file = script(
-        "import os, signal\nfrom halocline.run import mpi\nmpi.world()\nos.kill(os.getpid(), signal.SIGBUS)"
+        "import os, signal, time\nfrom halocline.run import mpi\n"
+        "if mpi.world().rank == 1:\n    os.kill(os.getpid(), signal.SIGBUS)\ntime.sleep(60)"
     )
     code, _, err = run(with_ranks(file, 2))
     assert code not in (0, 2)
