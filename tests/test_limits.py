@@ -249,6 +249,7 @@ def test_stacks_that_are_too_small_for_kernels_are_refused(script, ranks, before
     assert words in err
 
 
+@pytest.mark.long
 def test_stacks_as_large_as_kernels_are_said_to_need_are_enough():
     """The largest kernels there are."""
     command = [sys.executable, "-m", "halocline.cli", "run", "mhd-benchmark", "--n", "16", "--steps", "1"]
