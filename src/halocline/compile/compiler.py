@@ -177,12 +177,13 @@ class _Compiler:
         return doubled
 
     def _number_fields(self) -> None:
+        order = {name: number for number, name in enumerate(self.grid.fields)}
         for sweep in sweeps(self.operations):
             nests = self.nests[id(sweep)]
             found = [*nests.reads, *sweep.sets]
             for fill in self.halos[id(sweep)].fills:
                 found += [n.attribute[0] for n in walk(fill.ghosts) if n.op == "read"]
-            for f in sorted(set(found), key=lambda f: list(self.grid.fields).index(f.name)):
+            for f in sorted(set(found), key=lambda f: order[f.name]):
                 self.numbers.setdefault(f, len(self.numbers))
         for sweep in sweeps(self.operations):
             for f in sorted(self._double_buffered(sweep), key=lambda f: self.numbers[f]):
@@ -213,7 +214,8 @@ class _Compiler:
         visit(operations)
         if any(self._wraps(s) for s in sweeps(operations)):
             read.append(AROUND)
-        for name in [*(n for n in read if n not in written), *written]:
+        made = set(written)
+        for name in [*(n for n in read if n not in made), *written]:
             self.scalars.setdefault(name, len(self.scalars))
 
     def _fields(self) -> tuple[FieldInfo, ...]:
@@ -466,7 +468,7 @@ class _Compiler:
             return known
         roots = fill.ghosts
         reads = [n for n in walk(roots) if n.op == "read"]
-        fields = [f for f in self.numbers if f is fill.field or any(n.attribute[0] is f for n in reads)]
+        fields = sorted({fill.field, *(n.attribute[0] for n in reads)}, key=lambda f: self.numbers[f])
         # a ghost in layer k has k ghosts between it and the wall
         reach = max(
             (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from halocline.compile.contract import contract, depth
 from halocline.compile.footprint import Offset
 from halocline.compile.lanes import Columns, columns
-from halocline.compile.nests import Nest, Target
+from halocline.compile.nests import Nest, Target, functions
 from halocline.compile.schedule import AROUND
 from halocline.compile.split import split
 from halocline.compile.text import Text, identifier, padded, padded_extent, suffix
@@ -129,7 +129,35 @@ class KernelWriter(ValueWriter):
         self.arrays = frozenset(self.operands)
 
     def write(self, nests: Sequence[Nest], accumulators: dict[Expr, int]) -> str:
-        """The C++ function: all nests over the box it is given."""
+        """The C++ function, perhaps with others that it calls: all nests over the box it is given."""
+        parts = functions(nests)
+        if len(parts) == 1:
+            return self._function(nests, accumulators)
+        names = [f"{self.name}_part{number}" for number in range(len(parts))]
+        made = [
+            replace(self, name=name, operands=self._touched(part), comment=name, out=Text())
+            ._function(part, accumulators)
+            .replace('extern "C"', "__attribute__((noinline)) static", 1)
+            for name, part in zip(names, parts, strict=True)
+        ]
+        out = self.out
+        out.add(f"// {self.comment}")
+        out.open(f'extern "C" void {self.name}(const hc_arguments *a, const hc_box *box)')
+        for name in names:
+            out.add(f"{name}(a, box);")
+        out.close()
+        return "\n".join([*made, str(out)])
+
+    def _touched(self, nests: Sequence[Nest]) -> dict[str, int]:
+        """The operands that nests read or set."""
+        targets = [target for nest in nests for target in nest.targets]
+        reads = [n.attribute[0] for n in walk([t.expression for t in targets]) if n.op == "read"]
+        names = {self.sources[f] for f in reads}
+        names |= {self.sinks[t.thing] for t in targets if isinstance(t.thing, Field)}
+        return {name: self.operands[name] for name in sorted(names, key=lambda name: self.operands[name])}
+
+    def _function(self, nests: Sequence[Nest], accumulators: dict[Expr, int]) -> str:
+        """A C++ function: nests over the box it is given."""
         out = self.out
         plans = [(nest, [t.expression for t in nest.targets]) for nest in nests]
         out.add(f"// {self.comment}")

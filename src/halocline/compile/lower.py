@@ -250,11 +250,12 @@ class _Lowering:
         if id(statement) in self.cuts:
             self.flush()
         try:
-            saved = dict(self.sweep.reductions)
+            before = len(self.sweep.reductions)
             try:
                 self.try_statement(statement)
             except _Flush:
-                self.sweep.reductions = saved
+                for made in list(self.sweep.reductions)[before:]:
+                    del self.sweep.reductions[made]
                 self.flush()
                 self.try_statement(statement)
         except _Gone as gone:

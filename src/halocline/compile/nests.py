@@ -3,6 +3,7 @@ reach."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,12 @@ _EXPENSIVE = {
     "cast": 0, "div": 4, "sqrt": 4, "exp": 20, "log": 20, "sin": 20, "cos": 20, "pow": 40, "lookup": 4,
     "random": 80,
 }  # fmt: skip
+# Targets that one loop may compute where they share no array. A sum takes four vector registers, of which
+# there are 16 or 32: a loop over many sums spills them, and the time to compile it grows as their square.
+# Measured: docs/performance.md.
+MOST = 8
+# Reductions that share arrays are computed in one loop up to this many: every other loop reads them again.
+MOST_SHARING = 32
 # recomputing a stage at every read is free up to this many operations a cell: a load costs as much
 _INLINE_COST = 8
 
@@ -253,6 +260,62 @@ def _target_nests(targets: list[Target], places: list[tuple[bool, ...]], grid: G
     none = ((0, 0),) * grid.ndim
     # single cells first: they must see the values from before the sweep writes its fields
     return [
-        Nest(tuple(room), tuple(map(int, place)), none, cell)
+        Nest(tuple(loop), tuple(map(int, place)), none, cell)
         for (place, cell), room in sorted(rooms.items(), key=lambda item: item[0][1] is None)
+        for loop in _loops(room)
     ]
+
+
+def _loops(targets: list[Target]) -> list[list[Target]]:
+    """Targets of the same points, loop by loop: those that share arrays stay together, others are up to MOST.
+
+    More than MOST_SHARING reductions that share arrays have loops of their own, which come first: they must
+    see the values from before the sweep writes its fields.
+    """
+    loops: list[list[Target]] = []
+    alone: list[list[Target]] = []
+    for group in _sharing(targets):
+        reductions = [target for target in group if target.kind == "reduction"]
+        if len(reductions) > MOST_SHARING:
+            alone += [reductions[n : n + MOST] for n in range(0, len(reductions), MOST)]
+            group = [target for target in group if target.kind != "reduction"]
+        if loops and len(loops[-1]) + len(group) <= MOST:
+            loops[-1] += group
+        elif group:
+            loops.append(group)
+    return alone + loops
+
+
+def _sharing(targets: list[Target]) -> list[list[Target]]:
+    """Targets in groups, of which none reads or sets an array of another."""
+    above = list(range(len(targets)))  # of each target another of its group, or itself
+    first: dict[Any, int] = {}  # the first target of each array
+
+    def top(number: int) -> int:
+        while above[number] != number:
+            above[number] = above[above[number]]
+            number = above[number]
+        return number
+
+    for number, target in enumerate(targets):
+        arrays = [leaf.attribute[0] for leaf in walk((target.expression,)) if leaf.op in ("read", "stage")]
+        if isinstance(target.thing, Field):
+            arrays.append(target.thing)
+        for array in arrays:
+            above[top(number)] = top(first.setdefault(array, number))
+    groups: dict[int, list[Target]] = {}
+    for number, target in enumerate(targets):
+        groups.setdefault(top(number), []).append(target)
+    return list(groups.values())
+
+
+def functions(nests: Sequence[Nest]) -> list[Sequence[Nest]]:
+    """The nests, in order, function by function: a compiler takes longer for a large one than for its parts.
+    What makes or reads scratch memory stays together.
+    """
+
+    def staged(nest: Nest) -> bool:
+        return any(t.kind == "stage" or _stage_reads(t.expression) for t in nest.targets)
+
+    together = max((number for number, nest in enumerate(nests, 1) if staged(nest)), default=1)
+    return [nests[:together], *((nest,) for nest in nests[together:])]

@@ -63,7 +63,7 @@ class _Body:
         at_once = []
         for name, value in graph.statements:
             read = scalars_in([value])
-            if self.missing & read or name in self.missing | self.used:
+            if self.missing & read or name in self.missing or name in self.used:
                 self.moved.append((name, value))
                 self.missing.add(name)
                 self.used |= read

@@ -70,8 +70,10 @@ def identifier(name: str, taken: Collection[str] = ()) -> str:
 def identifiers(names: Iterable[str]) -> dict[str, str]:
     """The C++ names of several things, all different."""
     found: dict[str, str] = {}
+    taken: set[str] = set()
     for name in names:
-        found[name] = identifier(name, found.values())
+        found[name] = identifier(name, taken)
+        taken.add(found[name])
     return found
 
 

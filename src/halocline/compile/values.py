@@ -206,7 +206,7 @@ def scalar_values(
     """Declare the values of expressions of scalars, which lie in the array `s` by number; how each is
     spelled, by the identity of the expression."""
     values: dict[int, str] = {}
-    names = identifiers(scalars)
+    names = identifiers(leaf.attribute[0] for leaf in walk(roots) if leaf.op == "scalar")
     writer = ValueWriter(
         grid=None,  # type: ignore[arg-type]
         sources={},
