@@ -1036,3 +1036,49 @@ def test_a_stop_after_a_step_leaves_the_clock_with_the_fields() -> None:
     outcome = sim.run(until=10.0, every=2.0, callback=lambda s: seen.append(s.time))
     assert (outcome.reason, sim.time, sim.steps, seen) == ("risen", 1.5, 3, [])
     assert sim.evaluate(hc.max(u)) == pytest.approx(1.5)
+
+
+SPECIAL = (math.nan, math.inf, -math.inf, 0.0, -0.0, -2.5)
+FOLDED = {
+    "0 * u": (0.0,) * 6,
+    "u * -0.0": (0.0,) * 6,
+    "0 / u": (0.0,) * 6,
+    "u + 0": SPECIAL,
+    "0.0 + u": SPECIAL,
+    "u - 0": SPECIAL,
+    "u - (-0.0)": SPECIAL,
+    "0 - u": (math.nan, -math.inf, math.inf, -0.0, 0.0, 2.5),
+    "1 * u": SPECIAL,
+    "u / 1": SPECIAL,
+    "-1 * u": (math.nan, -math.inf, math.inf, -0.0, 0.0, 2.5),
+    "-(-u)": SPECIAL,
+    "u / 4": (math.nan, math.inf, -math.inf, 0.0, -0.0, -0.625),
+    "u**0": (1.0,) * 6,
+    "u**0.5": (math.nan, math.inf, math.nan, 0.0, -0.0, math.nan),
+    "hc.where(u > 0, u, u)": SPECIAL,
+}
+COMPUTED = {
+    "off * u": (math.nan, math.nan, math.nan, 0.0, -0.0, -0.0),
+    "u + off": (math.nan, math.inf, -math.inf, 0.0, 0.0, -2.5),
+    "off / u": (math.nan, 0.0, -0.0, math.nan, math.nan, -0.0),
+    "u - u": (math.nan, math.nan, math.nan, 0.0, 0.0, 0.0),
+    "u / u": (math.nan, math.nan, math.nan, math.nan, math.nan, 1.0),
+    "hc.where(u == u, 1.0, 0.0)": (0.0, 1.0, 1.0, 1.0, 1.0, 1.0),
+}
+
+
+def test_what_a_literal_zero_folds_and_a_parameter_does_not() -> None:
+    """docs/reference/language.md, What is simplified."""
+    grid = hc.Grid(len(SPECIAL), periodic=True)
+    u = grid.field("u")
+    results = {formula: grid.field(f"v{n}") for n, formula in enumerate({**FOLDED, **COMPUTED})}
+    sim = hc.Simulation(grid, lambda u: {u: 0.0 * u}, scheme=hc.Euler(), dt=1.0, parameters={"off": 0.0})
+    sim[u] = np.array(SPECIAL)
+    names = {"u": u, "off": hc.parameter("off"), "hc": hc}
+    for formula, field in results.items():
+        sim[field] = eval(formula, names)
+    for formula, field in results.items():
+        want, found = np.array({**FOLDED, **COMPUTED}[formula]), sim[field]
+        np.testing.assert_array_equal(found, want, err_msg=formula)
+        signs = ~np.isnan(want)
+        assert np.array_equal(np.signbit(found)[signs], np.signbit(want)[signs]), formula
