@@ -176,7 +176,7 @@ def solve(method: str) -> Problem:
             **options,
         )
         assert solution.converged
-        return Result({"u": solution.fields.checksum(u)}, tuple(solution.residuals))
+        return Result({"u": solution.fields.checksum(u)}, (*solution.residuals, solution.true_residual))
 
     problem.__name__ = method
     return problem

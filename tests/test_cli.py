@@ -18,8 +18,16 @@ import pytest
 
 COMMAND = [sys.executable, "-m", "halocline.cli"]
 RECORD = [
-    *("n", "dof", "iterations", "converged", "error_max", "seconds", "seconds_per_iteration"),
-    *("residual_relative", "checksum", "ranks", "threads", "devices", "memory_bytes"),
+    *("n", "dof", "iterations", "converged", "reason", "error_max", "seconds", "seconds_per_iteration"),
+    *(
+        "residual_relative",
+        "true_residual_relative",
+        "checksum",
+        "ranks",
+        "threads",
+        "devices",
+        "memory_bytes",
+    ),
     *(
         "bytes_per_iteration",
         "bandwidth_share",

@@ -148,7 +148,7 @@ def poisson(method: str, dim: int, **options: Any) -> list[Any]:
     problem = hc.LinearProblem(case.operator, case.u, case.rhs, method=method, **options)
     solution = problem.solve(rtol=1e-6)
     assert solution.converged
-    return [solution.fields.checksum("u"), solution.residuals.tolist()]
+    return [solution.fields.checksum("u"), solution.residuals.tolist(), solution.true_residual]
 
 
 PHYSICS: dict[str, Callable[..., list[Any]]] = {

@@ -21,8 +21,16 @@ from halocline.study import solve
 from halocline.study.solve import predicted_bytes
 
 KEYS = [
-    *("n", "dof", "iterations", "converged", "error_max", "seconds", "seconds_per_iteration"),
-    *("residual_relative", "checksum", "ranks", "threads", "devices", "memory_bytes"),
+    *("n", "dof", "iterations", "converged", "reason", "error_max", "seconds", "seconds_per_iteration"),
+    *(
+        "residual_relative",
+        "true_residual_relative",
+        "checksum",
+        "ranks",
+        "threads",
+        "devices",
+        "memory_bytes",
+    ),
     *(
         "bytes_per_iteration",
         "bandwidth_share",

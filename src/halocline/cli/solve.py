@@ -96,6 +96,8 @@ def _summary(result: object, dim: int, method: str, rtol: float) -> str:
         "",
         f"{'converged' if r.converged else 'not converged':13} {_after(r.iterations)}, residual "
         f"{r.residual_relative:.3g} times the first (asked for: {rtol:g})",
+        f"{'':13} computed anew, as b - A x: {r.true_residual_relative:.3g} times the first"
+        + (", since rounding errors are the rest" if r.reason == "rounding limit" else ""),
         f"{'error':13} {r.error_max:.4e}, the greatest difference from the exact solution",
         f"{'time':13} {duration(r.seconds)}"
         + (f", {duration(r.seconds_per_iteration)} an iteration" if r.seconds_per_iteration else ""),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,10 +25,13 @@ from halocline.run.parameters import Parameters
 from halocline.run.prepared import prepare
 from halocline.solvers.cg import BAD_START, BREAKDOWN, method_named
 from halocline.solvers.linearity import check_linear
+from halocline.solvers.residual import MARGIN, TrueResidual, reachable
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+log = logging.getLogger("halocline")
 
 
 @dataclass(frozen=True)
@@ -37,14 +41,20 @@ class Solution:
     Attributes
     ----------
     converged : bool
+        The residual that the method carries along is at most rtol times the first, and the true one at most
+        twice that.
     iterations : int
     reason : str
-        "converged", "iteration limit" or "interrupted": a signal came, also where it came too late to matter.
+        "converged"; "rounding limit": by the residual that the method carries along it has, but the true one
+        is more than 2 rtol times the first, and further iterations would not reduce it; "iteration limit";
+        "interrupted": a signal came, also where it came too late to matter.
     residuals : array (iterations + 1,)
-        Norms of the residual, the initial one first.
+        Norms of the residual that the method carries along, the initial one first.
+    true_residual : float
+        Norm of b - A x, computed of the solution after the last iteration.
     seconds, compute, exchange, reduction : float
-        Wall clock of the whole solve, and what of it the first thread spent in kernels, halo exchange and
-        reductions.
+        Wall clock of the whole solve, without the true residual, and what of it the first thread spent in
+        kernels, halo exchange and reductions.
     seconds_per_iteration : float or None
         Of the iterations alone, without the first residual; None where there was none.
     fields : Fields
@@ -60,6 +70,7 @@ class Solution:
     iterations: int
     reason: str
     residuals: NDArray[np.float64] = field(repr=False)
+    true_residual: float
     seconds: float
     compute: float
     exchange: float
@@ -83,9 +94,16 @@ class Solution:
 
     @property
     def residual_relative(self) -> float:
-        """The last residual norm over the first; 0 where the first is 0."""
+        """The last norm of the residual that the method carries along over the first; 0 where the first is
+        0."""
         first = float(self.residuals[0])
         return float(self.residuals[-1]) / first if first else 0.0
+
+    @property
+    def true_residual_relative(self) -> float:
+        """The norm of b - A x over the first residual norm; 0 where that is 0."""
+        first = float(self.residuals[0])
+        return self.true_residual / first if first else 0.0
 
 
 class LinearProblem:
@@ -147,6 +165,7 @@ class LinearProblem:
         program = function.trace(linear, unknown_field, b, *names)
         self.program = program
         self._prepared = prepare(domain, program, (*self.fields.values, *(n.name for n in names)))
+        self._true_residual = TrueResidual(self.fields, linear, unknown_field, b, self._rhs_field)
         if filling is not None:
             self.fields[b] = filling
 
@@ -231,7 +250,8 @@ class LinearProblem:
         max_iterations: int | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> Solution:
-        """Iterate until the residual norm has fallen to `rtol` times the initial one.
+        """Iterate until the norm of the residual that the method carries along has fallen to `rtol` times the
+        initial one; then compute b - A x, and warn where it has not.
 
         Parameters
         ----------
@@ -260,6 +280,7 @@ class LinearProblem:
             own_name("rtol"): float(rtol),
             own_name("max_iterations"): float(max_iterations),
         }
+        self._true_residual.before()
         outcome = self._prepared.run(values, on_progress)
         iterations = len(outcome.history)
         if outcome.reason == BAD_START:
@@ -271,15 +292,18 @@ class LinearProblem:
                 f"{self.method} broke down in iteration {iterations + 1}: {outcome.reason} ({value:g})"
             )
         squares = np.concatenate(([outcome.scalars[own_name("first")]], outcome.history[:, 0]))
-        converged = outcome.loops[0] == "condition"
+        ended = outcome.loops[0] == "condition"
+        residuals, true = np.sqrt(squares), self._true_residual.norm()
+        converged = ended and true <= MARGIN * rtol * float(residuals[0])
         reason = outcome.reason
         if reason == "completed":
-            reason = "converged" if converged else "iteration limit"
-        return Solution(
+            reason = ("converged" if converged else "rounding limit") if ended else "iteration limit"
+        solution = Solution(
             converged=converged,
             iterations=iterations,
             reason=reason,
-            residuals=np.sqrt(squares),
+            residuals=residuals,
+            true_residual=true,
             seconds=outcome.seconds,
             compute=outcome.compute,
             exchange=outcome.exchange,
@@ -289,6 +313,24 @@ class LinearProblem:
             bytes_per_iteration=self._prepared.bytes_per_pass * self.unknown.grid.active_cells,
             overlap=outcome.overlap,
         )
+        if reason == "rounding limit" and self.domain.comm.rank == 0:
+            log.warning("%s: %s", self.method, parted(solution, rtol))
+        return solution
+
+
+def parted(solution: Solution, rtol: float) -> str:
+    """What a solve that rounding has limited is told."""
+    true = solution.true_residual_relative
+    advice = (
+        f"rtol={reachable(true):g} can be reached"
+        if true < 0.1
+        else "the initial guess was about as good as rounding allows"
+    )
+    return (
+        f"the residual that is carried along fell to {solution.residual_relative:.2g} times the first, as "
+        f"rtol={rtol:g} asks, but b - A x to no more than {true:.2g}: rounding errors are the rest, which "
+        f"further iterations do not reduce; {advice}"
+    )
 
 
 def check_limits(rtol: float, max_iterations: int | None) -> None:

@@ -28,6 +28,8 @@ class Record:
         Points along an axis, and in all.
     iterations : int
     converged : bool
+    reason : str
+        Why it ended; see halocline.Solution, for `converged` too.
     error_max : float
         The greatest difference from the exact solution.
     seconds : float
@@ -35,7 +37,9 @@ class Record:
     seconds_per_iteration : float or None
         Of the iterations alone, without the first residual; None where there was no iteration.
     residual_relative : float
-        The last residual norm over the first.
+        The last norm of the residual that the method carries along over the first.
+    true_residual_relative : float
+        The norm of b - A x, of the solution after the last iteration, over the first residual norm.
     checksum : str
         A hash of the solution's bits in global order: 32 hexadecimal digits.
     ranks, threads : int
@@ -60,10 +64,12 @@ class Record:
     dof: int
     iterations: int
     converged: bool
+    reason: str
     error_max: float
     seconds: float
     seconds_per_iteration: float | None
     residual_relative: float
+    true_residual_relative: float
     checksum: str
     ranks: int
     threads: int
@@ -121,7 +127,8 @@ def poisson(
     method : str
         One of halocline.solvers.cg.METHODS.
     rtol : float
-        Iterations end where the residual norm is at most `rtol` times the first.
+        Iterations end where the norm of the residual that the method carries along is at most `rtol` times
+        the first.
     max_iterations : int, optional
         The run ends there too, not converged.
     communicator, **execution
@@ -167,10 +174,12 @@ def poisson(
         dof=n**dim,
         iterations=solution.iterations,
         converged=solution.converged,
+        reason=solution.reason,
         error_max=solution.fields.evaluate(largest(magnitude(equations.error))),
         seconds=solution.seconds,
         seconds_per_iteration=each,
         residual_relative=solution.residual_relative,
+        true_residual_relative=solution.true_residual_relative,
         checksum=solution.fields.checksum(equations.u),
         ranks=domain.comm.size,
         threads=problem.plan.threads,

@@ -1,0 +1,89 @@
+"""The true residual b - A x of a solution, beside the one that a method carries along.
+
+Conjugate gradients update their residual by a recursion and never look at b - A x again. In exact arithmetic
+the two are equal; in floating point every iteration adds a rounding error to their difference that no later
+one takes away. So the recursion falls without end, while the true residual stays near eps ||A|| max ||x_k||
+(Greenbaum, SIAM J. Matrix Anal. Appl. 18, 1997, 535-551).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from halocline.lang.expression import Expr, as_expr, reads_of
+from halocline.lang.grid import Field
+from halocline.lang.program import own_name, own_scalars, program
+from halocline.lang.reductions import dot
+from halocline.run.fields import Fields
+from halocline.run.prepared import prepare
+
+# By the triangle inequality the two differ by more than the tolerance where the recursion fulfils it and the
+# true residual is more than twice as large. Rounding errors, which further iterations cannot mend, are the
+# larger part then.
+MARGIN = 2.0
+
+
+@program
+def true_residual(A: Callable[[Any], Expr], x: Field, b: Any) -> None:
+    """The squared norm of b - A x: a sum that no order changes, and no vector of memory."""
+    (square,) = own_scalars("square")
+    remainder = b - A(x)
+    square.set(dot(remainder, remainder))
+
+
+@program
+def keep(kept: Field, b: Any) -> None:
+    """Copy a right-hand side."""
+    kept.set(b)
+
+
+class TrueResidual:
+    """The norm of b - A x of a linear problem, compiled and planned once; all ranks make and use it.
+
+    Parameters
+    ----------
+    fields : Fields
+    A : callable
+        The operator.
+    x : Field
+        The unknown.
+    b : field or expression
+        The right-hand side. One that reads the unknown, as that of an implicit time step does, means its
+        values before the solve, and is copied then.
+    copy : callable
+        Makes the field for that copy.
+    """
+
+    def __init__(
+        self, fields: Fields, A: Callable[[Any], Expr], x: Field, b: Any, copy: Callable[[], Field]
+    ) -> None:
+        self._fields, self._keep = fields, None
+        if any(read is x for read, _ in reads_of(as_expr(b))):
+            kept = copy()
+            self._keep = prepare(fields.domain, keep.trace(kept, b), fields.values)
+            b = kept
+        self._norm = prepare(fields.domain, true_residual.trace(A, x, b), fields.values)
+
+    def before(self) -> None:
+        """Call this before the unknown is changed."""
+        if self._keep is not None:
+            self._keep.run(self._fields.values)
+
+    def norm(self) -> float:
+        """The Euclidean norm over all cells, the same on all ranks; takes one application of A."""
+        return math.sqrt(self._norm.run(self._fields.values).scalars[own_name("square")])
+
+
+def reachable(relative: float) -> float:
+    """A tolerance that can be reached where a solve ended at this true residual over the first one: the same,
+    rounded up to one digit.
+
+    Examples
+    --------
+    >>> reachable(2.1e-12)
+    3e-12
+    """
+    power = math.floor(math.log10(relative))
+    return float(f"{math.ceil(relative / 10.0**power)}e{power}")
