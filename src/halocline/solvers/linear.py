@@ -15,6 +15,7 @@ from halocline.lang.grid import Field, check_options
 from halocline.lang.program import Scalar, own_name
 from halocline.lang.reductions import first
 from halocline.lang.reductions import value as value_at
+from halocline.ranges import STEPS
 from halocline.run.devices import OnDevice
 from halocline.run.domain import Domain
 from halocline.run.execution import Execution
@@ -337,9 +338,8 @@ def check_limits(rtol: float, max_iterations: int | None) -> None:
     """Raise InputError where a solve cannot end so."""
     if not (isinstance(rtol, (int, float)) and math.isfinite(rtol) and rtol > 0):
         raise InputError(f"rtol is {rtol!r}; expected a positive number such as 1e-6")
-    whole = isinstance(max_iterations, int) and not isinstance(max_iterations, bool)
-    if max_iterations is not None and not (whole and max_iterations >= 0):
-        raise InputError(f"max_iterations is {max_iterations!r}; expected a whole number from 0")
+    if max_iterations is not None:
+        STEPS.check("max_iterations", max_iterations)
 
 
 def solve(operator: Callable[[Any], Any], unknown_field: Field, rhs: Any, **options: Any) -> Solution:
