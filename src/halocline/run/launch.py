@@ -94,6 +94,7 @@ def launch(ranks: int, command: Sequence[str]) -> int:
             f"as one of {size}; leave out --ranks there, the command uses the ranks it is given"
         )
     program = mpiexec()
+    limits.check_stacks(1)  # mpiexec and ranks die of a small one without a word
     _check_room(ranks)
     facts: dict[str, str] = {}
     lost: list[OSError] = []
