@@ -48,7 +48,7 @@ COUNTABLE = 2**53  # scalars are float64, which hold every whole number up to th
 
 AXES = Range(1, 3)  # of a grid
 POINTS = Range(1, 2**31 - 2**16)  # or cells along an axis: kernels number them by 32 bits, halos included
-FIELDS = Range(1, 1024)  # of a benchmark; a program may have as many as it likes
+FIELDS = Range(1, 1024)  # of a benchmark; programs have no limit
 RADIUS = Range(1, 64)  # layers of halo
 ORDER = Range(2, 64)  # of accuracy, of differences
 STEPS = Range(0, COUNTABLE)  # or iterations

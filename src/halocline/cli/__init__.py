@@ -12,7 +12,7 @@ def main() -> int:
     """Run the command with the words of sys.argv; return its exit status.
 
     0 only where all went well, 2 where what was given cannot work, 130 after Ctrl-C, else 1: also where what
-    it prints cannot be written. Where several ranks run the command, each error is told once.
+    it prints cannot be written. Where several ranks run the command, each error is printed once.
     """
     streams.open_closed()
     started = launcher()

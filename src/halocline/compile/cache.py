@@ -49,7 +49,7 @@ def cache_folder() -> Path:
 
 
 def trusted(folder: Path) -> Path:
-    """The folder itself, where nobody else can have put anything into it, or where it does not exist yet.
+    """The folder itself, if no other user can have put anything into it, or if it does not exist yet.
 
     Raises
     ------

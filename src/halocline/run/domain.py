@@ -51,7 +51,7 @@ log = logging.getLogger("halocline")
 
 T = TypeVar("T")
 
-CROWDED = 64  # threads of a node for each of its hardware threads: with more of them a run hardly moves
+CROWDED = 64  # threads of a node for each of its hardware threads; with more, a run makes almost no progress
 
 
 class Domain:

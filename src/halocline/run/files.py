@@ -1,8 +1,8 @@
 """Files that a run leaves: whole or not at all, in the place that was named, with the rights that it had.
 
-A plain file is replaced by a new one under its name, so that nobody meets half of it. What cannot be replaced
-without becoming something else is written into: a pipe, a device, a file that has a second name or that
-belongs to another user.
+A plain file is replaced by a new one under its name, so that no reader sees half of it. What cannot be
+replaced without becoming something else is written into: a pipe, a device, a file that has a second name or
+that belongs to another user.
 """
 
 from __future__ import annotations

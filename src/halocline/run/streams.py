@@ -1,5 +1,5 @@
-"""The standard streams of a command, and what becomes of text that they do not take: a full disk, a closed
-stream, a reader who has gone. Such a command ends with a status other than 0."""
+"""The standard streams of a command, and what happens to text that they do not take because a disk is full,
+a stream is closed or the reader has gone: such a command ends with a status other than 0."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 import sys
 from typing import TextIO
 
-# Of streams; other errors of the system name a file, and have been told as what they are.
+# What a stream reports that takes no more. Errors that carry the name of a file are not about streams.
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 
 _lost = False
@@ -34,7 +34,7 @@ def is_lost_output(error: OSError) -> bool:
 
 
 def complain(text: str) -> None:
-    """Print on the error stream. Where that takes nothing, nobody can be told."""
+    """Print on the error stream; where that takes nothing, the text is lost and the exit status shows it."""
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:

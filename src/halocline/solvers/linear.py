@@ -320,7 +320,7 @@ class LinearProblem:
 
 
 def parted(solution: Solution, rtol: float) -> str:
-    """What a solve that rounding has limited is told."""
+    """The warning for a solve that rounding has limited."""
     true = solution.true_residual_relative
     advice = (
         f"rtol={reachable(true):g} can be reached"
