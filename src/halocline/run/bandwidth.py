@@ -29,13 +29,16 @@ def bandwidth(comm: Communicator, devices: Sequence[Any], threads: int, working_
     devices where it has some (`device_bandwidth`), else of its nodes (`triad_bandwidth`). None, with a
     warning, where no memory is left to measure it with: what was computed before counts all the same."""
     try:
+        # what fails here fails on all ranks; what fails later must not keep one from the others' rounds
         if devices:
-            return device_bandwidth(comm, devices, working_set)
-        return triad_bandwidth(comm, threads, working_set)
+            copies = _copies(comm, devices, working_set)
+        else:
+            triad = _triad(comm, threads, working_set)
     except (RunError, MemoryError) as error:
         if comm.rank == 0:
             log.warning("the bandwidth of the memory is not known: %s", error)
         return None
+    return _rate_of_devices(comm, copies) if devices else best_rate(comm, triad)
 
 
 def yardstick(devices: Sequence[Any]) -> str:
@@ -62,11 +65,16 @@ def triad_bandwidth(comm: Communicator, threads: int, working_set: int) -> float
     float
         Of all ranks together, the same on each.
     """
+    return best_rate(comm, _triad(comm, threads, working_set))
+
+
+def _triad(comm: Communicator, threads: int, working_set: int) -> Callable[[], int]:
+    """A round of `triad_bandwidth` on this rank."""
     largest = max((cache.bytes for cache in data_caches()), default=0)
     size = min(max(working_set, threads * LEAST), max(threads * ENOUGH, 2 * largest))
     with comm.agreement("measure bandwidth"):
         streams = native().Streams(threads, size)
-    return best_rate(comm, partial(streams.triad, _passes(threads, size)))
+    return partial(streams.triad, _passes(threads, size))
 
 
 def device_bandwidth(comm: Communicator, devices: Sequence[Any], working_set: int) -> float:
@@ -91,11 +99,17 @@ def device_bandwidth(comm: Communicator, devices: Sequence[Any], working_set: in
     RunError
         A device has no memory left for it.
     """
-    size = min(max(working_set, LEAST_COPIED), MOST_COPIED)
-    copies: list[_Copies] = []
-    with comm.agreement("measure bandwidth of devices"), device_errors("measuring bandwidth"):
-        copies = [_Copies(device, size) for device in dict.fromkeys(devices)]
+    return _rate_of_devices(comm, _copies(comm, devices, working_set))
 
+
+def _copies(comm: Communicator, devices: Sequence[Any], working_set: int) -> list[_Copies]:
+    """What makes the copies of `device_bandwidth` on this rank, one for each of its devices."""
+    size = min(max(working_set, LEAST_COPIED), MOST_COPIED)
+    with comm.agreement("measure bandwidth of devices"), device_errors("measuring bandwidth"):
+        return [_Copies(device, size) for device in dict.fromkeys(devices)]
+
+
+def _rate_of_devices(comm: Communicator, copies: Sequence[_Copies]) -> float:
     def make() -> int:
         for each in copies:
             each.start()
