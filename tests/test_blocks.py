@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halocline as hc
-from halocline.errors import InputError, RunError
+from halocline.errors import InputError
 from halocline.lang.blocks import Blocks
 from halocline.plan.decompose import decompose
 from halocline.plan.patches import cut_patches
@@ -235,7 +235,7 @@ def test_what_needs_an_active_point_says_so() -> None:
 def test_a_grid_may_be_larger_than_memory_where_little_of_it_is_active() -> None:
     grid = hc.Grid((2**20, 2**22), active=[[True], [False]])  # half of 35 TB is too much
     grid.field("u")
-    with pytest.raises(RunError, match="the fields need 17,592"):
+    with pytest.raises(InputError, match="the fields need 17,592"):
         hc.Simulation(grid, hc.program(lambda u: u.set(u + 1.0)))
     mask = np.zeros((2**12, 1), dtype=bool)
     mask[2000] = True

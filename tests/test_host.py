@@ -165,7 +165,7 @@ def test_ranks_measure_a_case_together_and_each_by_itself() -> None:
     case = {"case": "wave", "n": 64}
     for alone in (False, True):
         assert 1e-6 < host.on_ranks(2, {"do": "case", "case": case, "alone": alone}) < 1e-1
-    with pytest.raises(RunError, match="measuring on 1 ranks failed:"):
+    with pytest.raises(RunError, match="measuring on 1 rank failed:"):
         host.on_ranks(1, {"do": "case", "case": {"case": "tea"}, "alone": True})
 
 

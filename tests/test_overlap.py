@@ -218,5 +218,5 @@ def test_the_command(tmp_path: Any, capfd: pytest.CaptureFixture[str]) -> None:
     told = json.loads(file.read_text())
     assert (told["shape"], told["repeats"]) == ([12, 12], 1)
     assert set(told["methods"][0]["bytes_by_method"]) == {"peer"}
-    with pytest.raises(InputError, match="repeats is 0; expected"):
+    with pytest.raises(InputError, match="'--repeat': 0; expected"):
         run(["study", "overlap", "poisson", "--n", "8", "--repeat", "0"])

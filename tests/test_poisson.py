@@ -174,7 +174,7 @@ def test_errors_fall_with_the_square_of_the_spacing():
         ({"n": 8, "rtol": 0.0}, "rtol is 0.0"),
         ({"n": 8, "rtol": float("nan")}, "rtol is nan"),
         ({"n": 8, "max_iterations": -1}, "max_iterations is -1"),
-        ({"n": 8, "threads": 0}, "threads 0"),
+        ({"n": 8, "threads": 0}, "threads is 0"),
         ({"n": 8, "patch": 0}, "patch"),
         ({"n": 8, "decomposition": "optimum"}, "did you mean 'optimal'"),
         ({"n": 8, "decomposition": "3d"}, "3d"),

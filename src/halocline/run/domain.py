@@ -350,11 +350,10 @@ class Domain:
     def check_room(self, fields: Sequence[FieldInfo]) -> None:
         """InputError where the fields alone, without halos, are more than all nodes hold; all ranks call
         this. To plan a grid that no machine holds would itself take memory and time."""
-        points = self.grid.active_cells * sum(
-            ITEMSIZE[info.dtype] for info in fields if info.name not in self.storages
-        )
+        cells = self.grid.size if self.blocks is None else self.blocks.cells
+        needed = cells * sum(ITEMSIZE[info.dtype] for info in fields if info.name not in self.storages)
         with self.comm.agreement("look for memory"):
-            if lack := self._lack_of_memory(-(-points // self.comm.size)):
+            if lack := self._lack_of_memory(-(-needed // self.comm.size)):
                 raise InputError(lack)
 
     def _check_memory(self, needed: int, what: str = "fields") -> None:
