@@ -186,9 +186,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         if isinstance(item, RankedItem):
             alone = item.name if item.alone else ""
             key = (item.path, item.ranks, item.timeout, alone)
-            item.shared = sessions.setdefault(key, SharedRanks(item.ranks, item.timeout))
+            if key not in sessions:
+                sessions[key] = SharedRanks(item.ranks, item.timeout)
+                session.config.add_cleanup(sessions[key].remove)
+            item.shared = sessions[key]
             item.shared.tests.append(item.test.nodeid)
-            session.config.add_cleanup(item.shared.remove)
 
 
 class RankedItem(pytest.Item):
