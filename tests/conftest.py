@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Every pass of the compiler is followed by a check of what it left.
+os.environ.setdefault("HALOCLINE_CHECK", "1")
+
 # Threads of OpenMP that wait between two runs leave the cores to the many other processes.
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 

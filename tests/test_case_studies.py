@@ -19,8 +19,8 @@ import pytest
 
 import halocline as hc
 from halocline.compile.compiler import arranged, compile_program
+from halocline.compile.kernel import Kernel, Statement, roots
 from halocline.errors import InputError
-from halocline.lang.expression import Expr
 from halocline.plan.traffic import Traffic
 from halocline.run import energy
 from halocline.run.energy import Counter, EnergyMeter, gpus, processors
@@ -479,21 +479,20 @@ def test_the_program_that_is_explained_is_the_one_that_runs():
     assert told == sim.schedule
 
 
-def operations(roots: list[Expr]) -> int:
+def operations(kernel: Kernel, nest: Statement) -> int:
     """Floating-point operations of what a loop computes for a cell, each value once."""
-    seen: dict[
-        int, bool
-    ] = {}  # by identity: whether a value is made of fields, so that each cell has its own
+    varies: dict[int, bool] = {}  # whether a value is made of fields, so that each cell has its own
 
-    def visit(value: Expr) -> int:
-        if id(value) in seen:
+    def visit(number: int) -> int:
+        if number in varies:
             return 0
+        value = kernel.values[number]
         below = sum(visit(arg) for arg in value.args)
-        seen[id(value)] = value.op == "read" or any(seen[id(arg)] for arg in value.args)
-        own = {"fma": 2, "neg": 0}.get(value.op, 1) if value.args and seen[id(value)] else 0
+        varies[number] = value.op == "load" or any(varies[arg] for arg in value.args)
+        own = {"fma": 2, "neg": 0}.get(value.op, 1) if value.args and varies[number] else 0
         return below + own
 
-    return sum(map(visit, roots))
+    return sum(map(visit, roots((nest,))))
 
 
 def test_edges_that_travel_are_those_of_the_equations():
@@ -513,9 +512,8 @@ def test_edges_that_travel_are_those_of_the_equations():
     assert {route.bytes for route in told.routes} == {3 * 8 * 8 * 3 * 16 * 16, 3 * 8 * 4 * 9 * 16}
     # 80 arrays: the register is not read in the first stage, and not written in the last
     assert told.bytes_per_cell == 640
-    _, nests, _ = arranged(ready.program, ready.setup.grid)
-    targets = [t.expression for n in nests.values() for nest in n.nests for t in nest.targets]
-    assert told.flops_per_cell == sum(operations(targets[n : n + 16]) for n in range(0, len(targets), 16))
+    kernels = [nests.kernel for nests in arranged(ready.program, ready.setup.grid).nests.values()]
+    assert told.flops_per_cell == sum(operations(k, nest) for k in kernels for nest in k.body)
     text = "\n".join(lines(told, None))
     assert "u_x, A_x: each reads 3 layers on x-, x+" in text
     # 24 arrays instead of 16, and why

@@ -5,17 +5,20 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import halocline as hc
-from halocline.compile.contract import contract
 from halocline.compile.driver import find_compiler, include_folder
-from halocline.compile.lanes import Columns, columns
+from halocline.compile.kernel import Kernel, Lanes, Table, flat, roots
+from halocline.compile.passes.lanes import Columns, columns, lanes
+from halocline.compile.passes.loops import loops
 from halocline.lang import trace
-from halocline.lang.expression import Expr, walk
+from halocline.lang.expression import Expr
+from kernels import in_nest, kernel_of, loads, results
 
 # -- vectors -----------------------------------------------------------------------------------------
 
@@ -89,45 +92,63 @@ GRID = hc.Grid((8, 8, 8), periodic=True)
 F = GRID.field("f")
 
 
-def found(*values: Expr) -> Columns:
+def found(*values: Expr) -> tuple[Kernel, Columns]:
+    """The columns of values, and a kernel that holds them."""
     with trace.order(6):
-        shared = columns(contract(list(values)), frozenset(), {})
+        kernel = kernel_of(*values)
+    table = Table(kernel.grid, kernel.arrays, kernel.values)
+    shared = columns(table, results(kernel))
     assert shared is not None
-    return shared
+    return replace(kernel, values=tuple(table.values)), shared
 
 
 def test_a_difference_along_the_row_loads_the_row_once():
-    shared = found(hc.derivative(F, 2, order=6))
-    assert [leaf.attribute[2] for leaf in shared.ahead] == [(0, 0, 0)]
+    kernel, shared = found(hc.derivative(F, 2, order=6))
+    assert loads(kernel, shared.ahead) == [("f", (0, 0, 0))]
     assert sorted(step for _, step in shared.shifted.values()) == [-3, -2, -1, 1, 2, 3]
     assert shared.first == 2
 
 
 def test_a_mixed_difference_is_one_of_differences_that_the_other_one_has_too():
-    shared = found(hc.mixed(F, 0, 2, order=6), hc.derivative(F, 0, order=6))
-    differences = {id(F[k, 0, 0] - F[-k, 0, 0]) for k in (1, 2, 3)}
-    assert differences < {id(base) for base in shared.ahead}
+    kernel, shared = found(hc.mixed(F, 0, 2, order=6), hc.derivative(F, 0, order=6))
+    ahead = [sorted(loads(kernel, (base,))) for base in shared.ahead]
+    for k in (1, 2, 3):
+        assert [("f", (-k, 0, 0)), ("f", (k, 0, 0))] in ahead
     assert len(shared.ahead) == 4  # and the derivative itself, whose rows are there
-    loads = [leaf for leaf in walk(shared.ahead) if leaf.op == "read"]
-    assert len(loads) == 6
-    assert all(leaf.attribute[2][2] == 0 for leaf in loads)
+    assert len(loads(kernel, shared.ahead)) == 6
+    assert all(offset[2] == 0 for _, offset in loads(kernel, shared.ahead))
 
 
 def test_what_is_read_here_alone_is_not_loaded_ahead():
-    shared = found(hc.derivative(F, 2, order=2), hc.derivative(F, 1, order=2))
-    assert [leaf.attribute[2] for leaf in shared.ahead] == [(0, 0, 0)]
-    forward = found(F[0, 0, 1] - F)
-    assert forward.first == 1
-    assert found(hc.laplacian(F) - hc.second(F, 2)).ahead != []
-    assert found(hc.derivative(F, 0)) == Columns([], {}, 0)
+    kernel, shared = found(hc.derivative(F, 2, order=2), hc.derivative(F, 1, order=2))
+    assert loads(kernel, shared.ahead) == [("f", (0, 0, 0))]
+    assert found(F[0, 0, 1] - F)[1].first == 1
+    assert found(hc.laplacian(F) - hc.second(F, 2))[1].ahead != []
+    assert found(hc.derivative(F, 0))[1] == Columns([], {}, 0)
 
 
 def test_what_vectors_cannot_do_is_left_to_the_compiler():
-    assert columns([hc.exp(F[0, 0, 1]) - F], frozenset(), {}) is None
-    assert columns([F[0, 0, 5] - F], frozenset(), {}) is None  # further than a vector of any machine is long
-    assert columns([F * hc.where(F > 0, F, 1.0)], frozenset(), {}) is None
-    kept = GRID.field("g", dtype="float32").expr  # of another precision, by a loop before
-    assert columns([F[0, 0, 1] + kept], frozenset({id(kept)}), {}) is None
+    def none(*values: Expr) -> bool:
+        kernel = kernel_of(*values)
+        return columns(Table(kernel.grid, kernel.arrays, kernel.values), results(kernel)) is None
+
+    assert none(hc.exp(F[0, 0, 1]) - F)
+    assert none(F[0, 0, 5] - F)  # further than a vector of any machine is long
+    assert none(F * hc.where(F > 0, F, 1.0))
+    assert none(F[0, 0, 1] + GRID.field("g", dtype="float32"))
+    assert not none(F[0, 0, 1] - F)
+
+
+def test_a_loop_of_vectors_in_small():
+    """A forward difference: one column, computed a vector ahead, and two shifts of it."""
+    kernel = loops(in_nest(kernel_of(F[0, 0, 1] - F)))
+    kept = tuple(replace(array, kind="kept") if array.name == "r0" else array for array in kernel.arrays)
+    kernel = lanes(replace(kernel, arrays=kept))
+    (loop,) = (s for s in flat(kernel.body) if isinstance(s, Lanes))
+    assert (loop.first, loop.dtype) == (1, "float64")
+    assert loads(kernel, loop.columns) == [("f", (0, 0, 0))]
+    values = [kernel.values[n] for n in kernel.below(roots(loop.body))]
+    assert sorted(value.attribute for value in values if value.op == "shifted") == [(0, 0), (0, 1)]
 
 
 # -- bits --------------------------------------------------------------------------------------------
@@ -169,8 +190,8 @@ def test_random_programs_have_the_bits_of_one_loop(
     seed = 10 * ndim + streaming
     draw = np.random.default_rng(seed)
     monkeypatch.setattr("halocline.run.prepared.exceeds_cache", lambda *_: streaming)
-    monkeypatch.setattr("halocline.compile.split.LOADS", 4)
-    monkeypatch.setattr("halocline.compile.split.ROWS", 2)
+    monkeypatch.setattr("halocline.compile.passes.split.LOADS", 4)
+    monkeypatch.setattr("halocline.compile.passes.split.ROWS", 2)
     shape = tuple(int(n) for n in (*draw.integers(5, 8, ndim - 1), draw.integers(65, 150)))
     grid = hc.Grid(shape, periodic=[bool(draw.integers(2)) for _ in shape])
     u, v, a, b = (grid.field(name, dtype=dtype, boundary=hc.Symmetric()) for name in "uvab")
@@ -189,5 +210,5 @@ def test_random_programs_have_the_bits_of_one_loop(
         return [sim.checksum(field) for field in (a, b)]
 
     grouped = results(grouped=True)
-    monkeypatch.setattr("halocline.compile.emit.split", lambda roots: [])
+    monkeypatch.setattr("halocline.compile.passes.split.groups", lambda kernel, wanted: [])
     assert results(grouped=False) == grouped

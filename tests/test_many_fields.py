@@ -13,7 +13,7 @@ import pytest
 
 import halocline as hc
 from halocline.compile.compiler import compile_program
-from halocline.compile.nests import MOST, MOST_SHARING
+from halocline.compile.passes.nests import MOST, MOST_SHARING
 from halocline.compile.schedule import Schedule
 from halocline.lang.grid import Field, Grid
 from halocline.lang.program import Program

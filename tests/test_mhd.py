@@ -374,8 +374,7 @@ def test_what_travels(physics: Physics, order: int):
     with trace.tracing(program), trace.order(order):
         for f, slope in mhd.equations(force).items():
             f.set(f + slope)
-    _, _, halos = arranged(program, mhd.grid)
-    (halo,) = halos.values()
+    (halo,) = arranged(program, mhd.grid).halos.values()
     assert {f for f, footprint in halo.exchange.items() if footprint} == set(mhd.fields)  # none of the force
     radius = order // 2
     for f in mhd.fields:

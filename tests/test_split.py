@@ -8,55 +8,74 @@ import numpy as np
 import pytest
 
 import halocline as hc
-from halocline.compile.contract import contract
-from halocline.compile.split import LOADS, ROWS, split
+from halocline.compile.kernel import Kernel, Strip, flat, roots
+from halocline.compile.passes.loops import loops
+from halocline.compile.passes.split import LOADS, ROWS, groups, split
 from halocline.lang import trace
 from halocline.lang.expression import Expr, walk
 from halocline.physics.mhd import MHD
+from kernels import in_nest, kernel_of, loads, results
 
 
-def arrays_of(*values: Expr) -> set[str]:
-    return {leaf.attribute[0].name for leaf in walk(values) if leaf.op == "read"}
+def right_hand_side() -> tuple[MHD, Kernel]:
+    mhd = MHD(hc.Grid((8, 8, 8), periodic=True))
+    with trace.order(6):
+        return mhd, kernel_of(*mhd.equations().values())
 
 
 def test_groups_are_the_differences_of_one_array_each():
-    mhd = MHD(hc.Grid((8, 8, 8), periodic=True))
-    with trace.order(6):
-        roots = contract(list(mhd.equations().values()))
-    groups = split(roots)
-    arrays = [arrays_of(*group) for group in groups]
+    mhd, kernel = right_hand_side()
+    found = groups(kernel, results(kernel))
+    arrays = [{name for name, _ in loads(kernel, group)} for group in found]
     assert all(len(names) == 1 for names in arrays)
     in_turn = [next(iter(names)) for names, _ in itertools.groupby(arrays)]
     assert sorted(in_turn) == sorted(f.name for f in mhd.fields)  # one array after another
-    assert all(sum(leaf.op == "read" for leaf in walk((value,))) > 1 for group in groups for value in group)
+    assert all(len(loads(kernel, (value,))) > 1 for group in found for value in group)
 
 
 def test_a_loop_reads_along_few_rows_and_the_last_reads_each_array_at_the_cell():
-    mhd = MHD(hc.Grid((8, 8, 8), periodic=True))
-    with trace.order(6):
-        roots = contract(list(mhd.equations().values()))
-    groups = split(roots)
-    kept: frozenset[int] = frozenset()
-    for group in groups:
-        read = [leaf.attribute[2][:2] for leaf in walk(group, kept) if leaf.op == "read"]
-        assert len(set(read)) <= ROWS + 1  # and that of the cell itself
-        kept |= {id(value) for value in group}
+    _, kernel = right_hand_side()
+    found = groups(kernel, results(kernel))
+    kept: set[int] = set()
+    for group in found:
+        assert len({offset[:2] for _, offset in loads(kernel, group, kept)}) <= ROWS + 1  # and the cell's own
+        kept |= set(group)
     # no value is kept that is as quickly made of others that are
-    values = {id(value): value for group in groups for value in group}
-    assert not any(value.args and all(id(arg) in values for arg in value.args) for value in values.values())
-    left = [leaf for leaf in walk(roots, kept) if leaf.op == "read"]
-    assert {leaf.attribute[2] for leaf in left} == {(0, 0, 0)}
+    values = [kernel.values[number] for number in kept]
+    assert not any(value.args and kept >= set(value.args) for value in values)
+    assert {offset for _, offset in loads(kernel, results(kernel), kept)} == {(0, 0, 0)}
 
 
 def test_what_fits_one_loop_is_not_split():
     grid = hc.Grid((8, 8, 8), periodic=True)
     u, v = grid.field("u"), grid.field("v")
-    assert split([hc.laplacian(u, order=8) + hc.laplacian(v, order=8)]) == []
+
+    def count(expression: Expr) -> int:
+        kernel = kernel_of(expression, contracted=False)
+        return len(groups(kernel, results(kernel)))
+
+    assert count(hc.laplacian(u, order=8) + hc.laplacian(v, order=8)) == 0
     # much is read, but of one array: nothing would be left to combine
     many = sum((u[i, j, k] * (i + 2.0) for i in range(5) for j in range(5) for k in range(5)), hc.exp(u))
     assert sum(leaf.op == "read" for leaf in walk((many,))) > LOADS
-    assert split([many]) == []
-    assert len(split([many * hc.derivative(v, "x")])) == 3 + 1  # by direction, and of v
+    assert count(many) == 0
+    assert count(many * hc.derivative(v, "x")) == 3 + 1  # by direction, and of v
+
+
+def test_what_one_loop_keeps_the_next_ones_load():
+    """In small: two differences of u are kept by a loop of their own, and one of v."""
+    grid = hc.Grid((8, 8), periodic=True)
+    u, v = grid.field("u"), grid.field("v")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("halocline.compile.passes.split.LOADS", 3)
+        kernel = split(loops(in_nest(kernel_of((u[0, 1] - u[0, -1]) * (v[1, 0] - v) + hc.exp(u[0, 1] - u[0, -1])))))
+    strips = [s for s in flat(kernel.body) if isinstance(s, Strip)]
+    assert [[s.array for s in strip.body] for strip in strips] == [["0:kept0"], ["0:kept1"], ["r0"]]
+    assert sorted(loads(kernel, roots(strips[0].body)) + loads(kernel, roots(strips[1].body))) == [
+        ("u", (0, -1)), ("u", (0, 1)), ("v", (0, 0)), ("v", (1, 0)),
+    ]  # fmt: skip
+    assert sorted(loads(kernel, roots(strips[2].body))) == [("0:kept0", ()), ("0:kept1", ())]
+    assert [a.length for a in kernel.arrays if a.kind == "kept"] == [64, 64]
 
 
 @pytest.mark.parametrize("streaming", [False, True])
@@ -64,7 +83,7 @@ def test_what_fits_one_loop_is_not_split():
 def test_the_same_bits_as_in_one_loop(monkeypatch: pytest.MonkeyPatch, dtype: str, streaming: bool):
     """Rows longer than a piece, staggered points, a stage, a wall, sums and a sine of far angles too."""
     monkeypatch.setattr("halocline.run.prepared.exceeds_cache", lambda *_: streaming)
-    monkeypatch.setattr("halocline.compile.split.LOADS", 12)
+    monkeypatch.setattr("halocline.compile.passes.split.LOADS", 12)
 
     def results(*, grouped: bool) -> list[str]:
         grid = hc.Grid((7, 150), extent=(0.7, 15.0), periodic=(True, False))
@@ -95,7 +114,7 @@ def test_the_same_bits_as_in_one_loop(monkeypatch: pytest.MonkeyPatch, dtype: st
         return [*(sim.checksum(field) for field in (u, n, f)), outcome.scalars["total"].hex()]
 
     grouped = results(grouped=True)
-    monkeypatch.setattr("halocline.compile.emit.split", lambda roots: [])
+    monkeypatch.setattr("halocline.compile.passes.split.groups", lambda kernel, wanted: [])
     assert results(grouped=False) == grouped
 
 
@@ -123,5 +142,5 @@ def test_the_same_bits_direction_by_direction(monkeypatch: pytest.MonkeyPatch):
         return [sim.checksum(component) for component in v]
 
     grouped = results(grouped=True)
-    monkeypatch.setattr("halocline.compile.emit.split", lambda roots: [])
+    monkeypatch.setattr("halocline.compile.passes.split.groups", lambda kernel, wanted: [])
     assert results(grouped=False) == grouped

@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from halocline.compile.contract import contract
 from halocline.compile.driver import include_folder
+from halocline.compile.kernel import Kernel
+from halocline.compile.printers.spelling import DEVICE, Names, scalar_values
 from halocline.compile.text import Text
-from halocline.compile.values import DEVICE, scalar_values
-from halocline.lang.expression import Expr
 
 # Without these a compiler may round otherwise than the host does.
 OPENCL_OPTIONS = ("-cl-fp32-correctly-rounded-divide-sqrt",)
@@ -101,33 +100,33 @@ def _move_kernel(arrays: int) -> str:
     return str(out)
 
 
-def scalars_kernel(name: str, statements: Sequence[tuple[str, Expr]], scalars: dict[str, int]) -> str:
-    """Scalar statements, as `halocline.compile.emit.write_scalars` writes them, for one thread."""
+def scalars_kernel(name: str, statements: Sequence[tuple[str, Kernel]], names: Names) -> str:
+    """Scalar statements, as `halocline.compile.targets.cpu.scalars_function` writes them, for one thread."""
     out = _one_thread(name)
-    for target, expression in statements:
-        (root,) = contract([expression])
+    for target, kernel in statements:
         out.open("")
-        out.add(f"s[{scalars[target]}] = {scalar_values(out, [root], scalars, DEVICE)[id(root)]};")
+        out.add(f"s[{names.numbers[target]}] = {scalar_values(out, kernel, names, DEVICE)};")
         out.close()
     out.close()
     return str(out)
 
 
-def stop_kernel(name: str, condition: Expr, scalars: dict[str, int]) -> str:
+def stop_kernel(name: str, condition: Kernel, names: Names) -> str:
     """The end of a run where a condition holds: kernels skip for `why` from then on."""
     out = _one_thread(name, "const hc_int64 why")
-    out.add(f"if ({scalar_values(out, [condition], scalars, DEVICE)[id(condition)]}) control->skip = why;")
+    out.add(f"if ({scalar_values(out, condition, names, DEVICE)}) control->skip = why;")
     out.close()
     return str(out)
 
 
-def loop_kernel(name: str, until: Expr | None, scalars: dict[str, int]) -> str:
+def loop_kernel(name: str, until: Kernel | None = None, names: Names | None = None) -> str:
     """The test of a loop before each pass; after each it notes all scalars for the host."""
     out = _one_thread(name, "HC_GLOBAL double *notes", "const hc_loop loop")
     out.add("s[loop.count] = loop.begins ? 0.0 : s[loop.count] + 1.0;")
     if until is not None:
+        assert names is not None
         out.open("")
-        holds = scalar_values(out, [until], scalars, DEVICE)[id(until)]
+        holds = scalar_values(out, until, names, DEVICE)
         out.add(f"if ({holds}) control->skip = loop.condition;")
         out.close()
     reached = "loop.limit >= 0 && s[loop.count] >= s[loop.limit]"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from halocline.compile.cache import cache_folder, is_whole, publish, trusted, workplace
-from halocline.compile.emit import PART, STREAMING, number_of_parts
+from halocline.compile.targets.cpu import PART, STREAMING, number_of_parts
 from halocline.errors import CompileError
 
 # The instruction set of the host, and nothing that changes results.

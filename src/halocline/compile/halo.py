@@ -13,7 +13,8 @@ from itertools import chain, product
 
 from halocline.compile.footprint import Footprint, Offset
 from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, SweepGraph
-from halocline.compile.nests import Points, SweepNests
+from halocline.compile.passes.reach import Points
+from halocline.compile.sweep import SweepNests
 from halocline.errors import InputError
 from halocline.lang.boundary import SIDES, Ghost
 from halocline.lang.expression import Expr, walk
@@ -58,6 +59,10 @@ class SweepHalo:
     fills: list[WallFill] = field(default_factory=list)
     extended: dict[Field, Footprint] = field(default_factory=dict)  # assigned fields computed in the halo too
 
+    def ghosts(self) -> list[Expr]:
+        """Every ghost value that is formed before the sweep."""
+        return [ghost for fill in self.fills for ghost in fill.ghosts]
+
 
 @dataclass(frozen=True)
 class _State:
@@ -101,20 +106,19 @@ class HaloAnalysis:
     ----------
     operations : list of OperationGraph
     nests : dict
-        The nests of each sweep, by identity.
+        The nests of each sweep.
     """
 
-    def __init__(self, operations: list[OperationGraph], nests: dict[int, SweepNests], grid: Grid) -> None:
+    def __init__(self, operations: list[OperationGraph], nests: dict[SweepGraph, SweepNests], grid: Grid) -> None:
         self.nests, self.grid = nests, grid
         # what the ghosts of a field depend on
         self.wall_fields: dict[Field, set[Field]] = {}
         self.wall_scalars: dict[Field, set[str]] = {}
         self.points = {sweep: self._with_walls(n.reads) for sweep, n in nests.items()}
-        self.needs: dict[
-            int, dict[Field, Offsets]
-        ] = {}  # after a sweep: how its fields are read before set again
+        # after a sweep: how its fields are read before they are set again
+        self.needs: dict[SweepGraph, dict[Field, Offsets]] = {}
         self._backward(operations, {})
-        self.result: dict[int, SweepHalo] = {}
+        self.result: dict[SweepGraph, SweepHalo] = {}
         self._forward(operations, _State({}, {}))
 
     # --- backward: what will be read of each field before it is assigned again ---
@@ -124,9 +128,9 @@ class HaloAnalysis:
     ) -> dict[Field, Offsets]:
         for operation in reversed(operations):
             if isinstance(operation, SweepGraph):
-                self.needs[id(operation)] = after
+                self.needs[operation] = after
                 before = {f: o for f, o in after.items() if f not in operation.sets}
-                nests = self.nests[id(operation)]
+                nests = self.nests[operation]
                 for f in nests.reads:
                     before[f] = before.get(f, NONE) | nests.offsets(f)
                 after = before
@@ -163,7 +167,7 @@ class HaloAnalysis:
         return state
 
     def _sweep(self, sweep: SweepGraph, state: _State) -> _State:
-        points = self.points[id(sweep)]
+        points = self.points[sweep]
         reads = {f: Footprint.from_offsets(o for o, _ in p) for f, p in points.items()}
         around = {f: self._around(f, p) for f, p in points.items()}
         halo = SweepHalo(reads={f: _either(p) for f, p in around.items() if p})
@@ -186,7 +190,7 @@ class HaloAnalysis:
             valid[f] = halo.extended.get(f, Footprint())
         for f in self._stale(set(sweep.sets), filled):
             filled[f] = Footprint()
-        self.result[id(sweep)] = halo
+        self.result[sweep] = halo
         return _State(valid, filled)
 
     def _stale(self, changed: set[Field], filled: dict[Field, Footprint]) -> set[Field]:
@@ -204,14 +208,12 @@ class HaloAnalysis:
         """The assigned fields that are computed in the halo too, all over the same segments."""
         if self.grid.blocks is not None:  # inactive cells stay zero, whatever the expression gives there
             return {}
-        needed = self.needs[id(sweep)]
+        needed = self.needs[sweep]
         able: dict[Field, Offsets] = {}
         sources: dict[Field, dict[Field, Offsets]] = {}
-        for target, mine in self.nests[id(sweep)].per_target:
-            f = target.thing
-            if isinstance(f, Field):
-                able[f] = frozenset(o for o in needed.get(f, NONE) if any(o))
-                sources[f] = mine
+        for f, mine in self.nests[sweep].per_field.items():
+            able[f] = frozenset(o for o in needed.get(f, NONE) if any(o))
+            sources[f] = mine
         able = {f: reach for f, reach in able.items() if reach}
 
         def free(f: Field, reach: Offsets) -> bool:

@@ -25,7 +25,7 @@ from halocline.lang.trace import OWN
 from halocline.lang.trace import scalar as scalar_node
 
 
-@dataclass
+@dataclass(eq=False)
 class SweepGraph:
     """Fields assigned and numbers reduced in one pass, in terms of the values before it."""
 

@@ -11,12 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from halocline.compile.lower import AwaitGraph, LoopGraph, OperationGraph, ScalarGraph, SweepGraph
-from halocline.lang.expression import Expr, walk
-
-
-def scalars_in(roots: list[Expr]) -> set[str]:
-    """The names of the scalars that expressions read."""
-    return {leaf.attribute[0] for leaf in walk(roots) if leaf.op == "scalar"}
+from halocline.compile.reading import scalars_in
+from halocline.lang.expression import Expr
 
 
 def awaited(
@@ -62,7 +58,7 @@ class _Body:
         """Append scalar statements, but for those that must follow the wait."""
         at_once = []
         for name, value in graph.statements:
-            read = scalars_in([value])
+            read = set(scalars_in([value]))
             if self.missing & read or name in self.missing or name in self.used:
                 self.moved.append((name, value))
                 self.missing.add(name)

@@ -449,7 +449,7 @@ class _Passes:
         self.values = {scalar: 1.0 for scalar in schedule.scalars if scalar not in own}
         device = schedule.device
         if device is not None:
-            test = loop_kernel("passes", None, {})
+            test = loop_kernel("passes")
             device = replace(device, source=f"{device.source}\n{test}", loops=("passes",))
         self.schedule = replace(
             schedule,

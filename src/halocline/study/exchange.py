@@ -129,7 +129,7 @@ def exchange_schedule(
     scalars = ("passes", f"{OWN}count")
     code = None
     if device:
-        source = device_text((loop_kernel("passes", None, {}),), fields)
+        source = device_text((loop_kernel("passes"),), fields)
         code = DeviceCode(source, {"nothing": ()}, ("passes",))
     return Schedule(grid.ndim, grid.periodic, made, scalars, (loop,), SOURCE, device=code)
 

@@ -84,7 +84,7 @@ def explain_program(
     elif on:
         dealt = Dealt.planned(how.devices, min(how.ranks_per_node or ranks, ranks))
         devices = len(dealt.labels[0])
-    graphs, *_ = arranged(program, grid, how.halo)
+    graphs = arranged(program, grid, how.halo).operations
     names = {place.device for place in places}.union(*(dealt.labels if dealt else ()))
     shared = shared_here(how.devices.interface, names) if on else SHARED_BYTES
     schedule = compile_program(program, grid, halo=how.halo, device=strategy, shared=shared)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from halocline.compile.footprint import Footprint
 from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, StopGraph, SweepGraph
-from halocline.compile.results import scalars_in
+from halocline.compile.reading import scalars_in
 from halocline.compile.schedule import Loop, Operation, Schedule, Stop, Sweep
 from halocline.lang.expression import Expr, text
 from halocline.lang.program import AssignScalar, Line, Program
@@ -115,7 +115,7 @@ class _Teller:
     def _lines_of(self, graph: ScalarGraph, sweep: SweepGraph) -> Iterator[Line]:
         """Where the scalars are set that take a number which the sweep sums up: they belong to it."""
         for (_, value), line in zip(graph.statements, self.lines[id(graph)], strict=True):
-            if line is not None and not scalars_in([value]).isdisjoint(sweep.reductions.values()):
+            if line is not None and not set(scalars_in([value])).isdisjoint(sweep.reductions.values()):
                 yield line
 
     def _is_sum(self, value: Expr) -> bool:

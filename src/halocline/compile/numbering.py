@@ -1,0 +1,137 @@
+"""The numbers of fields and scalars, and their names in the code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from halocline.compile.footprint import Footprint
+from halocline.compile.halo import SweepHalo
+from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, StopGraph, SweepGraph, sweeps
+from halocline.compile.passes.operands import doubled, second
+from halocline.compile.printers.spelling import Names
+from halocline.compile.reading import scalars_in, scalars_of
+from halocline.compile.schedule import AROUND, FieldInfo
+from halocline.compile.sweep import SweepNests
+from halocline.compile.text import identifier, identifiers
+from halocline.compile.wraps import wrapped
+from halocline.lang.expression import walk
+from halocline.lang.grid import Field, Grid
+from halocline.lang.program import Program
+
+
+@dataclass(frozen=True)
+class Sweeps:
+    """The operations of a program, one for each of its schedule, with the nests and halos of its sweeps.
+
+    Two buffers of a field are told apart by name, see `halocline.compile.passes.operands.second`.
+    """
+
+    grid: Grid
+    operations: list[OperationGraph]
+    nests: Mapping[SweepGraph, SweepNests]
+    halos: Mapping[SweepGraph, SweepHalo]
+
+    def doubled(self, sweep: SweepGraph) -> set[str]:
+        """The fields that a sweep writes to a second buffer."""
+        nests = self.nests[sweep]
+        found = doubled(nests.kernel, {f.name: nests.offsets(f) for f in sweep.sets})
+        # ghosts at corners are formed when messages have come, while patches run
+        return found | {f.name for f in sweep.sets} & {f.name for f in read_at_walls(self.halos[sweep])}
+
+    def scalars(self, sweep: SweepGraph) -> list[str]:
+        """The scalars that a sweep reads, at walls too."""
+        return [*scalars_of(self.nests[sweep].kernel), *scalars_in(self.halos[sweep].ghosts())]
+
+
+def read_at_walls(halo: SweepHalo) -> list[Field]:
+    """The fields that boundary conditions read before a sweep."""
+    leaves = (leaf for fill in halo.fills for leaf in walk(fill.ghosts))
+    return [leaf.attribute[0] for leaf in leaves if leaf.op == "read"]
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """Numbers and names.
+
+    Parameters
+    ----------
+    fields : mapping of Field to int
+    buffers : mapping of str to int
+        Of fields and their second buffers, by name.
+    scalars : mapping of str to int
+    names : Names
+    """
+
+    fields: Mapping[Field, int]
+    buffers: Mapping[str, int]
+    scalars: Mapping[str, int]
+    names: Names
+
+
+def numbered(program: Program, found: Sweeps, wraps: bool) -> Numbering:
+    """Number what a program reads and sets: fields in the order of the grid, then second buffers."""
+    order = {name: number for number, name in enumerate(found.grid.fields)}
+    fields: dict[Field, int] = {}
+    for sweep in sweeps(found.operations):
+        mine = {*found.nests[sweep].reads, *sweep.sets, *read_at_walls(found.halos[sweep])}
+        for f in sorted(mine, key=lambda f: order[f.name]):
+            fields.setdefault(f, len(fields))
+    buffers = {f.name: number for f, number in fields.items()}
+    for sweep in sweeps(found.operations):
+        for name in sorted(found.doubled(sweep), key=lambda name: buffers[name]):
+            buffers.setdefault(second(name), len(buffers))
+    scalars = _scalars(program, found, wraps)
+    names = identifiers(scalars)
+    taken, arrays = set(names.values()), {}
+    for f in fields:
+        arrays[f.name] = identifier(f.name, taken)
+        arrays[second(f.name)] = f"{arrays[f.name]}_next"
+        taken.add(arrays[f.name])
+    return Numbering(fields, buffers, scalars, Names(arrays, names, scalars))
+
+
+def _scalars(program: Program, found: Sweeps, wraps: bool) -> dict[str, int]:
+    """Parameters and the grid's scalars first, then those that the program sets."""
+    read: list[str] = [*program.parameters, *found.grid.scalar_values()]
+    written: list[str] = []
+
+    def visit(operations: Sequence[OperationGraph]) -> None:
+        for operation in operations:
+            if isinstance(operation, SweepGraph):
+                read.extend(found.scalars(operation))
+                written.extend(operation.reductions.values())
+            elif isinstance(operation, ScalarGraph):
+                read.extend(scalars_in(e for _, e in operation.statements))
+                written.extend(name for name, _ in operation.statements)
+            elif isinstance(operation, StopGraph):
+                read.extend(scalars_in([operation.condition]))
+            elif isinstance(operation, LoopGraph):
+                written.append(operation.count)
+                visit(operation.body)
+                read.extend(scalars_in([] if operation.until is None else [operation.until]))
+
+    visit(found.operations)
+    if wraps and any(wrapped(found.nests[s], found.halos[s], found.grid) for s in sweeps(found.operations)):
+        read.append(AROUND)
+    made = set(written)
+    names = dict.fromkeys((*(name for name in read if name not in made), *written))
+    return {name: number for number, name in enumerate(names)}
+
+
+def field_infos(numbering: Numbering, found: Sweeps) -> tuple[FieldInfo, ...]:
+    """The arrays of the program by number, with the halo that all sweeps together need."""
+    ndim = found.grid.ndim
+    layers = {f.name: [(0, 0)] * ndim for f in numbering.fields}
+
+    def widened(halo: SweepHalo) -> Iterator[tuple[Field, Footprint]]:
+        yield from (*halo.reads.items(), *halo.extended.items(), *halo.exchange.items())
+
+    for sweep in sweeps(found.operations):
+        for f, footprint in widened(found.halos[sweep]):
+            pairs = zip(layers[f.name], footprint.layers(ndim), strict=True)
+            layers[f.name] = [(max(a, c), max(b, d)) for (a, b), (c, d) in pairs]
+    infos = {f.name: FieldInfo(f.name, f.dtype, f.staggered, tuple(layers[f.name])) for f in numbering.fields}
+    twice = [infos[f.name] for f in numbering.fields if second(f.name) in numbering.buffers]
+    twice.sort(key=lambda info: numbering.buffers[second(info.name)])
+    return (*infos.values(), *(replace(info, name=f"{info.name}'") for info in twice))

@@ -1,0 +1,1 @@
+"""Passes over kernels, each a function from one kernel to another."""

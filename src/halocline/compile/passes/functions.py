@@ -1,0 +1,35 @@
+"""Kernels in several functions: a compiler takes longer for a large one than for its parts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from halocline.compile.kernel import Allocate, Kernel, Nest, Store, flat, roots
+
+
+def functions(kernel: Kernel) -> list[Kernel]:
+    """The nests of a kernel, in order, function by function. What makes or reads scratch memory stays
+    together."""
+
+    def staged(nest: Nest) -> bool:
+        stored = any(isinstance(s, Store) and kernel.array[s.array].kind == "scratch" for s in flat(nest.body))
+        return stored or any(kernel.array[a].kind == "scratch" for a, _ in kernel.loads(roots(nest.body)))
+
+    rooms = tuple(s for s in kernel.body if isinstance(s, Allocate))
+    nests = [s for s in kernel.body if isinstance(s, Nest)]
+    together = max((number for number, nest in enumerate(nests, 1) if staged(nest)), default=1)
+    parts = [nests[:together], *([nest] for nest in nests[together:])]
+    if len(parts) == 1:
+        return [kernel]
+    return [
+        _part(kernel, f"{kernel.name}_part{number}", (*(rooms if number == 0 else ()), *part))
+        for number, part in enumerate(parts)
+    ]
+
+
+def _part(kernel: Kernel, name: str, body: tuple[Allocate | Nest, ...]) -> Kernel:
+    """A kernel of some nests, with the arrays that they touch."""
+    touched = {array for array, _ in kernel.loads(roots(body))}
+    touched |= {s.array for s in flat(body) if isinstance(s, Store)}
+    arrays = tuple(array for array in kernel.arrays if array.name in touched)
+    return replace(kernel, name=name, comment=name, arrays=arrays, body=body)

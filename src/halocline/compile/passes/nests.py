@@ -1,0 +1,103 @@
+"""Stages and results as loop nests, in order, and how far each reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from halocline.compile.kernel import Body, Kernel, Nest, Offset, Reduce, Stage, Store
+from halocline.compile.passes.reach import Points, Result, place, results
+
+# Results that one loop may compute where they share no array. A sum takes four vector registers, of which
+# there are 16 or 32: a loop over many sums spills them, and the time to compile it grows as their square.
+# Measured: docs/performance.md.
+MOST = 8
+# Reductions that share arrays are computed in one loop up to this many: every other loop reads them again.
+MOST_SHARING = 32
+
+
+def nests(kernel: Kernel, needed: Mapping[str, Points]) -> Kernel:
+    """A nest for the stages of one depth and extent, and for results of the same points. `needed`: where
+    stages are, see `Reach`."""
+    return replace(kernel, body=(*_of_stages(kernel, needed), *_of_results(kernel)))
+
+
+def _of_stages(kernel: Kernel, needed: Mapping[str, Points]) -> Body:
+    levels: dict[str, int] = {}
+    rooms: dict[tuple[int, Any], Body] = {}
+    for stage in kernel.body:
+        if isinstance(stage, Stage):
+            read = (array for array, _ in kernel.loads((stage.value,)))
+            levels[stage.array] = 1 + max((levels.get(array, 0) for array in read), default=0)
+            key = levels[stage.array], _extent(needed[stage.array], kernel.ndim)
+            rooms[key] = (*rooms.get(key, ()), Store(stage.array, stage.value, stage.origin))
+    return tuple(Nest(rooms[key], *key[1]) for key in sorted(rooms))
+
+
+def _extent(points: Points, ndim: int) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
+    """The layers (lower, upper) of each axis that hold all points, and how many more at an upper wall.
+
+    No layer more: a stage reads fields that have halo for just these.
+    """
+    lower = [max(-o[a] for o, _ in points) for a in range(ndim)]
+    upper = [max(o[a] for o, _ in points) for a in range(ndim)]
+    top = [max(o[a] + s[a] for o, s in points) - upper[a] for a in range(ndim)]
+    return tuple(zip(lower, upper, strict=True)), tuple(top)
+
+
+def _of_results(kernel: Kernel) -> Body:
+    rooms: dict[tuple[tuple[bool, ...], Offset | None], list[Result]] = {}
+    for result in results(kernel):
+        cell = result.cell if isinstance(result, Reduce) else None
+        rooms.setdefault((place(kernel, result), cell), []).append(result)
+    none = ((0, 0),) * kernel.ndim
+    # single cells first: they must see the values from before the sweep writes its fields
+    return tuple(
+        Nest(tuple(loop), none, tuple(map(int, staggered)), cell)
+        for (staggered, cell), room in sorted(rooms.items(), key=lambda item: item[0][1] is None)
+        for loop in _loops(kernel, room)
+    )
+
+
+def _loops(kernel: Kernel, found: list[Result]) -> list[list[Result]]:
+    """Results of the same points, loop by loop: those that share arrays stay together, others are up to MOST.
+
+    More than MOST_SHARING reductions that share arrays have loops of their own, which come first: they must
+    see the values from before the sweep writes its fields.
+    """
+    loops: list[list[Result]] = []
+    alone: list[list[Result]] = []
+    for group in _sharing(kernel, found):
+        reductions = [result for result in group if isinstance(result, Reduce)]
+        if len(reductions) > MOST_SHARING:
+            alone += [list(reductions[n : n + MOST]) for n in range(0, len(reductions), MOST)]
+            group = [result for result in group if isinstance(result, Store)]
+        if loops and len(loops[-1]) + len(group) <= MOST:
+            loops[-1] += group
+        elif group:
+            loops.append(group)
+    return alone + loops
+
+
+def _sharing(kernel: Kernel, found: list[Result]) -> list[list[Result]]:
+    """Results in groups, of which none reads or sets an array of another."""
+    above = list(range(len(found)))  # of each result another of its group, or itself
+    first: dict[str, int] = {}  # the first result of each array
+
+    def top(number: int) -> int:
+        while above[number] != number:
+            above[number] = above[above[number]]
+            number = above[number]
+        return number
+
+    for number, result in enumerate(found):
+        arrays = [array for array, _ in kernel.loads((result.value,))]
+        if isinstance(result, Store):
+            arrays.append(result.array)
+        for array in arrays:
+            above[top(number)] = top(first.setdefault(array, number))
+    groups: dict[int, list[Result]] = {}
+    for number, result in enumerate(found):
+        groups.setdefault(top(number), []).append(result)
+    return list(groups.values())

@@ -1,0 +1,23 @@
+"""Room for stages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from halocline.compile.kernel import Allocate, Body, Kernel, Nest, Store
+
+
+def scratch(kernel: Kernel) -> Kernel:
+    """Room for each stage, one after the other."""
+    return replace(kernel, body=(*rooms(kernel), *kernel.body))
+
+
+def rooms(kernel: Kernel) -> Body:
+    """What says where stages are."""
+    return tuple(
+        Allocate(s.array, nest.extent, nest.top)
+        for nest in kernel.body
+        if isinstance(nest, Nest)
+        for s in nest.body
+        if isinstance(s, Store) and kernel.array[s.array].kind == "scratch"
+    )

@@ -1,0 +1,152 @@
+"""One nest on a device: a thread for each column of cells.
+
+Threads march along the slowest axis of the grid, each over a few cells, so that what they add up is reduced
+once for many cells, and what is read along the march can wait in registers for its turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from halocline.compile.device import REDUCING_BYTES, Strategy, march_axis
+from halocline.compile.kernel import (
+    Advance,
+    Array,
+    Body,
+    Enter,
+    Finish,
+    Gather,
+    Inside,
+    Kernel,
+    Let,
+    March,
+    Nest,
+    Offset,
+    Point,
+    Queue,
+    Reduce,
+    Reset,
+    Share,
+    Statement,
+    Step,
+    Store,
+    Table,
+    Threads,
+    roots,
+)
+from halocline.compile.passes.rename import renumbered
+from halocline.compile.text import padded
+from halocline.lang.dtype import ITEMSIZE
+
+
+def threads(kernel: Kernel, strategy: Strategy, shared: int) -> Kernel:
+    """The only nest of a kernel as cells of threads. `shared`: bytes that a group can share."""
+    (nest,) = (s for s in kernel.body if isinstance(s, Nest))
+    before = tuple(s for s in kernel.body if s is not nest)
+    reductions = [s for s in nest.body if isinstance(s, Reduce)]
+    room = shared - bool(reductions) * REDUCING_BYTES
+    written = {s.array for s in nest.body if isinstance(s, Store)}
+    touched = written | {name for name, _ in kernel.loads(roots(nest.body))}
+    near = _Near(kernel, nest, strategy, room)
+    kernel, nest = near.kernel()
+    march = march_axis(kernel.ndim)
+    order = kernel.below(roots(nest.body))
+    outside = tuple(n for n in order if kernel.values[n].depth == 0)
+    inside = tuple(n for n in order if n not in outside)
+    addresses: Body = tuple(Point(a.name, a.name in written) for a in kernel.arrays if a.name in touched)
+    point: Body = (
+        *addresses,
+        *(Advance(name) for name in near.queues),
+        *((Let(inside),) if inside else ()),
+        *nest.body,
+        *(Step(name) for name in near.queues),
+    )
+    if near.planes:
+        point = (Gather(tuple(near.planes)), Inside(point))
+    if march is not None:
+        point = (*_queues(near), March(march, strategy.unroll, point))
+    body: Body = (*(Share(name) for name in near.planes), Threads(march), *((Let(outside),) if outside else ()))
+    body += point if near.planes else (Inside(point),)
+    resets = tuple(Reset(n, s.kind) for n, s in enumerate(reductions))
+    finish = (Finish(tuple(s.kind for s in reductions)),) if reductions else ()
+    return replace(kernel, body=(*before, *resets, replace(nest, body=body), *finish))
+
+
+def _queues(near: _Near) -> Body:
+    if not near.queues:
+        return ()
+    return (*(Queue(name) for name in near.queues), Enter(tuple(near.queues)))
+
+
+@dataclass
+class _Near:
+    """Which arrays have queues and planes: those that are read at several places of the march, or beside the
+    thread; planes as far as there is `room` for their bytes."""
+
+    whole: Kernel
+    nest: Nest
+    strategy: Strategy
+    room: int
+
+    def __post_init__(self) -> None:
+        self.queues: dict[str, Array] = {}
+        self.planes: dict[str, Array] = {}
+        self.march = march_axis(self.whole.ndim)
+        group = self.strategy.threads(self.whole.ndim)
+        if self.march is not None and group is not None and self.strategy.reads != "direct":
+            self._choose(self.march, group)
+
+    def _choose(self, march: int, group: tuple[int, int, int]) -> None:
+        ndim = self.whole.ndim
+        beside = [axis for axis in range(3 - ndim, 3) if axis != march]
+        written = {s.array for s in self.nest.body if isinstance(s, Store)}
+        reads: dict[str, list[Offset]] = {}
+        for name, offset in self.whole.loads(roots(self.nest.body)):
+            if self.whole.array[name].kind == "field" and name not in written:
+                reads.setdefault(name, []).append(padded(offset, ndim))
+        for name, offsets in reads.items():
+            dtype = self.whole.array[name].dtype
+            column = [o[march] for o in offsets if not any(o[axis] for axis in beside)]
+            if len(column) > 1:
+                ends = min(column), max(column)
+                self.queues[f"{name}:queue"] = Array(f"{name}:queue", dtype, "queue", of=name, layers=(ends,))
+            plane = [o for o in offsets if not o[march]]
+            if self.strategy.reads != "planes" or not any(any(o) for o in plane):
+                continue
+            layers = tuple((max(0, -min(o[a] for o in plane)), max(0, *(o[a] for o in plane))) for a in (1, 2))
+            along, across, _ = group
+            shape = across + sum(layers[0]), along + sum(layers[1])
+            needed = shape[0] * shape[1] * ITEMSIZE[dtype]
+            if needed <= self.room:
+                made = Array(f"{name}:plane", dtype, "plane", of=name, layers=layers, shape=shape)
+                self.planes[made.name] = made
+                self.room -= needed
+
+    def kernel(self) -> tuple[Kernel, Nest]:
+        """The kernel with loads from queues and planes."""
+        whole = self.whole
+        near = self.queues | self.planes
+        table = Table(whole.grid, (*whole.arrays, *near.values()))
+        wanted = roots(self.nest.body)
+        made: dict[int, int] = {}
+        for number in whole.below(wanted):
+            value = whole.values[number]
+            if value.op == "load":
+                name, offset = value.attribute
+                made[number] = table.copy(replace(value, attribute=(self._place(name, offset), offset)), ())
+            else:
+                made[number] = table.copy(value, tuple(made[arg] for arg in value.args))
+        arrays = (*whole.arrays, *near.values())
+        nest = replace(self.nest, body=renumbered(self.nest.body, made))
+        return replace(whole, arrays=arrays, values=tuple(table.values)), nest
+
+    def _place(self, name: str, own: Offset) -> str:
+        """What a load reads from."""
+        offset = padded(own, self.whole.ndim)
+        march = self.march or 0
+        along = all(o == 0 for axis, o in enumerate(offset) if axis != march)
+        if f"{name}:queue" in self.queues and along:
+            return f"{name}:queue"
+        if f"{name}:plane" in self.planes and not offset[march]:
+            return f"{name}:plane"
+        return name

@@ -1,0 +1,48 @@
+"""Passes one after the other; what each leaves is verified, and shown, where that is asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+
+from halocline.compile.kernel import Kernel
+from halocline.compile.verify import verify
+
+Pass = Callable[[Kernel], Kernel] | partial[Kernel]
+
+# what passes have left: the name of each, and the kernel
+Trail = list[tuple[str, Kernel]]
+
+_trail: ContextVar[Trail | None] = ContextVar("trail", default=None)
+
+
+def run(kernel: Kernel, *passes: Pass) -> Kernel:
+    """What passes make of a kernel."""
+    for each in passes:
+        made = each(kernel)
+        kernel = passed(each.func.__name__ if isinstance(each, partial) else each.__name__, made)
+    return kernel
+
+
+def passed(name: str, kernel: Kernel) -> Kernel:
+    """Verify and record what a pass has left."""
+    if os.environ.get("HALOCLINE_CHECK") == "1":
+        verify(kernel)
+    trail = _trail.get()
+    if trail is not None:
+        trail.append((name, kernel))
+    return kernel
+
+
+@contextmanager
+def recorded() -> Iterator[Trail]:
+    """A list of what every pass leaves meanwhile."""
+    trail: Trail = []
+    token = _trail.set(trail)
+    try:
+        yield trail
+    finally:
+        _trail.reset(token)

@@ -1,0 +1,1 @@
+"""Printers: kernels as text, statement by statement."""

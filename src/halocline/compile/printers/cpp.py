@@ -1,0 +1,406 @@
+"""C++ for the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import singledispatchmethod
+
+from halocline.compile.kernel import (
+    AddUp,
+    Allocate,
+    Array,
+    Blocks,
+    Body,
+    Buffer,
+    CloseSum,
+    Deposit,
+    Either,
+    Far,
+    Fence,
+    Fetch,
+    Kernel,
+    Lanes,
+    LaneSums,
+    Let,
+    Lines,
+    Loop,
+    Nest,
+    Offset,
+    OpenSum,
+    Pieces,
+    Row,
+    Statement,
+    Store,
+    Stream,
+    Strip,
+    TotalLanes,
+    Value,
+    Wrap,
+    roots,
+)
+from halocline.compile.printers.spelling import C_TYPES, VARIABLES, Names, ValuePrinter, operation
+from halocline.compile.schedule import AROUND
+from halocline.compile.text import padded, padded_extent, suffix
+
+EXTERN = 'extern "C" void'
+PRIVATE = "static void"
+PARTS = ("high", "middle", "low", "outside")  # of an order-independent sum: hc_sum_split
+
+
+def print_kernel(kernel: Kernel, names: Names, linkage: str = EXTERN) -> str:
+    """The C++ function of a kernel."""
+    return _Printer(kernel=kernel, names=names).function(linkage)
+
+
+def print_calls(kernel: Kernel, parts: list[Kernel], names: Names) -> str:
+    """The C++ function of a kernel that is several, with these."""
+    printed = [print_kernel(part, names, "__attribute__((noinline)) static void") for part in parts]
+    out = _Printer(kernel=kernel, names=names).out
+    out.add(f"// {kernel.comment}")
+    out.open(f"{EXTERN} {kernel.name}(const hc_arguments *a, const hc_box *box)")
+    for part in parts:
+        out.add(f"{part.name}(a, box);")
+    out.close()
+    return "\n".join([*printed, str(out)])
+
+
+@dataclass(kw_only=True)
+class _Printer(ValuePrinter):
+    rows: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)  # of the present nest
+    bounds: tuple[str, str] = ("", "")  # of the present row
+    length: int = 0  # of the present line
+    # within Lanes: where the values of columns are, before, here and ahead
+    vector: str = ""
+    ahead: bool = False
+    places: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def function(self, linkage: str) -> str:
+        kernel, out = self.kernel, self.out
+        out.add(f"// {kernel.comment}")
+        out.open(f"{linkage} {kernel.name}(const hc_arguments *a, const hc_box *box)")
+        for array in kernel.arrays:
+            if array.kind == "field":
+                name, number = self.name_of(array), array.number
+                ctype = ("" if array.written else "const ") + C_TYPES[array.dtype]
+                out.add(f"{ctype} *const {name} = ({ctype} *)a->fields[{number}];")
+                strides = f"{name}_s0 = a->strides[{2 * number}], {name}_s1 = a->strides[{2 * number + 1}]"
+                out.add(f"const int64_t {strides};")
+        used = (kernel.values[n] for n in kernel.below(roots(kernel.body)))
+        for scalar in sorted({value.attribute for value in used if value.op == "scalar"}):
+            out.add(f"const double {self.names.scalars[scalar]} = a->scalars[{self.names.numbers[scalar]}];")
+        if kernel.wraps:
+            out.add(f"const int64_t around = (int64_t)a->scalars[{self.names.numbers[AROUND]}];")
+        if any(isinstance(statement, Allocate) for statement in kernel.body):
+            out.add("char *free_scratch = (char *)a->scratch;")
+        self.body(kernel.body)
+        out.close()
+        return str(out)
+
+    def body(self, body: Body) -> None:
+        for statement in body:
+            self.write(statement)
+
+    def block(self, line: str, body: Body | Callable[[], None]) -> None:
+        """A line that opens braces, and what stands in them."""
+        self.out.open(line)
+        with self.scope():
+            body() if callable(body) else self.body(body)
+        self.out.close()
+
+    @singledispatchmethod
+    def write(self, statement: Statement) -> None:
+        """Write a statement."""
+        raise NotImplementedError(f"no C++ for {type(statement).__name__}")
+
+    write.register(Let, lambda self, statement: self.let(statement))
+
+    # --- nests and loops ---
+
+    @write.register
+    def _(self, statement: Allocate) -> None:
+        out, array, ndim = self.out, self.kernel.array[statement.array], self.kernel.ndim
+        name, ctype = self.name_stage(array.name), C_TYPES[array.dtype]
+        extent, top = padded_extent(statement.extent, ndim), padded(statement.top, ndim)
+        size = [f"box->hi[{a}] - box->lo[{a}] + {lo + hi + top[a]}" for a, (lo, hi) in enumerate(extent)]
+        out.add(f"const int64_t {name}_s1 = hc_padded_row({size[2]}, sizeof({ctype}));")
+        out.add(f"const int64_t {name}_s0 = {name}_s1 * ({size[1]});")
+        out.add(f"{ctype} *const {name}_base = ({ctype} *)free_scratch;")
+        first = [f"(box->lo[{a}] - {lo})" for a, (lo, _) in enumerate(extent)]
+        out.add(f"const int64_t {name}_origin = {first[0]} * {name}_s0 + {first[1]} * {name}_s1 + {first[2]};")
+        out.add(f"free_scratch += sizeof({ctype}) * {name}_s0 * ({size[0]});")
+
+    @write.register
+    def _(self, statement: Nest) -> None:
+        self.used, self.rows, self.nest = set(), {}, statement
+        self.extent = padded_extent(statement.extent, self.kernel.ndim)
+        self.bounds = self.edges(2)
+        self.block("", statement.body)
+
+    def edges(self, axis: int) -> tuple[str, str]:
+        """Where the nest begins and ends along an axis."""
+        (lower, upper), ndim = self.extent[axis], self.kernel.ndim
+        lo = f"box->lo[{axis}]" + (f" - {lower}" if lower else "")
+        hi = f"box->hi[{axis}]" + (f" + {upper}" if upper else "")
+        if padded(self.nest.top, ndim)[axis]:
+            hi += f" + box->top[{axis}]"
+        if self.nest.cell is not None:
+            cell = padded(self.nest.cell, ndim)[axis]
+            lo = f"hc_max_index({lo}, {cell} - a->origin[{axis}])"
+            hi = f"hc_min_index({hi}, {cell} + 1 - a->origin[{axis}])"
+        return lo, hi
+
+    @write.register
+    def _(self, statement: Loop) -> None:
+        v, (lo, hi) = VARIABLES[statement.axis], self.edges(statement.axis)
+        self.block(f"for (int64_t {v} = {lo}; {v} < {hi}; ++{v})", statement.body)
+
+    @write.register
+    def _(self, statement: Row) -> None:
+        array = self.kernel.array[statement.array]
+        name, ctype = self.name_of(array), C_TYPES[array.dtype]
+        terms = []
+        for axis, o in enumerate(statement.offset):
+            v = VARIABLES[axis]
+            index = v if o == 0 else f"({v} {'+' if o > 0 else '-'} {abs(o)})"
+            terms.append(f"{index} * {name}_s{axis}")
+        base = f"{name}_base - {name}_origin" if array.kind == "scratch" else name
+        place = f"{base} + {' + '.join(terms)}"
+        if statement.sink:
+            self.out.add(f"{ctype} *const {name}_to = {place};")
+        else:
+            row = self.rows[array.name, statement.offset] = f"{name}_at_{suffix(statement.offset)}"
+            self.out.add(f"const {ctype} *const {row} = {place};")
+
+    @write.register
+    def _(self, statement: Wrap) -> None:
+        row = self.rows[statement.array, (0, 0)]
+        self.out.add(f"if (around) hc_wrap_row({row}, {statement.lower}, {statement.upper}, around, box);")
+
+    @write.register
+    def _(self, statement: Buffer) -> None:
+        array = self.kernel.array[statement.array]
+        self.out.add(f"alignas(64) {C_TYPES[array.dtype]} {self.name_of(array)}[{array.length}];")
+
+    # --- stretches of a row ---
+
+    def span(self, span: str) -> tuple[str, str]:
+        """Where a stretch begins and ends."""
+        named = {"row": self.bounds, "piece": ("k0", "k1"), "block": ("c0", "c1")}
+        return named[span] if span != "line" else ("k0", f"k0 + {self.length}")
+
+    @write.register
+    def _(self, statement: Pieces) -> None:
+        lo, hi = self.bounds
+        self.out.open(f"for (int64_t k0 = {lo}, end = {hi}; k0 < end; k0 += {statement.length})")
+        self.out.add(f"const int64_t k1 = hc_min_index(k0 + {statement.length}, end);")
+        self.body(statement.body)
+        self.out.close()
+
+    @write.register
+    def _(self, statement: Blocks) -> None:
+        lo, hi = self.bounds
+        self.out.open(f"for (int64_t c0 = {lo}, row_end = {hi}, c1; c0 < row_end; c0 = c1)")
+        self.out.add(f"c1 = hc_min_index((c0 & -{statement.length}) + {statement.length}, row_end);")
+        self.body(statement.body)
+        self.out.close()
+
+    @write.register
+    def _(self, statement: Lines) -> None:
+        out, (lo, hi), length = self.out, self.span(statement.span), statement.length
+        self.length = length
+        out.open(f"for (int64_t k0 = {lo}, end = {hi}, k1; k0 < end; k0 = k1)")
+        out.add(f"k1 = (k0 & -{length}) + {length};")
+        self.block(f"if (k1 - k0 == {length} && k1 <= end)", statement.whole)
+        out.open("else")
+        out.add("k1 = hc_min_index(k1, end);")
+        with self.scope():
+            self.body(statement.rest)
+        out.close()
+        out.close()
+
+    @write.register
+    def _(self, statement: Strip) -> None:
+        clause = ""
+        if statement.sums:
+            added = ", ".join(f"{part}{n}" for n in statement.sums for part in PARTS[:3])
+            joined = ", ".join(f"{PARTS[3]}{n}" for n in statement.sums)
+            clause = f" reduction(+ : {added}) reduction(| : {joined})"
+        self.near = statement.near
+        self.vector_loop(statement.span, clause, statement.body)
+
+    def vector_loop(self, span: str, clause: str, body: Body | Callable[[], None]) -> None:
+        lo, hi = self.span(span)
+        self.out.add(f"#pragma omp simd{clause}")
+        self.block(f"for (int64_t k = {lo}; k < {hi}; ++k)", body)
+
+    @write.register
+    def _(self, statement: Far) -> None:
+        self.near = False
+        self.out.add("int far = 0;")
+
+        def look() -> None:
+            self.body(statement.body)
+            for number in statement.angles:
+                f = "f" if self.kernel.values[number].dtype == "float32" else ""
+                self.out.add(f"far |= hc_far{f}({self.spelled[number]});")
+
+        self.vector_loop(statement.span, " reduction(| : far)", look)
+
+    @write.register
+    def _(self, statement: Either) -> None:
+        self.block("if (!far)", statement.near)
+        self.block("else", statement.far)
+
+    @write.register
+    def _(self, statement: Store) -> None:
+        array = self.kernel.array[statement.array]
+        if self.vector:
+            self.out.add(f"hc_lanes_store(&{self.element(array)}, {self.spelled[statement.value]});")
+        else:
+            self.out.add(f"{self.element(array)} = {self.cast(statement.value, array.dtype)};")
+
+    def element(self, array: Array) -> str:
+        """The present element of an array that is written, or of a buffer."""
+        if array.kind in ("field", "scratch"):
+            return f"{self.name_of(array)}_to[k]"
+        return f"{self.name_of(array)}[k - {self.span(array.span)[0]}]"
+
+    @write.register
+    def _(self, statement: Fetch) -> None:
+        first, last = statement.first, statement.first + statement.length
+        self.out.open(f"for (int64_t k = k0 + {first}; k < k0 + {last}; k += {statement.step})")
+        for row in statement.rows:
+            written = ", 1" if row.sink else ""
+            self.out.add(f"__builtin_prefetch({self.rows[row.array, row.offset]} + k{written});")
+        self.out.close()
+
+    @write.register
+    def _(self, statement: Stream) -> None:
+        to, piece = (self.name_of(self.kernel.array[name]) for name in (statement.array, statement.piece))
+        if statement.line:
+            self.out.add(f"hc_stream_lines((char *)({to}_to + k0), (char *){piece}, sizeof {piece});")
+        else:
+            self.out.add(f"hc_stream_row({to}_to + k0, {piece}, k1 - k0);")
+
+    @write.register
+    def _(self, statement: Fence) -> None:
+        self.out.add("hc_stream_fence();")
+
+    # --- reductions ---
+
+    @write.register
+    def _(self, statement: OpenSum) -> None:
+        n = statement.number
+        self.out.add(f"const hc_splitter split{n} = hc_sum_open(&a->reductions[{statement.slot}]);")
+        self.out.add(f"uint64_t {', '.join(f'{part}{n} = 0' for part in PARTS)};")
+
+    @write.register
+    def _(self, statement: LaneSums) -> None:
+        for n in statement.numbers:
+            lanes = ", ".join(f"{part}{n}_lanes[{statement.length}] = {{}}" for part in PARTS)
+            self.out.add(f"alignas(64) uint64_t {lanes};")
+
+    @write.register
+    def _(self, statement: AddUp) -> None:
+        n, lanes = statement.number, "_lanes[k - k0]" if statement.lanes else ""
+        parts = ", ".join(f"{part}{n}{lanes}" for part in PARTS)
+        self.out.add(f"hc_sum_split(split{n}, {self.element(self.kernel.array[statement.array])}, {parts});")
+
+    @write.register
+    def _(self, statement: TotalLanes) -> None:
+        for part in PARTS:
+            sign, total = ("|", "any") if part == "outside" else ("+", "sum")
+            name = f"{part}{statement.number}"
+            self.out.add(f"{name} {sign}= hc_{total}_lanes({name}_lanes);")
+
+    @write.register
+    def _(self, statement: CloseSum) -> None:
+        n, array = statement.number, self.kernel.array[statement.array]
+        parts, (lo, hi) = ", ".join(f"{part}{n}" for part in PARTS), self.span(array.span)
+        where = f"&a->reductions[{statement.slot}], split{n}"
+        self.out.add(f"hc_sum_close({where}, {parts}, {self.name_of(array)}, {hi} - {lo});")
+
+    @write.register
+    def _(self, statement: Deposit) -> None:
+        piece = self.name_of(self.kernel.array[statement.array])
+        self.out.add(f"hc_{statement.kind}_deposit(&a->reductions[{statement.slot}], {piece}, k1 - k0);")
+
+    # --- loops written with vectors ---
+
+    @write.register
+    def _(self, statement: Lanes) -> None:
+        out, (lo, hi) = self.out, self.span(statement.span)
+        ctype = C_TYPES[statement.dtype]
+        self.vector = f"hc_lanes_{ctype}"
+        places = [(self.named(f"before{n}"), self.named(f"here{n}")) for n in range(len(statement.columns))]
+        out.open("")
+        out.add(f"constexpr int64_t lanes = sizeof({self.vector}) / sizeof({ctype});")
+        for before, here in places:
+            out.add(f"{self.vector} {before} = {{}}, {here} = {{}};")
+        out.open(f"for (int64_t k = {lo} - {statement.first} * lanes; k < {hi}; k += lanes)")
+        with self.scope():
+            self.ahead = True
+            self.body(statement.ahead)
+            self.ahead = False
+            ends = [self.spelled[number] for number in statement.columns]
+        self.places = [(*place, end) for place, end in zip(places, ends, strict=True)]
+        if statement.first:
+            self.block(f"if (k >= {lo})", statement.body)
+        else:
+            with self.scope():
+                self.body(statement.body)
+        for before, here, after in self.places:
+            out.add(f"{before} = {here}, {here} = {after};")
+        out.close()
+        out.close()
+        self.vector, self.places = "", []
+
+    def let(self, statement: Let) -> None:
+        if not self.vector:
+            super().let(statement)
+            return
+        for number in statement.values:
+            value = self.kernel.values[number]
+            if value.op == "shifted":
+                column, step = value.attribute
+                there = f"hc_lanes_shifted<{step}>({', '.join(self.places[column])})"
+                self.spelled[number] = there if step else self.places[column][1]
+            elif value.op == "load":
+                self.spelled[number] = self.loaded(value)
+            else:
+                args = [self.lane(arg, value.dtype) for arg in value.args]
+                if value.op == "fma":
+                    spelled = f"hc_lanes_fma({', '.join(args)})"
+                else:
+                    spelled = operation(self.out, value, args, self.dialect)
+                self.spelled[number] = self.declared(value, self.named(f"t{len(self.used)}"), spelled)
+
+    def lane(self, number: int, dtype: str) -> str:
+        """A value as a vector."""
+        if self.kernel.values[number].depth == 3:
+            return self.spelled[number]
+        return f"hc_lanes_all({self.cast(number, dtype)})"
+
+    def declared(self, value: Value, name: str, spelled: str) -> str:
+        if not self.vector:
+            return super().declared(value, name, spelled)
+        self.out.add(f"const {self.vector} {name} = {spelled};")
+        return name
+
+    def loaded(self, value: Value) -> str:
+        name, own = value.attribute
+        array = self.kernel.array[name]
+        if array.kind == "kept":
+            element = self.element(array)
+            spelled = f"hc_lanes_load(&{element})" if self.vector else element
+            return self.declared(value, self.named(f"left{array.name.partition('kept')[2]}"), spelled)
+        if self.vector:
+            offset = padded(own, self.kernel.ndim)
+            there = f"{self.rows[name, offset[:2]]} + k{' + lanes' if self.ahead else ''}"
+            return self.declared(value, self.named(f"t{len(self.used)}"), f"hc_lanes_load({there})")
+        return super().loaded(value)
+
+    def spelled_load(self, array: Array, offset: Offset) -> str:
+        step = f"k {'+' if offset[2] > 0 else '-'} {abs(offset[2])}" if offset[2] else "k"
+        return f"{self.rows[array.name, offset[:2]]}[{step}]"

@@ -1,0 +1,260 @@
+"""How values are spelled in generated code: for the CPU, CUDA and OpenCL alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from halocline.compile.kernel import Array, Kernel, Let, Offset, Value, roots
+from halocline.compile.passes.angles import ANGULAR
+from halocline.compile.text import Text, identifier, identifiers, padded, suffix
+
+C_TYPES = {"float64": "double", "float32": "float"}
+VARIABLES = ("i", "j", "k")
+INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "sum2": "+",
+    "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
+    "and": "&", "or": "|",  # bitwise: both sides are evaluated, which is what vectorises
+}  # fmt: skip
+_CALLS = {"exp", "log", "sin", "cos", "pow", "min", "max", "abs", "sign", "random"}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What differs between C++ for the CPU and the C of devices.
+
+    Parameters
+    ----------
+    fma, sqrt : str
+        The functions' names for float64; with an f behind, for float32.
+    nan, infinity : str
+    arguments : str
+        What the members of the kernel's arguments are named with.
+    int32 : str
+    """
+
+    fma: str = "__builtin_fma"
+    sqrt: str = "__builtin_sqrt"
+    nan: str = '__builtin_nan("")'
+    infinity: str = "__builtin_inf()"
+    arguments: str = "a->"
+    int32: str = "int32_t"
+
+
+CPU = Dialect()
+DEVICE = Dialect(
+    fma="hc_fma", sqrt="hc_sqrt", nan="HC_NAN", infinity="HC_INFINITY", arguments="f.", int32="int"
+)
+
+
+@dataclass(frozen=True)
+class Names:
+    """What things are called in the code.
+
+    Parameters
+    ----------
+    arrays : mapping of str to str
+        Fields, by the name of their array.
+    scalars : mapping of str to str
+    numbers : mapping of str to int
+        Of scalars.
+    """
+
+    arrays: Mapping[str, str] = field(default_factory=dict)
+    scalars: Mapping[str, str] = field(default_factory=dict)
+    numbers: Mapping[str, int] = field(default_factory=dict)
+
+
+def literal(value: float, dialect: Dialect) -> str:
+    """A double that reads back to the same bits."""
+    if value != value:
+        return dialect.nan
+    if value in (float("inf"), float("-inf")):
+        return dialect.infinity if value > 0 else f"-{dialect.infinity}"
+    spelled = repr(value)
+    return f"({spelled})" if spelled.startswith("-") else spelled
+
+
+def condition(value: Value, args: list[str]) -> str:
+    """A condition on values, as they are spelled."""
+    if value.op == "not":
+        return f"!({args[0]})"
+    if value.op in ("and", "or"):
+        args = [f"({arg})" for arg in args]
+    return f"({args[0]} {INFIX[value.op]} {args[1]})"
+
+
+def operation(out: Text, value: Value, args: list[str], dialect: Dialect, near: bool = False) -> str:
+    """The result of an operation on values, as they are spelled in its precision."""
+    f = "f" if value.dtype == "float32" else ""
+    if value.op == "where":
+        return f"{args[0]} ? {args[1]} : {args[2]}"
+    if value.op == "cast":
+        return args[0]
+    if value.op == "neg":
+        return f"-{args[0]}"
+    if value.op == "fma":
+        return f"{dialect.fma}{f}({', '.join(args)})"
+    if value.op == "sqrt":
+        return f"{dialect.sqrt}{f}({args[0]})"
+    if value.op == "lookup":
+        return f"{_table(out, value.attribute, dialect)}[hc_entry({args[0]}, {len(value.attribute)})]"
+    if value.op in _CALLS:
+        reach = "_near" if near and value.op in ANGULAR else ""
+        return f"hc_{value.op}{f}{reach}({', '.join(args)})"
+    return f"{args[0]} {INFIX[value.op]} {args[1]}"
+
+
+def _table(out: Text, spelled: tuple[str, ...], dialect: Dialect) -> str:
+    """The name of a table of these numbers, which is defined before the function."""
+    numbers = ", ".join(literal(float.fromhex(number), dialect) for number in spelled)
+    name = f"hc_table_{blake2b(numbers.encode(), digest_size=8).hexdigest()}"
+    out.constants[name] = f"HC_TABLE double {name}[{len(spelled)}] = {{{numbers}}};"
+    return name
+
+
+@dataclass(kw_only=True)
+class ValuePrinter:
+    """Declares values of a kernel where its statements say so."""
+
+    kernel: Kernel
+    names: Names
+    dialect: Dialect = CPU
+    out: Text = field(default_factory=Text)
+    spelled: dict[int, str] = field(default_factory=dict)  # the values that are known here
+    stages: dict[str, str] = field(default_factory=dict)  # names of scratch arrays in the code
+    used: set[str] = field(default_factory=set)  # names in the present nest
+    extent: tuple[tuple[int, int], ...] = ((0, 0),) * 3  # of the present nest, on three axes
+    near: bool = False  # the angles of sines and cosines are known to be near
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is declared inside is not known after."""
+        known = dict(self.spelled)
+        try:
+            yield
+        finally:
+            self.spelled = known
+
+    def unique(self, name: str) -> str:
+        """A name that nothing has yet."""
+        taken = {*self.stages.values(), *self.names.scalars.values()}
+        taken |= {self.name_of(array) for array in self.kernel.arrays if array.kind == "field"}
+        candidate, number = name, 1
+        while candidate in self.used or candidate in taken:
+            number += 1
+            candidate = f"{name}_{number}"
+        return candidate
+
+    def named(self, name: str) -> str:
+        """The same, which something has now."""
+        name = self.unique(name)
+        self.used.add(name)
+        return name
+
+    def name_of(self, array: Array) -> str:
+        """The name of an array in the code."""
+        if array.kind == "scratch":
+            return self.stages[array.name]
+        if array.kind == "field":
+            return self.names.arrays[array.name]
+        return array.name.partition(":")[2]
+
+    def name_stage(self, name: str) -> str:
+        """Give a stage its name in the code."""
+        made = self.stages[name] = self.unique(identifier(name.partition(".")[0]))
+        return made
+
+    def let(self, statement: Let) -> None:
+        """Declare values; numbers, scalars and conditions are spelled where they are used."""
+        for number in statement.values:
+            value = self.kernel.values[number]
+            if value.op == "const":
+                self.spelled[number] = literal(value.attribute, self.dialect)
+            elif value.op == "scalar":
+                self.spelled[number] = self.names.scalars[value.attribute]
+            elif value.op == "index":
+                self.spelled[number] = self._index(*value.attribute)
+            elif value.op == "load":
+                self.spelled[number] = self.loaded(value)
+            elif value.condition:
+                self.spelled[number] = condition(value, self.arguments(value))
+            else:
+                spelled = operation(self.out, value, self.arguments(value), self.dialect, self.near)
+                self.spelled[number] = self.declared(value, self._temporary(), spelled)
+
+    def _temporary(self) -> str:
+        name = f"t{len(self.used)}"
+        self.used.add(name)
+        return name
+
+    def declared(self, value: Value, name: str, spelled: str) -> str:
+        """Declare a variable."""
+        self.out.add(f"const {C_TYPES[value.dtype]} {name} = {spelled};")
+        return name
+
+    def arguments(self, value: Value) -> list[str]:
+        """The arguments of an operation, in its precision."""
+        logical = value.op in ("not", "and", "or")
+        found = []
+        for n, arg in enumerate(value.args):
+            as_it_is = logical or (value.op == "where" and n == 0)
+            found.append(self.spelled[arg] if as_it_is else self.cast(arg, value.dtype))
+        return found
+
+    def cast(self, number: int, dtype: str) -> str:
+        """A value in the precision wanted."""
+        spelled = self.spelled[number]
+        return spelled if self.kernel.values[number].dtype == dtype else f"({C_TYPES[dtype]}){spelled}"
+
+    def _index(self, own: int, step: int) -> str:
+        """Declare the global index along an axis of the grid; beyond a periodic end indices start again."""
+        axis = own + 3 - self.kernel.ndim
+        name = f"index{axis}" + (f"_{suffix((step,))}" if step else "")
+        there = f"{self.dialect.arguments}origin[{axis}] + {VARIABLES[axis]}" + (f" + {step}" if step else "")
+        wraps = self.kernel.periodic[own] and (step or self.kernel.beyond or any(self.extent[axis]))
+        if wraps:
+            value = f"hc_around({there}, {self.dialect.arguments}shape[{axis}])"
+        else:
+            value = f"(double)({self.dialect.int32})({there})"
+        self.out.add(f"const double {name} = {value};")
+        return name
+
+    def loaded(self, value: Value) -> str:
+        """Declare what an array holds at an offset."""
+        name, own = value.attribute
+        array = self.kernel.array[name]
+        offset = padded(own, self.kernel.ndim)
+        variable = self.named(f"{self.name_of(array)}_{suffix(own)}")
+        return self.declared(value, variable, self.spelled_load(array, offset))
+
+    def spelled_load(self, array: Array, offset: Offset) -> str:
+        """How an array is read at an offset on three axes from the present cell."""
+        raise NotImplementedError
+
+
+def scalar_values(out: Text, kernel: Kernel, names: Names, dialect: Dialect) -> str:
+    """Declare the values of a kernel of scalars, which lie in the array `s` by number; how its result is
+    spelled."""
+    spelled: dict[int, str] = {}
+    (root,) = roots(kernel.body)
+    order = kernel.below((root,))
+    scalars = (kernel.values[n].attribute for n in order if kernel.values[n].op == "scalar")
+    variables = identifiers(scalars)
+    for number in order:
+        value = kernel.values[number]
+        args = [spelled[arg] for arg in value.args]
+        if value.op == "scalar":
+            name = variables[value.attribute]
+            out.add(f"const double {name} = s[{names.numbers[value.attribute]}];")
+        elif value.op == "const":
+            name = literal(value.attribute, dialect)
+        elif value.condition:
+            name = condition(value, args)
+        else:
+            name = f"t{len(spelled)}"
+            out.add(f"const double {name} = {operation(out, value, args, dialect)};")
+        spelled[number] = name
+    return spelled[root]

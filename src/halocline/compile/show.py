@@ -1,0 +1,66 @@
+"""Kernels as text, for people: what `halocline explain --code --passes` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+from halocline.compile.kernel import Body, Kernel, Let, Statement, bodies, flat, roots
+
+
+def show(kernel: Kernel) -> str:
+    """A kernel, statement by statement; where none says where values are computed, with all of them first."""
+    lines = [f"kernel {kernel.comment}" if kernel.comment else "kernel"]
+    for array in kernel.arrays:
+        shape = f", {array.length} long" if array.length else f", {array.shape}" if array.shape else ""
+        lines.append(f"  array {array.name}: {array.dtype} {array.kind}{shape}")
+    placed = {n for s in flat(kernel.body) if isinstance(s, Let) for n in s.values}
+    for number in kernel.below(roots(kernel.body), placed):
+        lines.append(f"  {spelled(kernel, number)}")
+    lines += _body(kernel, kernel.body, 1)
+    return "\n".join(lines) + "\n"
+
+
+def spelled(kernel: Kernel, number: int) -> str:
+    """A value: its number, what it is, and its precision where that is not float64."""
+    value = kernel.values[number]
+    args = "".join(f" v{arg}" for arg in value.args)
+    attribute = ""
+    if value.op in ("load", "index", "shifted"):
+        thing, where = value.attribute
+        attribute = f" {thing}{list(where) if isinstance(where, tuple) else f'[{where}]'}"
+    elif value.op == "lookup":
+        attribute = f" of {len(value.attribute)} numbers"
+    elif value.attribute is not None:
+        attribute = f" {value.attribute}"
+    precision = "" if value.dtype == "float64" else f" ({value.dtype})"
+    return f"v{number} = {value.op}{attribute}{args}{precision}"
+
+
+def _body(kernel: Kernel, body: Body, level: int) -> Iterator[str]:
+    indent = "  " * level
+    for statement in body:
+        if isinstance(statement, Let):
+            yield from (indent + spelled(kernel, number) for number in statement.values)
+            continue
+        yield indent + _line(statement)
+        parts = list(bodies(statement))
+        for name, inner in parts:
+            if len(parts) > 1:
+                yield f"{indent}  {name}:"
+            yield from _body(kernel, inner, level + 1 + (len(parts) > 1))
+
+
+def _line(statement: Statement) -> str:
+    """A statement without what is in it; the user's line behind."""
+    words = [type(statement).__name__.lower()]
+    for each in fields(statement):
+        value = getattr(statement, each.name)
+        if each.type == "Body" or each.name == "origin" or value == each.default or value in ((), None):
+            continue
+        if each.name == "value":
+            value = f"v{value}"
+        positional = each.name in ("array", "value", "axis", "kind")
+        words.append(str(value) if positional else f"{each.name}={value}")
+    origin = getattr(statement, "origin", "")
+    return " ".join(words) + (f"  # {origin}" if origin else "")

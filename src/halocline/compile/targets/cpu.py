@@ -1,0 +1,165 @@
+"""C++ for the CPU: one function per sweep, with a vector loop along the contiguous axis."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from halocline.compile.kernel import Kernel
+from halocline.compile.passes.angles import angles, near_or_far
+from halocline.compile.passes.functions import functions
+from halocline.compile.passes.lanes import lanes
+from halocline.compile.passes.loops import loops
+from halocline.compile.passes.pieces import pieces
+from halocline.compile.passes.place import place
+from halocline.compile.passes.scratch import scratch
+from halocline.compile.passes.split import split
+from halocline.compile.pipeline import run
+from halocline.compile.printers.cpp import EXTERN, PRIVATE, print_calls, print_kernel
+from halocline.compile.printers.spelling import CPU, Names, scalar_values
+from halocline.compile.targets.code import NAME, Code
+from halocline.compile.text import Text
+
+# The preprocessor's name for "fields exceed the cache": a library holds one of the two kernels of a sweep.
+STREAMING = "HC_STREAMING"
+
+# The preprocessor's name for the number of the only part of a library that is to be compiled. Kernels of so
+# many characters, with both of their kinds, take seconds: each is a part, so that they can be compiled at a
+# time.
+PART = "HC_PART"
+LARGE = 60_000
+
+# in the order of their dependence; each only where it is used, since most of the time to compile goes into
+# them
+_HEADERS = {
+    "abi.h": "hc_box",
+    "elementary.hpp": "hc_(exp|log|sin|cos|pow|min|max|abs|sign|far)f?\\(",
+    "random.hpp": "hc_random\\(",
+    "lookup.hpp": "hc_entry\\(",
+    "lanes.hpp": "hc_lanes_",
+    "reduce.hpp": "_deposit|hc_sum_",
+    "rows.hpp": "hc_box",
+}
+
+
+class Cpu:
+    """The target of programs that run on processors."""
+
+    wraps = True
+
+    def sweep(self, kernel: Kernel, names: Names, streamed: frozenset[str]) -> Code:
+        """Two functions: for fields that the cache holds, and for others."""
+        kernel = replace(kernel, name=NAME)
+        parts = _parts(kernel)
+        cached = _printed(kernel, _cached(parts), names)
+        note = " (fields exceed the cache)"
+        kernel, parts = _noted(kernel, note), [_noted(part, note) for part in parts]
+        past = _printed(kernel, _past(parts, streamed), names)
+        return Code("\n".join((f"#ifndef {STREAMING}", cached, "#else", past, "#endif\n")))
+
+    def halo(self, kernel: Kernel, names: Names) -> Code:
+        """A function."""
+        return Code(_function(replace(kernel, name=NAME), names))
+
+    def wall(self, layers: Sequence[Kernel], names: Names, axis: int, side: int, comment: str) -> Code:
+        """A function for each layer, and one that calls them, the nearest to the wall first."""
+        parts = []
+        calls = Text()
+        calls.add(f"// {comment}")
+        calls.open(f"{EXTERN} {NAME}(const hc_arguments *a, const hc_box *box)")
+        for number, layer in enumerate(layers):
+            named = replace(layer, name=f"{NAME}_layer{number}")
+            parts.append(_function(named, names, PRIVATE))
+            calls.open("")
+            calls.add("hc_box layer = *box;")
+            first = f"box->hi[{axis}] - {number + 1}" if side < 0 else f"box->lo[{axis}] + {number}"
+            calls.add(f"layer.lo[{axis}] = {first};")
+            calls.add(f"layer.hi[{axis}] = layer.lo[{axis}] + 1;")
+            calls.add(f"{NAME}_layer{number}(a, &layer);")
+            calls.close()
+        calls.close()
+        return Code("\n".join([*parts, str(calls)]))
+
+    def scalars(self, name: str, statements: Sequence[tuple[str, Kernel]], names: Names) -> Code:
+        """An hc_scalars function."""
+        return Code(scalars_function(name, statements, names))
+
+
+def _parts(kernel: Kernel) -> list[Kernel]:
+    """The functions of a kernel, as far as they are the same for all sizes of fields."""
+    return [run(part, loops, angles, split, lanes) for part in functions(run(kernel, scratch))]
+
+
+def _cached(parts: list[Kernel]) -> list[Kernel]:
+    """For fields that the cache holds."""
+    return [run(part, pieces, near_or_far, place) for part in parts]
+
+
+def _past(parts: list[Kernel], streamed: frozenset[str]) -> list[Kernel]:
+    """For fields that exceed it."""
+    past = partial(pieces, streamed=streamed, streaming=True)
+    return [run(part, past, near_or_far, place) for part in parts]
+
+
+def _noted(kernel: Kernel, note: str) -> Kernel:
+    """A kernel with more in its comment, where that is not its name."""
+    return kernel if kernel.comment == kernel.name else replace(kernel, comment=kernel.comment + note)
+
+
+def _printed(kernel: Kernel, parts: list[Kernel], names: Names, linkage: str = EXTERN) -> str:
+    return print_kernel(parts[0], names, linkage) if len(parts) == 1 else print_calls(kernel, parts, names)
+
+
+def _function(kernel: Kernel, names: Names, linkage: str = EXTERN) -> str:
+    """The nests of a kernel, as a function for any fields."""
+    return _printed(kernel, _cached(_parts(kernel)), names, linkage)
+
+
+def scalars_function(name: str, statements: Sequence[tuple[str, Kernel]], names: Names) -> str:
+    """An hc_scalars function: scalar statements in order."""
+    out = Text()
+    out.open(f"{EXTERN} {name}(double *s)")
+    for target, kernel in statements:
+        out.add(f"// {target}")
+        out.open("")
+        spelled = scalar_values(out, kernel, names, CPU)
+        out.add(f"s[{names.numbers[target]}] = {spelled};")
+        out.close()
+    out.close()
+    return str(out)
+
+
+def condition_function(name: str, kernel: Kernel, names: Names) -> str:
+    """An hc_condition function."""
+    out = Text()
+    out.open(f'extern "C" int {name}(const double *s)')
+    out.add(f"return {scalar_values(out, kernel, names, CPU)};")
+    out.close()
+    return str(out)
+
+
+def translation_unit(functions: Sequence[str]) -> str:
+    """The source of a library: its functions after the headers they need. Without PART that is all of it."""
+    parts, large = [], 0
+    for function in functions:
+        parts.append(large if len(function) > LARGE else 0)  # what is small joins the first that is large
+        large += len(function) > LARGE
+    if large > 1:
+        functions = [
+            f"#if !defined({PART}) || {PART} == {part}\n{function}\n#endif"
+            for part, function in zip(parts, functions, strict=True)
+        ]
+    body = "\n".join(functions)
+    lines = [
+        "// Generated by Halocline. Arrays have three axes; axis 2 is contiguous.",
+        "#include <stdint.h>",
+    ]
+    lines += [f'#include "halocline/{header}"' for header, sign in _HEADERS.items() if re.search(sign, body)]
+    return "\n".join(lines) + "\n\n" + body
+
+
+def number_of_parts(source: str) -> int:
+    """Into how many parts a library is divided."""
+    return len(set(re.findall(rf"\b{PART} == (\d+)$", source, re.MULTILINE))) or 1

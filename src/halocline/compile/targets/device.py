@@ -1,0 +1,136 @@
+"""Kernels for devices, in the C that CUDA and OpenCL share.
+
+A kernel runs one loop nest, or, where its stages fit into the memory that a group of threads shares, all
+nests of a sweep. All decisions about values are those of the kernels for the CPU, so that the bits are the
+same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from halocline.compile.device import (
+    FRAME_BYTES,
+    LAYOUT_BYTES,
+    PARAMETER_BYTES,
+    POINTER_BYTES,
+    Strategy,
+)
+from halocline.compile.device_source import scalars_kernel
+from halocline.compile.kernel import Kernel, Nest, Reduce
+from halocline.compile.passes.operands import single
+from halocline.compile.passes.scratch import rooms
+from halocline.compile.passes.threads import threads
+from halocline.compile.passes.tile import GROUP, TILES, fits, tile
+from halocline.compile.pipeline import run
+from halocline.compile.printers.device import print_device_kernel
+from halocline.compile.printers.spelling import Names
+from halocline.compile.schedule import DeviceKernel
+from halocline.compile.targets.code import NAME, Code
+
+# ghosts and halos are thin: nothing is gained by marching, and groups are as their boxes are
+_THIN = {"reads": "direct", "group": None, "march": 1}
+
+
+@dataclass(frozen=True)
+class Device:
+    """The target of programs that run on devices.
+
+    Parameters
+    ----------
+    strategy : Strategy
+    shared : int
+        Bytes that threads of a group can share.
+    """
+
+    strategy: Strategy
+    shared: int
+    wraps = False  # all rows are wrapped at once, by a kernel that copies
+
+    def sweep(self, kernel: Kernel, names: Names, streamed: frozenset[str]) -> Code:
+        """A kernel for all nests, or one for each."""
+        return self._kernels(kernel, names, self.strategy)
+
+    def halo(self, kernel: Kernel, names: Names) -> Code:
+        """The same, for thin boxes."""
+        return self._kernels(kernel, names, replace(self.strategy, **_THIN))  # type: ignore[arg-type]
+
+    def wall(self, layers: Sequence[Kernel], names: Names, axis: int, side: int, comment: str) -> Code:
+        """A kernel for each layer, the nearest to the wall first.
+
+        Of layers whose ghosts have one formula, each has a kernel all the same: they are short.
+        """
+        strategy = replace(self.strategy, **_THIN)  # type: ignore[arg-type]
+        made = [
+            self._nest(replace(layer, name=f"{NAME}_{number}", comment=comment), names, strategy)
+            for number, layer in enumerate(layers)
+        ]
+        return Code("\n".join(text for text, _ in made), tuple(kernel for _, kernel in made))
+
+    def scalars(self, name: str, statements: Sequence[tuple[str, Kernel]], names: Names) -> Code:
+        """A kernel for one thread."""
+        return Code(scalars_kernel(name, statements, names))
+
+    def _kernels(self, kernel: Kernel, names: Names, strategy: Strategy) -> Code:
+        if strategy.stages == "group" and fits(kernel, self.shared):
+            text, made = self._tile(replace(kernel, name=f"{NAME}_0"), names)
+            return Code(text, (made,))
+        room = rooms(kernel)
+        pairs = [
+            self._nest(single(replace(kernel, name=f"{NAME}_{n}"), nest, room), names, strategy)
+            for n, nest in enumerate(s for s in kernel.body if isinstance(s, Nest))
+        ]
+        return Code("\n".join(text for text, _ in pairs), tuple(each for _, each in pairs))
+
+    def _nest(self, kernel: Kernel, names: Names, strategy: Strategy) -> tuple[str, DeviceKernel]:
+        (nest,) = (s for s in kernel.body if isinstance(s, Nest))
+        staged = len(kernel.body) > 1
+        slots = tuple(s.slot for s in nest.body if isinstance(s, Reduce))
+        made = run(kernel, partial(threads, strategy=strategy, shared=self.shared))
+        planes = any(array.kind == "plane" for array in made.arrays)
+        group, layouts = strategy.threads(kernel.ndim), _layouts_are_too_many(made, staged, bool(slots))
+        text = print_device_kernel(made, names, strategy, layouts=layouts, group=group if planes else None)
+        return text, DeviceKernel(
+            kernel.name,
+            _numbers(kernel),
+            nest.extent,
+            nest.top,
+            nest.cell,
+            slots,
+            staged,
+            group,
+            planes,
+            strategy.march,
+            layouts=layouts,
+        )
+
+    def _tile(self, kernel: Kernel, names: Names) -> tuple[str, DeviceKernel]:
+        nests = [s for s in kernel.body if isinstance(s, Nest)]
+        slots = tuple(s.slot for nest in nests for s in nest.body if isinstance(s, Reduce))
+        made, layouts = run(kernel, tile), _layouts_are_too_many(kernel, False, bool(slots))
+        none = ((0, 0),) * kernel.ndim
+        text = print_device_kernel(made, names, self.strategy, layouts=layouts, group=GROUP)
+        return text, DeviceKernel(
+            kernel.name,
+            _numbers(kernel),
+            none,
+            (0,) * kernel.ndim,
+            reductions=slots,
+            group=GROUP,
+            fixed=True,
+            tile=TILES[kernel.ndim],
+            layouts=layouts,
+        )
+
+
+def _numbers(kernel: Kernel) -> tuple[int, ...]:
+    return tuple(array.number for array in kernel.arrays if array.kind == "field")
+
+
+def _layouts_are_too_many(kernel: Kernel, staged: bool, reduces: bool) -> bool:
+    """Whether the parameters of a kernel would be too large with the layout of each array."""
+    arrays = len(_numbers(kernel))
+    pointers = arrays + 2 + staged + reduces  # scalars and control
+    return pointers * POINTER_BYTES + arrays * LAYOUT_BYTES + FRAME_BYTES > PARAMETER_BYTES

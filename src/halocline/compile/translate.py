@@ -1,0 +1,150 @@
+"""From the user's expressions to kernels: the values of a sweep, its results and its stages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from halocline.compile.kernel import POINT, Array, Body, Kernel, Nest, Reduce, Stage, Store, Table
+from halocline.compile.lower import SweepGraph
+from halocline.lang.expression import Expr, walk
+from halocline.lang.grid import Field, Grid
+from halocline.lang.program import Stage as NamedStage
+
+
+class Translation:
+    """Expressions on a grid as values of one table."""
+
+    def __init__(self, grid: Grid | None) -> None:
+        self.grid = grid
+        self.table = Table(b"" if grid is None else grid.digest)
+        self._numbers: dict[Expr, int] = {}
+        # the precision of each value; None for numbers and coordinates, which adapt to what they meet
+        self._dtypes: list[str | None] = []
+        self._stages: dict[NamedStage, str] = {}
+
+    def value(self, root: Expr) -> int:
+        """The number of an expression's value."""
+        for current in walk((root,)):
+            if current not in self._numbers:
+                self._numbers[current] = self._add(current)
+        return self._numbers[root]
+
+    def _add(self, current: Expr) -> int:
+        table, args = self.table, tuple(self._numbers[arg] for arg in current.args)
+        attribute, depth = current.attribute, max((table.values[arg].depth for arg in args), default=0)
+        dtype: str | None = None
+        if current.op == "read":
+            field, _, offset = current.attribute
+            attribute, depth, dtype = (self.field(field), offset), POINT, field.dtype
+        elif current.op == "stage":
+            stage, offset = current.attribute
+            attribute, depth = (self._stages[stage], offset), POINT
+            dtype = self._dtypes[self._numbers[stage.definition]]
+        elif current.op == "scalar":
+            attribute = current.attribute[0]
+        elif current.op == "index":
+            assert self.grid is not None
+            depth = 1 + int(current.attribute[0]) + 3 - self.grid.ndim
+        elif current.op == "cast":
+            dtype = str(current.attribute)
+        elif current.op not in ("random", "lookup"):
+            chosen = [self._dtypes[arg] for arg in args[current.op == "where" :]]
+            dtype = max((d for d in chosen if d is not None), default=None)  # "float64" > "float32"
+        op = "load" if current.op in ("read", "stage") else current.op
+        number = table.add(op, args, attribute, dtype or "float64", depth, current.digest)
+        if number == len(self._dtypes):
+            self._dtypes.append(dtype)
+        return number
+
+    def field(self, field: Field) -> str:
+        """The array of a field."""
+        if field.name not in self.table.arrays:
+            kind = f"read\0{field.name}|{field.dtype}|{field.staggered}|0|".encode()
+            label = kind, field.grid.digest
+            self.table.arrays[field.name] = Array(
+                field.name, field.dtype, staggered=field.staggered, label=label
+            )
+        return field.name
+
+    def stage(self, stage: NamedStage) -> Stage:
+        """The statement for a stage, of which all stages that it reads are known."""
+        value = self.value(stage.definition)
+        name = f"{stage.name}.{len(self._stages)}"  # no identifier of the user's
+        label = f"stage\0{stage.name}|".encode(), stage.definition.digest
+        dtype = self.table.values[value].dtype
+        self.table.arrays[name] = Array(name, dtype, "scratch", label=label)
+        self._stages[stage] = name
+        return Stage(name, value, stage.storage)
+
+
+def stages_below(roots: Iterable[Expr]) -> list[NamedStage]:
+    """All stages that expressions are made of, each after those that it reads."""
+    ordered: dict[NamedStage, None] = {}
+    entered: set[NamedStage] = set()
+    waiting: list[tuple[NamedStage | None, list[NamedStage]]] = [
+        (None, [s for root in roots for s in _read(root)])
+    ]
+    while waiting:
+        reader, missing = waiting[-1]
+        if missing:
+            stage = missing.pop(0)
+            if stage not in entered:
+                entered.add(stage)
+                waiting.append((stage, _read(stage.definition)))
+        else:
+            waiting.pop()
+            if reader is not None:
+                ordered[reader] = None
+    return list(ordered)
+
+
+def _read(root: Expr) -> list[NamedStage]:
+    return list(dict.fromkeys(leaf.attribute[0] for leaf in walk((root,)) if leaf.op == "stage"))
+
+
+def translate(sweep: SweepGraph, grid: Grid) -> Kernel:
+    """The kernel of a sweep: its stages, then what it stores and reduces."""
+    translation = Translation(grid)
+    # definitions before the stages that are read as loads; values keep the order of what they are made of
+    stages = [translation.stage(stage) for stage in stages_below(sweep.roots())]
+    results: Body = tuple(
+        Store(translation.field(field), translation.value(expression)) for field, expression in sweep.sets.items()
+    )
+    for slot, reduction in enumerate(sweep.reductions):
+        kind, cell, place = reduction.attribute
+        results += (Reduce(slot, kind, translation.value(reduction.args[0]), place, cell),)
+    return _kernel(translation, grid, (*stages, *results))
+
+
+def translate_ghost(field: Field, ghost: Expr, fields: Iterable[Field], grid: Grid) -> Kernel:
+    """The kernel of one layer of ghosts of a field, with these arrays."""
+    translation = Translation(grid)
+    for each in fields:
+        translation.field(each)
+    store = Store(translation.field(field), translation.value(ghost))
+    none = ((0, 0),) * grid.ndim
+    nest = Nest((store,), none, (0,) * grid.ndim)
+    return _kernel(translation, grid, (nest,), beyond=True)
+
+
+def translate_scalar(expression: Expr) -> Kernel:
+    """The kernel of an expression of scalars; its only statement stores it."""
+    translation = Translation(None)
+    store = Store("", translation.value(expression))
+    values = tuple(translation.table.values)
+    return Kernel(name="", comment="", ndim=0, periodic=(), arrays=(), values=values, body=(store,))
+
+
+def _kernel(translation: Translation, grid: Grid, body: Body, beyond: bool = False) -> Kernel:
+    table = translation.table
+    return Kernel(
+        name="",
+        comment="",
+        ndim=grid.ndim,
+        periodic=grid.periodic,
+        arrays=tuple(table.arrays.values()),
+        values=tuple(table.values),
+        body=body,
+        grid=table.grid,
+        beyond=beyond,
+    )

@@ -1,0 +1,248 @@
+"""What a kernel must obey; runs after every pass where HALOCLINE_CHECK is 1, as it is in all tests.
+
+Of values: arguments stand before what uses them, conditions where conditions belong, and how far in a value
+varies follows from its arguments. Of arrays: each has one name, loads and stores find it, and a stage is
+stored before it is read, as far around as it is read. Of statements: each is where its kind may be, and from
+`place` on every value that a statement uses was computed in it or around it, and only once there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from halocline.compile.kernel import (
+    CONDITIONS,
+    POINT,
+    AddUp,
+    Advance,
+    Allocate,
+    Body,
+    Buffer,
+    Cells,
+    CloseSum,
+    Far,
+    Gather,
+    Kernel,
+    Lanes,
+    Let,
+    Loop,
+    Nest,
+    Offset,
+    OpenSum,
+    Point,
+    Queue,
+    Reduce,
+    Row,
+    Share,
+    Stage,
+    Statement,
+    Step,
+    Store,
+    Stream,
+    Strip,
+    Wrap,
+    bodies,
+    flat,
+    roots,
+)
+from halocline.lang.dtype import ITEMSIZE
+
+# operations by how many arguments they have
+ARGUMENTS = {
+    0: {"const", "scalar", "index", "load", "shifted"},
+    1: {"neg", "abs", "sign", "sqrt", "exp", "log", "sin", "cos", "not", "cast", "lookup"},
+    2: {
+        "add", "sub", "mul", "div", "pow", "min", "max", "sum2",
+        "lt", "le", "gt", "ge", "eq", "ne", "and", "or",
+    },
+    3: {"fma", "where", "random"},
+}  # fmt: skip
+_COUNT = {op: count for count, ops in ARGUMENTS.items() for op in ops}
+
+KINDS = {"field", "scratch", "kept", "result", "queue", "plane", "tile"}
+
+# what may stand around each statement of these kinds, directly or further out
+_WITHIN: dict[type[Statement], tuple[str, ...]] = {
+    Loop: ("Nest",),
+    Row: ("Nest", "Loop"),
+    Wrap: ("Nest", "Loop"),
+    Strip: ("Nest", "Loop"),
+    Lanes: ("Nest", "Loop"),
+    Far: ("Nest", "Loop"),
+    OpenSum: ("Nest", "Loop"),
+    CloseSum: ("Nest", "Loop"),
+    AddUp: ("Strip",),
+    Stream: ("Nest", "Loop"),
+    Buffer: ("Nest",),
+    Point: ("Nest",),
+    Queue: ("Nest",),
+    Advance: ("Nest", "March"),
+    Step: ("Nest", "March"),
+    Gather: ("Nest", "March"),
+    Cells: ("Nest",),
+}
+
+
+class InvalidKernel(AssertionError):
+    """A pass made a kernel that is none."""
+
+
+def verify(kernel: Kernel) -> None:
+    """Check a kernel.
+
+    Raises
+    ------
+    InvalidKernel
+        What is wrong, and where.
+    """
+
+    def fail(what: str) -> NoReturn:
+        raise InvalidKernel(f"kernel {kernel.comment!r}: {what}")
+
+    _values(kernel, fail)
+    _arrays(kernel, fail)
+    _places(kernel, fail)
+    _stages(kernel, fail)
+    _reductions(kernel, fail)
+    if any(isinstance(s, (Let, Strip, Cells)) for s in flat(kernel.body)) and _is_placed(kernel):
+        _scopes(kernel, kernel.body, frozenset(), fail)
+
+
+Fail = Callable[[str], NoReturn]
+
+
+def _values(kernel: Kernel, fail: Fail) -> None:
+    values = kernel.values
+    for number in kernel.below(roots(kernel.body)):
+        value = values[number]
+        what = f"value {number}, {value.op}"
+        if value.op not in _COUNT:
+            fail(f"{what}: unknown operation")
+        if len(value.args) != _COUNT[value.op]:
+            fail(f"{what}: {len(value.args)} arguments, expected {_COUNT[value.op]}")
+        if value.dtype not in ITEMSIZE:
+            fail(f"{what}: unknown precision {value.dtype!r}")
+        for n, arg in enumerate(value.args):
+            if not 0 <= arg < number:
+                fail(f"{what}: argument {arg} does not stand before it")
+            logical = value.op in ("and", "or", "not") or (value.op == "where" and n == 0)
+            if values[arg].condition != logical and value.op not in ("eq", "ne"):
+                fail(f"{what}: argument {n} is {'no' if logical else 'a'} condition")
+        inner = max((values[arg].depth for arg in value.args), default=0)
+        leaf = {"const": 0, "scalar": 0, "load": POINT, "shifted": POINT}
+        if value.op == "index":
+            inner = 1 + value.attribute[0] + 3 - kernel.ndim
+        if value.depth != leaf.get(value.op, inner):
+            fail(f"{what}: varies along {value.depth} axes, expected {leaf.get(value.op, inner)}")
+        if value.op == "load":
+            array, offset = value.attribute
+            if array not in kernel.array:
+                fail(f"{what}: there is no array {array!r}")
+            if len(offset) != (0 if kernel.array[array].kind == "kept" else kernel.ndim):
+                fail(f"{what}: offset {offset} on {kernel.ndim} axes")
+            if kernel.array[array].dtype != value.dtype:
+                fail(f"{what}: {value.dtype} of {kernel.array[array].dtype} array {array!r}")
+    for statement in flat(kernel.body):
+        if isinstance(statement, (Store, Reduce, Stage)) and values[statement.value].condition:
+            fail(f"{statement} takes a condition")
+
+
+def _arrays(kernel: Kernel, fail: Fail) -> None:
+    if len(kernel.array) != len(kernel.arrays):
+        fail(f"two arrays of one name among {[array.name for array in kernel.arrays]}")
+    for array in kernel.arrays:
+        if array.kind not in KINDS or array.dtype not in ITEMSIZE:
+            fail(f"{array} is of no kind or precision that there is")
+        if array.of and array.of not in kernel.array:
+            fail(f"{array} is of no array that there is")
+    named = (Store, Stage, Allocate, Row, Wrap, Buffer, AddUp, CloseSum, Stream, Share, Point, Queue, Advance, Step)
+    for statement in flat(kernel.body):
+        if isinstance(statement, named) and statement.array not in kernel.array and statement.array:
+            fail(f"{statement}: there is no such array")
+
+
+def _places(kernel: Kernel, fail: Fail) -> None:
+    def visit(body: Body, around: tuple[str, ...]) -> None:
+        for statement in body:
+            missing = [kind for kind in _WITHIN.get(type(statement), ()) if kind not in around]
+            if missing:
+                fail(f"{type(statement).__name__} outside of {missing[0]}")
+            if isinstance(statement, Nest) and "Nest" in around:
+                fail("a nest in a nest")
+            span = getattr(statement, "span", "row")
+            holder = {"piece": ("Pieces", "Lines"), "line": ("Lines",), "block": ("Blocks",)}.get(span, ("Nest",))
+            if not set(holder) & {*around, "Nest" if span == "row" else ""} and not isinstance(statement, Stage):
+                fail(f"{type(statement).__name__} over a {span} outside of {' and '.join(holder)}")
+            for _, inner in bodies(statement):
+                visit(inner, (*around, type(statement).__name__))
+
+    visit(kernel.body, ())
+
+
+def _stages(kernel: Kernel, fail: Fail) -> None:
+    """A stage is stored once, before it is read, and as far around as that; by another kernel of the sweep
+    where there is just room for it."""
+    staged = {array.name for array in kernel.arrays if array.kind in ("scratch", "tile")}
+    made: dict[str, Nest | Allocate | Stage] = {}
+    stored = {s.array for s in flat(kernel.body) if isinstance(s, (Store, Stage))}
+    for statement in kernel.body:
+        if isinstance(statement, Allocate) and statement.array not in stored:
+            made[statement.array] = statement
+        if not isinstance(statement, (Nest, Stage)):
+            continue
+        for name, offset in kernel.loads(roots((statement,))):
+            if name in staged and name not in made:
+                fail(f"stage {name!r} is read before it is stored")
+            if name in staged and isinstance(statement, Nest):
+                _within(made[name], statement, name, offset, fail)
+        here = [statement] if isinstance(statement, Stage) else flat((statement,))
+        for name in {s.array for s in here if isinstance(s, (Store, Stage))} & staged:
+            if name in made:
+                fail(f"stage {name!r} is stored twice")
+            made[name] = statement
+
+
+def _within(made: Statement, reader: Nest, name: str, offset: Offset, fail: Fail) -> None:
+    assert isinstance(made, (Nest, Allocate))
+    for axis, o in enumerate(offset):
+        (lower, upper), (below, above) = reader.extent[axis], made.extent[axis]
+        top = reader.top[axis] + upper + o - made.top[axis]
+        if below < lower - o or above < max(upper + o, top):
+            fail(f"stage {name!r} is read at {offset}, beyond {made.extent} and {made.top} more")
+
+
+def _reductions(kernel: Kernel, fail: Fail) -> None:
+    slots = [s.slot for s in flat(kernel.body) if isinstance(s, Reduce)]
+    if len(slots) != len(set(slots)) and not any(isinstance(s, Far) for s in flat(kernel.body)):
+        fail(f"two reductions of one number among {slots}")
+
+
+def _is_placed(kernel: Kernel) -> bool:
+    """Whether every loop along a row says where its values are computed."""
+    loops = [s for s in flat(kernel.body) if isinstance(s, (Strip, Lanes, Cells))]
+    return not any(isinstance(s, Strip) and s.body and not _lets(s) and _uses_points(kernel, s) for s in loops)
+
+
+def _lets(strip: Strip) -> bool:
+    return any(isinstance(s, Let) for s in strip.body)
+
+
+def _uses_points(kernel: Kernel, strip: Strip) -> bool:
+    return any(kernel.values[n].depth == POINT for n in roots(strip.body))
+
+
+def _scopes(kernel: Kernel, body: Body, known: frozenset[int], fail: Fail) -> None:
+    for statement in body:
+        if isinstance(statement, Let):
+            for number in statement.values:
+                missing = [arg for arg in kernel.values[number].args if arg not in known]
+                if missing:
+                    fail(f"value {number} is computed before value {missing[0]}, which it takes")
+                if number in known:
+                    fail(f"value {number} is computed again")
+                known |= {number}
+        elif isinstance(statement, (Store, Reduce)) and statement.value not in known:
+            fail(f"{statement} before the value is computed")
+        for _, inner in bodies(statement):
+            _scopes(kernel, inner, known, fail)
