@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Every pass of the compiler is followed by a check of what it left.
-os.environ.setdefault("HALOCLINE_CHECK", "1")
-
 # Threads of OpenMP that wait between two runs leave the cores to the many other processes.
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 
@@ -63,6 +60,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "ranks(*counts, timeout=120, alone=False): run under mpiexec, once for each count of ranks"
     )
     config.addinivalue_line("markers", "long: takes minutes; runs in `make test-full` only")
+    from halocline.compile import pipeline
+
+    pipeline.verifies = True  # what each pass of the compiler leaves
     if not on_rank and WORKER not in os.environ:
         folder = tempfile.mkdtemp(prefix="halocline-cache-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))

@@ -16,8 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from halocline.compile import driver, nvrtc
+from halocline.compile.cache import own_folder
 from halocline.compile.driver import compile_library
 from halocline.errors import CompileError
+from halocline.run.tuning import keep
 
 SOURCE = '#include "halocline/abi.h"\nextern "C" int answer() { return 42; }\n'
 SOLVE = "solve poisson --n 16 --threads 1 --json -"
@@ -141,7 +144,10 @@ def test_nothing_that_belongs_to_another_user_is_run(cache: Path, caplog: pytest
     library = compile_library(SOURCE)
     os.chown(library, 12345, -1)
     compile_library(SOURCE)
-    assert f"{library} in the cache is not used, but made anew: it belongs to user 12345" in caplog.text
+    assert (
+        f"{library} in the cache was not used, and has been made anew: it belongs to user 12345"
+        in caplog.text
+    )
     assert library.stat().st_uid == 0
     os.chown(cache, 12345, -1)
     check_error(halocline(SOLVE), "belongs to user 12345")
@@ -160,15 +166,55 @@ def test_a_generous_umask_leaves_nothing_that_others_may_write(cache: Path) -> N
     assert compile_library(SOURCE).stat().st_mtime_ns == made
 
 
+def test_every_folder_of_a_generous_umask_is_the_owners(cache: Path) -> None:
+    """Also those above it, and those that are made by what writes no kernels."""
+    before = os.umask(0)
+    try:
+        keep(cache / "above" / "tuned.json", {"patch": 1})
+        own_folder(cache / "machines")
+    finally:
+        os.umask(before)
+    for folder in (cache, cache / "above", cache / "machines"):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o755
+    assert not list(cache.rglob("making-*"))
+    assert compile_library(SOURCE).is_file()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
+def test_a_folder_that_another_user_makes_first_is_refused(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the first look, when there was none, and the compiler."""
+    path = driver.library_path(SOURCE)
+    cache.mkdir()
+    os.chown(cache, 12345, -1)
+    monkeypatch.setattr(driver, "library_path", lambda *_, **__: path)
+    with pytest.raises(CompileError, match="belongs to user 12345"):
+        compile_library(SOURCE)
+    assert not list(cache.iterdir())
+
+
+def test_what_killed_compilers_left_is_removed(cache: Path) -> None:
+    compile_library(SOURCE)
+    (cache / "making-folder").mkdir()
+    (cache / "making-file").touch()
+    (cache / "making-now").touch()
+    for name in ("making-folder", "making-file"):
+        os.utime(cache / name, (1, 1))
+    compile_library(SOURCE + "// another\n")
+    assert [left.name for left in cache.glob("making-*")] == ["making-now"]
+
+
 # -- what cannot be written, and compilers that do not compile -----------------------------------------------
 
 
-def test_a_folder_in_the_place_of_a_library_is_named(cache: Path) -> None:
+def test_a_folder_in_the_place_of_a_library_is_named(cache: Path, caplog: pytest.LogCaptureFixture) -> None:
     library = compile_library(SOURCE)
     library.unlink()
     library.mkdir()
     with pytest.raises(CompileError, match=rf"cannot be written \(Is a directory: {library}\)"):
         compile_library(SOURCE)
+    assert caplog.text == ""  # nothing was made anew
 
 
 def test_a_full_disk_is_one_error(tmp_path: Path) -> None:
@@ -177,7 +223,7 @@ def test_a_full_disk_is_one_error(tmp_path: Path) -> None:
     private = ["unshare", "--user", "--map-root-user", "--mount"]
     if subprocess.run([*private, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this user may not mount a small file system")
-    for room in ("4k", "12k", "64k"):  # for no folder, for the source, for a part of the library
+    for room in ("4k", "12k", "64k", "160k"):  # for no folder, for the source, for a part of what is made
         mount = f'mount -t tmpfs -o size={room} tmpfs {small} && exec "$@"'
         found = halocline(SOLVE, *private, "sh", "-c", mount, "sh", HALOCLINE_CACHE=str(small / "cache"))
         check_error(found, "No space left on device")
@@ -217,3 +263,20 @@ def test_a_warm_cache_needs_no_compiler(cache: Path, ranks: int) -> None:
     found = halocline(line, CXX="/nonexistent")
     assert found[0] == 2
     assert "no C++ compiler" in found[2]
+    assert "anew" not in found[2]
+
+
+def test_a_warm_cache_needs_no_nvrtc(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = 'extern "C" __global__ void nothing() {}\n'
+    code = nvrtc.compile_cuda(kernel, "sm_80")
+
+    def missing(*_: object) -> None:
+        raise CompileError("no NVRTC")
+
+    monkeypatch.setattr(nvrtc, "find_nvrtc", missing)
+    assert nvrtc.compile_cuda(kernel, "sm_80") == code
+    with pytest.raises(CompileError, match="no NVRTC"):
+        nvrtc.compile_cuda(kernel, "sm_90")
+    cut(code)
+    with pytest.raises(CompileError, match="no NVRTC"):
+        nvrtc.compile_cuda(kernel, "sm_80")

@@ -150,4 +150,4 @@ def test_code_that_was_cut_is_compiled_anew(cache, caplog):
     code.write_bytes(whole[: len(whole) // 2])
     assert nvrtc.compile_cuda(SOURCE, "sm_80") == code
     assert code.read_bytes() == whole
-    assert f"{code} in the cache is not used, but made anew" in caplog.text
+    assert f"{code} in the cache was not used, and has been made anew" in caplog.text

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import stat
+import struct
 import subprocess
 import sys
 import threading
@@ -99,6 +101,58 @@ def test_a_pipe_is_written_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         write_file(pipe, "new")
 
 
+def test_a_file_keeps_its_group_and_the_rights_of_users(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    path.touch(mode=0o640)
+    if os.geteuid() == 0:
+        os.chown(path, -1, 4242)
+    group = path.stat().st_gid
+    check(path)
+    assert (path.stat().st_gid, stat.S_IMODE(path.stat().st_mode)) == (group, 0o640)
+    # version 2: owner, user 4243, group, mask, others
+    entries = [(1, 6, -1), (2, 6, 4243), (4, 4, -1), (16, 6, -1), (32, 0, -1)]
+    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+    try:
+        os.setxattr(path, "system.posix_acl_access", acl)
+    except OSError:
+        return  # a file system without them
+    check(path)
+    assert os.getxattr(path, "system.posix_acl_access") == acl
+
+
+def test_a_file_that_is_mounted_on_its_own_is_written_into(tmp_path: Path) -> None:
+    private = ["unshare", "--user", "--map-root-user", "--mount"]
+    if subprocess.run([*private, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this user may not mount anything")
+    for name in ("inside", "outside"):
+        (tmp_path / name).write_text("an old text that is longer")
+    mount = f'mount --bind {tmp_path}/outside {tmp_path}/inside && exec "$@"'
+    text = "from pathlib import Path; from halocline.run.files import *; "
+    text += f"path = Path({str(tmp_path)!r}, 'inside'); assert why_not_writable(path) == ''; write_file(path, 'new')"
+    subprocess.run([*private, "sh", "-c", mount, "sh", sys.executable, "-c", text], check=True, timeout=LIMIT)
+    assert (tmp_path / "outside").read_text() == "new"
+    assert sorted(os.listdir(tmp_path)) == ["inside", "outside"]
+
+
+def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("s")
+        assert why_not_writable(Path("s")) == "it is a socket"
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_a_stream_that_is_open_is_written_where_it_stands(tmp_path: Path, name: str) -> None:
+    line = f"{{ echo before; halocline {RUN} --json {name}; echo after; }} >> log"
+    (tmp_path / "log").write_text("earlier\n")
+    status, _, err = in_shell(line, tmp_path)
+    assert status == 0, err
+    text = (tmp_path / "log").read_text()
+    assert text.startswith("earlier\nbefore\n")
+    assert text.endswith("}\nafter\n")
+    assert "checksum" in text[: text.index("{")]
+
+
 def test_devices_stay_devices() -> None:
     check(Path(os.devnull))
     with pytest.raises(RunError, match="cannot write /dev/full: No space left on device"):
@@ -171,7 +225,30 @@ def test_output_that_is_lost_is_an_error(tmp_path: Path, ranks: int, where: str)
     status, _, err = in_shell(f"halocline {RUN} --ranks {ranks} {where}", tmp_path)
     assert status == 1
     assert err.count("\n") == 1
-    assert "cannot be written: No space left on device" in err
+    why = "it is closed" if where == ">&-" else "No space left on device"
+    assert f"cannot be written: {why}" in err
+
+
+def test_what_a_script_prints_and_is_lost_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("for n in range(20000): print(n)\n")
+    status, _, err = in_shell("halocline run p.py > /dev/full", tmp_path)
+    assert (status, err) == (
+        1, "halocline: error: the output cannot be written: No space left on device\n"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("where", ["2>&-", "2> /dev/full"])
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_warning_that_is_lost_costs_no_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int, where: str
+) -> None:
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("HALOCLINE_CACHE", str(cache))
+    assert in_shell(f"halocline {RUN}", tmp_path)[0] == 0
+    for library in cache.glob("*.so"):
+        library.write_bytes(b"")
+    status, out, _ = in_shell(f"halocline {RUN} --ranks {ranks} {where}", tmp_path)
+    assert (status, "checksum" in out) == (1, True)
 
 
 @pytest.mark.parametrize("line", ["--help", "cases", "explain poisson --n 16", "doctor", "model figures"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 
 from halocline.run import streams
@@ -22,8 +23,12 @@ def main() -> int:
     try:
         from halocline.cli.app import run
 
+        logging.lastResort = (
+            streams.Warnings()
+        )  # what prints warnings unless the user's script says otherwise
         status = run(words)
         sys.stdout.flush()
+        streams.close_errors()
         return status or int(streams.lost())
     except SystemExit as end:
         if isinstance(end.code, str):
@@ -36,7 +41,7 @@ def main() -> int:
         if not streams.is_lost_output(error):
             return report(error)
         streams.give_up(sys.stdout)
-        streams.complain(f"halocline: error: the output cannot be written: {error.strerror}")
+        streams.complain(f"halocline: error: the output cannot be written: {streams.why_lost(error)}")
         return 1
     except BaseException as error:
         return report(error)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json as encoding
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halocline.cli.options import overlap_of, whole_numbers
-from halocline.cli.output import check_files, check_pictures, say, write, write_json, written
+from halocline.cli.output import check_files, check_pictures, first, say, write, write_json, written
 from halocline.cli.progress import progress
+from halocline.compile.cache import own_folder
 from halocline.errors import InputError
 from halocline.ranges import NODES, RANK
 
@@ -147,6 +149,9 @@ def calibrate(file: Path | None) -> None:
     from halocline.study import host
 
     target = host.calibration_file() if file is None else file
+    if file is None and first():
+        with suppress(OSError):  # the check that follows says so
+            own_folder(target.parent)
     check_files(target)
     with progress("calibrating this host", "of 2 numbers of ranks") as done:
         made = host.calibrate(done)

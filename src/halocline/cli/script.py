@@ -18,6 +18,7 @@ from halocline.run.devices import DEVICE_VARIABLE, chosen_here, places_met
 from halocline.run.execution import chosen_devices
 from halocline.run.machine import this_machine
 from halocline.run.mpi import report, world
+from halocline.run.streams import is_lost_output
 
 
 def script(
@@ -48,6 +49,8 @@ def script(
         if end.code not in (None, 0):
             raise
     except Exception as error:
+        if isinstance(error, OSError) and is_lost_output(error):
+            raise
         # the story begins where the user's own text does
         step = error.__traceback__
         while step is not None and step.tb_frame.f_code.co_filename != str(file):

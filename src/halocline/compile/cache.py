@@ -2,7 +2,7 @@
 
 What lies there is run as the user who finds it. So nothing is taken from a folder or file that others could
 have written, and nothing whose digest, which lies beside it, does not match: a full disk or a crash leaves
-files that are cut, and the loader dies of some of them.
+files that are cut, and the loader dies of some of them. Whoever may rename the folders above it is trusted.
 
 The cache is safe under concurrent ranks and killed compilers: a file is written under a name of its own and
 renamed into place when it is complete; no locks.
@@ -70,9 +70,37 @@ def trusted(folder: Path) -> Path:
     return folder
 
 
+def own_folder(folder: Path) -> Path:
+    """A folder of the cache, made where it is missing: for its owner to write, whatever the umask lets others
+    do.
+
+    Raises
+    ------
+    CompileError
+        As `trusted`, also where another user was the first to make it.
+    OSError
+        It cannot be made.
+    """
+    for missing in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
+        with contextlib.suppress(FileExistsError):
+            missing.mkdir(mode=0o755)
+    return trusted(folder)
+
+
 def is_whole(file: Path) -> bool:
     """Whether a file of the cache may be used: there, of this user or root, writable by no one else, and with
-    the bytes that its digest stands for. A file that is there and may not be used is reported."""
+    the bytes that its digest stands for."""
+    return fault(file) == ""
+
+
+def report_remade(file: Path, fault: str | None) -> None:
+    """Warn that a file of the cache was there, could not be used and was made anew."""
+    if fault:
+        log.warning("%s in the cache was not used, and has been made anew: %s", file, fault)
+
+
+def fault(file: Path) -> str | None:
+    """Why a file of the cache may not be used; "" where it may, None where it is not there."""
     try:
         with open(file, "rb") as handle:
             found = os.fstat(handle.fileno())
@@ -81,13 +109,11 @@ def is_whole(file: Path) -> bool:
                 why = "its bytes are not those that were written"
     except FileNotFoundError as error:
         if error.filename == str(file):
-            return False
+            return None
         why = "its digest is missing"
     except (OSError, UnicodeDecodeError) as error:
         why = f"it cannot be read ({error})"
-    if why:
-        log.warning("%s in the cache is not used, but made anew: %s", file, why)
-    return not why
+    return why
 
 
 def _own(found: os.stat_result) -> bool:
@@ -131,11 +157,12 @@ def workplace(folder: Path) -> Iterator[Path]:
     Raises
     ------
     CompileError
-        The cache cannot be written, now or in the block: it is a file, the disk is full.
+        The cache cannot be written, now or in the block: it is a file, the disk is full; or others may write
+        there.
     """
     place: Path | None = None
     try:
-        folder.mkdir(mode=0o755, parents=True, exist_ok=True)  # whatever the umask lets others do
+        own_folder(folder)
         place = Path(tempfile.mkdtemp(prefix="making-", dir=folder))
         yield place
     except OSError as error:
@@ -155,4 +182,4 @@ def _remove_abandoned(folder: Path) -> None:
     for left in folder.glob("making-*"):
         with contextlib.suppress(OSError):
             if time.time() - left.stat().st_mtime > ABANDONED:
-                shutil.rmtree(left, ignore_errors=True)
+                left.unlink() if left.is_file() else shutil.rmtree(left, ignore_errors=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import shutil
 import subprocess
@@ -19,7 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
-from halocline.compile.cache import cache_folder, is_whole, publish, trusted, workplace
+from halocline.compile.cache import cache_folder, fault, is_whole, publish, report_remade, trusted, workplace
 from halocline.compile.targets.cpu import PART, STREAMING, number_of_parts
 from halocline.errors import CompileError
 
@@ -180,7 +181,8 @@ def compile_library(source: str, *, streaming: bool = False) -> Path:
         compiler rejects.
     """
     library = library_path(source, streaming=streaming)
-    if is_whole(library):
+    why_not = fault(library)
+    if why_not == "":
         return library
     compiler, include, folder = find_compiler(), include_folder(), library.parent
     flags = _flags(compiler, streaming)
@@ -188,6 +190,8 @@ def compile_library(source: str, *, streaming: bool = False) -> Path:
         text, made = place / "kernels.cpp", place / "kernels.so"
         text.write_text(source, encoding="utf-8")
         failed = _compile([compiler.path, *flags, f"-I{include}"], text, number_of_parts(source), made)
+        if failed is not None and os.strerror(errno.ENOSPC) in failed.said:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if failed is not None:
             kept = library.with_suffix(".failed.cpp")
             shutil.copy(text, kept)
@@ -199,6 +203,7 @@ def compile_library(source: str, *, streaming: bool = False) -> Path:
         shutil.copy(text, place / "kept.cpp")
         os.replace(place / "kept.cpp", library.with_suffix(".cpp"))
         publish(made, library)
+    report_remade(library, why_not)
     return library
 
 
@@ -237,26 +242,28 @@ def _compile(command: Sequence[str], text: Path, parts: int, made: Path) -> _Fai
 def _run_all(commands: Sequence[Sequence[str]], place: Path) -> _Failed | None:
     """Run commands, some at a time; the first that failed, in their order, after which none is left."""
     at_once = min(len(os.sched_getaffinity(0)), MOST_COMPILERS)
-    running: list[tuple[subprocess.Popen[bytes], Path]] = []
+    running: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
     waiting = list(enumerate(commands))
     try:
         while waiting or running:
             while waiting and len(running) < at_once:
                 number, command = waiting.pop(0)
-                said = place / f"said.{number}"
-                with open(said, "wb") as errors:
-                    process = _start(command, place, errors)
-                running.append((process, said))
+                # in memory: a compiler that finds the disk full must be able to say so
+                said: IO[bytes] = os.fdopen(os.memfd_create(f"said.{number}"), "w+b")
+                running.append((_start(command, place, said), said))
             process, said = running[0]
             process.wait()
-            del running[0]
             if process.returncode != 0:
-                return _Failed(process.returncode, said.read_text(errors="replace"))
+                said.seek(0)
+                return _Failed(process.returncode, said.read().decode(errors="replace"))
+            said.close()
+            del running[0]
         return None
     finally:
-        for process, _ in running:
+        for process, said in running:
             process.kill()
             process.wait()
+            said.close()
 
 
 def _start(command: Sequence[str], place: Path, errors: IO[bytes]) -> subprocess.Popen[bytes]:

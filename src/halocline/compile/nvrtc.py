@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from halocline import _native
-from halocline.compile.cache import cache_folder, is_whole, publish, trusted, workplace
+from halocline.compile.cache import cache_folder, fault, is_whole, publish, report_remade, trusted, workplace
 from halocline.errors import CompileError
 
 # Contraction would change results: every fma is the generator's choice.
@@ -130,35 +130,45 @@ def compile_cuda(source: str, architecture: str) -> Path:
     Raises
     ------
     CompileError
-        Without NVRTC, for a cache that cannot be written or that others may write, or for source that NVRTC
-        rejects.
+        Without NVRTC where the cache has no such code, for a cache that cannot be written or that others
+        may write, or for source that NVRTC rejects.
     """
-    nvrtc = find_nvrtc(architecture)
+    folder = trusted(cache_folder())
+    held = sha256("\0".join((source, architecture, *OPTIONS)).encode()).hexdigest()[:32]
+    try:
+        nvrtc = find_nvrtc(architecture)
+    except CompileError:
+        # one that any version made: results do not depend on which
+        kept = next((found for found in sorted(folder.glob(f"{held}-*.cubin")) if is_whole(found)), None)
+        if kept is None:
+            raise
+        return kept
     target = _target(architecture, nvrtc)
     version = ".".join(map(str, nvrtc.version))
     options = [f"--gpu-architecture={target}", *OPTIONS]
-    parts = (source, " ".join(options), version)
-    key, folder = sha256("\0".join(parts).encode()).hexdigest()[:32], trusted(cache_folder())
+    key = f"{held}-{version}"
     code = folder / f"{key}.{'cubin' if target == architecture else 'ptx'}"
-    if is_whole(code):
+    why_not = fault(code)
+    if why_not == "":
         return code
     with workplace(folder) as place:
         made, error, log = nvrtc.compile(source, f"{key}.cu", options)
         text = place / "kernels.cu"
         text.write_text(source, encoding="utf-8")
         if error:
-            kept = folder / f"{key}.failed.cu"
-            os.replace(text, kept)
+            failed = folder / f"{key}.failed.cu"
+            os.replace(text, failed)
             shown = "\n".join(log.splitlines()[:20])
             raise CompileError(
-                f"NVRTC {version} could not compile generated code for {target} (kept in {kept}), "
+                f"NVRTC {version} could not compile generated code for {target} (kept in {failed}), "
                 f"{error}:\n{shown}"
             )
         os.replace(text, folder / f"{key}.cu")
         (place / "log").write_text(log, encoding="utf-8")
-        os.replace(place / "log", folder / f"{key}.log")
+        os.replace(place / "log", code.with_suffix(".log"))
         (place / "code").write_bytes(made)
         publish(place / "code", code)  # last: what is there is whole
+    report_remade(code, why_not)
     return code
 
 

@@ -16,6 +16,8 @@ Pass = Callable[[Kernel], Kernel] | partial[Kernel]
 # what passes have left: the name of each, and the kernel
 Trail = list[tuple[str, Kernel]]
 
+verifies = os.environ.get("HALOCLINE_CHECK") == "1"
+
 _trail: ContextVar[Trail | None] = ContextVar("trail", default=None)
 
 
@@ -29,7 +31,7 @@ def run(kernel: Kernel, *passes: Pass) -> Kernel:
 
 def passed(name: str, kernel: Kernel) -> Kernel:
     """Verify and record what a pass has left."""
-    if os.environ.get("HALOCLINE_CHECK") == "1":
+    if verifies:
         verify(kernel)
     trail = _trail.get()
     if trail is not None:

@@ -23,7 +23,7 @@ from typing import IO, TextIO
 from halocline.errors import InputError, RunError
 from halocline.ranges import RANKS
 from halocline.run import limits, mpi, segments
-from halocline.run.streams import complain, give_up
+from halocline.run.streams import complain, give_up, why_lost
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
 RANK_BYTES = 50e6  # what a rank takes before it has fields: interpreter, libraries, MPI's buffers
@@ -126,7 +126,7 @@ def launch(ranks: int, command: Sequence[str]) -> int:
     status = child.returncode
     if status == 0 and lost:
         if not isinstance(lost[0], BrokenPipeError):
-            complain(f"halocline: error: what the ranks print cannot be written: {lost[0].strerror}")
+            complain(f"halocline: error: what the ranks print cannot be written: {why_lost(lost[0])}")
         return 1
     if status == 0:
         return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import sys
 from typing import TextIO
@@ -13,6 +14,7 @@ from typing import TextIO
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 
 _lost = False
+_closed: set[int] = set()  # the numbers of streams that were closed when the command started
 
 
 def open_closed() -> None:
@@ -23,9 +25,15 @@ def open_closed() -> None:
         try:
             os.fstat(number)
         except OSError:
+            _closed.add(number)
             os.open(place, flag)  # takes the lowest free number
     sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+
+
+def why_lost(error: OSError) -> str:
+    """Why the output is lost."""
+    return "it is closed" if 1 in _closed else error.strerror or str(error)
 
 
 def is_lost_output(error: OSError) -> bool:
@@ -49,6 +57,26 @@ def give_up(stream: TextIO) -> None:
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, stream.fileno())
         os.close(nothing)
+
+
+class Warnings(logging.StreamHandler):  # type: ignore[type-arg]
+    """Warnings of the package on the error stream; see `complain`."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stderr)
+        self.setLevel(logging.WARNING)
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Let it go where the stream takes nothing."""
+        give_up(sys.stderr)
+
+
+def close_errors() -> None:
+    """Write what is left for the error stream."""
+    try:
+        sys.stderr.flush()
+    except OSError:
+        give_up(sys.stderr)
 
 
 def lost() -> bool:

@@ -14,7 +14,7 @@ from math import ceil, inf
 from pathlib import Path
 from typing import Any, TypeVar
 
-from halocline.compile.cache import cache_folder
+from halocline.compile.cache import cache_folder, own_folder
 from halocline.errors import RunError
 from halocline.lang.blocks import Blocks
 from halocline.plan.decompose import Decomposition
@@ -203,14 +203,16 @@ def keep(place: Path, record: dict[str, Any]) -> None:
         The cache cannot be written.
     """
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
+        own_folder(place.parent)
         with tempfile.NamedTemporaryFile("w", dir=place.parent, prefix="making-", delete=False) as file:
-            json.dump(record, file)
-        try:
-            os.replace(file.name, place)
-        except OSError:
-            os.unlink(file.name)
-            raise
+            made = file.name
+            try:
+                json.dump(record, file)
+                file.flush()
+                os.replace(made, place)
+            except OSError:
+                os.unlink(made)
+                raise
     except OSError as error:
         raise RunError(
             f"what was tuned cannot be kept in {place.parent} ({error.strerror}); set HALOCLINE_CACHE to a "
