@@ -60,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "ranks(*counts, timeout=120, alone=False): run under mpiexec, once for each count of ranks"
     )
     config.addinivalue_line("markers", "long: takes minutes; runs in `make test-full` only")
-    from halocline.compile import pipeline
+    from halocline.compile.ir import pipeline
 
     pipeline.verifies = True  # what each pass of the compiler leaves
     if not on_rank and WORKER not in os.environ:

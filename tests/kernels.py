@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from halocline.compile.kernel import Array, Kernel, Nest, Store
+from halocline.compile.ir.kernel import Array, Kernel
+from halocline.compile.ir.statements import Nest, Store
 from halocline.compile.passes.contract import contract
 from halocline.compile.translate import Translation
 from halocline.lang.expression import Expr
@@ -52,7 +53,9 @@ def ops(kernel: Kernel) -> list[str]:
     return [value.op for value in values if value.args]
 
 
-def loads(kernel: Kernel, values: Iterable[int], known: Iterable[int] = ()) -> list[tuple[str, tuple[int, ...]]]:
+def loads(
+    kernel: Kernel, values: Iterable[int], known: Iterable[int] = ()
+) -> list[tuple[str, tuple[int, ...]]]:
     """Every (array, offset) that values are loaded from, without those below what is known."""
     found = (kernel.values[n] for n in kernel.below(values, frozenset(known)))
     return [value.attribute for value in found if value.op == "load"]

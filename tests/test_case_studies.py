@@ -19,7 +19,8 @@ import pytest
 
 import halocline as hc
 from halocline.compile.compiler import arranged, compile_program
-from halocline.compile.kernel import Kernel, Statement, roots
+from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.statements import Statement, roots
 from halocline.errors import InputError
 from halocline.plan.traffic import Traffic
 from halocline.run import energy

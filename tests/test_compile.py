@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 import halocline as hc
-from halocline.compile.targets import cpu
 from halocline.compile.compiler import compile_program
 from halocline.compile.driver import compile_library
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import shifted
 from halocline.compile.schedule import Loop, Schedule, Sweep
+from halocline.compile.targets import cpu
 from halocline.errors import CompileError, InputError
 from halocline.lang import trace
 from halocline.lang.expression import walk

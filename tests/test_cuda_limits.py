@@ -15,9 +15,9 @@ import cuda_standin
 import halocline as hc
 from halocline import _native as native
 from halocline.compile.device import SHARED_BYTES, Strategy
-from halocline.compile.device_source import device_text
 from halocline.compile.driver import compile_library
 from halocline.compile.nvrtc import compile_cuda
+from halocline.compile.targets.source import device_text
 from halocline.errors import RunError
 from halocline.run import kernels, prepared
 from halocline.run.domain import Domain

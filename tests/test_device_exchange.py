@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 
 import cuda_standin
 import test_exchange_fuzz as fuzz
-from halocline.compile.device_source import device_text, loop_kernel
 from halocline.compile.footprint import Footprint
 from halocline.compile.schedule import DeviceCode, DeviceKernel, FieldInfo, Schedule, Sweep
+from halocline.compile.targets.source import device_text, loop_kernel
 from halocline.errors import InputError
 from halocline.lang.grid import Grid
 from halocline.plan.box import Box

@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from halocline.compile.device_source import CUDA_OPTIONS, OPENCL_OPTIONS, device_headers
+from halocline.compile.targets.source import CUDA_OPTIONS, OPENCL_OPTIONS, device_headers
 from test_elementary import (
     DOUBLE,
     DRIVER,

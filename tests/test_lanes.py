@@ -13,7 +13,8 @@ import pytest
 
 import halocline as hc
 from halocline.compile.driver import find_compiler, include_folder
-from halocline.compile.kernel import Kernel, Lanes, Table, flat, roots
+from halocline.compile.ir.kernel import Kernel, Table
+from halocline.compile.ir.statements import Lanes, flat, roots
 from halocline.compile.passes.lanes import Columns, columns, lanes
 from halocline.compile.passes.loops import loops
 from halocline.lang import trace

@@ -16,7 +16,7 @@ import pytest
 import halocline as hc
 from halocline.compile.compiler import compile_program
 from halocline.compile.device import Strategy
-from halocline.compile.text import identifier
+from halocline.compile.printers.text import identifier
 from halocline.errors import InputError
 from halocline.solvers.cg import METHODS
 

@@ -127,8 +127,13 @@ def test_a_file_that_is_mounted_on_its_own_is_written_into(tmp_path: Path) -> No
     for name in ("inside", "outside"):
         (tmp_path / name).write_text("an old text that is longer")
     mount = f'mount --bind {tmp_path}/outside {tmp_path}/inside && exec "$@"'
-    text = "from pathlib import Path; from halocline.run.files import *; "
-    text += f"path = Path({str(tmp_path)!r}, 'inside'); assert why_not_writable(path) == ''; write_file(path, 'new')"
+    text = f"""if True:
+    from pathlib import Path
+    from halocline.run.files import why_not_writable, write_file
+    path = Path({str(tmp_path)!r}, "inside")
+    assert why_not_writable(path) == ""
+    write_file(path, "new")
+    """
     subprocess.run([*private, "sh", "-c", mount, "sh", sys.executable, "-c", text], check=True, timeout=LIMIT)
     assert (tmp_path / "outside").read_text() == "new"
     assert sorted(os.listdir(tmp_path)) == ["inside", "outside"]

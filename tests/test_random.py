@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 import halocline as hc
 from halocline.compile import nvrtc
 from halocline.compile.compiler import compile_program
-from halocline.compile.passes.contract import count_flops
 from halocline.compile.device import Strategy
+from halocline.compile.passes.contract import count_flops
 from halocline.compile.passes.inline import cost
 from halocline.errors import InputError
 from halocline.lang.program import Program

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import halocline as hc
-from halocline.compile.kernel import Kernel, Strip, flat, roots
+from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.statements import Strip, flat, roots
 from halocline.compile.passes.loops import loops
 from halocline.compile.passes.split import LOADS, ROWS, groups, split
 from halocline.lang import trace
@@ -68,7 +69,9 @@ def test_what_one_loop_keeps_the_next_ones_load():
     u, v = grid.field("u"), grid.field("v")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("halocline.compile.passes.split.LOADS", 3)
-        kernel = split(loops(in_nest(kernel_of((u[0, 1] - u[0, -1]) * (v[1, 0] - v) + hc.exp(u[0, 1] - u[0, -1])))))
+        kernel = split(
+            loops(in_nest(kernel_of((u[0, 1] - u[0, -1]) * (v[1, 0] - v) + hc.exp(u[0, 1] - u[0, -1]))))
+        )
     strips = [s for s in flat(kernel.body) if isinstance(s, Strip)]
     assert [[s.array for s in strip.body] for strip in strips] == [["0:kept0"], ["0:kept1"], ["r0"]]
     assert sorted(loads(kernel, roots(strips[0].body)) + loads(kernel, roots(strips[1].body))) == [

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from halocline.compile.device import SHARED_BYTES, Strategy
-from halocline.compile.device_source import device_text, loop_kernel, stop_kernel
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import HaloAnalysis, SweepHalo, WallFill, make_uniform
-from halocline.compile.kernel import Kernel
+from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.pipeline import passed, run
 from halocline.compile.lower import (
     AwaitGraph,
     LoopGraph,
@@ -25,7 +25,6 @@ from halocline.compile.numbering import Numbering, Sweeps, field_infos, numbered
 from halocline.compile.passes.contract import contract, count_flops
 from halocline.compile.passes.operands import Operands, operands, second
 from halocline.compile.passes.scratch import rooms
-from halocline.compile.pipeline import passed, run
 from halocline.compile.results import awaited
 from halocline.compile.schedule import (
     Await,
@@ -44,6 +43,7 @@ from halocline.compile.sweep import SweepNests, build, in_halo
 from halocline.compile.targets.code import NAME, Code, Target
 from halocline.compile.targets.cpu import Cpu, condition_function, translation_unit
 from halocline.compile.targets.device import Device
+from halocline.compile.targets.source import device_text, loop_kernel, stop_kernel
 from halocline.compile.translate import translate_ghost, translate_scalar
 from halocline.compile.wraps import wrapped
 from halocline.errors import InputError

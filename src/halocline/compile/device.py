@@ -77,5 +77,3 @@ class Strategy:
             return None
         along, across = self.group
         return (along, across, 1) if ndim == 3 else (along * across, 1, 1)
-
-

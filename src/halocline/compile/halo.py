@@ -109,7 +109,9 @@ class HaloAnalysis:
         The nests of each sweep.
     """
 
-    def __init__(self, operations: list[OperationGraph], nests: dict[SweepGraph, SweepNests], grid: Grid) -> None:
+    def __init__(
+        self, operations: list[OperationGraph], nests: dict[SweepGraph, SweepNests], grid: Grid
+    ) -> None:
         self.nests, self.grid = nests, grid
         # what the ghosts of a field depend on
         self.wall_fields: dict[Field, set[Field]] = {}

@@ -10,10 +10,10 @@ from halocline.compile.halo import SweepHalo
 from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, StopGraph, SweepGraph, sweeps
 from halocline.compile.passes.operands import doubled, second
 from halocline.compile.printers.spelling import Names
+from halocline.compile.printers.text import identifier, identifiers
 from halocline.compile.reading import scalars_in, scalars_of
 from halocline.compile.schedule import AROUND, FieldInfo
 from halocline.compile.sweep import SweepNests
-from halocline.compile.text import identifier, identifiers
 from halocline.compile.wraps import wrapped
 from halocline.lang.expression import walk
 from halocline.lang.grid import Field, Grid

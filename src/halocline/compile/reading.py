@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from halocline.compile.kernel import Kernel, roots
+from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.statements import roots
 from halocline.lang.expression import Expr, walk
 
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from halocline.compile.footprint import Offset
-from halocline.compile.kernel import Body, Kernel, Nest, Stage, Store
+from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.pipeline import passed, run
+from halocline.compile.ir.statements import Body, Nest, Stage, Store
 from halocline.compile.lower import SweepGraph
 from halocline.compile.passes.contract import contract
 from halocline.compile.passes.inline import inline, without
 from halocline.compile.passes.nests import nests
 from halocline.compile.passes.reach import Points, place, reach
-from halocline.compile.pipeline import passed, run
 from halocline.compile.translate import translate
 from halocline.lang.grid import Field, Grid
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from halocline.compile.kernel import POINT, Array, Body, Kernel, Nest, Reduce, Stage, Store, Table
+from halocline.compile.ir.kernel import POINT, Array, Kernel, Table
+from halocline.compile.ir.statements import Body, Nest, Reduce, Stage, Store
 from halocline.compile.lower import SweepGraph
 from halocline.lang.expression import Expr, walk
 from halocline.lang.grid import Field, Grid
@@ -108,7 +109,8 @@ def translate(sweep: SweepGraph, grid: Grid) -> Kernel:
     # definitions before the stages that are read as loads; values keep the order of what they are made of
     stages = [translation.stage(stage) for stage in stages_below(sweep.roots())]
     results: Body = tuple(
-        Store(translation.field(field), translation.value(expression)) for field, expression in sweep.sets.items()
+        Store(translation.field(field), translation.value(expression))
+        for field, expression in sweep.sets.items()
     )
     for slot, reduction in enumerate(sweep.reductions):
         kind, cell, place = reduction.attribute

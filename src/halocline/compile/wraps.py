@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import SweepHalo
-from halocline.compile.kernel import Nest, Stage
+from halocline.compile.ir.statements import Nest, Stage
 from halocline.compile.sweep import SweepNests
 from halocline.lang.expression import walk
 from halocline.lang.grid import Field, Grid

@@ -12,8 +12,8 @@ from math import prod
 from typing import Any
 
 from halocline.compile.device import SHARED_BYTES
-from halocline.compile.device_source import OPENCL_OPTIONS, device_headers
 from halocline.compile.nvrtc import compile_cuda
+from halocline.compile.targets.source import OPENCL_OPTIONS, device_headers
 from halocline.errors import InputError, RunError
 from halocline.lang.dtype import ITEMSIZE
 from halocline.plan.devices import DeviceChoice, deal_devices

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import compress, product
 from typing import Any
 
-from halocline.compile.device_source import device_text, loop_kernel
 from halocline.compile.footprint import Footprint
 from halocline.compile.schedule import DeviceCode, FieldInfo, Loop, Schedule, Sweep
+from halocline.compile.targets.source import device_text, loop_kernel
 from halocline.errors import InputError
 from halocline.lang.grid import DTYPES, Grid, check_options, unknown
 from halocline.lang.trace import OWN

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from halocline.compile.kernel import (
-    POINT,
+from halocline.compile.ir.kernel import POINT, Kernel
+from halocline.compile.ir.statements import (
     Body,
     Deposit,
     Either,
     Far,
-    Kernel,
     Statement,
     Stream,
     Strip,
@@ -49,7 +48,7 @@ def _chosen(body: Body) -> Body:
             far = tuple(s for s in after if s not in ends)
             return (*made, statement, Either(_near(far), far), *ends)
         inner = {name: _chosen(part) for name, part in bodies(statement)}
-        made += (replace(statement, **inner) if inner else statement,)  # type: ignore[arg-type]
+        made += (replace(statement, **inner) if inner else statement,)
     return made
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from halocline.compile.kernel import POINT, Kernel, Table, roots
+from halocline.compile.ir.kernel import POINT, Kernel, Table
+from halocline.compile.ir.statements import roots
 from halocline.compile.passes.rename import renumbered
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from halocline.compile.kernel import Allocate, Kernel, Nest, Store, flat, roots
+from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.statements import Allocate, Nest, Store, flat, roots
 
 
 def functions(kernel: Kernel) -> list[Kernel]:
@@ -12,7 +13,9 @@ def functions(kernel: Kernel) -> list[Kernel]:
     together."""
 
     def staged(nest: Nest) -> bool:
-        stored = any(isinstance(s, Store) and kernel.array[s.array].kind == "scratch" for s in flat(nest.body))
+        stored = any(
+            isinstance(s, Store) and kernel.array[s.array].kind == "scratch" for s in flat(nest.body)
+        )
         return stored or any(kernel.array[a].kind == "scratch" for a, _ in kernel.loads(roots(nest.body)))
 
     rooms = tuple(s for s in kernel.body if isinstance(s, Allocate))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from halocline.compile.kernel import Body, Kernel, Offset, Reduce, Stage, Store, Table, below, roots
+from halocline.compile.ir.kernel import Kernel, Table, below
+from halocline.compile.ir.statements import Body, Offset, Reduce, Stage, Store, roots
 from halocline.compile.passes.reach import Places, demanded, sums
 from halocline.compile.passes.rename import renumbered
 
@@ -35,7 +36,9 @@ def inline(kernel: Kernel) -> Kernel:
     # uses come before definitions: a stage that an inline stage reads is computed wherever that one is
     for name, stage in reversed(stages.items()):
         again = len(wanted.get(name, ())) - 1
-        if stage.storage == "inline" or (stage.storage == "auto" and cost(kernel, stage.value) * again <= CHEAP):
+        if stage.storage == "inline" or (
+            stage.storage == "auto" and cost(kernel, stage.value) * again <= CHEAP
+        ):
             chosen.add(name)
         demanded(kernel, stage.value, wanted.get(name, here) if name in chosen else here, wanted)
     return without(kernel, chosen)

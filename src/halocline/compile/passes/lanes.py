@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from halocline.compile.kernel import POINT, Body, Kernel, Lanes, Statement, Store, Strip, Table, below, rewritten, roots
+from halocline.compile.ir.kernel import POINT, Kernel, Table, below
+from halocline.compile.ir.statements import Body, Lanes, Statement, Store, Strip, rewritten, roots
 from halocline.compile.passes.rename import renumbered
 
 # Operations that vectors have; loads from fields alone, which go on beyond the ends of a row.
@@ -118,9 +119,7 @@ def _steps(table: Table, order: Sequence[int]) -> tuple[dict[int, int | None], d
         if value.op == "load":
             array, offset = value.attribute
             steps[number] = offset[-1]
-            bases[number] = table.add(
-                "load", (), (array, (*offset[:-1], 0)), value.dtype, value.depth
-            )
+            bases[number] = table.add("load", (), (array, (*offset[:-1], 0)), value.dtype, value.depth)
             continue
         inner = [arg for arg in value.args if table.values[arg].depth == POINT]
         where = {steps.get(arg) for arg in inner}  # what is kept is no column

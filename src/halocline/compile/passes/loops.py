@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from halocline.compile.kernel import (
-    POINT,
+from halocline.compile.ir.kernel import POINT, Kernel
+from halocline.compile.ir.statements import (
     Body,
-    Kernel,
     Let,
     Loop,
     Nest,
@@ -19,7 +18,7 @@ from halocline.compile.kernel import (
     rewritten,
     roots,
 )
-from halocline.compile.text import padded
+from halocline.compile.printers.text import padded
 
 
 def loops(kernel: Kernel) -> Kernel:

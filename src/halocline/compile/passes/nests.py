@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from halocline.compile.kernel import Body, Kernel, Nest, Offset, Reduce, Stage, Store
+from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.statements import Body, Nest, Offset, Reduce, Stage, Store
 from halocline.compile.passes.reach import Points, Result, place, results
 
 # Results that one loop may compute where they share no array. A sum takes four vector registers, of which

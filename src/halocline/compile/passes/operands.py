@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from halocline.compile.kernel import Array, Body, Kernel, Nest, Statement, Store, flat, rewritten, roots
+from halocline.compile.ir.kernel import Array, Kernel
+from halocline.compile.ir.statements import Body, Nest, Statement, Store, flat, rewritten, roots
 
 
 def second(name: str) -> str:
@@ -70,7 +71,7 @@ def operands(kernel: Kernel, of: Operands, numbers: Mapping[str, int], only: boo
         for name in of.names
         if name in touched or not only
     ]
-    arrays += [kernel.array[name] for name in stored if kernel.array.get(name, fields.get(name)).kind == "scratch"]  # type: ignore[union-attr]
+    arrays += [array for array in map(kernel.array.get, stored) if array and array.kind == "scratch"]
     return replace(kernel, arrays=tuple(arrays), body=body)
 
 
@@ -79,7 +80,5 @@ def single(kernel: Kernel, nest: Nest, rooms: Body) -> Kernel:
     stored = {s.array for s in nest.body if isinstance(s, Store)}
     touched = stored | {name for name, _ in kernel.loads(roots(nest.body))}
     staged = any(kernel.array[name].kind == "scratch" for name in touched)
-    arrays = tuple(
-        a for a in kernel.arrays if a.name in touched or (staged and a.kind == "scratch")
-    )
+    arrays = tuple(a for a in kernel.arrays if a.name in touched or (staged and a.kind == "scratch"))
     return replace(kernel, arrays=arrays, body=(*(rooms if staged else ()), nest))

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from halocline.compile.kernel import (
+from halocline.compile.ir.kernel import Array, Kernel
+from halocline.compile.ir.statements import (
     AddUp,
-    Array,
     Blocks,
     Body,
     Buffer,
@@ -22,7 +22,6 @@ from halocline.compile.kernel import (
     Far,
     Fence,
     Fetch,
-    Kernel,
     Lanes,
     LaneSums,
     Lines,
@@ -94,7 +93,7 @@ class _Rows:
         length = GROUPED if grouped else length
         self.buffers: list[Array] = []
         for n, result in self.passing.items():
-            dtype = "float64" if isinstance(result, Reduce) else self.kernel.array[result.array].dtype  # type: ignore[attr-defined]
+            dtype = self.kernel.array[result.array].dtype if isinstance(result, Store) else "float64"
             summed = lines and n in self.sums
             size, span = (PIECE, "block") if summed else (length, "piece")
             self.buffers.append(Array(self.buffer(n), dtype, "result", length=size, span=span))
@@ -158,7 +157,9 @@ class _Rows:
             self.passed(replace(strip, span="line"), lanes=True),
         )
         whole += tuple(
-            Stream(s.array, self.buffer(n), line=True) for n, s in self.passing.items() if isinstance(s, Store)
+            Stream(s.array, self.buffer(n), line=True)
+            for n, s in self.passing.items()
+            if isinstance(s, Store)
         )
         rest = (self.passed(replace(strip, span="piece"), only=self.sums),)
         if not self.sums:
@@ -169,7 +170,9 @@ class _Rows:
         body += tuple(CloseSum(n, s.slot, self.buffer(n)) for n, s in self.sums.items())
         return (Blocks(body, PIECE),)
 
-    def passed(self, strip: Strip | Lanes, *, lanes: bool = False, only: Collection[int] | None = None) -> Strip:
+    def passed(
+        self, strip: Strip | Lanes, *, lanes: bool = False, only: Collection[int] | None = None
+    ) -> Strip:
         """A loop whose results pass through pieces: all that are to, or some."""
         assert isinstance(strip, Strip)
         body: Body = ()

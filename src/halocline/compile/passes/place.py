@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from halocline.compile.kernel import Body, Far, Kernel, Lanes, Let, Statement, Strip, bodies, roots
+from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.statements import Body, Far, Lanes, Let, Statement, Strip, bodies, roots
 
 
 def place(kernel: Kernel) -> Kernel:
@@ -20,7 +21,9 @@ def _placed(kernel: Kernel, body: Body, known: frozenset[int]) -> Body:
             known |= frozenset(statement.values)
             made += (statement,)
         elif isinstance(statement, Strip):
-            made += (replace(statement, body=(*_lets(kernel, roots(statement.body), known), *statement.body)),)
+            made += (
+                replace(statement, body=(*_lets(kernel, roots(statement.body), known), *statement.body)),
+            )
         elif isinstance(statement, Far):
             made += (replace(statement, body=_lets(kernel, statement.angles, known)),)
         elif isinstance(statement, Lanes):
@@ -29,11 +32,13 @@ def _placed(kernel: Kernel, body: Body, known: frozenset[int]) -> Body:
             made += (replace(statement, ahead=ahead, body=inside),)
         else:
             inner = {name: _placed(kernel, part, known) for name, part in bodies(statement)}
-            made += (replace(statement, **inner) if inner else statement,)  # type: ignore[arg-type]
+            made += (replace(statement, **inner) if inner else statement,)
     return made
 
 
-def _lets(kernel: Kernel, wanted: list[int] | tuple[int, ...], known: frozenset[int]) -> tuple[Statement, ...]:
+def _lets(
+    kernel: Kernel, wanted: list[int] | tuple[int, ...], known: frozenset[int]
+) -> tuple[Statement, ...]:
     order = kernel.below(wanted, known)
     kept = [n for n in order if _left(kernel, n)]
     kept.sort(key=lambda n: int(kernel.values[n].attribute[0].partition("kept")[2]))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from halocline.compile.kernel import Kernel, Offset, Reduce, Stage, Statement, Store
+from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.statements import Offset, Reduce, Stage, Statement, Store
 
 Places = frozenset[Offset]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from halocline.compile.kernel import Body, Reduce, Stage, Statement, Store, rewritten
+from halocline.compile.ir.statements import Body, Reduce, Stage, Statement, Store, rewritten
 
 
 def renumbered(body: Body, numbers: Mapping[int, int]) -> Body:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from halocline.compile.kernel import Allocate, Body, Kernel, Nest, Store
+from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.statements import Allocate, Nest, Store
 
 
 def scratch(kernel: Kernel) -> Kernel:
@@ -12,7 +13,7 @@ def scratch(kernel: Kernel) -> Kernel:
     return replace(kernel, body=(*rooms(kernel), *kernel.body))
 
 
-def rooms(kernel: Kernel) -> Body:
+def rooms(kernel: Kernel) -> tuple[Allocate, ...]:
     """What says where stages are."""
     return tuple(
         Allocate(s.array, nest.extent, nest.top)

@@ -11,19 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from halocline.compile.kernel import (
-    POINT,
-    Array,
-    Body,
-    Kernel,
-    Nest,
-    Statement,
-    Store,
-    Strip,
-    Table,
-    rewritten,
-    roots,
-)
+from halocline.compile.ir.kernel import POINT, Array, Kernel, Table
+from halocline.compile.ir.statements import Body, Nest, Statement, Store, Strip, rewritten, roots
 from halocline.compile.passes.rename import renumbered
 
 LOADS = 64  # values that one loop may load; measured: docs/performance.md
@@ -64,8 +53,8 @@ def _strips(kernel: Kernel, table: Table, nest: int, strip: Strip) -> Body:
         keeping |= loads
         strips += (Strip(stores),)
     wanted = roots(strip.body)
-    made = dict(zip(wanted, _with(table, kernel, wanted, keeping), strict=True))
-    return (*strips, replace(strip, body=renumbered(strip.body, made)))
+    last = dict(zip(wanted, _with(table, kernel, wanted, keeping), strict=True))
+    return (*strips, replace(strip, body=renumbered(strip.body, last)))
 
 
 def _with(table: Table, kernel: Kernel, wanted: Sequence[int], keeping: dict[int, int]) -> list[int]:

@@ -9,15 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from halocline.compile.device import REDUCING_BYTES, Strategy, march_axis
-from halocline.compile.kernel import (
+from halocline.compile.ir.kernel import Array, Kernel, Table
+from halocline.compile.ir.statements import (
     Advance,
-    Array,
     Body,
     Enter,
     Finish,
     Gather,
     Inside,
-    Kernel,
     Let,
     March,
     Nest,
@@ -27,15 +26,13 @@ from halocline.compile.kernel import (
     Reduce,
     Reset,
     Share,
-    Statement,
     Step,
     Store,
-    Table,
     Threads,
     roots,
 )
 from halocline.compile.passes.rename import renumbered
-from halocline.compile.text import padded
+from halocline.compile.printers.text import padded
 from halocline.lang.dtype import ITEMSIZE
 
 
@@ -65,7 +62,11 @@ def threads(kernel: Kernel, strategy: Strategy, shared: int) -> Kernel:
         point = (Gather(tuple(near.planes)), Inside(point))
     if march is not None:
         point = (*_queues(near), March(march, strategy.unroll, point))
-    body: Body = (*(Share(name) for name in near.planes), Threads(march), *((Let(outside),) if outside else ()))
+    body: Body = (
+        *(Share(name) for name in near.planes),
+        Threads(march),
+        *((Let(outside),) if outside else ()),
+    )
     body += point if near.planes else (Inside(point),)
     resets = tuple(Reset(n, s.kind) for n, s in enumerate(reductions))
     finish = (Finish(tuple(s.kind for s in reductions)),) if reductions else ()
@@ -113,7 +114,9 @@ class _Near:
             plane = [o for o in offsets if not o[march]]
             if self.strategy.reads != "planes" or not any(any(o) for o in plane):
                 continue
-            layers = tuple((max(0, -min(o[a] for o in plane)), max(0, *(o[a] for o in plane))) for a in (1, 2))
+            layers = tuple(
+                (max(0, -min(o[a] for o in plane)), max(0, *(o[a] for o in plane))) for a in (1, 2)
+            )
             along, across, _ = group
             shape = across + sum(layers[0]), along + sum(layers[1])
             needed = shape[0] * shape[1] * ITEMSIZE[dtype]

@@ -7,13 +7,12 @@ from dataclasses import replace
 from math import prod
 
 from halocline.compile.device import REDUCING_BYTES
-from halocline.compile.kernel import (
-    Array,
+from halocline.compile.ir.kernel import Array, Kernel
+from halocline.compile.ir.statements import (
     Barrier,
     Body,
     Cells,
     Finish,
-    Kernel,
     Let,
     Nest,
     Point,
@@ -24,7 +23,7 @@ from halocline.compile.kernel import (
     Tile,
     roots,
 )
-from halocline.compile.text import padded, padded_extent
+from halocline.compile.printers.text import padded, padded_extent
 from halocline.lang.dtype import ITEMSIZE
 
 TILES = {1: (1, 1, 512), 2: (1, 16, 64), 3: (4, 8, 32)}  # cells of a group, by axes of the grid

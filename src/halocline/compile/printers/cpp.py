@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
-from halocline.compile.kernel import (
+from halocline.compile.ir.kernel import Array, Kernel, Value
+from halocline.compile.ir.statements import (
     AddUp,
     Allocate,
-    Array,
     Blocks,
     Body,
     Buffer,
@@ -19,7 +19,6 @@ from halocline.compile.kernel import (
     Far,
     Fence,
     Fetch,
-    Kernel,
     Lanes,
     LaneSums,
     Let,
@@ -35,13 +34,12 @@ from halocline.compile.kernel import (
     Stream,
     Strip,
     TotalLanes,
-    Value,
     Wrap,
     roots,
 )
 from halocline.compile.printers.spelling import C_TYPES, VARIABLES, Names, ValuePrinter, operation
+from halocline.compile.printers.text import padded, padded_extent, suffix
 from halocline.compile.schedule import AROUND
-from halocline.compile.text import padded, padded_extent, suffix
 
 EXTERN = 'extern "C" void'
 PRIVATE = "static void"
@@ -127,7 +125,9 @@ class _Printer(ValuePrinter):
         out.add(f"const int64_t {name}_s0 = {name}_s1 * ({size[1]});")
         out.add(f"{ctype} *const {name}_base = ({ctype} *)free_scratch;")
         first = [f"(box->lo[{a}] - {lo})" for a, (lo, _) in enumerate(extent)]
-        out.add(f"const int64_t {name}_origin = {first[0]} * {name}_s0 + {first[1]} * {name}_s1 + {first[2]};")
+        out.add(
+            f"const int64_t {name}_origin = {first[0]} * {name}_s0 + {first[1]} * {name}_s1 + {first[2]};"
+        )
         out.add(f"free_scratch += sizeof({ctype}) * {name}_s0 * ({size[0]});")
 
     @write.register

@@ -8,10 +8,10 @@ from functools import singledispatchmethod
 from math import prod
 
 from halocline.compile.device import LARGEST_GROUP, Strategy
-from halocline.compile.kernel import (
+from halocline.compile.ir.kernel import Array, Kernel
+from halocline.compile.ir.statements import (
     Advance,
     Allocate,
-    Array,
     Barrier,
     Body,
     Cells,
@@ -19,7 +19,6 @@ from halocline.compile.kernel import (
     Finish,
     Gather,
     Inside,
-    Kernel,
     Let,
     March,
     Nest,
@@ -38,7 +37,7 @@ from halocline.compile.kernel import (
     roots,
 )
 from halocline.compile.printers.spelling import C_TYPES, DEVICE, VARIABLES, Dialect, Names, ValuePrinter
-from halocline.compile.text import padded, padded_extent, suffix
+from halocline.compile.printers.text import padded, padded_extent, suffix
 from halocline.lang.dtype import ITEMSIZE
 
 
@@ -267,7 +266,11 @@ class _Printer(ValuePrinter):
         out.add("HC_BARRIER();")
         for plane in statement.planes:
             array = self.kernel.array[plane]
-            name, (rows, row), ((below, above), (before, behind)) = self.name_of(array), array.shape, array.layers
+            name, (rows, row), ((below, above), (before, behind)) = (
+                self.name_of(array),
+                array.shape,
+                array.layers,
+            )
             group = rows - below - above, row - before - behind
             out.open(f"for (int n = (int)hc_thread_number(); n < {rows * row}; n += (int)hc_group_threads())")
             at = []

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from halocline.compile.kernel import Array, Kernel, Let, Offset, Value, roots
+from halocline.compile.ir.kernel import Array, Kernel, Value
+from halocline.compile.ir.statements import Let, Offset, roots
 from halocline.compile.passes.angles import ANGULAR
-from halocline.compile.text import Text, identifier, identifiers, padded, suffix
+from halocline.compile.printers.text import Text, identifier, identifiers, padded, suffix
 
 C_TYPES = {"float64": "double", "float32": "float"}
 VARIABLES = ("i", "j", "k")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from halocline.compile.kernel import Kernel
+from halocline.compile.ir.kernel import Kernel
 from halocline.compile.printers.spelling import Names
 from halocline.compile.schedule import DeviceKernel
 

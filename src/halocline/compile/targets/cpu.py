@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from halocline.compile.kernel import Kernel
+from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.pipeline import run
 from halocline.compile.passes.angles import angles, near_or_far
 from halocline.compile.passes.functions import functions
 from halocline.compile.passes.lanes import lanes
@@ -16,11 +17,10 @@ from halocline.compile.passes.pieces import pieces
 from halocline.compile.passes.place import place
 from halocline.compile.passes.scratch import scratch
 from halocline.compile.passes.split import split
-from halocline.compile.pipeline import run
 from halocline.compile.printers.cpp import EXTERN, PRIVATE, print_calls, print_kernel
 from halocline.compile.printers.spelling import CPU, Names, scalar_values
+from halocline.compile.printers.text import Text
 from halocline.compile.targets.code import NAME, Code
-from halocline.compile.text import Text
 
 # The preprocessor's name for "fields exceed the cache": a library holds one of the two kernels of a sweep.
 STREAMING = "HC_STREAMING"

@@ -18,17 +18,18 @@ from halocline.compile.device import (
     POINTER_BYTES,
     Strategy,
 )
-from halocline.compile.device_source import scalars_kernel
-from halocline.compile.kernel import Kernel, Nest, Reduce
+from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.pipeline import run
+from halocline.compile.ir.statements import Nest, Reduce
 from halocline.compile.passes.operands import single
 from halocline.compile.passes.scratch import rooms
 from halocline.compile.passes.threads import threads
 from halocline.compile.passes.tile import GROUP, TILES, fits, tile
-from halocline.compile.pipeline import run
 from halocline.compile.printers.device import print_device_kernel
 from halocline.compile.printers.spelling import Names
 from halocline.compile.schedule import DeviceKernel
 from halocline.compile.targets.code import NAME, Code
+from halocline.compile.targets.source import scalars_kernel
 
 # ghosts and halos are thin: nothing is gained by marching, and groups are as their boxes are
 _THIN = {"reads": "direct", "group": None, "march": 1}

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
-from halocline.compile.kernel import (
-    CONDITIONS,
-    POINT,
+from halocline.compile.ir.kernel import POINT, Kernel
+from halocline.compile.ir.statements import (
     AddUp,
     Advance,
     Allocate,
@@ -23,7 +22,6 @@ from halocline.compile.kernel import (
     CloseSum,
     Far,
     Gather,
-    Kernel,
     Lanes,
     Let,
     Loop,
@@ -156,7 +154,22 @@ def _arrays(kernel: Kernel, fail: Fail) -> None:
             fail(f"{array} is of no kind or precision that there is")
         if array.of and array.of not in kernel.array:
             fail(f"{array} is of no array that there is")
-    named = (Store, Stage, Allocate, Row, Wrap, Buffer, AddUp, CloseSum, Stream, Share, Point, Queue, Advance, Step)
+    named = (
+        Store,
+        Stage,
+        Allocate,
+        Row,
+        Wrap,
+        Buffer,
+        AddUp,
+        CloseSum,
+        Stream,
+        Share,
+        Point,
+        Queue,
+        Advance,
+        Step,
+    )
     for statement in flat(kernel.body):
         if isinstance(statement, named) and statement.array not in kernel.array and statement.array:
             fail(f"{statement}: there is no such array")
@@ -171,8 +184,12 @@ def _places(kernel: Kernel, fail: Fail) -> None:
             if isinstance(statement, Nest) and "Nest" in around:
                 fail("a nest in a nest")
             span = getattr(statement, "span", "row")
-            holder = {"piece": ("Pieces", "Lines"), "line": ("Lines",), "block": ("Blocks",)}.get(span, ("Nest",))
-            if not set(holder) & {*around, "Nest" if span == "row" else ""} and not isinstance(statement, Stage):
+            holder = {"piece": ("Pieces", "Lines"), "line": ("Lines",), "block": ("Blocks",)}.get(
+                span, ("Nest",)
+            )
+            if not set(holder) & {*around, "Nest" if span == "row" else ""} and not isinstance(
+                statement, Stage
+            ):
                 fail(f"{type(statement).__name__} over a {span} outside of {' and '.join(holder)}")
             for _, inner in bodies(statement):
                 visit(inner, (*around, type(statement).__name__))
@@ -221,7 +238,9 @@ def _reductions(kernel: Kernel, fail: Fail) -> None:
 def _is_placed(kernel: Kernel) -> bool:
     """Whether every loop along a row says where its values are computed."""
     loops = [s for s in flat(kernel.body) if isinstance(s, (Strip, Lanes, Cells))]
-    return not any(isinstance(s, Strip) and s.body and not _lets(s) and _uses_points(kernel, s) for s in loops)
+    return not any(
+        isinstance(s, Strip) and s.body and not _lets(s) and _uses_points(kernel, s) for s in loops
+    )
 
 
 def _lets(strip: Strip) -> bool:

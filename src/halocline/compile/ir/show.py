@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 
-from halocline.compile.kernel import Body, Kernel, Let, Statement, bodies, flat, roots
+from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.statements import Body, Let, Statement, bodies, flat, roots
 
 
 def show(kernel: Kernel) -> str:

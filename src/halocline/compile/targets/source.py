@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 from halocline.compile.driver import include_folder
-from halocline.compile.kernel import Kernel
+from halocline.compile.ir.kernel import Kernel
 from halocline.compile.printers.spelling import DEVICE, Names, scalar_values
-from halocline.compile.text import Text
+from halocline.compile.printers.text import Text
 
 # Without these a compiler may round otherwise than the host does.
 OPENCL_OPTIONS = ("-cl-fp32-correctly-rounded-divide-sqrt",)

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 
-from halocline.compile.kernel import Kernel
-from halocline.compile.verify import verify
+from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.verify import verify
 
 Pass = Callable[[Kernel], Kernel] | partial[Kernel]
 

@@ -1,0 +1,275 @@
+"""The intermediate representation of kernels: plain data between the user's expressions and generated code.
+
+A kernel is a table of values and a tree of statements. A value is an operation on values before it in the
+table, and has no effect: it may be computed anywhere, once or several times. Statements have effects and
+refer to values by number. At first they only say what is stored; passes (`halocline.compile.passes`) put
+them into nests, loops and pieces of rows, and `Let` says where a value is computed. A printer writes each
+statement as it stands.
+
+docs/reference/architecture.md lists all operations and the rules that `halocline.compile.ir.verify` checks.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any
+
+from halocline.compile.ir.statements import Body, Offset
+
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+CONDITIONS = (*COMPARISONS, "and", "or", "not")
+COMMUTATIVE = ("add", "mul", "min", "max", "eq", "ne", "and", "or")
+LEAVES = ("const", "scalar", "index", "load")
+POINT = 3  # the depth of what differs from cell to cell of a row
+
+
+# -- values -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One operation.
+
+    Parameters
+    ----------
+    op : str
+        "const", "scalar", "index" or "load", or the name of an operation.
+    args : tuple of int
+        Numbers of values before this one. Numbers of another precision are converted to that of the
+        operation.
+    attribute : object
+        const: the number; scalar: its name; index: (axis of the grid, step); load: (array, offset); lookup:
+        the numbers, as float.hex spells them.
+    dtype : str
+        The precision in which it is computed: "float64" or "float32"; of a condition, that in which numbers
+        are compared.
+    depth : int
+        How far in it varies: 0 nowhere, 1 + n along axis n of the generated code, at most; `POINT` from
+        cell to cell.
+    """
+
+    op: str
+    args: tuple[int, ...] = ()
+    attribute: Any = None
+    dtype: str = "float64"
+    depth: int = POINT
+
+    @property
+    def condition(self) -> bool:
+        """Whether it is a truth value."""
+        return self.op in CONDITIONS
+
+
+@dataclass(frozen=True)
+class Array:
+    """What loads read and stores write.
+
+    Parameters
+    ----------
+    name : str
+        Unique in the kernel; of "kept" and "result" behind the number of their nest and a colon.
+    dtype : str
+    kind : str
+        "field"; "scratch", a stage in memory of the patch.
+
+        On CPUs: "kept", what one loop over a piece of a row leaves to the next ones; "result", results on
+        their way to a sum or past the cache. On devices: "queue", what a thread that marches has read before;
+        "plane", what a group has read around its threads; "tile", a stage in memory that a group shares.
+    staggered : tuple of bool
+        Per axis of the grid, of a field.
+    number : int
+        Of the operand, for fields.
+    written : bool
+        Whether the sweep writes it.
+    label : (bytes, bytes)
+        What stands for it in digests of loads, before and after the offset.
+    length : int
+        Elements, of "kept" and "result".
+    span : str
+        The stretch of the row that these are of, see `Strip`.
+    of : str
+        The field that a queue or plane is read from.
+    layers : tuple of (int, int)
+        Of a queue its first and last place along the march; of a plane the layers around the group, along
+        axes 1 and 2; of a tile those around it, along three axes.
+    shape : tuple of int
+        Points of a plane or tile along these axes.
+    """
+
+    name: str
+    dtype: str
+    kind: str = "field"
+    staggered: tuple[bool, ...] = ()
+    number: int = 0
+    written: bool = False
+    label: tuple[bytes, bytes] = (b"", b"")
+    length: int = 0
+    span: str = "piece"
+    of: str = ""
+    layers: tuple[tuple[int, int], ...] = ()
+    shape: tuple[int, ...] = ()
+
+
+class Table:
+    """Values under construction; each exists once.
+
+    Parameters
+    ----------
+    grid : bytes
+        What stands for the grid in digests.
+    arrays : iterable of Array
+    values : sequence of Value
+        To begin with.
+    """
+
+    def __init__(self, grid: bytes, arrays: Iterable[Array] = (), values: Sequence[Value] = ()) -> None:
+        self.grid = grid
+        self.arrays = {array.name: array for array in arrays}
+        self.values: list[Value] = []
+        self._digests: dict[int, bytes] = {}
+        self._numbers: dict[tuple[Any, ...], int] = {}
+        for value in values:
+            self._insert(value, b"")
+
+    def add(
+        self, op: str, args: tuple[int, ...], attribute: Any, dtype: str, depth: int, digest: bytes = b""
+    ) -> int:
+        """The number of a value: the known one where there is one.
+
+        `digest` identifies its formula, whatever the numbers are; it follows from the rest where it is not
+        given. Arguments whose order is free are in the order of their digests.
+        """
+        if op in COMMUTATIVE and self.digest(args[1]) < self.digest(args[0]):
+            args = args[::-1]
+        return self._insert(Value(op, args, attribute, dtype, depth), digest)
+
+    def like(self, value: Value, args: tuple[int, ...]) -> int:
+        """The operation of a value on other arguments."""
+        depth = max((self.values[arg].depth for arg in args), default=value.depth)
+        return self.add(value.op, args, value.attribute, value.dtype, depth)
+
+    def copy(self, value: Value, args: tuple[int, ...]) -> int:
+        """A value on arguments that are the same numbers, found elsewhere: in the order that they have."""
+        if args != value.args:
+            value = Value(value.op, args, value.attribute, value.dtype, value.depth)
+        return self._insert(value, b"")
+
+    def _insert(self, value: Value, digest: bytes) -> int:
+        # 0.0 and -0.0 are equal
+        attribute = value.attribute.hex() if value.op == "const" else value.attribute
+        key = value.op, value.args, attribute, value.dtype
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self.values)
+            self.values.append(value)
+            if digest:
+                self._digests[found] = digest
+        return found
+
+    def digest(self, number: int) -> bytes:
+        """What identifies the formula of a value, whatever its number is."""
+        if number not in self._digests:
+            for missing in below(self.values, (number,), self._digests):
+                self._digests[missing] = self._digest(self.values[missing])
+        return self._digests[number]
+
+    def _digest(self, value: Value) -> bytes:
+        op, attribute = value.op, value.attribute
+        label = [op.encode()]
+        if op == "load":
+            before, after = self.arrays[attribute[0]].label
+            label = [before + str(attribute[1]).encode() + after]
+        elif op == "index":
+            label.append(f"{attribute[0]}|{attribute[1]}".encode() + self.grid)
+        elif op == "scalar":
+            label.append(f"{attribute}|0".encode())
+        elif op == "const":
+            label.append(struct.pack("<d", attribute))
+        else:
+            label.append(b"" if attribute is None else repr(attribute).encode())
+        return blake2b(b"\0".join([*label, *(self._digests[a] for a in value.args)]), digest_size=16).digest()
+
+
+def below(values: Sequence[Value], roots: Iterable[int], known: Container[int] = ()) -> list[int]:
+    """The numbers of all values that `roots` are made of, arguments before what uses them; without those
+    that are `known`, and what is below them alone."""
+    seen: set[int] = set()
+    order: list[int] = []
+    for root in roots:
+        if root in seen or root in known:
+            continue
+        stack = [(root, iter(values[root].args))]
+        seen.add(root)
+        while stack:
+            current, args = stack[-1]
+            for arg in args:
+                if arg not in seen and arg not in known:
+                    seen.add(arg)
+                    stack.append((arg, iter(values[arg].args)))
+                    break
+            else:
+                stack.pop()
+                order.append(current)
+    return order
+
+
+# -- kernels ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel, as far as passes have brought it.
+
+    Parameters
+    ----------
+    name : str
+    comment : str
+    ndim : int
+    periodic : tuple of bool
+        Per axis of the grid.
+    arrays : tuple of Array
+    values : tuple of Value
+    body : tuple of Statement
+    grid : bytes
+        What stands for the grid in digests.
+    beyond : bool
+        Whether its cells may lie beyond the subdomain: in the halo, or ghosts.
+    wraps : tuple of str
+        Fields whose rows it wraps around.
+    """
+
+    name: str
+    comment: str
+    ndim: int
+    periodic: tuple[bool, ...]
+    arrays: tuple[Array, ...]
+    values: tuple[Value, ...]
+    body: Body
+    grid: bytes = b""
+    beyond: bool = False
+    wraps: tuple[str, ...] = ()
+
+    @cached_property
+    def array(self) -> dict[str, Array]:
+        """The arrays by name."""
+        return {array.name: array for array in self.arrays}
+
+    def below(self, roots: Iterable[int], known: Container[int] = ()) -> list[int]:
+        """See `below`."""
+        return below(self.values, roots, known)
+
+    def loads(self, roots: Iterable[int]) -> list[tuple[str, Offset]]:
+        """The (array, offset) of every load below `roots`, in the order of `below`."""
+        wanted = tuple(roots)
+        if wanted not in self._loads:
+            found = (self.values[number] for number in self.below(wanted))
+            self._loads[wanted] = [value.attribute for value in found if value.op == "load"]
+        return self._loads[wanted]
+
+    @cached_property
+    def _loads(self) -> dict[tuple[int, ...], list[tuple[str, Offset]]]:
+        return {}

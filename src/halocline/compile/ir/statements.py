@@ -1,0 +1,416 @@
+"""The statements of kernels: what has an effect, and where.
+
+Statements refer to values by number, and to arrays by name. Those in a `Body` are inside another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+
+Offset = tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """Base of all statements."""
+
+
+Body = tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class Let(Statement):
+    """Values are computed here, in this order, for the statements that follow and those inside them."""
+
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Store(Statement):
+    """A value goes to the present cell of an array; `origin` is the user's line."""
+
+    array: str
+    value: int
+    origin: str = ""
+
+
+@dataclass(frozen=True)
+class Reduce(Statement):
+    """A value of each cell goes into reduction number `slot`. `place`: the axes that its points are staggered
+    along."""
+
+    slot: int
+    kind: str  # "sum", "min", "max", "count" or "value"
+    value: int
+    place: tuple[bool, ...] = ()
+    cell: Offset | None = None
+    origin: str = ""
+
+
+@dataclass(frozen=True)
+class Stage(Statement):
+    """A named intermediate, read by loads of its array; a pass stores it in a nest of its own, or computes
+    it anew at each load. `storage` is what the user says: "auto", "inline" or "patch"."""
+
+    array: str
+    value: int
+    storage: str = "auto"
+    origin: str = ""
+
+
+@dataclass(frozen=True)
+class Allocate(Statement):
+    """Room for a stage: for the points of a patch, `extent` (lower, upper) more per axis, and `top` more at
+    the upper walls."""
+
+    array: str
+    extent: tuple[tuple[int, int], ...]
+    top: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Nest(Statement):
+    """The points of a patch, `extent` more around it and `top` more at upper walls; `cell`: only this one, by
+    global index."""
+
+    body: Body
+    extent: tuple[tuple[int, int], ...]
+    top: tuple[int, ...]
+    cell: Offset | None = None
+
+
+@dataclass(frozen=True)
+class Loop(Statement):
+    """One after the other, the places of a nest along an axis of the generated code."""
+
+    axis: int
+    body: Body
+
+
+@dataclass(frozen=True)
+class Row(Statement):
+    """Where the present row of an array begins, or the one at an offset along axes 0 and 1; to be written
+    where it is a sink."""
+
+    array: str
+    offset: tuple[int, int]
+    sink: bool = False
+
+
+@dataclass(frozen=True)
+class Wrap(Statement):
+    """Fill the ends of a row in the halo from its other end, where a subdomain spans the last axis."""
+
+    array: str
+    lower: int
+    upper: int
+
+
+@dataclass(frozen=True)
+class Strip(Statement):
+    """A vector loop over a stretch of the row.
+
+    `span` says which: "row", all of it; "piece", "line" or "block", what `Pieces`, `Lines` or `Blocks` are
+    at. The angles of its sines and cosines are `near` where they have been found so. `sums` are the numbers
+    of the sums whose parts it adds up.
+    """
+
+    body: Body
+    span: str = "row"
+    near: bool = False
+    sums: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Lanes(Statement):
+    """As `Strip`, written with vectors: `ahead` computes `columns` a vector further along the row, from
+    `first` vectors before the stretch on, so that "shifted" values are put together from vectors side by
+    side."""
+
+    body: Body
+    columns: tuple[int, ...]
+    first: int
+    dtype: str
+    ahead: Body = ()
+    span: str = "row"
+
+
+@dataclass(frozen=True)
+class Far(Statement):
+    """Find out whether any of these angles of a stretch is out of reach of the quick functions."""
+
+    angles: tuple[int, ...]
+    body: Body = ()
+    span: str = "row"
+
+
+@dataclass(frozen=True)
+class Either(Statement):
+    """The first where the angles that `Far` has seen are near, else the second."""
+
+    near: Body
+    far: Body
+
+
+@dataclass(frozen=True)
+class Pieces(Statement):
+    """A row in pieces of `length`."""
+
+    body: Body
+    length: int
+
+
+@dataclass(frozen=True)
+class Blocks(Statement):
+    """A row in blocks of `length`, cut where its cells' numbers are multiples of that."""
+
+    body: Body
+    length: int
+
+
+@dataclass(frozen=True)
+class Lines(Statement):
+    """A stretch in lines of the cache, of `length` elements: `whole` for those that are there in full, `rest`
+    for the ends."""
+
+    whole: Body
+    rest: Body
+    length: int
+    span: str = "row"
+
+
+@dataclass(frozen=True)
+class Buffer(Statement):
+    """Room for a "kept" or "piece" array."""
+
+    array: str
+
+
+@dataclass(frozen=True)
+class OpenSum(Statement):
+    """Begin to add up reduction `slot`, as sum `number` of the nest."""
+
+    number: int
+    slot: int
+
+
+@dataclass(frozen=True)
+class LaneSums(Statement):
+    """Have sums added up in `length` places at once."""
+
+    numbers: tuple[int, ...]
+    length: int
+
+
+@dataclass(frozen=True)
+class AddUp(Statement):
+    """Add the present element of `array` to a sum; `lanes` where it adds up in several places."""
+
+    number: int
+    array: str
+    lanes: bool = False
+
+
+@dataclass(frozen=True)
+class TotalLanes(Statement):
+    """Add the places of a sum together."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class CloseSum(Statement):
+    """Add a sum to its reduction; `array` holds the summands of the stretch."""
+
+    number: int
+    slot: int
+    array: str
+
+
+@dataclass(frozen=True)
+class Deposit(Statement):
+    """What a piece holds goes into a reduction."""
+
+    slot: int
+    kind: str
+    array: str
+
+
+@dataclass(frozen=True)
+class Stream(Statement):
+    """What a piece holds goes to its row of an array past the cache; `line`: as one line of it."""
+
+    array: str
+    piece: str
+    line: bool = False
+
+
+@dataclass(frozen=True)
+class Fetch(Statement):
+    """Have the cache fetch elements `first` to `first` + `length` further along rows, one in each `step`."""
+
+    rows: tuple[Row, ...]
+    first: int
+    length: int
+    step: int
+
+
+@dataclass(frozen=True)
+class Fence(Statement):
+    """Wait until what went past the cache is there."""
+
+
+# -- statements of devices ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Threads(Statement):
+    """Each thread is at a cell; along the axis that it marches along, at several."""
+
+    march: int | None
+
+
+@dataclass(frozen=True)
+class Inside(Statement):
+    """Only threads whose cells are in the box."""
+
+    body: Body
+
+
+@dataclass(frozen=True)
+class March(Statement):
+    """The cells of a thread, one after the other; of `unroll` the instructions follow each other."""
+
+    axis: int
+    unroll: int
+    body: Body
+
+
+@dataclass(frozen=True)
+class Share(Statement):
+    """Room for a plane or tile in the memory that a group shares."""
+
+    array: str
+
+
+@dataclass(frozen=True)
+class Gather(Statement):
+    """All threads of a group read planes around them; none goes on before all are there."""
+
+    planes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Point(Statement):
+    """The address of the present cell in an array; to be written where it is a sink."""
+
+    array: str
+    sink: bool = False
+
+
+@dataclass(frozen=True)
+class Queue(Statement):
+    """Registers that hold what an array has along the march."""
+
+    array: str
+
+
+@dataclass(frozen=True)
+class Enter(Statement):
+    """The queues of a thread as they are before its first cell, but for their last places."""
+
+    queues: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Advance(Statement):
+    """Read the last place of a queue."""
+
+    array: str
+
+
+@dataclass(frozen=True)
+class Step(Statement):
+    """What is in a queue moves on by a place."""
+
+    array: str
+
+
+@dataclass(frozen=True)
+class Tile(Statement):
+    """Each group has a tile of so many cells along three axes."""
+
+    cells: tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Cells(Statement):
+    """The cells of a nest around the tile, shared out among the threads of the group."""
+
+    body: Body
+
+
+@dataclass(frozen=True)
+class Barrier(Statement):
+    """No thread of a group goes on before all are here."""
+
+
+@dataclass(frozen=True)
+class Reset(Statement):
+    """Each thread begins its part of a reduction."""
+
+    number: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class Finish(Statement):
+    """Each group leaves its part of the reductions of these kinds."""
+
+    kinds: tuple[str, ...]
+
+
+# -- trees of statements ---------------------------------------------------------------------------------
+
+
+_names: dict[type[Statement], tuple[str, ...]] = {}  # of the bodies of statements
+
+
+def bodies(statement: Statement) -> Iterator[tuple[str, Body]]:
+    """The bodies of a statement, by the name of their attribute."""
+    kind = type(statement)
+    if kind not in _names:
+        _names[kind] = tuple(each.name for each in fields(kind) if each.type == "Body")
+    for name in _names[kind]:
+        yield name, getattr(statement, name)
+
+
+def flat(body: Iterable[Statement]) -> Iterator[Statement]:
+    """Every statement, also those in others, in order."""
+    for statement in body:
+        yield statement
+        for _, inner in bodies(statement):
+            yield from flat(inner)
+
+
+def rewritten(body: Body, change: Callable[[Statement], Iterable[Statement]]) -> Body:
+    """A body with each statement replaced by what `change` makes of it; what is in it is changed before."""
+    made: list[Statement] = []
+    for statement in body:
+        inner = {name: rewritten(part, change) for name, part in bodies(statement)}
+        made += change(replace(statement, **inner) if inner else statement)
+    return tuple(made)
+
+
+def roots(body: Iterable[Statement]) -> list[int]:
+    """The values that statements use themselves, in order."""
+    found = []
+    for statement in flat(body):
+        if isinstance(statement, (Store, Reduce, Stage)):
+            found.append(statement.value)
+        elif isinstance(statement, Far):
+            found += statement.angles
+        elif isinstance(statement, Lanes):
+            found += statement.columns
+    return found
