@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import sys
 
+from halocline.native import native
 from halocline.plan.devices import DeviceChoice
-from halocline.run.mpi import native, world
+from halocline.run.mpi import world
 from halocline.study.exchange import measure
 
 

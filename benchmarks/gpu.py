@@ -14,9 +14,9 @@ from measure import RESULTS, save
 from measure import parser as measure_parser
 
 from halocline.errors import HaloclineError
+from halocline.native import native
 from halocline.plan.devices import DeviceChoice
 from halocline.run.machine import this_machine
-from halocline.run.mpi import native
 
 ELSEWHERE = RESULTS.parents[1] / "out" / "gpu-bench"  # records of other sizes than a result has
 MEBIBYTE = 2**20

@@ -12,6 +12,7 @@ import time
 import numpy as np
 
 import halocline as hc
+from halocline.native import native
 from halocline.run import mpi
 
 PAUSE = 5.0  # seconds that a rank stands still
@@ -64,7 +65,7 @@ def stand_still():
     waker = subprocess.Popen(["sh", "-c", pause], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     os.kill(os.getpid(), signal.SIGSTOP)
     waker.wait()
-    mpi.native().request_stop()
+    native().request_stop()
 
 
 def stop_for_good():

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from halocline.native import native
 from halocline.run import bandwidth
-from halocline.run.mpi import Communicator, native, world
+from halocline.run.mpi import Communicator, world
 
 
 @dataclass(frozen=True)

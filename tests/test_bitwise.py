@@ -283,8 +283,8 @@ def smooth(u: Any, v: Any) -> None:
 def test_kernels_that_write_past_the_cache_give_the_same_bits() -> None:
     """Fields that exceed the cache are written by other kernels; here those run on small ones."""
     from halocline.compile.driver import compile_library
+    from halocline.native import native
     from halocline.run.bind import build_engine
-    from halocline.run.mpi import native
 
     for dtype in DTYPES:
         made = {}

@@ -32,13 +32,14 @@ from halocline.compile.schedule import DeviceCode, DeviceKernel, FieldInfo, Sche
 from halocline.compile.targets.source import device_text, loop_kernel
 from halocline.errors import InputError
 from halocline.lang.grid import Grid
+from halocline.native import native
 from halocline.plan.box import Box
 from halocline.plan.launches import _launch
 from halocline.run import gpu_aware, launch
 from halocline.run.bind import three
 from halocline.run.domain import Domain
 from halocline.run.execution import Execution
-from halocline.run.mpi import native, world
+from halocline.run.mpi import world
 from halocline.run.prepared import Prepared
 
 FIELDS = 3  # of every case, and as many second buffers

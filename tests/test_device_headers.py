@@ -23,7 +23,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from halocline.compile.targets.source import CUDA_OPTIONS, OPENCL_OPTIONS, device_headers
+from halocline.compile import nvrtc
+from halocline.compile.targets.source import OPENCL_OPTIONS, device_headers
 from test_elementary import (
     DOUBLE,
     DRIVER,
@@ -586,7 +587,7 @@ def test_the_text_is_cuda(source: str, architecture: str) -> None:
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     text = every_source()[source].encode()
     library.nvrtcCreateProgram(ctypes.byref(program), text, b"kernels.cu", 0, None, None)
-    options = [*CUDA_OPTIONS, f"--gpu-architecture={architecture}", "--ptxas-options=-v"]
+    options = [*nvrtc.OPTIONS, f"--gpu-architecture={architecture}"]
     given = (ctypes.c_char_p * len(options))(*(o.encode() for o in options))
     status = library.nvrtcCompileProgram(program, len(options), given)
     library.nvrtcGetProgramLogSize(program, ctypes.byref(size))

@@ -26,12 +26,13 @@ import test_against_numpy as programs
 import test_bitwise as bitwise
 import test_blocks as holes
 from halocline.errors import InputError, RunError
+from halocline.native import native
 from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
 from halocline.physics.wave import Wave
 from halocline.run.domain import Domain
 from halocline.run.execution import Execution
-from halocline.run.mpi import native, world
+from halocline.run.mpi import world
 from halocline.run.prepared import prepare
 from halocline.study import overlap
 from test_examples import CASES as EXAMPLE_ARGUMENTS

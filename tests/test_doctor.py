@@ -157,7 +157,7 @@ def test_what_is_told_is_what_native_code_finds() -> None:
     script = """if True:
         import json
         from halocline.cli.doctor import CHECKS, FACTS, _cuda, _opencl
-        from halocline.run.mpi import native
+        from halocline.native import native
         assert {_cuda, _opencl} < set(CHECKS)
         for look in (_cuda, _opencl):
             told = [f.facts for f in look(None) if f.facts and "interface" in f.facts]

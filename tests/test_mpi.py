@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+import halocline.native
 from halocline.errors import InputError, RunError
+from halocline.native import native
 from halocline.run import mpi
 from halocline.run.launch import environment, launch, mpiexec
 
@@ -259,7 +261,7 @@ def test_native_code_and_mpi4py_share_one_library():
     maps = Path("/proc/self/maps").read_text()
     loaded = {os.path.realpath(line.split()[-1]) for line in maps.splitlines() if "libmpi" in line}
     loaded = {path for path in loaded if "libmpi_abi" not in path}
-    assert loaded == {os.path.realpath(mpi.native().mpi_library())}
+    assert loaded == {os.path.realpath(native().mpi_library())}
 
 
 def test_two_libraries_are_an_error_that_names_both():
@@ -268,16 +270,16 @@ def test_two_libraries_are_an_error_that_names_both():
 
 
 def test_a_missing_library_says_what_to_do(tmp_path):
-    module = Path(mpi.native().__file__)
+    module = Path(native().__file__)
     if b"$ORIGIN" not in module.read_bytes():
         pytest.skip("built with the system's MPI, which is found wherever the module lies")
     package = tmp_path / "a" / "b" / "c" / "halocline"
     package.mkdir(parents=True)
-    for name in ("__init__.py", "errors.py", "run"):
+    for name in ("__init__.py", "errors.py", "native.py", "run"):
         (package / name).symlink_to(Path(mpi.__file__).parents[1] / name)
     (package / module.name).write_bytes(module.read_bytes())  # far away from lib/libmpi.so.12
-    text = f"import sys; sys.path.insert(0, {str(package.parent)!r}); import halocline.run.mpi as mpi; "
-    text += "print(mpi.__file__)\ntry: mpi.native()\nexcept mpi.RunError as error: print(error)"
+    text = f"import sys; sys.path.insert(0, {str(package.parent)!r}); import halocline.native as it; "
+    text += "print(it.__file__)\ntry: it.native()\nexcept it.RunError as error: print(error)"
     environment = {key: value for key, value in os.environ.items() if key != "LD_LIBRARY_PATH"}
     done = subprocess.run([sys.executable, "-S", "-c", text], env=environment, capture_output=True, text=True)
     assert str(package) in done.stdout, done.stderr
@@ -285,10 +287,23 @@ def test_a_missing_library_says_what_to_do(tmp_path):
     assert "pip install mpich" in done.stdout
 
 
+def test_an_engine_that_is_not_built_says_what_to_do(tmp_path):
+    """Also where the compiler of kernels for devices is the first to ask for it."""
+    package = tmp_path / "halocline"
+    package.mkdir()
+    for part in Path(halocline.native.__file__).parent.iterdir():
+        if not part.name.startswith("_native"):
+            (package / part.name).symlink_to(part)
+    text = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from halocline.compile import nvrtc\n"
+    text += "try: nvrtc.find_nvrtc()\nexcept nvrtc.native.__globals__['RunError'] as error: print(error)"
+    done = subprocess.run([sys.executable, "-S", "-c", text], capture_output=True, text=True)
+    assert done.stdout.startswith("halocline._native is not built: run `make build`"), done.stderr
+
+
 def test_a_launcher_of_another_mpi_is_found_out(script):
     case = script("mpi.world()")
     name, rank, size = ("Open MPI", *FOUR)
-    if ".so.40" in mpi.native().mpi_library():
+    if ".so.40" in native().mpi_library():
         name, rank, size = "PMI", "PMI_RANK", "PMI_SIZE"
     code, _, err = end(start(case, None, **{rank: "0", size: "4"}))
     assert code == 1
@@ -481,7 +496,7 @@ def test_a_signal_reaches_every_rank_once(script, number):
     process.send_signal(number)
     code, out, err = end(process)
     assert (out, err) == ("[1, 1]\n", "")
-    assert code == 0 or ".so.40" in mpi.native().mpi_library()  # Open MPI's mpiexec says 1 all the same
+    assert code == 0 or ".so.40" in native().mpi_library()  # Open MPI's mpiexec says 1 all the same
 
 
 @pytest.mark.parametrize(
@@ -510,7 +525,7 @@ def test_less_than_all_threads_in_mpi_is_told(script, level, who):
     code, out, err = end(start(case, 2))
     assert code == 0, err
     said = f"MPI gives MPI_THREAD_{level.upper()}: {who} looks after messages" in err
-    assert said or ".so.40" in mpi.native().mpi_library()  # Open MPI may give more than it is asked for
+    assert said or ".so.40" in native().mpi_library()  # Open MPI may give more than it is asked for
     assert out == "1\n"
 
 

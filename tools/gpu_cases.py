@@ -19,6 +19,7 @@ import halocline as hc
 from halocline.compile.compiler import compile_program
 from halocline.compile.device import Strategy
 from halocline.errors import HaloclineError
+from halocline.native import native
 from halocline.physics.cases import cases
 from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
@@ -26,7 +27,7 @@ from halocline.physics.wave import Wave
 from halocline.plan.devices import DeviceChoice
 from halocline.run.devices import compile_for
 from halocline.run.launch import environment, mpiexec
-from halocline.run.mpi import launcher, native, world
+from halocline.run.mpi import launcher, world
 from halocline.study import overlap
 from halocline.study.exchange import moved
 from halocline.study.run_case import CaseRun

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.cli.output import check_files, first, say, write_json, written
 from halocline.errors import CompileError, HaloclineError, RunError
+from halocline.native import native
 from halocline.run.bandwidth import copy_bandwidth, triad_bandwidth
 from halocline.run.machine import Machine, this_machine
-from halocline.run.mpi import Communicator, launcher, native, world
+from halocline.run.mpi import Communicator, launcher, world
 
 if TYPE_CHECKING:
     from halocline.run.nvml import Topology

@@ -22,6 +22,7 @@ def poisson(
     ranks: int,
     rank: int | None,
     code: bool,
+    passes: bool,
     picture: Path | None,
     json: str | None,
     execution: Mapping[str, Any],
@@ -42,7 +43,7 @@ def poisson(
     )
     heading = {"case": "poisson", "n": n, "dim": dim, "method": method, "ranks": ranks}
     title = f"Poisson in {dim}D, N = {n}: {n**dim:,} unknowns, {method}"
-    _tell(told, title, heading, code, picture, json)
+    _tell(told, title, heading, code, passes, picture, json)
 
 
 def case(
@@ -55,6 +56,7 @@ def case(
     ranks: int,
     rank: int | None,
     code: bool,
+    passes: bool,
     picture: Path | None,
     json: str | None,
     execution: Mapping[str, Any],
@@ -74,7 +76,7 @@ def case(
     heading["parameters"] = dict(ready.values)
     cells = " x ".join(f"{each:,}" for each in ready.shape)
     title = f"{name}, {cells} cells, order {order}, {scheme}; a pass is a step"
-    _tell(told, title, heading, code, picture, json)
+    _tell(told, title, heading, code, passes, picture, json)
 
 
 def _tell(
@@ -82,10 +84,12 @@ def _tell(
     title: str,
     heading: Mapping[str, Any],
     code: bool,
+    passes: bool,
     picture: Path | None,
     json: str | None,
 ) -> None:
     """Print, draw and keep an explanation."""
+    from halocline.compile.ir.show import show_trail
     from halocline.study.explain_text import lines
 
     bound = told.bound()
@@ -100,6 +104,8 @@ def _tell(
     if json == "-":
         return
     text = [title, "", *lines(told, bound)]
+    if passes:
+        text += ["", *show_trail(told.trail).splitlines()]
     if code:
         device = told.schedule.device
         source = told.schedule.source if device is None else device.source

@@ -386,6 +386,14 @@ Code = Annotated[
         rich_help_panel=RESULTS,
     ),
 ]
+Passes = Annotated[
+    bool,
+    typer.Option(
+        "--passes",
+        help="Print what every pass of the compiler leaves of each kernel too.",
+        rich_help_panel=RESULTS,
+    ),
+]
 WhoPicture = Annotated[
     Path | None,
     place(RESULTS, "--picture", metavar="FILE", help="Draw who sends how much to whom, and how."),

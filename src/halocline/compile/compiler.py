@@ -48,7 +48,7 @@ from halocline.compile.translate import translate_ghost, translate_scalar
 from halocline.compile.wraps import wrapped
 from halocline.errors import InputError
 from halocline.lang.dtype import ITEMSIZE
-from halocline.lang.expression import Expr, text, walk
+from halocline.lang.expression import walk
 from halocline.lang.grid import AXES, Field, Grid
 from halocline.lang.program import Program
 
@@ -210,7 +210,7 @@ class _Compiler:
         of = Operands(read, sinks)
         wraps = wrapped(nests, halo, self.found.grid) if self.target.wraps else frozenset()
         kernel = run(nests.kernel, partial(operands, of=of, numbers=self.operand_numbers(of)))
-        kernel = replace(kernel, comment=_comment(sweep), wraps=tuple(sorted(f.name for f in wraps)))
+        kernel = replace(kernel, wraps=tuple(sorted(f.name for f in wraps)))
         # a field that the sweep does not read need not pass through the cache
         streamed = frozenset(sinks.values()) - set(read)
         symbol = self.once("sweep", self.target.sweep(kernel, self.numbering.names, streamed))
@@ -251,7 +251,7 @@ class _Compiler:
             return None, Footprint()
         kernel = in_halo(nests.staged, {f.name for f in halo.extended})
         kernel = run(kernel, partial(operands, of=of, numbers=self.operand_numbers(of), only=True))
-        kernel = replace(kernel, comment=_comment(sweep) + ", in the halo")
+        kernel = replace(kernel, comment=f"{kernel.comment}, in the halo")
         extent = Footprint()
         for footprint in halo.extended.values():
             extent = extent | footprint
@@ -288,7 +288,7 @@ class _Compiler:
             kernel = passed("translate", translate_ghost(fill.field, ghost, fields, grid))
             bound = partial(operands, of=of, numbers=self.operand_numbers(of), only=on_device)
             kernel = run(kernel, contract, bound)
-            layers.append(replace(kernel, comment=f"layer {number}: {_brief(ghost)}"))
+            layers.append(replace(kernel, comment=f"layer {number}: {kernel.comment}"))
         condition = type(fill.field.boundary[fill.name]).__name__
         comment = f"{fill.field.name} beyond the wall {side.replace('_', ' ')}: {condition}"
         if on_device:
@@ -320,14 +320,3 @@ def _scratch(kernel: Kernel) -> tuple[tuple[int, ...], ...]:
         )
         for room in rooms(kernel)
     )
-
-
-def _comment(sweep: SweepGraph) -> str:
-    labels = [f"{f.name} = {_brief(e)}" for f, e in sweep.sets.items()]
-    labels += [f"{r.attribute[0]}({_brief(r.args[0])})" for r in sweep.reductions]
-    return "; ".join(labels)
-
-
-def _brief(root: Expr, limit: int = 100) -> str:
-    spelled = text(root, depth=4)
-    return spelled if len(spelled) <= limit else spelled[: limit - 3] + "..."

@@ -16,13 +16,26 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from halocline import _native
 from halocline.compile.cache import cache_folder, fault, is_whole, publish, report_remade, trusted, workplace
 from halocline.errors import CompileError
+from halocline.native import native
 
-# Contraction would change results: every fma is the generator's choice.
-OPTIONS = ("--std=c++17", "--fmad=false", "-default-device", "--ptxas-options=-v")
+if TYPE_CHECKING:
+    from halocline import _native
+
+# Every fma is the generator's choice, and nothing is rounded otherwise than the host does; said in full, as
+# defaults are the compiler's to change. What each kernel takes is reported: see `resources`.
+OPTIONS = (
+    "--std=c++17",
+    "--fmad=false",
+    "--ftz=false",
+    "--prec-div=true",
+    "--prec-sqrt=true",
+    "-default-device",
+    "--ptxas-options=-v",
+)
 
 # Version 12 first: what it makes runs with the drivers of 12 and of 13.
 NAMES = ("libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so.11.2")
@@ -64,7 +77,8 @@ def candidates() -> list[str]:
 def _load(library: str) -> _native.Nvrtc:
     # some versions do not find their second library in their own folder
     needed = sorted(Path(library).parent.glob("libnvrtc-builtins.so*")) if "/" in library else []
-    return _native.Nvrtc(library, [str(path) for path in needed])
+    loaded: _native.Nvrtc = native().Nvrtc(library, [str(path) for path in needed])
+    return loaded
 
 
 def find_nvrtc(architecture: str | None = None) -> _native.Nvrtc:

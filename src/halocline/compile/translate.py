@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from halocline.compile.ir.kernel import POINT, Array, Kernel, Table
 from halocline.compile.ir.statements import Body, Nest, Reduce, Stage, Store
 from halocline.compile.lower import SweepGraph
-from halocline.lang.expression import Expr, walk
+from halocline.lang.expression import Expr, text, walk
 from halocline.lang.grid import Field, Grid
 from halocline.lang.program import Stage as NamedStage
 
@@ -115,7 +115,7 @@ def translate(sweep: SweepGraph, grid: Grid) -> Kernel:
     for slot, reduction in enumerate(sweep.reductions):
         kind, cell, place = reduction.attribute
         results += (Reduce(slot, kind, translation.value(reduction.args[0]), place, cell),)
-    return _kernel(translation, grid, (*stages, *results))
+    return _kernel(translation, grid, (*stages, *results), _comment(sweep))
 
 
 def translate_ghost(field: Field, ghost: Expr, fields: Iterable[Field], grid: Grid) -> Kernel:
@@ -126,7 +126,7 @@ def translate_ghost(field: Field, ghost: Expr, fields: Iterable[Field], grid: Gr
     store = Store(translation.field(field), translation.value(ghost))
     none = ((0, 0),) * grid.ndim
     nest = Nest((store,), none, (0,) * grid.ndim)
-    return _kernel(translation, grid, (nest,), beyond=True)
+    return _kernel(translation, grid, (nest,), brief(ghost), beyond=True)
 
 
 def translate_scalar(expression: Expr) -> Kernel:
@@ -137,11 +137,25 @@ def translate_scalar(expression: Expr) -> Kernel:
     return Kernel(name="", comment="", ndim=0, periodic=(), arrays=(), values=values, body=(store,))
 
 
-def _kernel(translation: Translation, grid: Grid, body: Body, beyond: bool = False) -> Kernel:
+def _comment(sweep: SweepGraph) -> str:
+    labels = [f"{f.name} = {brief(e)}" for f, e in sweep.sets.items()]
+    labels += [f"{r.attribute[0]}({brief(r.args[0])})" for r in sweep.reductions]
+    return "; ".join(labels)
+
+
+def brief(root: Expr, limit: int = 100) -> str:
+    """An expression in few words."""
+    spelled = text(root, depth=4)
+    return spelled if len(spelled) <= limit else spelled[: limit - 3] + "..."
+
+
+def _kernel(
+    translation: Translation, grid: Grid, body: Body, comment: str, *, beyond: bool = False
+) -> Kernel:
     table = translation.table
     return Kernel(
         name="",
-        comment="",
+        comment=comment,
         ndim=grid.ndim,
         periodic=grid.periodic,
         arrays=tuple(table.arrays.values()),

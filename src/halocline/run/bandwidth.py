@@ -9,9 +9,10 @@ from time import perf_counter
 from typing import Any
 
 from halocline.errors import RunError
+from halocline.native import native
 from halocline.run.devices import device_errors, in_words
 from halocline.run.machine import data_caches
-from halocline.run.mpi import Communicator, native
+from halocline.run.mpi import Communicator
 
 log = logging.getLogger("halocline")
 

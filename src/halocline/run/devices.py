@@ -16,10 +16,11 @@ from halocline.compile.nvrtc import compile_cuda
 from halocline.compile.targets.source import OPENCL_OPTIONS, device_headers
 from halocline.errors import InputError, RunError
 from halocline.lang.dtype import ITEMSIZE
+from halocline.native import native
 from halocline.plan.devices import DeviceChoice, deal_devices
 from halocline.plan.rank import FieldPlan, SubdomainPlan
 from halocline.plan.transfer import ON_DEVICES, chosen_methods
-from halocline.run.mpi import Communicator, native
+from halocline.run.mpi import Communicator
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from halocline.errors import InputError, RunError
 from halocline.lang.blocks import Blocks
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.grid import Field, Grid
+from halocline.native import native
 from halocline.plan.decompose import Decomposition
 from halocline.plan.rank import RankPlan
 from halocline.plan.transfer import Transfers, methods_without_ranks, needs_ranks
@@ -38,7 +39,7 @@ from halocline.run.execution import Execution
 from halocline.run.gpu_aware import why_not_aware
 from halocline.run.limits import check_stacks
 from halocline.run.links import why_no_links
-from halocline.run.mpi import Communicator, native, world
+from halocline.run.mpi import Communicator, world
 from halocline.run.notices import say_once
 from halocline.run.threads import default_threads, spins
 from halocline.run.topology import DeviceLinks, device_links

@@ -21,6 +21,7 @@ from types import FrameType
 from typing import IO, TextIO
 
 from halocline.errors import InputError, RunError
+from halocline.native import native
 from halocline.ranges import RANKS
 from halocline.run import limits, mpi, segments
 from halocline.run.streams import complain, give_up, why_lost
@@ -43,7 +44,7 @@ def mpiexec() -> Path:
     RunError
         There is none.
     """
-    library = Path(mpi.native().mpi_library())
+    library = Path(native().mpi_library())
     names = ["mpiexec"]
     if ".so.40" in library.name:
         names.insert(0, "mpiexec.openmpi")  # Debian's names: plain mpiexec may be another MPI's
@@ -148,7 +149,7 @@ def _check_room(ranks: int) -> None:
     nodes = os.environ.get("SLURM_JOB_NUM_NODES", os.environ.get("SLURM_NNODES", "1"))
     if nodes != "1" or any(name in os.environ for name in HOSTS):
         return
-    available = mpi.native().available_memory()
+    available = native().available_memory()
     needed = ranks * RANK_BYTES
     if needed > available:
         raise InputError(

@@ -16,7 +16,7 @@ from halocline.lang.grid import Field
 from halocline.lang.program import Program, bind, own_name
 from halocline.lang.reductions import max as greatest
 from halocline.lang.reductions import value
-from halocline.run.mpi import native
+from halocline.native import native
 from halocline.run.prepared import prepare
 
 if TYPE_CHECKING:

@@ -238,7 +238,7 @@ def _compiler() -> tuple[str | None, str | None]:
 
 def _mpi() -> tuple[str | None, str | None]:
     """The MPI library of native code and the first line of its version; MPI need not be initialised."""
-    from halocline.run.mpi import native
+    from halocline.native import native
 
     try:
         library = os.path.realpath(native().mpi_library())

@@ -20,10 +20,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import blake2b
-from types import ModuleType
 from typing import Any, TypeVar
 
 from halocline.errors import InputError, RunError
+from halocline.native import native
 from halocline.run import excepthook, segments
 from halocline.run.failure import describe, exit_code, pack, unpack
 from halocline.run.streams import complain
@@ -308,31 +308,6 @@ def has_ranks() -> bool:
 
 
 # -- the MPI library ---------------------------------------------------------------------------------
-
-
-def native() -> ModuleType:
-    """The module `halocline._native`.
-
-    Raises
-    ------
-    RunError
-        It is not built, or the MPI library it was built with is gone.
-    """
-    try:
-        import halocline._native
-
-        module: ModuleType = halocline._native
-    except ModuleNotFoundError:
-        raise RunError(
-            "halocline._native is not built: run `make build`, or `pip install .` in the source folder"
-        ) from None
-    except ImportError as error:
-        raise RunError(
-            f"halocline._native cannot be loaded ({error}); where a library is missing, it is one that "
-            "Halocline was built with: make it visible again (`module load`, LD_LIBRARY_PATH, or "
-            "`pip install mpich` for libmpi.so.12), or build Halocline anew"
-        ) from error
-    return module
 
 
 def _initialised() -> Any:

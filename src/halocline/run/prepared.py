@@ -19,6 +19,7 @@ from halocline.errors import InputError, RunError
 from halocline.lang.grid import unknown
 from halocline.lang.program import Program
 from halocline.lang.trace import OWN
+from halocline.native import native
 from halocline.plan.candidates import candidates
 from halocline.plan.patches import Caches
 from halocline.plan.rank import RankPlan, plan_rank, wraps_rows
@@ -28,7 +29,7 @@ from halocline.run.bind_device import build_device_engine
 from halocline.run.devices import compile_for, device_errors
 from halocline.run.domain import Domain
 from halocline.run.machine import data_caches, last_level_cache
-from halocline.run.mpi import Communicator, native
+from halocline.run.mpi import Communicator
 from halocline.run.overlap import Overlap, OverlapTrial
 from halocline.run.tuning import BY_CACHES, TUNE, Tuned, largest
 from halocline.run.watch import watching

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from halocline.compile.compiler import arranged, compile_program
 from halocline.compile.device import SHARED_BYTES, Strategy
 from halocline.compile.driver import library_path
+from halocline.compile.ir import pipeline
 from halocline.compile.schedule import Schedule
 from halocline.errors import CompileError, InputError
 from halocline.lang.grid import Grid
@@ -87,7 +88,8 @@ def explain_program(
     graphs = arranged(program, grid, how.halo).operations
     names = {place.device for place in places}.union(*(dealt.labels if dealt else ()))
     shared = shared_here(how.devices.interface, names) if on else SHARED_BYTES
-    schedule = compile_program(program, grid, halo=how.halo, device=strategy, shared=shared)
+    with pipeline.recorded() as trail:
+        schedule = compile_program(program, grid, halo=how.halo, device=strategy, shared=shared)
     if links is None:
         links = DeviceLinks()
         if dealt is not None:
@@ -112,7 +114,9 @@ def explain_program(
         slabs = replace(how, decomposition="1d")
         alternative = slabs.layout(schedule, grid, ranks, how.ranks_per_node, devices=devices).decomposition
     steps = steps_of(program, schedule, plan, graphs, how.halo)
-    return Explanation(schedule, plan, steps, alternative, how.overlap, patches_by, how.halo, there, links)
+    return Explanation(
+        schedule, plan, steps, alternative, how.overlap, patches_by, how.halo, there, links, tuple(trail)
+    )
 
 
 def _strategy(kernels: str) -> Strategy:

@@ -9,6 +9,7 @@ from typing import Any
 
 from halocline.compile.device import Strategy
 from halocline.compile.schedule import Loop, Operation, Scalars, Schedule, Stop, Sweep
+from halocline.native import native
 from halocline.plan.devices import DeviceChoice, share_devices
 from halocline.plan.launches import Launch, SweepLaunches, sweep_launches
 from halocline.plan.layout import Layout
@@ -18,7 +19,6 @@ from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
 from halocline.plan.traffic import Traffic
 from halocline.run.devices import OnDevice, label, shared_bytes, subdomain_bytes
 from halocline.run.execution import Execution
-from halocline.run.mpi import native
 from halocline.run.topology import DeviceLinks, links_between
 
 

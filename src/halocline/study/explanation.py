@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from halocline.compile.footprint import Direction
+from halocline.compile.ir.kernel import Kernel
 from halocline.compile.schedule import Schedule
 from halocline.plan.decompose import Decomposition
 from halocline.plan.exchange import Copy
@@ -178,6 +179,8 @@ class Explanation:
         What the rank does on its devices; None where it computes itself.
     links : DeviceLinks
         Between the devices of a node.
+    trail : tuple of (str, Kernel)
+        What every pass of the compiler has left; see `halocline.compile.ir.show`.
     """
 
     schedule: Schedule
@@ -189,6 +192,7 @@ class Explanation:
     halo: str = "read"
     on: DevicePlan | None = None
     links: DeviceLinks = field(default_factory=DeviceLinks)
+    trail: tuple[tuple[str, Kernel], ...] = ()
 
     def __str__(self) -> str:
         return "\n".join(lines(self, self.bound()))

@@ -18,6 +18,7 @@ from halocline.cli.options import (
     N,
     Order,
     Overlap,
+    Passes,
     Patch,
     PlannedKernels,
     PlannedRank,
@@ -66,13 +67,15 @@ def explain_poisson(
     overlap: Overlap = "auto",
     halo: Halo = "read",
     code: Code = False,
+    passes: Passes = False,
     picture: WhoPicture = None,
     json: Json = None,
 ) -> None:
     from halocline.cli.explain import poisson
 
     poisson(
-        n=n, dim=dim, method=method, ranks=ranks, rank=rank, code=code, picture=picture, json=json,
+        n=n, dim=dim, method=method, ranks=ranks, rank=rank, code=code, passes=passes, picture=picture,
+        json=json,
         execution=execution(
             device=device, threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,
@@ -109,6 +112,7 @@ def explain_case(
     overlap: Overlap = "auto",
     halo: Halo = "read",
     code: Code = False,
+    passes: Passes = False,
     picture: WhoPicture = None,
     json: Json = None,
 ) -> None:
@@ -116,7 +120,7 @@ def explain_case(
 
     case(
         str(context.info_name), n=n, settings=settings or [], order=order, scheme=scheme, ranks=ranks,
-        rank=rank, code=code, picture=picture, json=json,
+        rank=rank, code=code, passes=passes, picture=picture, json=json,
         execution=execution(
             device=device, threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,

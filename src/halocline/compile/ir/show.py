@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import Body, Let, Statement, bodies, flat, roots
+
+
+def show_trail(trail: Iterable[tuple[str, Kernel]]) -> str:
+    """What each pass has left of each kernel: kernel by kernel, pass by pass."""
+    kernels: dict[str, list[tuple[str, Kernel]]] = {}
+    for name, kernel in trail:
+        kernels.setdefault(kernel.comment, []).append((name, kernel))
+    return "\n".join(
+        f"After {name}, {number} of {len(passes)}\n{show(kernel)}"
+        for passes in kernels.values()
+        for number, (name, kernel) in enumerate(passes, 1)
+    )
 
 
 def show(kernel: Kernel) -> str:

@@ -13,7 +13,6 @@ from halocline.compile.printers.text import Text
 
 # Without these a compiler may round otherwise than the host does.
 OPENCL_OPTIONS = ("-cl-fp32-correctly-rounded-divide-sqrt",)
-CUDA_OPTIONS = ("--std=c++17", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
 
 # Each after what it needs. A text begins with the first; the others are there where they are named, or
 # needed by one that is.
