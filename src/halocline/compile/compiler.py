@@ -24,7 +24,7 @@ from halocline.compile.lower import (
 from halocline.compile.numbering import Numbering, Sweeps, field_infos, numbered
 from halocline.compile.passes.contract import contract, count_flops
 from halocline.compile.passes.operands import Operands, operands, second
-from halocline.compile.passes.scratch import rooms
+from halocline.compile.passes.scratch import lives, shared
 from halocline.compile.results import awaited
 from halocline.compile.schedule import (
     Await,
@@ -313,10 +313,4 @@ def _reach(fill: WallFill) -> int:
 
 def _scratch(kernel: Kernel) -> tuple[tuple[int, ...], ...]:
     """See `Sweep.scratch`."""
-    return tuple(
-        (
-            ITEMSIZE[kernel.array[room.array].dtype],
-            *(lo + hi + top for (lo, hi), top in zip(room.extent, room.top, strict=True)),
-        )
-        for room in rooms(kernel)
-    )
+    return tuple((slot.item, *slot.extra) for slot in shared(lives(kernel))[1])

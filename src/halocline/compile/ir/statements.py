@@ -60,13 +60,24 @@ class Stage(Statement):
 
 
 @dataclass(frozen=True)
+class Slot(Statement):
+    """Memory for stages, of which one after the other has it: for elements of `item` bytes at the points of a
+    patch, and `extra` more per axis."""
+
+    number: int
+    item: int
+    extra: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Allocate(Statement):
-    """Room for a stage: for the points of a patch, `extent` (lower, upper) more per axis, and `top` more at
-    the upper walls."""
+    """A stage lies in a slot: for the points of a patch, `extent` (lower, upper) more per axis, and `top`
+    more at the upper walls."""
 
     array: str
     extent: tuple[tuple[int, int], ...]
     top: tuple[int, ...]
+    slot: int = 0
 
 
 @dataclass(frozen=True)

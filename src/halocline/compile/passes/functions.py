@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from halocline.compile.ir.kernel import Kernel
-from halocline.compile.ir.statements import Allocate, Nest, Store, flat, roots
+from halocline.compile.ir.statements import Allocate, Body, Nest, Slot, Store, flat, roots
 
 
 def functions(kernel: Kernel) -> list[Kernel]:
@@ -18,7 +18,7 @@ def functions(kernel: Kernel) -> list[Kernel]:
         )
         return stored or any(kernel.array[a].kind == "scratch" for a, _ in kernel.loads(roots(nest.body)))
 
-    rooms = tuple(s for s in kernel.body if isinstance(s, Allocate))
+    rooms = tuple(s for s in kernel.body if isinstance(s, (Slot, Allocate)))
     nests = [s for s in kernel.body if isinstance(s, Nest)]
     together = max((number for number, nest in enumerate(nests, 1) if staged(nest)), default=1)
     parts = [nests[:together], *([nest] for nest in nests[together:])]
@@ -30,7 +30,7 @@ def functions(kernel: Kernel) -> list[Kernel]:
     ]
 
 
-def _part(kernel: Kernel, name: str, body: tuple[Allocate | Nest, ...]) -> Kernel:
+def _part(kernel: Kernel, name: str, body: Body) -> Kernel:
     """A kernel of some nests, with the arrays that they touch."""
     touched = {array for array, _ in kernel.loads(roots(body))}
     touched |= {s.array for s in flat(body) if isinstance(s, Store)}

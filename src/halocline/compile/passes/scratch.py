@@ -1,24 +1,86 @@
-"""Room for stages."""
+"""Memory for stages: those that are not needed at the same time share it."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
 
 from halocline.compile.ir.kernel import Kernel
-from halocline.compile.ir.statements import Allocate, Nest, Store
+from halocline.compile.ir.statements import Allocate, Nest, Slot, Store, roots
+from halocline.lang.dtype import ITEMSIZE
+
+TYPICAL = 64  # cells of a patch along an axis, to compare slots by size
+
+
+@dataclass(frozen=True)
+class Life:
+    """A stage: from the nest that stores it to the last one that loads it, by number."""
+
+    array: str
+    item: int  # bytes
+    nest: Nest
+    first: int
+    last: int
+
+    @property
+    def extra(self) -> tuple[int, ...]:
+        """Points per axis beside those of the patch."""
+        return tuple(lo + hi + top for (lo, hi), top in zip(self.nest.extent, self.nest.top, strict=True))
+
+
+def lives(kernel: Kernel) -> list[Life]:
+    """The stages of a kernel, in the order in which they are stored."""
+    nests = [s for s in kernel.body if isinstance(s, Nest)]
+    last: dict[str, int] = {}
+    for number, nest in enumerate(nests):
+        last.update((array, number) for array, _ in kernel.loads(roots(nest.body)))
+    return [
+        Life(s.array, ITEMSIZE[kernel.array[s.array].dtype], nest, number, last.get(s.array, number))
+        for number, nest in enumerate(nests)
+        for s in nest.body
+        if isinstance(s, Store) and kernel.array[s.array].kind == "scratch"
+    ]
+
+
+def shared(found: Sequence[Life]) -> tuple[dict[str, int], list[Slot]]:
+    """The slot of each stage, and how large slots are: a stage takes one that is free, where it grows least,
+    or a new one. Nests run through a patch one after the other, so that a stage must not share with what a
+    nest still reads that stores it.
+    """
+    slots: list[Slot] = []
+    free_after: list[int] = []  # the last nest that needs what is in a slot
+    chosen: dict[str, int] = {}
+    for life in found:
+        # of one precision: what is double and what is float may not share memory in C++
+        free = [n for n, last in enumerate(free_after) if last < life.first and slots[n].item == life.item]
+        if free:
+            number = min(free, key=lambda n: _size(_grown(slots[n], life)) - _size(slots[n]))
+            slots[number] = _grown(slots[number], life)
+            free_after[number] = life.last
+        else:
+            number = len(slots)
+            slots.append(Slot(number, life.item, life.extra))
+            free_after.append(life.last)
+        chosen[life.array] = number
+    return chosen, slots
+
+
+def _grown(slot: Slot, life: Life) -> Slot:
+    return replace(slot, extra=tuple(map(max, slot.extra, life.extra)))
+
+
+def _size(slot: Slot) -> int:
+    return slot.item * prod(TYPICAL + more for more in slot.extra)
 
 
 def scratch(kernel: Kernel) -> Kernel:
-    """Room for each stage, one after the other."""
+    """Room for each stage."""
     return replace(kernel, body=(*rooms(kernel), *kernel.body))
 
 
-def rooms(kernel: Kernel) -> tuple[Allocate, ...]:
-    """What says where stages are."""
-    return tuple(
-        Allocate(s.array, nest.extent, nest.top)
-        for nest in kernel.body
-        if isinstance(nest, Nest)
-        for s in nest.body
-        if isinstance(s, Store) and kernel.array[s.array].kind == "scratch"
-    )
+def rooms(kernel: Kernel) -> tuple[Slot | Allocate, ...]:
+    """What says how much memory there is for stages, and which part of it is whose."""
+    found = lives(kernel)
+    chosen, slots = shared(found)
+    return (*slots, *(Allocate(s.array, s.nest.extent, s.nest.top, chosen[s.array]) for s in found))

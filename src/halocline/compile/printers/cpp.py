@@ -29,6 +29,7 @@ from halocline.compile.ir.statements import (
     OpenSum,
     Pieces,
     Row,
+    Slot,
     Statement,
     Store,
     Stream,
@@ -89,7 +90,7 @@ class _Printer(ValuePrinter):
             out.add(f"const double {self.names.scalars[scalar]} = a->scalars[{self.names.numbers[scalar]}];")
         if kernel.wraps:
             out.add(f"const int64_t around = (int64_t)a->scalars[{self.names.numbers[AROUND]}];")
-        if any(isinstance(statement, Allocate) for statement in kernel.body):
+        if any(isinstance(statement, Slot) for statement in kernel.body):
             out.add("char *free_scratch = (char *)a->scratch;")
         self.body(kernel.body)
         out.close()
@@ -116,19 +117,29 @@ class _Printer(ValuePrinter):
     # --- nests and loops ---
 
     @write.register
+    def _(self, statement: Slot) -> None:
+        out, size = self.out, self.points(padded(statement.extra, self.kernel.ndim))
+        row = f"hc_padded_row({size[2]}, {statement.item})"
+        out.add(f"char *const slot{statement.number} = free_scratch;")
+        out.add(f"free_scratch += {statement.item} * {row} * ({size[1]}) * ({size[0]});")
+
+    def points(self, extra: Offset) -> list[str]:
+        """How many points there are along each axis for a patch."""
+        return [f"box->hi[{a}] - box->lo[{a}] + {more}" for a, more in enumerate(extra)]
+
+    @write.register
     def _(self, statement: Allocate) -> None:
         out, array, ndim = self.out, self.kernel.array[statement.array], self.kernel.ndim
         name, ctype = self.name_stage(array.name), C_TYPES[array.dtype]
         extent, top = padded_extent(statement.extent, ndim), padded(statement.top, ndim)
-        size = [f"box->hi[{a}] - box->lo[{a}] + {lo + hi + top[a]}" for a, (lo, hi) in enumerate(extent)]
+        size = self.points(tuple(lo + hi + t for (lo, hi), t in zip(extent, top, strict=True)))
         out.add(f"const int64_t {name}_s1 = hc_padded_row({size[2]}, sizeof({ctype}));")
         out.add(f"const int64_t {name}_s0 = {name}_s1 * ({size[1]});")
-        out.add(f"{ctype} *const {name}_base = ({ctype} *)free_scratch;")
+        out.add(f"{ctype} *const {name}_base = ({ctype} *)slot{statement.slot};")
         first = [f"(box->lo[{a}] - {lo})" for a, (lo, _) in enumerate(extent)]
         out.add(
             f"const int64_t {name}_origin = {first[0]} * {name}_s0 + {first[1]} * {name}_s1 + {first[2]};"
         )
-        out.add(f"free_scratch += sizeof({ctype}) * {name}_s0 * ({size[0]});")
 
     @write.register
     def _(self, statement: Nest) -> None:

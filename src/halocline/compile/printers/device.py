@@ -28,6 +28,7 @@ from halocline.compile.ir.statements import (
     Reduce,
     Reset,
     Share,
+    Slot,
     Statement,
     Step,
     Store,
@@ -127,21 +128,28 @@ class _Printer(ValuePrinter):
     write.register(Let, lambda self, statement: self.let(statement))
 
     @write.register
+    def _(self, statement: Slot) -> None:
+        out, size = self.out, self.points(padded(statement.extra, self.kernel.ndim))
+        row = f"hc_padded_row({size[2]}, {statement.item})"
+        out.add(f"HC_GLOBAL char *const slot{statement.number} = free_scratch;")
+        out.add(f"free_scratch += {statement.item} * {row} * {size[1]} * {size[0]};")
+
+    def points(self, extra: Offset) -> list[str]:
+        """How many points there are along each axis for a box."""
+        return [f"(f.box_hi[{a}] - f.box_lo[{a}] + {more})" for a, more in enumerate(extra)]
+
+    @write.register
     def _(self, statement: Allocate) -> None:
         out, array, ndim = self.out, self.kernel.array[statement.array], self.kernel.ndim
         name, ctype, item = self.name_stage(array.name), C_TYPES[array.dtype], ITEMSIZE[array.dtype]
         extent, top = padded_extent(statement.extent, ndim), padded(statement.top, ndim)
-        size = [
-            f"(f.box_hi[{a}] - f.box_lo[{a}] + {lo + hi}" + (f" + f.box_top[{a}])" if top[a] else ")")
-            for a, (lo, hi) in enumerate(extent)
-        ]
+        size = self.points(tuple(lo + hi + t for (lo, hi), t in zip(extent, top, strict=True)))
         out.add(f"const hc_int64 {name}_s1 = hc_padded_row({size[2]}, {item});")
         out.add(f"const hc_int64 {name}_s0 = {name}_s1 * {size[1]};")
         first = [f"(f.box_lo[{a}] - {lo})" for a, (lo, _) in enumerate(extent)]
         origin = f"{first[0]} * {name}_s0 + {first[1]} * {name}_s1 + {first[2]}"
-        out.add(f"HC_GLOBAL {ctype} *const {name}_base = (HC_GLOBAL {ctype} *)free_scratch;")
+        out.add(f"HC_GLOBAL {ctype} *const {name}_base = (HC_GLOBAL {ctype} *)slot{statement.slot};")
         out.add(f"const hc_int64 {name}_origin = {origin};")
-        out.add(f"free_scratch += {name}_s0 * {size[0]} * {item};")
 
     @write.register
     def _(self, statement: Nest) -> None:
