@@ -49,4 +49,4 @@ def hllc(left, right, axis):
 
     from_left = hc.symmetric_sum(flux(left, axis), hc.min(slow, 0.0) * jump(left, slow, push_l))
     from_right = hc.symmetric_sum(flux(right, axis), hc.max(fast, 0.0) * jump(right, fast, push_r))
-    return hc.where(middle > 0, from_left, from_right)
+    return hc.branch(middle > 0, from_left, from_right)

@@ -370,7 +370,7 @@ class Reference:
         if e.op == "reduce":
             return self._reduce(e)
         args = [self._node(a, place, shift, memo) for a in e.args]
-        if e.op == "where":
+        if e.op in ("where", "branch"):
             return select(*args)
         if e.op in ("lt", "le", "gt", "ge", "eq", "ne"):
             return compare(e.op, *args)
@@ -556,7 +556,7 @@ class Reference:
             if not e.args:
                 return self._node(e, (False,) * self.grid.ndim, zero, {})
             args = [at(a) for a in e.args]
-            if e.op == "where":
+            if e.op in ("where", "branch"):
                 return select(*args)
             if e.op in ("lt", "le", "gt", "ge", "eq", "ne"):
                 return compare(e.op, *args)

@@ -98,7 +98,7 @@ def expression(draw: Draw, scope: Scope, depth: int) -> tuple[Any, ...]:
     if kind == "unary":
         return draw(st.sampled_from(UNARY)), a
     c = expression(draw, scope, 0)
-    return "where", draw(st.sampled_from(COMPARISONS)), a, c, a, b
+    return draw(st.sampled_from(("where", "branch"))), draw(st.sampled_from(COMPARISONS)), a, c, a, b
 
 
 def assignment(draw: Draw, scope: Scope) -> tuple[Any, ...]:
@@ -278,10 +278,11 @@ class Case:
         if op == "scalar":
             made = self.things[rest[0]].expr
             return made / (1.0 + abs(made))
-        if op == "where":
+        if op in ("where", "branch"):
             sign, a, b, then, otherwise = (r if isinstance(r, str) else self._expression(r) for r in rest)
             test = {"lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b}[sign]
-            return hc.where(test & (then > -3.0) | ~(otherwise < 5.0), then, otherwise)
+            choose = hc.where if op == "where" else hc.branch
+            return choose(test & (then > -3.0) | ~(otherwise < 5.0), then, otherwise)
         args = [self._expression(r) for r in rest]
         if len(args) == 2:
             a, b = args

@@ -23,8 +23,8 @@ _HOMES = {
         "Antisymmetric", "BoundaryKernel", "Derivative", "Extrapolate", "Periodic", "Symmetric", "Value",
     ),
     "lang.functions": (
-        "abs", "cos", "exp", "log", "lookup", "maximum", "minimum", "pow", "random", "sign", "sin", "sqrt",
-        "symmetric_sum", "tanh", "where",
+        "abs", "branch", "cos", "exp", "log", "lookup", "maximum", "minimum", "pow", "random", "sign", "sin",
+        "sqrt", "symmetric_sum", "tanh", "where",
     ),
     "lang.operators": (
         "cross", "curl", "derivative", "difference", "div", "grad", "grad_div", "hyperdiffusion", "laplacian",

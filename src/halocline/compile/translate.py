@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from halocline.compile.ir.kernel import POINT, Array, Kernel, Table
 from halocline.compile.ir.statements import Body, Nest, Reduce, Stage, Store
 from halocline.compile.lower import SweepGraph
-from halocline.lang.expression import Expr, text, walk
+from halocline.lang.expression import SELECTIONS, Expr, text, walk
 from halocline.lang.grid import Field, Grid
 from halocline.lang.program import Stage as NamedStage
 
@@ -49,7 +49,7 @@ class Translation:
         elif current.op == "cast":
             dtype = str(current.attribute)
         elif current.op not in ("random", "lookup"):
-            chosen = [self._dtypes[arg] for arg in args[current.op == "where" :]]
+            chosen = [self._dtypes[arg] for arg in args[current.op in SELECTIONS :]]
             dtype = max((d for d in chosen if d is not None), default=None)  # "float64" > "float32"
         op = "load" if current.op in ("read", "stage") else current.op
         number = table.add(op, args, attribute, dtype or "float64", depth, current.digest)

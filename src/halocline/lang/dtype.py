@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from halocline.lang.expression import Expr, fold
+from halocline.lang.expression import SELECTIONS, Expr, fold
 
 ITEMSIZE = {"float64": 8, "float32": 4}  # bytes
 
@@ -21,7 +21,7 @@ def dtype_of(root: Expr, memo: dict[int, str | None]) -> str | None:
             return str(current.attribute)
         if current.op == "stage":
             return dtype_of(current.attribute[0].definition, memo)
-        chosen = inner[1:] if current.op == "where" else inner
+        chosen = inner[1:] if current.op in SELECTIONS else inner
         return max((d for d in chosen if d is not None), default=None)  # "float64" > "float32"
 
     return fold(root, memo, value)

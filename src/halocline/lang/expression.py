@@ -23,6 +23,7 @@ Offset = tuple[int, ...]
 Operand: TypeAlias = "Operators | int | float"
 
 COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+SELECTIONS = ("where", "branch")
 COMMUTATIVE = {"add", "mul", "min", "max", "eq", "ne", "and", "or"}
 LEAVES = {"const", "scalar", "index", "read", "stage"}
 
@@ -401,16 +402,42 @@ def where(condition: Operand, then: Any, otherwise: Any) -> Any:
     condition : expression
         A comparison, or comparisons joined with &, | and ~.
     then, otherwise : field, expression or number; or two vectors, by component
+
+    See Also
+    --------
+    branch : where a side is expensive and few cells need it.
     """
+    return _select("where", condition, then, otherwise)
+
+
+def branch(condition: Operand, then: Any, otherwise: Any) -> Any:
+    """`then` where the condition holds, `otherwise` elsewhere: as `where`, with the same bits, but a side is
+    not computed where no cell around needs it.
+
+    On a processor that is decided for some tens of cells of a row at a time, on a device cell by cell, so
+    that it pays where a side is expensive, and neighbours mostly take the same one: a fall-back at shocks, a
+    flux from the left or from the right. What both sides take is computed once, before; a side that is cheap
+    is computed everywhere.
+
+    Parameters
+    ----------
+    condition : expression
+        A comparison, or comparisons joined with &, | and ~.
+    then, otherwise : field, expression or number; or two vectors, by component
+    """
+    return _select("branch", condition, then, otherwise)
+
+
+def _select(op: str, condition: Operand, then: Any, otherwise: Any) -> Any:
     if isinstance(then, tuple) and isinstance(otherwise, tuple):
-        return type(then)(where(condition, a, b) for a, b in zip(then, otherwise, strict=True))
+        return type(then)(_select(op, condition, a, b) for a, b in zip(then, otherwise, strict=True))
     if isinstance(condition, bool):
         return as_expr(then) if condition else as_expr(otherwise)
     c = as_expr(condition)
     if not c.condition:
-        raise InputError(f"where needs a condition such as u > 0 as its first argument, got {c!r}")
+        raise InputError(f"{op} needs a condition such as u > 0 as its first argument, got {c!r}")
     a, b = as_expr(then), as_expr(otherwise)
-    return a if a is b else node("where", (c, a, b))
+    return a if a is b else node(op, (c, a, b))
 
 
 def walk(roots: Iterable[Expr], known: Container[int] = ()) -> Iterator[Expr]:
@@ -513,8 +540,8 @@ def _simplified(like: Expr, args: tuple[Expr, ...]) -> Expr:
     """The operation of `like` on other arguments, as if it had been written with them."""
     if all(a is b for a, b in zip(args, like.args, strict=True)):
         return like
-    if like.op == "where":
-        chosen: Expr = where(*args)
+    if like.op in SELECTIONS:
+        chosen: Expr = _select(like.op, *args)
         return chosen
     if like.attribute is not None or like.op in ("min", "max", "pow", "fma", "sum2", "random"):
         return with_arguments(like, args)

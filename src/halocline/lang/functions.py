@@ -9,6 +9,7 @@ from typing import Any
 
 from halocline.errors import InputError
 from halocline.lang.expression import Expr, Operand, Operators, as_expr, binary, node, power, unary, where
+from halocline.lang.expression import branch as branch
 from halocline.lang.grid import Vector
 
 LARGEST_TABLE = 8192  # numbers: 64 KiB, what devices have for constants
@@ -286,6 +287,6 @@ def _cosh(x: Operand) -> Expr:
 
 
 __all__ = [
-    "abs", "cos", "exp", "log", "lookup", "maximum", "minimum", "pow", "random", "sign", "sin", "sqrt",
-    "symmetric_sum", "tanh", "where",
+    "abs", "branch", "cos", "exp", "log", "lookup", "maximum", "minimum", "pow", "random", "sign", "sin",
+    "sqrt", "symmetric_sum", "tanh", "where",
 ]  # fmt: skip

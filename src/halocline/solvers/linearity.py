@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from halocline.errors import InputError
-from halocline.lang.expression import Expr, as_expr, text, walk
+from halocline.lang.expression import SELECTIONS, Expr, as_expr, text, walk
 from halocline.lang.program import Stage
 
 CONSTANT, LINEAR, EITHER = "constant", "linear", "either"  # in the unknown; 0 and sums may be either
@@ -53,13 +53,13 @@ def _one(current: Expr, unknown: Any, name: str, kinds: dict[int, str]) -> str:
         if current.op in ("random", "lookup"):
             return CONSTANT  # not zero where its arguments are
         return EITHER if EITHER in args else CONSTANT
-    others = args[1:] if current.op == "where" else args
+    others = args[1:] if current.op in SELECTIONS else args
     fine = {
         "neg": True,
         "cast": True,
         "mul": args.count(LINEAR) == 1,
         "div": args[-1] != LINEAR,
-        "where": args[0] != LINEAR and CONSTANT not in others,
+        **dict.fromkeys(SELECTIONS, args[0] != LINEAR and CONSTANT not in others),
         **dict.fromkeys(_SUMS, CONSTANT not in args),
     }
     if fine.get(current.op, False):

@@ -21,6 +21,7 @@ from typing import Any
 from halocline.compile.ir.statements import Body, Offset
 
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+SELECTIONS = ("where", "branch")  # the second need not compute the side that is not taken
 CONDITIONS = (*COMPARISONS, "and", "or", "not")
 COMMUTATIVE = ("add", "mul", "min", "max", "eq", "ne", "and", "or")
 LEAVES = ("const", "scalar", "index", "load")

@@ -124,13 +124,14 @@ class Strip(Statement):
 
     `span` says which: "row", all of it; "piece", "line" or "block", what `Pieces`, `Lines` or `Blocks` are
     at. The angles of its sines and cosines are `near` where they have been found so. `sums` are the numbers
-    of the sums whose parts it adds up.
+    of the sums whose parts it adds up, `marks` those of the branches that it decides.
     """
 
     body: Body
     span: str = "row"
     near: bool = False
     sums: tuple[int, ...] = ()
+    marks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,35 @@ class Either(Statement):
 
     near: Body
     far: Body
+
+
+@dataclass(frozen=True)
+class Mark(Statement):
+    """Note for branch `number` whether a condition holds in some of the cells of a stretch, and whether it
+    does not in some."""
+
+    number: int
+    condition: int
+
+
+@dataclass(frozen=True)
+class Needed(Statement):
+    """Only where some cell of the stretch takes the first side of branch `number`, or, where not `holds`, the
+    second one."""
+
+    number: int
+    holds: bool
+    body: Body
+
+
+@dataclass(frozen=True)
+class Branch(Statement):
+    """Selections of one condition, each side of which is computed where it holds, or does not."""
+
+    condition: int
+    values: tuple[int, ...]
+    then: Body
+    otherwise: Body
 
 
 @dataclass(frozen=True)
@@ -420,6 +450,8 @@ def roots(body: Iterable[Statement]) -> list[int]:
     for statement in flat(body):
         if isinstance(statement, (Store, Reduce, Stage)):
             found.append(statement.value)
+        elif isinstance(statement, Mark):
+            found.append(statement.condition)
         elif isinstance(statement, Far):
             found += statement.angles
         elif isinstance(statement, Lanes):

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
-from halocline.compile.ir.kernel import POINT, Kernel
+from halocline.compile.ir.kernel import POINT, SELECTIONS, Kernel
 from halocline.compile.ir.statements import (
     AddUp,
     Advance,
     Allocate,
     Body,
+    Branch,
     Buffer,
     Cells,
     CloseSum,
@@ -25,6 +26,8 @@ from halocline.compile.ir.statements import (
     Lanes,
     Let,
     Loop,
+    Mark,
+    Needed,
     Nest,
     Offset,
     OpenSum,
@@ -54,7 +57,7 @@ ARGUMENTS = {
         "add", "sub", "mul", "div", "pow", "min", "max", "sum2",
         "lt", "le", "gt", "ge", "eq", "ne", "and", "or",
     },
-    3: {"fma", "where", "random"},
+    3: {"fma", "where", "branch", "random"},
 }  # fmt: skip
 _COUNT = {op: count for count, ops in ARGUMENTS.items() for op in ops}
 
@@ -71,6 +74,9 @@ _WITHIN: dict[type[Statement], tuple[str, ...]] = {
     OpenSum: ("Nest", "Loop"),
     CloseSum: ("Nest", "Loop"),
     AddUp: ("Strip",),
+    Mark: ("Strip",),
+    Needed: ("Nest", "Loop"),
+    Branch: ("Nest",),
     Stream: ("Nest", "Loop"),
     Buffer: ("Nest",),
     Point: ("Nest",),
@@ -124,7 +130,7 @@ def _values(kernel: Kernel, fail: Fail) -> None:
         for n, arg in enumerate(value.args):
             if not 0 <= arg < number:
                 fail(f"{what}: argument {arg} does not stand before it")
-            logical = value.op in ("and", "or", "not") or (value.op == "where" and n == 0)
+            logical = value.op in ("and", "or", "not") or (value.op in SELECTIONS and n == 0)
             if values[arg].condition != logical and value.op not in ("eq", "ne"):
                 fail(f"{what}: argument {n} is {'no' if logical else 'a'} condition")
         inner = max((values[arg].depth for arg in value.args), default=0)
@@ -263,5 +269,9 @@ def _scopes(kernel: Kernel, body: Body, known: frozenset[int], fail: Fail) -> No
                 known |= {number}
         elif isinstance(statement, (Store, Reduce)) and statement.value not in known:
             fail(f"{statement} before the value is computed")
+        elif isinstance(statement, (Mark, Branch)) and statement.condition not in known:
+            fail(f"{statement} before its condition is computed")
         for _, inner in bodies(statement):
             _scopes(kernel, inner, known, fail)
+        if isinstance(statement, Branch):
+            known |= set(statement.values)

@@ -26,6 +26,7 @@ from halocline.compile.ir.statements import (
     LaneSums,
     Lines,
     Loop,
+    Needed,
     Nest,
     OpenSum,
     Pieces,
@@ -102,7 +103,7 @@ class _Rows:
         def change(statement: Statement) -> Body:
             if not isinstance(statement, Loop) or statement.axis != 1:
                 return (statement,)
-            work = tuple(s for s in statement.body if isinstance(s, (Far, Strip, Lanes)))
+            work = tuple(s for s in statement.body if isinstance(s, (Far, Strip, Lanes, Needed)))
             begun = tuple(s for s in statement.body if s not in work)
             if lines:
                 return (replace(statement, body=(*begun, *self.lines(work, rows, length))),)
@@ -135,8 +136,7 @@ class _Rows:
                 # under way
                 share = newest[n * len(newest) // len(loops) : (n + 1) * len(newest) // len(loops)]
                 body += self.fetch(share, GROUPED_AHEAD, GROUPED)
-            assert isinstance(loop, (Strip, Lanes))
-            made = replace(loop, span="piece")
+            (made,) = rewritten((loop,), _over_a_piece)
             body += (self.passed(made) if loop is loops[-1] else made,)
         body += tuple(CloseSum(n, s.slot, self.buffer(n)) for n, s in self.sums.items())
         for n, result in self.passing.items():
@@ -170,9 +170,7 @@ class _Rows:
         body += tuple(CloseSum(n, s.slot, self.buffer(n)) for n, s in self.sums.items())
         return (Blocks(body, PIECE),)
 
-    def passed(
-        self, strip: Strip | Lanes, *, lanes: bool = False, only: Collection[int] | None = None
-    ) -> Strip:
+    def passed(self, strip: Statement, *, lanes: bool = False, only: Collection[int] | None = None) -> Strip:
         """A loop whose results pass through pieces: all that are to, or some."""
         assert isinstance(strip, Strip)
         body: Body = ()
@@ -201,3 +199,7 @@ class _Rows:
             return ()
         items = {ITEMSIZE[self.kernel.array[row.array].dtype] for row in rows}
         return (Fetch(tuple(rows), ahead // min(items), length, 64 // max(items)),)
+
+
+def _over_a_piece(statement: Statement) -> Body:
+    return (replace(statement, span="piece") if isinstance(statement, (Strip, Lanes)) else statement,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from halocline.compile.ir.statements import Body, Reduce, Stage, Statement, Store, rewritten
+from halocline.compile.ir.statements import Body, Mark, Reduce, Stage, Statement, Store, rewritten
 
 
 def renumbered(body: Body, numbers: Mapping[int, int]) -> Body:
@@ -14,6 +14,8 @@ def renumbered(body: Body, numbers: Mapping[int, int]) -> Body:
     def change(statement: Statement) -> Body:
         if isinstance(statement, (Store, Reduce, Stage)):
             return (replace(statement, value=numbers[statement.value]),)
+        if isinstance(statement, Mark):
+            return (replace(statement, condition=numbers[statement.condition]),)
         return (statement,)
 
     return rewritten(body, change)

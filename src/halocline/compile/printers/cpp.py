@@ -24,6 +24,8 @@ from halocline.compile.ir.statements import (
     Let,
     Lines,
     Loop,
+    Mark,
+    Needed,
     Nest,
     Offset,
     OpenSum,
@@ -237,6 +239,9 @@ class _Printer(ValuePrinter):
             added = ", ".join(f"{part}{n}" for n in statement.sums for part in PARTS[:3])
             joined = ", ".join(f"{PARTS[3]}{n}" for n in statement.sums)
             clause = f" reduction(+ : {added}) reduction(| : {joined})"
+        for n in statement.marks:
+            clause += f" reduction(| : some{n}, rest{n})"
+            self.out.add(f"int some{n} = 0, rest{n} = 0;")
         self.near = statement.near
         self.vector_loop(statement.span, clause, statement.body)
 
@@ -262,6 +267,16 @@ class _Printer(ValuePrinter):
     def _(self, statement: Either) -> None:
         self.block("if (!far)", statement.near)
         self.block("else", statement.far)
+
+    @write.register
+    def _(self, statement: Mark) -> None:
+        n, holds = statement.number, self.spelled[statement.condition]
+        self.out.add(f"some{n} |= {holds};")
+        self.out.add(f"rest{n} |= !{holds};")
+
+    @write.register
+    def _(self, statement: Needed) -> None:
+        self.block(f"if ({'some' if statement.holds else 'rest'}{statement.number})", statement.body)
 
     @write.register
     def _(self, statement: Store) -> None:

@@ -14,6 +14,7 @@ from halocline.compile.ir.statements import (
     Allocate,
     Barrier,
     Body,
+    Branch,
     Cells,
     Enter,
     Finish,
@@ -314,6 +315,25 @@ class _Printer(ValuePrinter):
         out.add("const hc_int64 i = lo0 + n / (n1 * n2), j = lo1 + n / n2 % n1, k = lo2 + n % n2;")
         self.body(statement.body)
         out.close()
+
+    @write.register
+    def _(self, statement: Branch) -> None:
+        values = [self.kernel.values[number] for number in statement.values]
+        variables = [self.temporary() for _ in values]
+        for value, variable in zip(values, variables, strict=True):
+            self.out.add(f"{C_TYPES[value.dtype]} {variable};")
+        for side, line, body in (
+            (1, f"if ({self.spelled[statement.condition]})", statement.then),
+            (2, "else", statement.otherwise),
+        ):
+            self.out.open(line)
+            with self.scope():
+                for each in body:
+                    self.write(each)
+                for value, variable in zip(values, variables, strict=True):
+                    self.out.add(f"{variable} = {self.cast(value.args[side], value.dtype)};")
+            self.out.close()
+        self.spelled |= dict(zip(statement.values, variables, strict=True))
 
     # --- results ---
 

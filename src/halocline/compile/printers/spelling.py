@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from halocline.compile.ir.kernel import Array, Kernel, Value
+from halocline.compile.ir.kernel import SELECTIONS, Array, Kernel, Value
 from halocline.compile.ir.statements import Let, Offset, roots
 from halocline.compile.passes.angles import ANGULAR
 from halocline.compile.printers.text import Text, identifier, identifiers, padded, suffix
@@ -90,7 +90,7 @@ def condition(value: Value, args: list[str]) -> str:
 def operation(out: Text, value: Value, args: list[str], dialect: Dialect, near: bool = False) -> str:
     """The result of an operation on values, as they are spelled in its precision."""
     f = "f" if value.dtype == "float32" else ""
-    if value.op == "where":
+    if value.op in SELECTIONS:
         return f"{args[0]} ? {args[1]} : {args[2]}"
     if value.op == "cast":
         return args[0]
@@ -184,9 +184,10 @@ class ValuePrinter:
                 self.spelled[number] = condition(value, self.arguments(value))
             else:
                 spelled = operation(self.out, value, self.arguments(value), self.dialect, self.near)
-                self.spelled[number] = self.declared(value, self._temporary(), spelled)
+                self.spelled[number] = self.declared(value, self.temporary(), spelled)
 
-    def _temporary(self) -> str:
+    def temporary(self) -> str:
+        """A new name of a value."""
         name = f"t{len(self.used)}"
         self.used.add(name)
         return name
@@ -201,7 +202,7 @@ class ValuePrinter:
         logical = value.op in ("not", "and", "or")
         found = []
         for n, arg in enumerate(value.args):
-            as_it_is = logical or (value.op == "where" and n == 0)
+            as_it_is = logical or (value.op in SELECTIONS and n == 0)
             found.append(self.spelled[arg] if as_it_is else self.cast(arg, value.dtype))
         return found
 

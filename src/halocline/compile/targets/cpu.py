@@ -10,6 +10,7 @@ from functools import partial
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.pipeline import run
 from halocline.compile.passes.angles import angles, near_or_far
+from halocline.compile.passes.branches import branches
 from halocline.compile.passes.functions import functions
 from halocline.compile.passes.lanes import lanes
 from halocline.compile.passes.loops import loops
@@ -89,7 +90,7 @@ class Cpu:
 
 def _parts(kernel: Kernel) -> list[Kernel]:
     """The functions of a kernel, as far as they are the same for all sizes of fields."""
-    return [run(part, loops, angles, split, lanes) for part in functions(run(kernel, scratch))]
+    return [run(part, loops, angles, split, branches, lanes) for part in functions(run(kernel, scratch))]
 
 
 def _cached(parts: list[Kernel]) -> list[Kernel]:

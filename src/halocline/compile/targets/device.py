@@ -21,6 +21,7 @@ from halocline.compile.device import (
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.pipeline import run
 from halocline.compile.ir.statements import Nest, Reduce
+from halocline.compile.passes.branches import branched
 from halocline.compile.passes.operands import single
 from halocline.compile.passes.scratch import rooms
 from halocline.compile.passes.threads import threads
@@ -89,7 +90,7 @@ class Device:
         (nest,) = (s for s in kernel.body if isinstance(s, Nest))
         staged = len(kernel.body) > 1
         slots = tuple(s.slot for s in nest.body if isinstance(s, Reduce))
-        made = run(kernel, partial(threads, strategy=strategy, shared=self.shared))
+        made = run(kernel, partial(threads, strategy=strategy, shared=self.shared), branched)
         planes = any(array.kind == "plane" for array in made.arrays)
         group, layouts = strategy.threads(kernel.ndim), _layouts_are_too_many(made, staged, bool(slots))
         text = print_device_kernel(made, names, strategy, layouts=layouts, group=group if planes else None)
@@ -110,7 +111,7 @@ class Device:
     def _tile(self, kernel: Kernel, names: Names) -> tuple[str, DeviceKernel]:
         nests = [s for s in kernel.body if isinstance(s, Nest)]
         slots = tuple(s.slot for nest in nests for s in nest.body if isinstance(s, Reduce))
-        made, layouts = run(kernel, tile), _layouts_are_too_many(kernel, False, bool(slots))
+        made, layouts = run(kernel, tile, branched), _layouts_are_too_many(kernel, False, bool(slots))
         none = ((0, 0),) * kernel.ndim
         text = print_device_kernel(made, names, self.strategy, layouts=layouts, group=GROUP)
         return text, DeviceKernel(

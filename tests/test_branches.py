@@ -1,0 +1,158 @@
+"""hc.branch: a side that no cell needs is not computed, and the bits are those of hc.where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import halocline as hc
+from halocline.compile.device import Strategy
+from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.statements import Branch, Mark, Needed, Store, Strip, flat, roots
+from halocline.compile.passes import branches as passes
+from halocline.compile.passes.branches import branched, branches, group
+from halocline.compile.passes.loops import loops
+from halocline.compile.passes.place import place
+from halocline.compile.passes.threads import threads
+from halocline.errors import InputError
+from kernels import in_nest, kernel_of, loads, results
+
+GRID = hc.Grid((8, 8), periodic=True)
+U, V = GRID.field("u"), GRID.field("v")
+A, B = hc.exp(U) / V, hc.sqrt(V) / (hc.exp(V) + U[0, 1])  # 25 and 30 operations
+
+
+def fields_of(kernel: Kernel, body: Any) -> set[str]:
+    return {name for name, _ in loads(kernel, roots(body)) if ":" not in name}
+
+
+# -- in small ----------------------------------------------------------------------------------------
+
+
+def test_a_side_is_what_nothing_else_needs() -> None:
+    shared = hc.sqrt(U + 2.0)
+    kernel = kernel_of(hc.branch(V > 0, A + shared, B * shared) + shared)
+    found = group(kernel.values, results(kernel))
+    assert found is not None
+    ops = [[kernel.values[n].op for n in sorted(side)] for side in found.sides]
+    assert "exp" in ops[0]
+    assert "exp" in ops[1]
+    root = next(
+        n for n, v in enumerate(kernel.values) if v.op == "sqrt" and kernel.values[v.args[0]].op == "add"
+    )
+    assert all(root not in side for side in found.sides)
+
+
+def test_what_is_cheap_or_needed_elsewhere_is_no_side() -> None:
+    for expression in (
+        hc.branch(U > 0, U + 1.0, V * 2.0),  # cheap
+        hc.branch(U > 0, A, 0.0) + A,  # needed everywhere
+        hc.where(U > 0, A, B),
+    ):
+        kernel = kernel_of(expression)
+        assert group(kernel.values, results(kernel)) is None
+        (strip,) = (s for s in flat(branches(loops(in_nest(kernel))).body) if isinstance(s, Strip))
+        assert len(strip.body) == 1
+
+
+def test_each_side_has_a_loop_that_may_be_left_out() -> None:
+    kernel = branches(loops(in_nest(kernel_of(hc.branch(U[1, 0] > 0, A, B), hc.branch(U[1, 0] > 0, V, A)))))
+    strips = [s for s in flat(kernel.body) if isinstance(s, Strip)]
+    needed = [s for s in flat(kernel.body) if isinstance(s, Needed)]
+    assert [(s.number, s.holds) for s in needed] == [(0, False)]  # A is on both sides of the two
+    assert [len(strip.marks) for strip in strips] == [1, 0, 0]
+    assert any(isinstance(s, Mark) for s in strips[0].body)
+    assert [s.array for s in strips[-1].body if isinstance(s, Store)] == ["r0", "r1"]
+    # the second side is kept, with all that it is made of
+    assert fields_of(kernel, strips[1].body) == {"u", "v"}
+    assert sum(name.startswith("0:kept") for name, _ in loads(kernel, roots(strips[-1].body))) == 2
+    place(kernel)  # can be scheduled
+
+
+def test_branches_in_branches() -> None:
+    inner = hc.branch(V > 1, A, B)
+    kernel = branches(loops(in_nest(kernel_of(hc.branch(U > 0, inner * hc.exp(U * V), hc.exp(V - U))))))
+    nested = [s for s in flat(kernel.body) if isinstance(s, Needed) and s.number == 0 and s.holds]
+    assert len([s for s in flat(nested[0].body) if isinstance(s, Needed)]) == 2
+    assert len([s for s in flat(kernel.body) if isinstance(s, Needed)]) == 4
+
+
+def test_on_devices_each_cell_takes_its_side() -> None:
+    kernel = threads(in_nest(kernel_of(hc.branch(V > 0, A, B) * 2.0)), Strategy(), 0)
+    kernel = branched(kernel)
+    (found,) = (s for s in flat(kernel.body) if isinstance(s, Branch))
+    inside = [[n for let in body for n in let.values] for body in (found.then, found.otherwise)]
+    assert [sum(kernel.values[n].op == "exp" for n in side) for side in inside] == [1, 1]
+
+
+def test_wrong_conditions() -> None:
+    with pytest.raises(InputError, match="branch needs a condition such as u > 0"):
+        hc.branch(U, A, B)
+    assert hc.branch(True, A, B) is A
+    assert hc.branch(U > 0, A, A) is A
+    assert isinstance(hc.branch(U > 0, hc.Vector((A, B)), hc.Vector((B, A))), hc.Vector)
+
+
+# -- bits --------------------------------------------------------------------------------------------
+
+
+def flow(
+    choose: Callable[..., Any], grid: hc.Grid, dtype: str, **how: Any
+) -> tuple[hc.Simulation, list[str]]:
+    """Some steps of a system with branches in branches, where some rows take one side, some both."""
+    u, v = (grid.field(name, dtype=dtype, boundary=hc.Symmetric()) for name in "uv")
+    here, beside = (0,) * grid.ndim, (0,) * (grid.ndim - 1) + (1,)
+
+    def step(u: Any, v: Any) -> None:
+        a = hc.sqrt(abs(u) + 1) / (2 + v * v)
+        slope = hc.stage((v[beside] - v) * hc.exp(-a * a), "slope", storage="patch")
+        deep = choose(v > 0.2, hc.exp(slope) / (1 + u * u), hc.sqrt(a + abs(slope)) / (3 + hc.exp(v)))
+        first = hc.Vector((deep * hc.exp(u * a) / (1 + v * v), a * u))
+        second = hc.Vector((a / (1 + u * u) / (2 + v[beside] * v), hc.sqrt(abs(v) + a) / (a + 2)))
+        x = choose(u[beside] > 0.3 * v, first, second)
+        y = x[1] - hc.sin(1e5 * choose(u > v, a / (u * u + 1), v))
+        hc.assign({u: 4 * x[0] / (1 + abs(x[0])) + slope[here], v: y / (1 + abs(y))})
+
+    sim = hc.Simulation(grid, hc.program(step), **how)
+    draw, x = np.random.default_rng(1), np.linspace(0, 1, grid.shape[-1])
+    sim[u] = draw.uniform(-1, 1, grid.shape) + np.where(x < 0.3, 3, np.where(x > 0.7, -3, 0))
+    sim[v] = draw.uniform(-1, 1, grid.shape)
+    for _ in range(3):
+        sim.run()
+    return sim, [sim.checksum(u), sim.checksum(v)]
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("shape", "periodic"), [((300,), True), ((7, 150), False), ((3, 4, 70), True)])
+def test_the_bits_of_where(
+    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], periodic: bool, dtype: str, streaming: bool
+) -> None:
+    monkeypatch.setattr("halocline.run.prepared.exceeds_cache", lambda *_: streaming)
+    grid = lambda: hc.Grid(shape, periodic=periodic)  # noqa: E731
+    wanted = flow(hc.where, grid(), dtype)[1]
+    sim, found = flow(hc.branch, grid(), dtype, threads=2, patch=(*(2,) * (len(shape) - 1), 64))
+    assert found == wanted
+    assert "some0" in sim.schedule.source
+    monkeypatch.setattr(passes, "WORTH", 1)  # every side
+    more, found = flow(hc.branch, grid(), dtype)
+    assert found == wanted
+    assert more.schedule.source.count("if (some") >= sim.schedule.source.count("if (some") >= 4
+
+
+@pytest.mark.parametrize("reads", ["direct", "queue", "planes"])
+def test_the_bits_of_where_on_devices(opencl: Any, monkeypatch: pytest.MonkeyPatch, reads: str) -> None:
+    wanted = flow(hc.where, hc.Grid((7, 90), periodic=True), "float64")[1]
+    monkeypatch.setattr(passes, "WORTH", 1)
+    sim, found = flow(hc.branch, hc.Grid((7, 90), periodic=True), "float64", device="opencl", kernels=reads)
+    assert found == wanted
+    assert "else {" in sim.schedule.device.source
+
+
+@pytest.mark.ranks(2, 3)
+def test_the_bits_of_where_on_ranks() -> None:
+    wanted = flow(hc.where, hc.Grid((12, 90), periodic=True), "float64")[1]
+    assert flow(hc.branch, hc.Grid((12, 90), periodic=True), "float64")[1] == wanted
