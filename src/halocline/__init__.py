@@ -32,7 +32,8 @@ _HOMES = {
     ),
     "lang.reductions": ("count", "dot", "first", "max", "min", "norm", "sum", "value"),
     "lang.program": (
-        "Scalar", "assign", "loop", "parameter", "program", "scalar", "scalars", "stage", "stop",
+        "Scalar", "assign", "every", "loop", "parameter", "program", "scalar", "scalars", "stage", "stop",
+        "when",
     ),
     "lang.trace": ("order",),
     "run.simulation": ("Simulation",),

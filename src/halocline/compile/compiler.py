@@ -131,6 +131,7 @@ class _Compiler:
     symbols: dict[Code, str] = field(default_factory=dict)  # of kernels, each of which is there once
     counts: dict[str, int] = field(default_factory=dict)
     fills: dict[WallFill, Fill] = field(default_factory=dict)
+    share: float = 1.0  # of the passes around that run the present statements
 
     def device_code(self) -> DeviceCode:
         source = device_text(self.device_source, len(self.numbering.buffers))
@@ -199,8 +200,16 @@ class _Compiler:
             limit=None if graph.limit is None else scalars[graph.limit],
             count=scalars[graph.count],
             record=tuple(scalars[name] for name in graph.record),
-            body=tuple(map(self.operation, graph.body)),
+            body=self.body(graph),
+            often=graph.often,
         )
+
+    def body(self, graph: LoopGraph) -> tuple[Operation, ...]:
+        """The operations of a loop, or of a conditional statement."""
+        around, self.share = self.share, self.share * (1.0 if graph.often is None else graph.often)
+        made = tuple(map(self.operation, graph.body))
+        self.share = around
+        return made
 
     def sweep(self, sweep: SweepGraph) -> Sweep:
         nests, halo, numbers = self.found.nests[sweep], self.found.halos[sweep], self.numbering.buffers
@@ -235,6 +244,7 @@ class _Compiler:
             flops=float(count_flops(kernel)),
             bytes=float(sum(items.values()) + sum(items[to] for to in sinks.values() if to in read)),
             names=tuple([f.name for f in sweep.sets] + [f"{r.attribute[0]}" for r in sweep.reductions]),
+            share=self.share,
         )
 
     def operand_numbers(self, of: Operands) -> dict[str, int]:

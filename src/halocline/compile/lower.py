@@ -61,6 +61,7 @@ class LoopGraph:
     count: str
     record: tuple[str, ...]
     body: list[OperationGraph]
+    often: float | None = None  # as of lang.program.Repeat
 
 
 @dataclass
@@ -320,7 +321,7 @@ class _Lowering:
         if until is not None and limit is None:
             body += _undecided(until, statement.line)
         record = tuple(s.name for s in statement.record)
-        self.operations.append(LoopGraph(until, limit, self.fresh("passes"), record, body))
+        self.operations.append(LoopGraph(until, limit, self.fresh("passes"), record, body, statement.often))
 
 
 def layers(program: Program) -> int:

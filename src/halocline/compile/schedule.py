@@ -105,6 +105,8 @@ class Sweep:
         Per cell: floating-point operations (an fma is two) and the bytes that must cross memory.
     names : tuple of str
         The user's names of what the sweep computes, for people.
+    share : float
+        In which part of the passes of the loop it is expected to run: below 1 for every so many steps.
     """
 
     kernel: str
@@ -122,6 +124,7 @@ class Sweep:
     flops: float = 0.0
     bytes: float = 0.0
     names: tuple[str, ...] = ()
+    share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -216,13 +219,17 @@ class Stop:
 class Loop:
     """Repeats `body` until the `hc_condition` named `until` holds or the scalar numbered `limit`
     is reached by the count of passes, kept in the scalar numbered `count`; both are tested before
-    each pass. After each pass the scalars numbered in `record` are appended to the history."""
+    each pass. After each pass the scalars numbered in `record` are appended to the history.
+
+    Of a conditional statement, which is a loop of one pass at most, `often` is the part of the passes around
+    it in which it is expected to run; None for other loops."""
 
     until: str | None
     limit: int | None
     count: int
     record: tuple[int, ...]
     body: tuple[Operation, ...]
+    often: float | None = None
 
 
 Operation = Sweep | Scalars | Await | Stop | Loop

@@ -26,10 +26,12 @@ from halocline.lang.expression import (
     place_of,
     replace_leaves,
     stage_read,
+    unary,
     walk,
 )
 from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, unknown
 from halocline.lang.trace import OWN
+from halocline.ranges import SOME_STEPS
 
 K = TypeVar("K")
 
@@ -199,13 +201,17 @@ class StopWhen:
 
 @dataclass
 class Repeat:
-    """with loop(until, limit): body"""
+    """with loop(until, limit): body; and with when(condition): body, which is a loop of one pass at most.
+
+    Of the latter `often` says in which part of the passes around it the body is expected to run.
+    """
 
     until: Expr | None
     limit: Expr | None
     record: tuple[Scalar, ...]
     line: Line
     body: list[Statement] = field(default_factory=list)
+    often: float | None = None
 
 
 Statement = Assign | AssignScalar | StopWhen | Repeat
@@ -394,7 +400,24 @@ class Program:
             raise InputError(f"loop: limit={most!r} is not a number or a scalar")
         if stop is None and most is None:
             raise InputError("loop: neither until nor limit is given; it would never end")
-        loop_statement = Repeat(stop, most, tuple(record), line)
+        with self._repeated(Repeat(stop, most, tuple(record), line)):
+            yield
+
+    @contextmanager
+    def only(self, condition: Expr, often: float, line: Line) -> Iterator[None]:
+        """Record statements of a with block that run where a condition on scalars holds."""
+        if not condition.condition or condition.varies:
+            raise InputError(
+                f"when: {condition!r} is not a condition on scalars, such as error > limit; for one on "
+                "fields use hc.where or hc.branch"
+            )
+        (condition,) = self.reduced(condition)
+        once = as_expr(1.0)
+        with self._repeated(Repeat(unary("not", condition), once, (), line, often=often)):
+            yield
+
+    @contextmanager
+    def _repeated(self, loop_statement: Repeat) -> Iterator[None]:
         self._open[-1].append(loop_statement)
         self._loops += 1
         self._open.append(loop_statement.body)
@@ -427,6 +450,53 @@ def loop(*, until: Any = None, limit: Any = None, record: Scalar | Sequence[Scal
     """
     scalars = (record,) if isinstance(record, Scalar) else tuple(record)
     return trace.current("hc.loop(...)").repeat(until, limit, scalars, _line())
+
+
+def when(condition: Any) -> Any:
+    """Run the statements of a with block where a condition on scalars holds when it is reached.
+
+    All else means what it would without: afterwards a field has the value that it was set to, where the
+    condition held, and else the one before.
+
+    Parameters
+    ----------
+    condition : condition on scalars; reductions may stand in it
+
+    Raises
+    ------
+    InputError
+        For a condition on fields.
+
+    Examples
+    --------
+    >>> import halocline as hc
+    >>> grid = hc.Grid(8, periodic=True)
+    >>> u = grid.field("u")
+    >>> @hc.program
+    ... def step(u):
+    ...     with hc.when(hc.max(abs(u)) > 1.0):
+    ...         u.set(0.5 * u)
+    """
+    return trace.current("hc.when(...)").only(as_expr(condition, "when"), 1.0, _line())
+
+
+def every(steps: int) -> Any:
+    """Run the statements of a with block in step 0 and every so many steps after it, as `step` counts them.
+
+    Parameters
+    ----------
+    steps : int
+
+    Examples
+    --------
+    ``with hc.every(10): total.set(hc.sum(u))``
+    """
+    count = SOME_STEPS.check("every", steps)
+    program = trace.current("hc.every(...)")
+    turn = program.parameter("step").expr / count
+    # to the next whole number: from 2**52 on there are no others
+    whole = (turn + 2.0**52) - 2.0**52
+    return program.only(as_expr(turn == whole), 1.0 / count, _line())
 
 
 def assign(changes: Mapping[Field, Any]) -> None:

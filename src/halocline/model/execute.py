@@ -246,7 +246,8 @@ class _Work:
 
     def _of_sweep(self, sweep: Sweep, todo: SweepPlan, plan: SubdomainPlan) -> _Share:
         rates, overhead = self.rates, self.machine.network.overhead
-        seconds = rates.per_cell(sweep)
+        # what runs every so many passes counts in each with its part of the work
+        seconds = rates.per_cell(sweep) * sweep.share
         table = plan.patches.table
         cells = (table[:, 1, :] - table[:, 0, :]).prod(axis=1)
         pieces: dict[int, float] = {}
@@ -260,13 +261,18 @@ class _Work:
                 size / (rates.copying or rates.packing if self.pulls else rates.packing)
             ),
         }
+
+        def part(size: int) -> int:
+            return round(size * sweep.share)
+
         return _Share(
             " and ".join(sweep.names) or sweep.kernel,
-            tuple(_Send(0, m.direction, m.bytes, m.method) for m in todo.sends),
+            tuple(_Send(0, m.direction, part(m.bytes), m.method) for m in todo.sends),
             tuple(
-                _Receive(0, m.direction, m.method, m.bytes, taking[m.method](m.bytes)) for m in todo.receives
+                _Receive(0, m.direction, m.method, part(m.bytes), sweep.share * taking[m.method](m.bytes))
+                for m in todo.receives
             ),
-            sum(copy.bytes / self._copying(plan.number, copy.subdomain) for copy in todo.copies),
+            sum(part(copy.bytes) / self._copying(plan.number, copy.subdomain) for copy in todo.copies),
             _in_order(pieces),
             bool(sweep.reductions),
             todo.in_place,

@@ -331,8 +331,8 @@ class Prepared:
     @property
     def bytes_per_pass(self) -> float:
         """Bytes per cell that must cross memory in one pass of the outermost loop, or in one run without a
-        loop; loops within count once."""
-        return sum(sweep.bytes for sweep in self.schedule.pass_sweeps())
+        loop; loops within count once, what runs every so many steps as often."""
+        return sum(sweep.bytes * sweep.share for sweep in self.schedule.pass_sweeps())
 
     def run(
         self, values: Mapping[str, float] | None = None, on_progress: Callable[[int], None] | None = None

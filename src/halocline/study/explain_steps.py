@@ -11,7 +11,7 @@ from halocline.compile.footprint import Footprint
 from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, StopGraph, SweepGraph
 from halocline.compile.reading import scalars_in
 from halocline.compile.schedule import Loop, Operation, Schedule, Stop, Sweep
-from halocline.lang.expression import Expr, text
+from halocline.lang.expression import Expr, text, unary
 from halocline.lang.program import AssignScalar, Line, Program
 from halocline.lang.trace import OWN
 from halocline.plan.rank import RankPlan
@@ -85,7 +85,12 @@ class _Teller:
                 ends = [] if graph.until is None else [f"until {_plain(graph.until)}"]
                 if graph.limit is not None:
                     ends.append(f"at most {self._named(graph.limit)} times")
-                yield Step("loop", depth, (", ".join(ends),))
+                if graph.often is not None and graph.until is not None:
+                    condition = self._named(_plain(unary("not", graph.until)))
+                    part = "" if graph.often == 1 else f" (one time in {1 / graph.often:g})"
+                    yield Step("when", depth, (condition + part,))
+                else:
+                    yield Step("loop", depth, (", ".join(ends),))
                 yield from self.tell(graph.body, operation.body, depth + 1)
 
     def _assigned(self, graph: ScalarGraph, sums: set[str]) -> Iterator[str]:
@@ -148,6 +153,7 @@ class _Teller:
             reductions=len(sweep.reductions),
             flops=sweep.flops,
             bytes=sweep.bytes,
+            share=sweep.share,
         )
 
     def _halo(self, sweep: Sweep, field: int, footprint: Footprint) -> Halo:

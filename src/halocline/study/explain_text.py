@@ -212,6 +212,9 @@ def _step(step: Step, number: int, *, corners: bool) -> Iterator[str]:
     if step.kind == "loop":
         yield f"{indent}repeat {step.statements[0]}"
         return
+    if step.kind == "when":
+        yield f"{indent}when      {step.statements[0]}"
+        return
     if step.kind == "stop":
         yield f"{indent}stop      {step.statements[0]}"
         return

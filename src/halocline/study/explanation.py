@@ -68,7 +68,7 @@ class Step:
 
     Attributes
     ----------
-    kind : {"sweep", "scalars", "stop", "loop"}
+    kind : {"sweep", "scalars", "stop", "loop", "when"}
     depth : int
         The number of loops around it.
     statements : tuple of str
@@ -84,6 +84,8 @@ class Step:
         Numbers over all cells, summed over all ranks in one message.
     flops, bytes : float
         Per cell.
+    share : float
+        In which part of the passes of the loop a sweep is expected to run.
     """
 
     kind: str
@@ -98,6 +100,7 @@ class Step:
     reductions: int = 0
     flops: float = 0.0
     bytes: float = 0.0
+    share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -206,12 +209,12 @@ class Explanation:
     @property
     def bytes_per_cell(self) -> float:
         """Of one pass of the loop."""
-        return sum(step.bytes for step in self.loop)
+        return sum(step.bytes * step.share for step in self.loop)
 
     @property
     def flops_per_cell(self) -> float:
         """Of one pass of the loop."""
-        return sum(step.flops for step in self.loop)
+        return sum(step.flops * step.share for step in self.loop)
 
     @property
     def link_time(self) -> float | None:

@@ -216,7 +216,7 @@ def predict(
             whole,
             count,
             per_node,
-            per_cell=sum(map(rates.per_cell, schedule.pass_sweeps())),
+            per_cell=sum(rates.per_cell(sweep) * sweep.share for sweep in schedule.pass_sweeps()),
             per_halo_cell=1.0 / machine.injection,
             per_halo_cell_within=1.0 / rates.packing,
             strategy=strategy,

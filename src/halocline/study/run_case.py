@@ -397,7 +397,7 @@ class CaseRun:
         memory = sum(domain.comm.allgather(resident_bytes()))
         reference = bandwidth(domain.comm, domain.devices, domain.threads, domain.memory_bytes)
         peak = None if domain.devices else multiply_add_peak(domain.comm, domain.threads)
-        flops = float(sum(sweep.flops for sweep in sim.schedule.pass_sweeps()))
+        flops = float(sum(sweep.flops * sweep.share for sweep in sim.schedule.pass_sweeps()))
         seconds, energy = measured.loop_seconds, measured.energy
         updates = cells * measured.steps
         rate = updates / seconds if seconds and only != "exchange" else None
