@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from operator import or_
+from typing import Any
 
 from halocline.compile.footprint import Offset
 from halocline.errors import InputError
@@ -215,14 +216,15 @@ class _Lowering:
             self._wall_keys[field] = found
         return self._wall_keys[field]
 
-    _resolved: dict[tuple[str, bytes, str], Stage] = field(default_factory=dict)
+    _resolved: dict[tuple[Any, ...], Stage] = field(default_factory=dict)
     # of this sweep: each with the fields that it reads as the sweep sets them
     _stages: dict[Stage, tuple[Stage, frozenset[Field]]] = field(default_factory=dict)
 
     def resolved(self, stage: Stage, definition: Expr) -> Stage:
         """One stage object per meaning, so that its reads are shared."""
-        key = (stage.name, definition.digest, stage.storage)
-        return self._resolved.setdefault(key, Stage(stage.name, definition, stage.storage))
+        key = (stage.name, definition.digest, stage.storage, stage.staggered)
+        made = Stage(stage.name, definition, stage.storage, stage.staggered, stage.line)
+        return self._resolved.setdefault(key, made)
 
     def forwards(self, definition: Expr) -> frozenset[Field]:
         """The fields that a stage reads as the sweep leaves them, or whose ghosts follow what it sets."""

@@ -565,18 +565,19 @@ def reduction(
 
 
 def place_of(root: Expr) -> tuple[bool, ...]:
-    """The axes that the points of an expression are staggered along: where all fields in it are, and are read
-    in place. A difference of face values belongs to a cell."""
+    """The axes that the points of an expression are staggered along: where all fields in it are, and all
+    stages that have a location, and are read in place. A difference of face values belongs to a cell."""
     assert root.grid is not None
-    reads = reads_of(root)
+    reads = reads_of(root, located=True)
     return tuple(
-        bool(reads) and all(field.staggered[axis] and not offset[axis] for field, offset in reads)
+        bool(reads) and all(thing.staggered[axis] and not offset[axis] for thing, offset in reads)
         for axis in range(root.grid.ndim)
     )
 
 
-def reads_of(root: Expr) -> set[tuple[Any, Offset]]:
-    """Every field that an expression reads, and where, also through stages."""
+def reads_of(root: Expr, *, located: bool = False) -> set[tuple[Any, Offset]]:
+    """Every field that an expression reads, and where, also through stages; `located`: stages that have a
+    location stand for themselves."""
     found: set[tuple[Any, Offset]] = set()
     stages: list[Expr] = []
     seen: set[int] = set()
@@ -585,6 +586,8 @@ def reads_of(root: Expr) -> set[tuple[Any, Offset]]:
         for leaf in walk(roots):
             if leaf.op == "read":
                 found.add((leaf.attribute[0], leaf.attribute[2]))
+            elif leaf.op == "stage" and located and leaf.attribute[0].staggered is not None:
+                found.add(leaf.attribute)
             elif leaf.op == "stage" and id(leaf) not in seen:
                 seen.add(id(leaf))
                 stages.append(leaf)

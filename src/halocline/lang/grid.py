@@ -283,8 +283,7 @@ class Grid:
         count = self.ndim if components is None else components
         if not 1 <= count <= 3:
             raise InputError(f"vector {name!r}: {components} components; expected 1 to 3")
-        places = list(location) if not isinstance(location, str) else [location] * count
-        places = [f"{p}-{AXES[i]}" if p in ("face", "edge") else p for i, p in enumerate(places)]
+        places = locations(location, count)
         conditions: list[Any] = list(boundary) if isinstance(boundary, (list, tuple)) else [boundary] * count
         if len(places) != count or len(conditions) != count:
             raise InputError(f"vector {name!r}: location and boundary need one entry per component ({count})")
@@ -299,7 +298,7 @@ class Grid:
     def location_of(self, staggered: Sequence[bool]) -> str:
         """The location of points that are staggered along these axes."""
         known = ["cell", "node", *(f"{kind}-{a}" for kind in ("face", "edge") for a in AXES[: self.ndim])]
-        return next(k for k in known if _staggering(k, self.ndim, "") == tuple(staggered))
+        return next(k for k in known if staggering(k, self.ndim, "") == tuple(staggered))
 
     def free_name(self, name: str) -> str:
         """The name, with the first number behind it that makes it one which nothing has yet."""
@@ -325,7 +324,8 @@ class Grid:
         return self.vectors.get(name) if found is None else found
 
 
-def _staggering(location: str, ndim: int, name: str) -> tuple[bool, ...]:
+def staggering(location: str, ndim: int, what: str) -> tuple[bool, ...]:
+    """The axes that points at a location are staggered along; `what` has it, for messages."""
     if location == "cell":
         return (False,) * ndim
     if location == "node":
@@ -334,12 +334,19 @@ def _staggering(location: str, ndim: int, name: str) -> tuple[bool, ...]:
     if kind in ("face", "edge") and axis in AXES and axis != "":
         number = AXES.index(axis)
         if kind == "face" and number >= ndim:
-            raise InputError(
-                f"field {name!r}: location {location!r} names an axis that a grid of {ndim} axes lacks"
-            )
+            raise InputError(f"{what}: location {location!r} names an axis that a grid of {ndim} axes lacks")
         return tuple((a == number) == (kind == "face") for a in range(ndim))
     known = ["cell", "node"] + [f"{k}-{a}" for k in ("face", "edge") for a in AXES[:ndim]]
-    raise InputError(f"field {name!r}: location {location!r} is unknown; expected one of {', '.join(known)}")
+    raise InputError(f"{what}: location {location!r} is unknown; expected one of {', '.join(known)}")
+
+
+def locations(location: str | Sequence[str], count: int) -> list[str]:
+    """The location of each component of a vector; "face" and "edge" put a component on those of its axis."""
+    places = [location] * count if isinstance(location, str) else list(location)
+    return [
+        f"{place}-{AXES[i]}" if place in ("face", "edge") and i < len(AXES) else place
+        for i, place in enumerate(places)
+    ]
 
 
 class Field(Operators):
@@ -364,7 +371,7 @@ class Field(Operators):
                 f"field {name!r}: dtype {dtype!r} is unknown; expected one of {', '.join(DTYPES)}"
             )
         self.grid, self.name, self.location, self.dtype = grid, name, location, dtype
-        self.staggered = _staggering(location, grid.ndim, name)
+        self.staggered = staggering(location, grid.ndim, f"field {name!r}")
         self.boundary: dict[str, BoundaryCondition] = resolve_sides(boundary, grid, name)
         grid.fields[name] = self
 

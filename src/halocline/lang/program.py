@@ -29,7 +29,7 @@ from halocline.lang.expression import (
     unary,
     walk,
 )
-from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, unknown
+from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, locations, staggering, unknown
 from halocline.lang.trace import OWN
 from halocline.ranges import SOME_STEPS
 
@@ -90,10 +90,29 @@ class Scalar(Operators):
 
 
 class Stage(Operators):
-    """A named intermediate: computed where it is read, in the halo too, never exchanged. Made by `stage`."""
+    """A named intermediate: computed where it is read, in the halo too, never exchanged. Made by `stage`.
 
-    def __init__(self, name: str, definition: Expr, storage: str) -> None:
+    Attributes
+    ----------
+    name : str
+    definition : Expr
+    storage : str
+    staggered : tuple of bool, optional
+        The axes that its points are staggered along, where a location is given.
+    line : Line, optional
+        Where it is made.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        definition: Expr,
+        storage: str,
+        staggered: tuple[bool, ...] | None = None,
+        line: Line | None = None,
+    ) -> None:
         self.name, self.definition, self.storage = name, definition, storage
+        self.staggered, self.line = staggered, line
 
     def __repr__(self) -> str:
         return f"Stage({self.name!r})"
@@ -111,7 +130,13 @@ class Stage(Operators):
 STORAGES = ("auto", "inline", "patch", "array")
 
 
-def stage(value: Any, name: str | None = None, *, storage: str = "auto") -> Any:
+def stage(
+    value: Any,
+    name: str | None = None,
+    *,
+    storage: str = "auto",
+    location: str | Sequence[str] | None = None,
+) -> Any:
     """Name an intermediate, so that it is computed once and may be read at neighbouring cells.
 
     Parameters
@@ -123,8 +148,12 @@ def stage(value: Any, name: str | None = None, *, storage: str = "auto") -> Any:
     storage : {"auto", "inline", "patch", "array"}
         "inline" computes it anew at each read, "patch" once into scratch memory of each patch (overlaps are
         recomputed), "array" into a field of its own, whose halo is exchanged and which has no values beyond
-        walls. "auto" chooses by cost between
-        the first two.
+        walls. "auto" chooses by cost between the first two.
+    location : str or sequence of str, optional
+        Where its points are: "cell", "node", "face-x", "edge-z", ...; of a vector one for each component, or
+        "face" or "edge" for those of their axes. Along an axis that ends at walls there is one more face than
+        cells, of which reductions and arrays have all. By default as the expression says: where all that it
+        reads in place is.
 
     Returns
     -------
@@ -133,7 +162,15 @@ def stage(value: Any, name: str | None = None, *, storage: str = "auto") -> Any:
     program = trace.current("hc.stage(...)")
     if isinstance(value, (tuple, list)):
         base = name or program.fresh("stage")
-        return Vector(stage(v, f"{base}_{i}", storage=storage) for i, v in enumerate(value))
+        places: Sequence[str | None] = [None] * len(value)
+        if location is not None:
+            places = locations(location, len(value))
+        if len(places) != len(value):
+            raise InputError(f"stage of {len(value)} components: location {location!r} has {len(places)}")
+        return Vector(
+            stage(v, f"{base}_{i}", storage=storage, location=place)
+            for i, (v, place) in enumerate(zip(value, places, strict=True))
+        )
     expression = as_expr(value, "stage")
     if storage not in STORAGES:
         raise unknown("stage storage", storage, STORAGES)
@@ -146,8 +183,12 @@ def stage(value: Any, name: str | None = None, *, storage: str = "auto") -> Any:
     label = name or program.fresh("stage")
     if not label.isidentifier():
         raise InputError(f"stage name {label!r} is not an identifier such as 'flux_x'")
+    if location is not None and not isinstance(location, str):
+        raise InputError(f"stage {label!r}: location {location!r} of one expression; expected one, as text")
+    staggered = None if location is None else staggering(location, grid.ndim, f"stage {label!r}")
     if storage == "array":
-        location, dtype = grid.location_of(place_of(expression)), kept_dtype(expression, {})
+        location = location or grid.location_of(place_of(expression))
+        dtype = kept_dtype(expression, {})
         array = program.own_field(
             grid,
             label,
@@ -156,7 +197,7 @@ def stage(value: Any, name: str | None = None, *, storage: str = "auto") -> Any:
         )
         array.set(expression)
         return array
-    return Stage(label, expression, storage)
+    return Stage(label, expression, storage, staggered, _line())
 
 
 @dataclass(frozen=True)
