@@ -171,3 +171,13 @@ def test_bits_do_not_depend_on_patches(length: int) -> None:
         return sim.checksum(u)
 
     assert len({bits(), bits(patch=30), bits(threads=2, patch=61)}) == 1
+
+
+def test_explain_says_who_lives_when() -> None:
+    grid = hc.Grid(400, periodic=True)
+    grid.field("u")
+    sim = hc.Simulation(grid, hc.program(lambda u: u.set(0.5 * chain(u, 3) + 0.1)), patch=100)
+    text = str(hc.explain(sim))
+    assert "3 stages in 2 arrays, 1.66 kB a patch" in text  # 104 and 102 points, rows of whole cache lines
+    assert "s0 (1): loops 1 to 2 of 4, 8 bytes a point, layers around x- 2, x+ 2\n" in text
+    assert "s2 (1): loops 3 to 4 of 4, 8 bytes a point\n" in text

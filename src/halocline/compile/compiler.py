@@ -36,6 +36,7 @@ from halocline.compile.schedule import (
     Reduction,
     Scalars,
     Schedule,
+    StageUse,
     Stop,
     Sweep,
 )
@@ -240,7 +241,8 @@ class _Compiler:
             swaps=tuple((numbers[name], numbers[to]) for name, to in sinks.items() if name in doubled),
             overwrites=tuple(numbers[name] for name in sinks if name not in doubled),
             wraps=tuple(sorted(numbers[f.name] for f in wraps)),
-            scratch=_scratch(kernel),
+            scratch=tuple((slot.item, *slot.extra) for slot in shared(lives(kernel))[1]),
+            stages=_stages(kernel),
             flops=float(count_flops(kernel)),
             bytes=float(sum(items.values()) + sum(items[to] for to in sinks.values() if to in read)),
             names=tuple([f.name for f in sweep.sets] + [f"{r.attribute[0]}" for r in sweep.reductions]),
@@ -321,6 +323,18 @@ def _reach(fill: WallFill) -> int:
     )
 
 
-def _scratch(kernel: Kernel) -> tuple[tuple[int, ...], ...]:
-    """See `Sweep.scratch`."""
-    return tuple((slot.item, *slot.extra) for slot in shared(lives(kernel))[1])
+def _stages(kernel: Kernel) -> tuple[StageUse, ...]:
+    """The stages of a sweep that lie in scratch memory."""
+    found = lives(kernel)
+    chosen, _ = shared(found)
+    return tuple(
+        StageUse(
+            life.array.partition(".")[0],
+            life.item,
+            tuple((lo, hi + top) for (lo, hi), top in zip(life.nest.extent, life.nest.top, strict=True)),
+            life.first,
+            life.last,
+            chosen[life.array],
+        )
+        for life in found
+    )

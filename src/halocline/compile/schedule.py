@@ -70,6 +70,31 @@ class Fill:
 
 
 @dataclass(frozen=True)
+class StageUse:
+    """An intermediate of a sweep that is kept in scratch memory.
+
+    Parameters
+    ----------
+    name : str
+    item : int
+        Bytes of an element.
+    layers : tuple of (int, int)
+        Per axis, how many points more than the patch it has below and above.
+    first, last : int
+        The loop nests of the sweep that store it and that read it last, from 0.
+    slot : int
+        The scratch array, see `Sweep.scratch`, that it has meanwhile.
+    """
+
+    name: str
+    item: int
+    layers: tuple[tuple[int, int], ...]
+    first: int
+    last: int
+    slot: int
+
+
+@dataclass(frozen=True)
 class Sweep:
     """One pass over all patches.
 
@@ -100,7 +125,9 @@ class Sweep:
         scalar `AROUND` says so, by the number of cells of that axis, or 0.
     scratch : tuple of (int, ...)
         For each scratch array of the kernel: (bytes per element, extra points on axis 0, 1, 2...):
-        it takes the product of (patch size + extra points) elements, rows padded to 64 bytes.
+        it takes the product of (patch size + extra points) elements, rows padded to 64 bytes. Stages whose
+        lives do not overlap have one array in turn.
+    stages : tuple of StageUse
     flops, bytes : float
         Per cell: floating-point operations (an fma is two) and the bytes that must cross memory.
     names : tuple of str
@@ -121,6 +148,7 @@ class Sweep:
     overwrites: tuple[int, ...] = ()
     wraps: tuple[int, ...] = ()
     scratch: tuple[tuple[int, ...], ...] = ()
+    stages: tuple[StageUse, ...] = ()
     flops: float = 0.0
     bytes: float = 0.0
     names: tuple[str, ...] = ()

@@ -132,7 +132,7 @@ class _Teller:
         return re.sub(OWN + r"\w+", lambda match: self.names.get(match[0], match[0].lstrip(OWN)), said)
 
     def _sweep(self, graph: SweepGraph, sweep: Sweep, depth: int, lines: list[Line]) -> Step:
-        plans = next(self.plans)
+        plans = list(next(self.plans))
         fields = self.schedule.fields
         return Step(
             kind="sweep",
@@ -154,6 +154,8 @@ class _Teller:
             flops=sweep.flops,
             bytes=sweep.bytes,
             share=sweep.share,
+            stages=sweep.stages,
+            scratch=max((plan.scratch_bytes for plan in plans), default=0),
         )
 
     def _halo(self, sweep: Sweep, field: int, footprint: Footprint) -> Halo:

@@ -236,10 +236,31 @@ def _step(step: Step, number: int, *, corners: bool) -> Iterator[str]:
         yield inner + "no corner is read, so none is filled"
     if step.local:
         yield inner + f"{', '.join(step.local)}: at the cell itself alone, no halo"
+    yield from (inner + line for line in _stages(step))
     if step.messages:
         yield inner + f"{counted(step.messages, 'message')}, {amount(step.bytes_sent)} sent"
     if step.bytes_copied:
         yield inner + f"{amount(step.bytes_copied)} copied within the rank"
+
+
+def _stages(step: Step) -> Iterator[str]:
+    """Intermediates: how far around a patch, in which loops, and whose memory they have in turn."""
+    if not step.stages:
+        return
+    loops = 1 + max(stage.last for stage in step.stages)
+    slots = len({stage.slot for stage in step.stages})
+    taken = f"{amount(step.scratch)} a patch" if step.scratch else "in memory of groups of threads"
+    yield f"{counted(len(step.stages), 'stage')} in {counted(slots, 'array')}, {taken}"
+    alike: dict[tuple[str, str, int], list[str]] = {}
+    for stage in step.stages:
+        wide = [(AXES[axis], *layers) for axis, layers in enumerate(stage.layers) if any(layers)]
+        around = ", ".join(f"{axis}- {lower}, {axis}+ {upper}" for axis, lower, upper in wide)
+        lives = f"loops {stage.first + 1} to {stage.last + 1} of {loops}"
+        alike.setdefault((around, lives, stage.item), []).append(f"{stage.name} ({stage.slot + 1})")
+    for (around, lives, item), found in alike.items():
+        points = f", layers around {around}" if around else ""
+        line = f"{', '.join(found)}: {lives}, {item} bytes a point{points}"
+        yield from textwrap.wrap(line, WIDTH - 16, initial_indent="  ", subsequent_indent="    ")
 
 
 def _together(halos: Sequence[Halo]) -> list[Halo]:

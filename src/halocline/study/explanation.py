@@ -10,7 +10,7 @@ from typing import Any
 
 from halocline.compile.footprint import Direction
 from halocline.compile.ir.kernel import Kernel
-from halocline.compile.schedule import Schedule
+from halocline.compile.schedule import Schedule, StageUse
 from halocline.plan.decompose import Decomposition
 from halocline.plan.exchange import Copy
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
@@ -86,6 +86,10 @@ class Step:
         Per cell.
     share : float
         In which part of the passes of the loop a sweep is expected to run.
+    stages : tuple of StageUse
+        Intermediates of a sweep in scratch memory.
+    scratch : int
+        Bytes that these take at a time, for the largest patch.
     """
 
     kind: str
@@ -101,6 +105,8 @@ class Step:
     flops: float = 0.0
     bytes: float = 0.0
     share: float = 1.0
+    stages: tuple[StageUse, ...] = ()
+    scratch: int = 0
 
 
 @dataclass(frozen=True)
