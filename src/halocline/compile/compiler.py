@@ -263,7 +263,6 @@ class _Compiler:
             return None, Footprint()
         kernel = in_halo(nests.staged, {f.name for f in halo.extended})
         kernel = run(kernel, partial(operands, of=of, numbers=self.operand_numbers(of), only=True))
-        kernel = replace(kernel, comment=f"{kernel.comment}, in the halo")
         extent = Footprint()
         for footprint in halo.extended.values():
             extent = extent | footprint

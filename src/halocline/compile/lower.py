@@ -33,6 +33,7 @@ class SweepGraph:
     sets: dict[Field, Expr] = field(default_factory=dict)
     reductions: dict[Expr, str] = field(default_factory=dict)  # reduce node -> scalar that takes the result
     lines: list[Line] = field(default_factory=list)
+    origins: dict[Field | Expr, Line] = field(default_factory=dict)  # of what is set, and of reductions
 
     def roots(self) -> list[Expr]:
         """Every expression that is evaluated per cell."""
@@ -137,7 +138,7 @@ class _Lowering:
             if current.op == "reduce":
                 points = current.attribute[2]
                 inner = replace_leaves(current.args[0], partial(self.leaf, line=line, place=points))
-                memo[id(current)] = self.reduce(current, inner)
+                memo[id(current)] = self.reduce(current, inner, line)
         if place is None:
             return replace_leaves(root, partial(self.scalar, line=line, kernel=False), memo)
         return replace_leaves(root, partial(self.leaf, line=line, place=place), memo)
@@ -239,12 +240,13 @@ class _Lowering:
                 found |= self._stages[current.attribute[0]][1]
         return found
 
-    def reduce(self, like: Expr, operand: Expr) -> Expr:
+    def reduce(self, like: Expr, operand: Expr, line: Line) -> Expr:
         kind, cell, place = like.attribute
         made = reduction(kind, operand, cell, place)
         name = self.sweep.reductions.get(made)
         if name is None:
             name = self.sweep.reductions[made] = self.fresh(like.attribute[0])
+            self.sweep.origins[made] = line
         return scalar_node(name)
 
     # --- statements ---
@@ -273,6 +275,7 @@ class _Lowering:
             values = {f: self.resolve(e, statement.line, f.staggered) for f, e in statement.values.items()}
             self.sweep.sets |= values
             self.sweep.lines.append(statement.line)
+            self.sweep.origins |= dict.fromkeys(values, statement.line)
             self.run = self.run or statement
             for f in values:
                 self.advance(id(f), self.run)

@@ -76,4 +76,6 @@ def in_halo(staged: Kernel, fields: Collection[str]) -> Kernel:
             rooms[mine] = (*rooms.get(mine, ()), statement)
     none = ((0, 0),) * kernel.ndim
     body = tuple(Nest(room, none, tuple(map(int, mine))) for mine, room in rooms.items())
-    return passed("in_halo", replace(kernel, body=body, beyond=True))
+    return passed(
+        "in_halo", replace(kernel, body=body, comment=f"{staged.comment}, in the halo", beyond=True)
+    )

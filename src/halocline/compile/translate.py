@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import PurePath
 
 from halocline.compile.ir.kernel import POINT, Array, Kernel, Table
 from halocline.compile.ir.statements import Body, Nest, Reduce, Stage, Store
 from halocline.compile.lower import SweepGraph
 from halocline.lang.expression import SELECTIONS, Expr, text, walk
 from halocline.lang.grid import Field, Grid
+from halocline.lang.program import Line
 from halocline.lang.program import Stage as NamedStage
 
 
@@ -75,7 +77,7 @@ class Translation:
         dtype = self.table.values[value].dtype
         self.table.arrays[name] = Array(name, dtype, "scratch", label=label)
         self._stages[stage] = name
-        return Stage(name, value, stage.storage)
+        return Stage(name, value, stage.storage, _origin(stage.line))
 
 
 def stages_below(roots: Iterable[Expr]) -> list[NamedStage]:
@@ -108,13 +110,14 @@ def translate(sweep: SweepGraph, grid: Grid) -> Kernel:
     translation = Translation(grid)
     # definitions before the stages that are read as loads; values keep the order of what they are made of
     stages = [translation.stage(stage) for stage in stages_below(sweep.roots())]
-    results: Body = tuple(
-        Store(translation.field(field), translation.value(expression))
-        for field, expression in sweep.sets.items()
-    )
+    results: Body = ()
+    for field, expression in sweep.sets.items():
+        value, origin = translation.value(expression), _origin(sweep.origins.get(field))
+        results += (Store(translation.field(field), value, origin),)
     for slot, reduction in enumerate(sweep.reductions):
         kind, cell, place = reduction.attribute
-        results += (Reduce(slot, kind, translation.value(reduction.args[0]), place, cell),)
+        value, origin = translation.value(reduction.args[0]), _origin(sweep.origins.get(reduction))
+        results += (Reduce(slot, kind, value, place, cell, origin),)
     return _kernel(translation, grid, (*stages, *results), _comment(sweep))
 
 
@@ -135,6 +138,11 @@ def translate_scalar(expression: Expr) -> Kernel:
     store = Store("", translation.value(expression))
     values = tuple(translation.table.values)
     return Kernel(name="", comment="", ndim=0, periodic=(), arrays=(), values=values, body=(store,))
+
+
+def _origin(line: Line | None) -> str:
+    """A line of the user's in few words."""
+    return "" if line is None else f"{PurePath(line.file).name}:{line.number}"
 
 
 def _comment(sweep: SweepGraph) -> str:

@@ -1,0 +1,213 @@
+"""The intermediate representation of kernels: what `verify` rejects, how kernels are shown, and passes in
+order."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from halocline.compile.ir import pipeline
+from halocline.compile.ir.kernel import Array, Kernel, Table, Value, below
+from halocline.compile.ir.show import show
+from halocline.compile.ir.statements import (
+    Allocate,
+    Let,
+    Loop,
+    Nest,
+    Pieces,
+    Reduce,
+    Row,
+    Stage,
+    Store,
+    Strip,
+    flat,
+    rewritten,
+)
+from halocline.compile.ir.verify import InvalidKernel, verify
+from halocline.compile.passes.loops import loops
+from halocline.compile.passes.pieces import pieces
+from halocline.compile.passes.place import place
+from halocline.compile.passes.scratch import scratch
+
+NONE = ((0, 0),)
+
+
+def small() -> Kernel:
+    """r = 2 (u[1] - s[-1]) where s = u * u is a stage, with a sum of u over all cells."""
+    values = (
+        Value("load", (), ("u", (0,))),
+        Value("mul", (0, 0)),
+        Value("load", (), ("u", (1,))),
+        Value("load", (), ("s", (-1,))),
+        Value("sub", (2, 3)),
+        Value("const", (), 2.0, depth=0),
+        Value("mul", (4, 5)),
+    )
+    return Kernel(
+        name="k",
+        comment="k",
+        ndim=1,
+        periodic=(True,),
+        arrays=(Array("u", "float64"), Array("r", "float64"), Array("s", "float64", "scratch")),
+        values=values,
+        body=(
+            Nest((Store("s", 1, "gas.py:7"),), ((1, 0),), (0,)),
+            Nest((Store("r", 6, "gas.py:9"), Reduce(0, "sum", 0)), NONE, (0,)),
+        ),
+    )
+
+
+def test_a_kernel_from_translation_to_printing() -> None:
+    kernel = pipeline.run(small(), scratch, loops, pieces, place)
+    verify(kernel)
+    text = show(kernel)
+    assert "array s: float64 scratch\n" in text
+    assert "allocate s extent=((1, 0),) top=(0,)\n" in text
+    assert "            v6 = mul v4 v5\n" in text
+    assert "store r v6  # gas.py:9\n" in text
+    assert text.count("v0 = load u[0]") == 2  # in each of the two loops
+    assert text.count("v5 = const 2.0") == 1
+    verify(small())
+    assert show(small()).index("v6 = mul") < show(small()).index("store s v1  # gas.py:7")
+
+
+def changed(body: Callable[[Nest, Nest], tuple[Nest, ...]]) -> Kernel:
+    kernel = small()
+    first, second = kernel.body
+    assert isinstance(first, Nest)
+    assert isinstance(second, Nest)
+    return replace(kernel, body=body(first, second))
+
+
+def with_value(number: int, value: Value) -> Kernel:
+    values = list(small().values)
+    values[number] = value
+    return replace(small(), values=tuple(values))
+
+
+def after_place(change: Callable[[Strip], tuple[object, ...]]) -> Kernel:
+    kernel = place(pieces(loops(scratch(small()))))
+
+    def strips(statement: object) -> tuple[object, ...]:
+        return change(statement) if isinstance(statement, Strip) else (statement,)
+
+    return replace(kernel, body=rewritten(kernel.body, strips))  # type: ignore[arg-type]
+
+
+def without_lets(strip: Strip) -> tuple[object, ...]:
+    (let,) = (s for s in strip.body if isinstance(s, Let))
+    fewer = Let(let.values[1:])
+    return (replace(strip, body=tuple(fewer if s is let else s for s in strip.body)),)
+
+
+def twice(strip: Strip) -> tuple[object, ...]:
+    return (replace(strip, body=(strip.body[0], *strip.body)),)
+
+
+WRONG: dict[str, tuple[Callable[[], Kernel], str]] = {
+    "operation": (lambda: with_value(1, Value("square", (0,))), "unknown operation"),
+    "arguments": (lambda: with_value(1, Value("mul", (0,))), "1 arguments, expected 2"),
+    "order": (lambda: with_value(1, Value("mul", (0, 4))), "argument 4 does not stand before it"),
+    "precision": (lambda: with_value(1, Value("mul", (0, 0), dtype="float16")), "unknown precision"),
+    "condition": (lambda: with_value(4, Value("and", (2, 3))), "argument 0 is no condition"),
+    "number": (lambda: with_value(4, Value("lt", (2, 3))), "argument 0 is a condition"),
+    "depth": (lambda: with_value(4, Value("sub", (2, 3), depth=0)), "varies along 0 axes, expected 3"),
+    "array": (lambda: with_value(2, Value("load", (), ("v", (1,)))), "there is no array 'v'"),
+    "axes": (lambda: with_value(2, Value("load", (), ("u", (1, 0)))), r"offset \(1, 0\) on 1 axes"),
+    "kind of number": (
+        lambda: with_value(2, Value("load", (), ("u", (1,)), "float32")),
+        "float32 of float64 array 'u'",
+    ),
+    "names": (lambda: replace(small(), arrays=(*small().arrays, Array("u", "float64"))), "two arrays of one"),
+    "store": (lambda: changed(lambda a, b: (a, replace(b, body=(Store("q", 6),)))), "there is no such array"),
+    "stage before use": (lambda: changed(lambda a, b: (b, a)), "'s' is read before it is stored"),
+    "stage twice": (lambda: changed(lambda a, b: (a, a, b)), "'s' is stored twice"),
+    "extent": (
+        lambda: changed(lambda a, b: (replace(a, extent=NONE), b)),
+        r"'s' is read at \(-1,\), beyond \(\(0, 0\),\)",
+    ),
+    "upper wall": (
+        lambda: changed(lambda a, b: (a, replace(b, top=(2,)))),
+        r"'s' is read at \(-1,\), beyond \(\(1, 0\),\)",
+    ),
+    "room": (
+        lambda: replace(changed(lambda a, b: (b,)), body=(Allocate("s", NONE, (0,)), small().body[1])),
+        "beyond",
+    ),
+    "reductions": (
+        lambda: changed(lambda a, b: (a, replace(b, body=(*b.body, Reduce(0, "min", 0))))),
+        "two reductions of one number",
+    ),
+    "nest in a nest": (lambda: changed(lambda a, b: (replace(a, body=(a,)), b)), "a nest in a nest"),
+    "loop outside": (lambda: replace(small(), body=(Loop(0, ()), *small().body)), "Loop outside of Nest"),
+    "row outside": (lambda: replace(small(), body=(Row("u", (0, 0)), *small().body)), "Row outside of Nest"),
+    "span": (
+        lambda: after_place(lambda strip: (replace(strip, span="block"),)),
+        "Strip over a block outside of Blocks",
+    ),
+    "placed late": (lambda: after_place(without_lets), "before value 0, which it takes|before the value is"),
+    "placed twice": (lambda: after_place(twice), "is computed again"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_no_kernel(what: str) -> None:
+    make, words = WRONG[what]
+    with pytest.raises(InvalidKernel, match=words):
+        verify(make())
+
+
+def test_a_pass_that_breaks_a_kernel_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(kernel: Kernel) -> Kernel:
+        return replace(kernel, arrays=())
+
+    monkeypatch.setattr(pipeline, "verifies", True)
+    with pytest.raises(InvalidKernel, match="there is no array 'u'"):
+        pipeline.run(small(), broken)
+    monkeypatch.setattr(pipeline, "verifies", False)
+    pipeline.run(small(), broken)
+
+
+def test_tables_hold_each_value_once_whatever_the_order() -> None:
+    arrays = [Array(name, "float64", label=(name.encode(), b"")) for name in "uv"]
+    numbers = []
+    for order in ("uv", "vu"):
+        table = Table(b"", arrays)
+        loaded = [table.add("load", (), (name, (0,)), "float64", 3) for name in order]
+        both = table.add("add", (loaded[0], loaded[1]), None, "float64", 3)
+        assert table.add("add", (loaded[1], loaded[0]), None, "float64", 3) == both
+        assert table.add("sub", (loaded[1], loaded[0]), None, "float64", 3) != both
+        zero, other = (table.add("const", (), number, "float64", 0) for number in (0.0, -0.0))
+        assert zero != other
+        numbers.append(table.digest(both))
+        assert below(table.values, (both,), {loaded[0]}) == [loaded[1], both]
+    assert numbers[0] == numbers[1]
+
+
+def test_statements_are_changed_from_the_inside() -> None:
+    kernel = loops(small())
+    inner = [type(s).__name__ for s in flat(kernel.body)]
+    assert inner.index("Nest") < inner.index("Loop") < inner.index("Strip") < inner.index("Store")
+    wrapped = rewritten(kernel.body, lambda s: (Pieces((s,), 8),) if isinstance(s, Strip) else (s,))
+    assert sum(isinstance(s, Pieces) for s in flat(wrapped)) == 2
+    assert not any(isinstance(s, Stage) for s in flat(rewritten((Stage("s", 0),), lambda _: ())))
+
+
+def test_explain_prints_what_each_pass_leaves(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "halocline.cli", "explain", "poisson", "--n", "16", "--passes"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
+    order = [line.split()[1].strip(",") for line in done.stdout.splitlines() if line.startswith("After")]
+    first = order[: order.index("translate", 1)]
+    assert first[:4] == ["translate", "contract", "inline", "nests"]
+    assert first[-1] == "place"
+    assert "# cg.py:" in done.stdout  # the user's, or a solver's, line
+    done = subprocess.run([*command, "--code"], capture_output=True, text=True, cwd=tmp_path, check=True)
+    head, _, code = done.stdout.partition("\n\n// Generated by Halocline")
+    assert "// After place" in head
+    assert all(line.startswith("//") for line in head.splitlines())
+    assert "After" not in code
