@@ -20,7 +20,7 @@ namespace {
 
 typedef double* __restrict__ array;
 
-constexpr int64_t piece = 32, ahead = 512;  // elements; STREAMING_PIECE and AHEAD of compile/emit.py
+constexpr int64_t piece = 32, ahead = 512;  // elements; STREAMING_PIECE and AHEAD of compile/passes/pieces.py
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // What a generated kernel stands on, in CUDA C++ and in OpenCL C 1.2: the names of both, made one.
 //
 // The text of a kernel is this header, others of the same kind, and the kernel, pasted one after the other
-// (compile/device_source.py). It must be compiled so that + - * / sqrt and conversions are those of IEEE 754
+// (compile/targets/source.py). It must be compiled so that + - * / sqrt and conversions are those of IEEE 754
 // and nothing is contracted: NVRTC with --fmad=false, --ftz=false, --prec-div=true and --prec-sqrt=true;
 // OpenCL with -cl-std=CL1.2 and -cl-fp32-correctly-rounded-divide-sqrt, and without -cl-denorms-are-zero.
 //

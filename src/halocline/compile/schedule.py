@@ -209,7 +209,7 @@ class DeviceCode:
     Parameters
     ----------
     source : str
-        In the C that CUDA and OpenCL share; see halocline.compile.device.
+        In the C that CUDA and OpenCL share; see halocline.compile.targets.device.
     kernels : mapping of str to tuple of DeviceKernel
         What runs, one after the other, in the place of each kernel that the schedule names.
     loops : tuple of str
