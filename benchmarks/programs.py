@@ -1,0 +1,43 @@
+"""Fourteen programs with two versions of Halocline, in turn: what a change of the compiler is worth.
+
+--before names the Python of the other version: the environment of another checkout, after `make build` there.
+Prints million cells a second on one core of both, and their ratio: above 1 this version is faster.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from measure import competitor, in_turn, median, parser, ratio, save
+from programs_halocline import PROGRAMS
+
+HERE = Path(__file__).parent
+
+
+def main() -> int:
+    """Measure and print; 1 where a program has become slower by more than 3 %."""
+    made = parser(__doc__ or "", cases=",".join(name.replace(", ", "/") for name in PROGRAMS))
+    made.add_argument("--before", type=Path, required=True, help="the Python of the other version")
+    options = made.parse_args()
+    rows = []
+    for case in options.cases.split(","):
+        name = case.replace("/", ", ")
+        command = (HERE / "programs_halocline.py", name)
+        with competitor(sys.executable, *command) as now, competitor(options.before, *command) as before:
+            times = in_turn({"now": now, "before": before}, options.repeats)
+        row = {
+            "program": name,
+            "million_cells_per_second": 1 / median(times["now"]),
+            "before": 1 / median(times["before"]),
+            "ratio": ratio(times, "now", "before"),
+        }
+        rows.append(row)
+        speeds = f"{row['million_cells_per_second']:8.1f} and before {row['before']:8.1f}"
+        print(f"{name:24} {speeds} million cells a second: {row['ratio']:.3f} times as fast", flush=True)
+    save(options.json, rows)
+    return int(min(row["ratio"] for row in rows) < 0.97)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
