@@ -79,7 +79,8 @@ class Array:
 
         On CPUs: "kept", what one loop over a piece of a row leaves to the next ones; "result", results on
         their way to a sum or past the cache. On devices: "queue", what a thread that marches has read before;
-        "plane", what a group has read around its threads; "tile", a stage in memory that a group shares.
+        "plane", what a group has read around its threads; "shared", memory that a group shares; "tile", a
+        stage in some of that.
     staggered : tuple of bool
         Per axis of the grid, of a field.
     number : int
@@ -93,7 +94,7 @@ class Array:
     span : str
         The stretch of the row that these are of, see `Strip`.
     of : str
-        The field that a queue or plane is read from.
+        The field that a queue or plane is read from; the shared memory that a tile lies in.
     layers : tuple of (int, int)
         Of a queue its first and last place along the march; of a plane the layers around the group, along
         axes 1 and 2; of a tile those around it, along three axes.

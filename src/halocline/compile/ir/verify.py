@@ -61,7 +61,7 @@ ARGUMENTS = {
 }  # fmt: skip
 _COUNT = {op: count for count, ops in ARGUMENTS.items() for op in ops}
 
-KINDS = {"field", "scratch", "kept", "result", "queue", "plane", "tile"}
+KINDS = {"field", "scratch", "kept", "result", "queue", "plane", "shared", "tile"}
 
 # what may stand around each statement of these kinds, directly or further out
 _WITHIN: dict[type[Statement], tuple[str, ...]] = {

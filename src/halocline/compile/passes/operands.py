@@ -73,12 +73,3 @@ def operands(kernel: Kernel, of: Operands, numbers: Mapping[str, int], only: boo
     ]
     arrays += [array for array in map(kernel.array.get, stored) if array and array.kind == "scratch"]
     return replace(kernel, arrays=tuple(arrays), body=body)
-
-
-def single(kernel: Kernel, nest: Nest, rooms: Body) -> Kernel:
-    """A kernel of one nest; with `rooms` for the stages of all where it has to do with stages."""
-    stored = {s.array for s in nest.body if isinstance(s, Store)}
-    touched = stored | {name for name, _ in kernel.loads(roots(nest.body))}
-    staged = any(kernel.array[name].kind == "scratch" for name in touched)
-    arrays = tuple(a for a in kernel.arrays if a.name in touched or (staged and a.kind == "scratch"))
-    return replace(kernel, arrays=arrays, body=(*(rooms if staged else ()), nest))

@@ -1,5 +1,6 @@
 """A sweep with stages on a device, as one kernel: a group works through a tile of cells, stage by stage, each
-over as many cells more as those after it read. The stages stay in memory that the group shares."""
+over as many cells more as those after it read. The stages stay in memory that the group shares, one after
+the other in the same part of it where their lives do not overlap."""
 
 from __future__ import annotations
 
@@ -23,6 +24,7 @@ from halocline.compile.ir.statements import (
     Tile,
     roots,
 )
+from halocline.compile.passes.scratch import lives, shared
 from halocline.compile.printers.text import padded, padded_extent
 from halocline.lang.dtype import ITEMSIZE
 
@@ -30,41 +32,50 @@ TILES = {1: (1, 1, 512), 2: (1, 16, 64), 3: (4, 8, 32)}  # cells of a group, by 
 GROUP = (64, 4, 1)  # threads
 
 
-def fits(kernel: Kernel, shared: int) -> bool:
-    """Whether the stages of a kernel fit into the bytes that a group can share, tile by tile; no nest may be
-    of one cell."""
+def fits(kernel: Kernel, room: int) -> bool:
+    """Whether the stages that a kernel stores fit into the bytes that a group can share, tile by tile; no
+    nest may be of one cell."""
     nests = [s for s in kernel.body if isinstance(s, Nest)]
     if any(nest.cell is not None for nest in nests):
         return False
-    tiles = _tiles(kernel)
+    slots = _slots(kernel)[1]
     reduces = any(isinstance(s, Reduce) for nest in nests for s in nest.body)
-    taken = sum(prod(tile.shape) * ITEMSIZE[tile.dtype] for tile in tiles.values())
-    return bool(tiles) and taken + reduces * REDUCING_BYTES <= shared
+    taken = sum(prod(slot.shape) * ITEMSIZE[slot.dtype] for slot in slots)
+    return bool(slots) and taken + reduces * REDUCING_BYTES <= room
 
 
-def _tiles(kernel: Kernel) -> dict[str, Array]:
-    """The stages as tiles."""
-    found = {}
-    for nest in kernel.body:
-        assert isinstance(nest, Nest)
-        extent, top = padded_extent(nest.extent, kernel.ndim), padded(nest.top, kernel.ndim)
-        shape = tuple(n + lo + hi + t for n, (lo, hi), t in zip(TILES[kernel.ndim], extent, top, strict=True))
-        for s in nest.body:
-            if isinstance(s, Store) and kernel.array[s.array].kind == "scratch":
-                found[s.array] = replace(kernel.array[s.array], kind="tile", layers=extent, shape=shape)
-    return found
+def _slots(kernel: Kernel) -> tuple[dict[str, Array], list[Array]]:
+    """The stages that a kernel stores as tiles, and the parts of shared memory that they have in turn."""
+    found = lives(kernel)
+    chosen, _ = shared(found)
+    tiles: dict[str, Array] = {}
+    cells: dict[int, int] = {}
+    for life in found:
+        extent = padded_extent(life.nest.extent, kernel.ndim)
+        top = padded(life.nest.top, kernel.ndim)
+        sides = zip(TILES[kernel.ndim], extent, top, strict=True)
+        shape = tuple(n + lo + hi + t for n, (lo, hi), t in sides)
+        slot = chosen[life.array]
+        array = kernel.array[life.array]
+        tiles[life.array] = replace(array, kind="tile", layers=extent, shape=shape, of=f"slot{slot}")
+        cells[slot] = max(cells.get(slot, 0), prod(shape))
+    types = {tile.of: tile.dtype for tile in tiles.values()}
+    slots = [Array(f"slot{n}", types[f"slot{n}"], "shared", shape=(size,)) for n, size in cells.items()]
+    return tiles, slots
 
 
 def tile(kernel: Kernel) -> Kernel:
-    """All nests of a kernel, over a tile of each group."""
-    tiles = _tiles(kernel)
-    results = [s for nest in kernel.body if isinstance(nest, Nest) for s in nest.body]
+    """All nests of a kernel, over a tile of each group; what says where stages of other kernels are stays
+    before them."""
+    tiles, slots = _slots(kernel)
+    nests = [s for s in kernel.body if isinstance(s, Nest)]
+    results = [s for nest in nests for s in nest.body]
     kinds = tuple(s.kind for s in results if isinstance(s, Reduce))
     written = {s.array for s in results if isinstance(s, Store)}
-    body: Body = tuple(Reset(n, kind) for n, kind in enumerate(kinds))
-    body += (*(Share(name) for name in tiles), Tile(TILES[kernel.ndim]))
-    for nest in kernel.body:
-        assert isinstance(nest, Nest)
+    body: Body = tuple(s for s in kernel.body if not isinstance(s, Nest))
+    body += tuple(Reset(n, kind) for n, kind in enumerate(kinds))
+    body += (*(Share(slot.name) for slot in slots), Tile(TILES[kernel.ndim]))
+    for nest in nests:
         wanted = roots(nest.body)
         order = kernel.below(wanted)
         outside = tuple(n for n in order if kernel.values[n].depth == 0)
@@ -74,5 +85,5 @@ def tile(kernel: Kernel) -> Kernel:
         points = tuple(Point(a.name, a.name in written) for a in kernel.arrays if a.name in touched)
         cells = Cells((*points, *((Let(inside),) if inside else ()), *nest.body))
         body += (replace(nest, body=(*((Let(outside),) if outside else ()), cells, Barrier())),)
-    arrays = tuple(tiles.get(array.name, array) for array in kernel.arrays)
+    arrays = (*(tiles.get(array.name, array) for array in kernel.arrays), *slots)
     return replace(kernel, arrays=arrays, body=(*body, *((Finish(kinds),) if kinds else ())))

@@ -119,6 +119,8 @@ class _Printer(ValuePrinter):
     def name_of(self, array: Array) -> str:
         if array.kind in ("queue", "plane"):
             return self.names.arrays[array.of]
+        if array.kind == "shared":
+            return array.name
         return self.stages[array.name] if array.kind == "tile" else super().name_of(array)
 
     @singledispatchmethod
@@ -201,6 +203,8 @@ class _Printer(ValuePrinter):
     @write.register
     def _(self, statement: Point) -> None:
         array = self.kernel.array[statement.array]
+        if array.kind == "tile" and array.name not in self.stages:
+            self.name_stage(array.name)
         name, ctype = self.name_of(array), C_TYPES[array.dtype]
         if array.kind == "tile":
             (_, d1, d2), layers = array.shape, array.layers
@@ -260,9 +264,8 @@ class _Printer(ValuePrinter):
     @write.register
     def _(self, statement: Share) -> None:
         array = self.kernel.array[statement.array]
-        if array.kind == "tile":
-            self.name_stage(array.name)
-        room = f"{self.name_of(array)}_{array.kind}[{prod(array.shape)}]"
+        kind = "tile" if array.kind == "shared" else array.kind
+        room = f"{self.name_of(array)}_{kind}[{prod(array.shape)}]"
         self.out.add(f"HC_SHARED {C_TYPES[array.dtype]} {room};")
 
     @write.register
@@ -353,7 +356,7 @@ class _Printer(ValuePrinter):
     def _(self, statement: Store) -> None:
         array = self.kernel.array[statement.array]
         name = self.name_of(array)
-        place = f"{name}_tile[{name}_at]" if array.kind == "tile" else f"{name}_here[0]"
+        place = f"{array.of}_tile[{name}_at]" if array.kind == "tile" else f"{name}_here[0]"
         self.out.add(f"{place} = {self.cast(statement.value, array.dtype)};")
 
     @write.register
@@ -387,7 +390,7 @@ class _Printer(ValuePrinter):
         if array.kind == "tile":
             _, d1, d2 = array.shape
             step = (offset[0] * d1 + offset[1]) * d2 + offset[2]
-            return f"{name}_tile[{name}_at{f' + {step}' if step > 0 else f' - {-step}' if step else ''}]"
+            return f"{array.of}_tile[{name}_at{f' + {step}' if step > 0 else f' - {-step}' if step else ''}]"
         where = name if array.kind == "scratch" else f"{name}_where."
         strides = [f"{name}_s{a}" if array.kind == "scratch" else f"{where}s{a}" for a in (0, 1)]
         terms = [f"{o} * {s}" for o, s in zip(offset[:2], strides, strict=True) if o]

@@ -20,9 +20,8 @@ from halocline.compile.device import (
 )
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.pipeline import run
-from halocline.compile.ir.statements import Nest, Reduce
+from halocline.compile.ir.statements import Allocate, Body, Nest, Reduce, Slot, Store, roots
 from halocline.compile.passes.branches import branched
-from halocline.compile.passes.operands import single
 from halocline.compile.passes.scratch import rooms
 from halocline.compile.passes.threads import threads
 from halocline.compile.passes.tile import GROUP, TILES, fits, tile
@@ -76,14 +75,19 @@ class Device:
         return Code(scalars_kernel(name, statements, names))
 
     def _kernels(self, kernel: Kernel, names: Names, strategy: Strategy) -> Code:
-        if strategy.stages == "group" and fits(kernel, self.shared):
-            text, made = self._tile(replace(kernel, name=f"{NAME}_0"), names)
-            return Code(text, (made,))
         room = rooms(kernel)
+        nests = [s for s in kernel.body if isinstance(s, Nest)]
+        apart = len(nests)
+        if strategy.stages == "group":
+            # the last nests together, as many as have room for their stages
+            apart = next((n for n in range(apart) if fits(_of(kernel, nests[n:], ()), self.shared)), apart)
         pairs = [
-            self._nest(single(replace(kernel, name=f"{NAME}_{n}"), nest, room), names, strategy)
-            for n, nest in enumerate(s for s in kernel.body if isinstance(s, Nest))
+            self._nest(_of(replace(kernel, name=f"{NAME}_{n}"), [nest], room), names, strategy)
+            for n, nest in enumerate(nests[:apart])
         ]
+        if apart < len(nests):
+            kernel = replace(kernel, name=f"{NAME}_{apart}")
+            pairs.append(self._tile(_of(kernel, nests[apart:], room), names))
         return Code("\n".join(text for text, _ in pairs), tuple(each for _, each in pairs))
 
     def _nest(self, kernel: Kernel, names: Names, strategy: Strategy) -> tuple[str, DeviceKernel]:
@@ -111,7 +115,8 @@ class Device:
     def _tile(self, kernel: Kernel, names: Names) -> tuple[str, DeviceKernel]:
         nests = [s for s in kernel.body if isinstance(s, Nest)]
         slots = tuple(s.slot for nest in nests for s in nest.body if isinstance(s, Reduce))
-        made, layouts = run(kernel, tile, branched), _layouts_are_too_many(kernel, False, bool(slots))
+        staged = len(kernel.body) > len(nests)
+        made, layouts = run(kernel, tile, branched), _layouts_are_too_many(kernel, staged, bool(slots))
         none = ((0, 0),) * kernel.ndim
         text = print_device_kernel(made, names, self.strategy, layouts=layouts, group=GROUP)
         return text, DeviceKernel(
@@ -120,11 +125,24 @@ class Device:
             none,
             (0,) * kernel.ndim,
             reductions=slots,
+            scratch=staged,
             group=GROUP,
             fixed=True,
             tile=TILES[kernel.ndim],
             layouts=layouts,
         )
+
+
+def _of(kernel: Kernel, nests: Sequence[Nest], room: Body) -> Kernel:
+    """A kernel of some nests, with the arrays that they touch; with `room` for stages where they read or
+    store what others do too."""
+    stored = {s.array for nest in nests for s in nest.body if isinstance(s, Store)}
+    read = {name for name, _ in kernel.loads(roots(nests))}
+    scratch = {name for name in stored | read if kernel.array[name].kind == "scratch"}
+    outside = len(nests) == 1 or bool(scratch - stored)
+    arrays = tuple(a for a in kernel.arrays if a.name in stored | read)
+    room = tuple(s for s in room if isinstance(s, Slot) or (isinstance(s, Allocate) and s.array in scratch))
+    return replace(kernel, arrays=arrays, body=(*(room if scratch and outside else ()), *nests))
 
 
 def _numbers(kernel: Kernel) -> tuple[int, ...]:
