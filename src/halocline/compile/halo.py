@@ -193,6 +193,9 @@ class HaloAnalysis:
         for f in self._stale(set(sweep.sets), filled):
             filled[f] = Footprint()
         self.result[sweep] = halo
+        if self.grid.blocks is not None:
+            # beside inactive blocks only those are formed that this sweep reads, far along a wall too
+            filled = {}
         return _State(valid, filled)
 
     def _stale(self, changed: set[Field], filled: dict[Field, Footprint]) -> set[Field]:
