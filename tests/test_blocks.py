@@ -12,11 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halocline as hc
+from halocline.compile.compiler import compile_program
 from halocline.errors import InputError
 from halocline.lang.blocks import Blocks
 from halocline.plan.decompose import decompose
 from halocline.plan.patches import cut_patches
+from halocline.plan.rank import plan_subdomain
 from halocline.plan.subdomain import Subdomain
+from halocline.plan.transfer import Transfers
 
 
 def spread(mask: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -339,3 +342,55 @@ def test_walls_are_between_blocks_nowhere() -> None:
     sim[u] = np.arange(1.0, 7.0)
     sim.run()
     assert sim[u].tolist() == [2.0, 0.0, 0.0, 0.0, 6.0, 4.0]
+
+
+def test_ghosts_are_formed_beside_blocks_that_only_a_later_sweep_reads_them_for() -> None:
+    """The ghosts of g beyond y- are made of those of f beyond x-, beside blocks that are not active. The
+    sweep before reads f beyond x- too, but beside active blocks alone."""
+    mask = np.array([[1, 0, 0], [1, 0, 0], [1, 1, 1]], dtype=bool)
+    grid = hc.Grid((6, 6), active=mask)
+    f = grid.field("f", boundary={"x-": hc.Value(5.0)})
+    g = grid.field("g", boundary={"x-": hc.Value(0.0), "y-": hc.BoundaryKernel(lambda q: q.of(f)[4])})
+    first, second = grid.field("first"), grid.field("second")
+
+    @hc.program
+    def program() -> None:
+        first.set(f[-1, 0])
+        with hc.loop(limit=1):  # a sweep of its own
+            second.set(g[-1, -1] + f[-1, 0])
+
+    sim = hc.Simulation(grid, program)
+    sim[f] = np.ones((6, 6)) * spread(mask, (6, 6))
+    sim.run()
+    assert sim[first][0].tolist() == [9.0, 9.0, 0.0, 0.0, 0.0, 0.0]
+    # beyond both walls g is the ghost of f beside cell (0, 4), which holds zero
+    assert sim[second][0].tolist() == [10.0 + 9.0, 9.0, 0.0, 0.0, 0.0, 0.0]
+
+
+def test_a_subdomain_without_an_active_cell_is_sent_nothing() -> None:
+    """It receives nothing either: what is sent and what is received must match."""
+    grid = hc.Grid((12, 4), active=[[True], [False], [True]])
+    u = grid.field("u", boundary=hc.Value(0.0))
+    v = grid.field("v")
+    program = hc.program(lambda: v.set(u[1, 0] + u[-1, 0] + u[0, 1]))
+    schedule = compile_program(program.trace(), grid)
+    for parts in ((3, 1), (3, 2)):
+        cuts = decompose(grid.shape, parts[0] * parts[1], strategy=parts, periodic=False)
+        sent, received = set(), set()
+        for number in range(cuts.count):
+            (sweep,) = plan_subdomain(schedule, Transfers.one_each(cuts), number).sweeps
+            sent |= {(number, message.peer, message.tag) for message in sweep.sends}
+            received |= {(message.peer, number, message.tag) for message in sweep.receives}
+        assert sent == received
+        assert len(sent) == {1: 0, 2: 2}[parts[1]]  # between the halves of active blocks, which read upward
+
+
+def test_ghosts_are_formed_beside_an_inactive_block_that_is_thinner_than_what_is_read() -> None:
+    """The second cell reads across the first, which is not active, beyond the wall."""
+    grid = hc.Grid((6,), active=[False, True, True, True, True, True])
+    u = grid.field("u", boundary=hc.Value(5.0))
+    v = grid.field("v")
+    sim = hc.Simulation(grid, hc.program(lambda: v.set(u[-2])))
+    sim[u] = np.arange(1.0, 7.0)
+    sim.run()
+    assert sim[v].tolist() == [0.0, 10.0, 0.0, 2.0, 3.0, 4.0]

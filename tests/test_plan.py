@@ -712,6 +712,17 @@ def test_rims_hold_up_only_patches_in_the_corners():
     assert first.needs != second.needs
 
 
+@pytest.mark.parametrize(("methods", "rims"), [("self,mpi", 0), ("mpi", 2)])
+def test_ghosts_wait_for_what_a_subdomain_sends_to_itself(methods, rims):
+    """Around a periodic axis that it spans alone, where it may not copy."""
+    schedule = one_field((False, True), cube(2, 1)).schedule
+    cut = decompose((8, 8), 1, periodic=(False, True))
+    sweep = planning.plan_subdomain(schedule, Transfers(Layout.of(cut), methods), 0).sweeps[0]
+    assert [len(fill.rims) for fill in sweep.fills] == [rims, rims]
+    assert bool(sweep.receives) == bool(rims)
+    assert all(rim.needs for fill in sweep.fills for rim in fill.rims)
+
+
 def test_ghosts_of_a_lower_axis_belong_to_the_core():
     """Where walls meet nothing is waited for: the fill of the higher axis covers the corner at once."""
     schedule = one_field((False, False), cube(2, 1)).schedule

@@ -125,6 +125,16 @@ def test_make_tells_its_targets():
         assert re.search(rf"^  make {target} ", told, re.MULTILINE), target
 
 
+def test_mutants_fit_the_source():
+    """Each finds the text that it changes."""
+    listed = subprocess.run(
+        [sys.executable, ROOT / "tools/mutants.py", "--list"], capture_output=True, text=True, check=False
+    )
+    assert listed.returncode == 0, listed.stderr
+    for file in re.findall(r"test_\w+\.py", listed.stdout):
+        assert (ROOT / "tests" / file).is_file(), file
+
+
 def test_what_is_missing_is_named(tmp_path):
     for tool in ("sh", "echo"):
         (tmp_path / tool).symlink_to(str(shutil.which(tool)))

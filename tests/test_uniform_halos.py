@@ -55,6 +55,22 @@ def test_all_fields_travel_as_wide_as_the_widest() -> None:
     assert [s.fills for s in read.sweeps()] == [s.fills for s in uniform.sweeps()]
 
 
+def test_what_travels_elsewhere_is_not_overwritten_where_it_is_computed_in_the_halo() -> None:
+    grid = hc.Grid((16, 16), periodic=True)
+    for name in "auvwx":
+        grid.field(name)
+
+    def step(a: Any, u: Any, v: Any, w: Any, x: Any) -> None:
+        w.set(u[1, 0])
+        v.set(a[1, 0] + w[1, 0])
+        u.set(2.0 * a)
+        x.set(u[1, 0])
+
+    _, uniform = both(step, grid, *"auvwx")
+    names = [{uniform.fields[n].name for n in sweep.exchange} for sweep in uniform.sweeps()]
+    assert names == [{"a", "u", "w"}, {"a", "w"}, set()]
+
+
 def test_what_is_computed_in_the_halo_does_not_travel() -> None:
     """The search direction of conjugate gradients; the residual goes with its corners."""
     grid = hc.Grid((32, 32), walls="node")

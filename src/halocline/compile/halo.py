@@ -183,8 +183,8 @@ class HaloAnalysis:
                 valid[f] = have | footprint
                 halo.exchange[f] = Footprint(tuple((d, w) for d, w in valid[f] if d in missing))
             ghosts = _walls(around[f])
-            # ghosts at corners were formed from what the halo held
-            if ghosts and (missing or ghosts - filled.get(f, Footprint())):
+            # those at corners stay right when more of the halo comes: what they were formed of was valid
+            if ghosts - filled.get(f, Footprint()):
                 halo.fills += self._fills(f, ghosts)
                 filled[f] = ghosts
         halo.fills.sort(key=lambda fill: fill.axis)
@@ -193,6 +193,9 @@ class HaloAnalysis:
         for f in self._stale(set(sweep.sets), filled):
             filled[f] = Footprint()
         self.result[sweep] = halo
+        if self.grid.blocks is not None:
+            # beside inactive blocks only those are formed that this sweep reads, far along a wall too
+            filled = {}
         return _State(valid, filled)
 
     def _stale(self, changed: set[Field], filled: dict[Field, Footprint]) -> set[Field]:
@@ -223,10 +226,8 @@ class HaloAnalysis:
             for g, offsets in sources[f].items():
                 if not _within(offsets, reach, reads[g].layers(self.grid.ndim)):
                     return False
-                there = shifted(offsets, reach)
-                if not Footprint.from_offsets(there) <= reads[g]:
-                    return False
-                if not self._around(g, frozenset((o, f.staggered) for o in there)) <= around[g]:
+                there = frozenset((o, f.staggered) for o in shifted(offsets, reach))
+                if not self._around(g, there) <= around[g]:
                     return False
             return True
 

@@ -97,8 +97,7 @@ def _boxes(
         pieces.append([(start, stop), *rims])
 
     boxes = [Box(*map(tuple, zip(*intervals, strict=True))) for intervals in product(*pieces)]
-    operands = {fill.field, *fill.operands}
-    over = tuple(Rim(box, _needs(box, fill, operands, receives)) for box in boxes[1:])
+    over = tuple(Rim(box, _needs(box, fill, receives)) for box in boxes[1:])
     if blocks is None:
         yield FillBoxes(number, boxes[0], over)
         return
@@ -120,11 +119,11 @@ def _reach(fill: Fill, fills: tuple[Fill, ...]) -> list[int]:
     return reach
 
 
-def _needs(box: Box, fill: Fill, operands: set[int], receives: tuple[Message, ...]) -> int:
+def _needs(box: Box, fill: Fill, receives: tuple[Message, ...]) -> int:
     """The messages that bring what a rim reads: the cells inward from the wall."""
     inward = (0, fill.reach) if fill.side < 0 else (fill.reach, 0)
     read = box.grow([inward if axis == fill.axis else (0, 0) for axis in range(len(box.lo))])
-    return needs(receives, dict.fromkeys(operands, read))
+    return needs(receives, dict.fromkeys(fill.operands, read))
 
 
 def needs(receives: tuple[Message, ...], read: Mapping[int, Box]) -> int:

@@ -63,11 +63,7 @@ def without(kernel: Kernel, chosen: set[str]) -> Kernel:
     body: Body = ()
     for statement in kernel.body:
         if isinstance(statement, Stage):
-            value = definitions[statement.array] = add(statement.value)
-            array = table.arrays[statement.array]
-            # loads of what is kept are told apart by what it is now
-            label = array.label[0], table.digest(value)
-            table.arrays[statement.array] = replace(array, label=label)
+            definitions[statement.array] = add(statement.value)
             if statement.array in chosen:
                 continue
         body += (statement,)

@@ -1,0 +1,653 @@
+"""Check that tests notice mistakes: make one at a time in a copy of the source, and run tests there.
+
+A mutation replaces a text that occurs once in a file of src/halocline by one that is wrong, and names the
+test files that should fail with it. The working tree is never touched: each mutant gets a copy of src and
+tests of its own. Before the first mutant the tests must pass in such a copy as it is, and must fail with a
+mutant that breaks every program, so that what follows is known to test the copy.
+
+The exit status is 1 where tests did not notice a mutant (it survived), unless the mutation says why nothing
+can depend on what it changes; 2 where a mutation does not fit the source, or the copy cannot be tested.
+
+Run it with the Python that Halocline is installed for: .venv/bin/python tools/mutants.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = Path("src") / "halocline"
+LINKED = ("native", "docs", "examples", "benchmarks", "tools", "pyproject.toml", "README.md")  # only read
+
+# An editable install puts a finder of its own before sys.path: without it PYTHONPATH decides. The compiled
+# module is taken from where it lies, since it finds the library of MPI from there.
+SITE = """\
+import sys
+from importlib.util import spec_from_file_location
+
+class Native:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return spec_from_file_location(name, {native!r}) if name == "halocline._native" else None
+
+rest = [f for f in sys.meta_path if not type(f).__module__.startswith("_editable_")]
+sys.meta_path[:] = [Native, *rest]
+"""
+
+
+class Unfit(Exception):
+    """A mutation does not fit the source, or the copy cannot be tested."""
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A mistake, and who should notice.
+
+    Parameters
+    ----------
+    name : str
+    file : str
+        Below src/halocline.
+    old, new : str
+        The text, which occurs once, and what takes its place.
+    breaks : str
+        What goes wrong.
+    tests : tuple of str
+        Files below tests, the most likely to notice first.
+    equivalent : str
+        Why nothing that is promised can depend on it, where that is so.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    breaks: str
+    tests: tuple[str, ...]
+    equivalent: str = ""
+
+
+HALO, EXCHANGE, FILLS = "compile/halo.py", "plan/exchange.py", "plan/fills.py"
+INLINE, NESTS = "compile/passes/inline.py", "compile/passes/nests.py"
+REACH, CONTRACT = "compile/passes/reach.py", "compile/passes/contract.py"
+
+FATAL = Mutation(
+    "fatal",
+    HALO,
+    "        self.result[sweep] = halo\n",
+    '        raise RuntimeError("a planted mistake")\n',
+    "every program",
+    ("test_compile.py",),
+)
+
+MUTATIONS = (
+    Mutation(
+        "ghosts-deeper",
+        HALO,
+        "if ghosts - filled.get(f, Footprint()):",
+        "if ghosts and f not in filled:",
+        "a read deeper beyond a wall finds ghosts that were never formed",
+        ("test_halo.py",),
+    ),
+    Mutation(
+        "meet-first",
+        HALO,
+        "(d, tuple(map(min, w, dict(b[f].segments)[d])))",
+        "(d, w)",
+        "a loop trusts what was valid before it",
+        ("test_halo.py",),
+    ),
+    Mutation(
+        "meet-second",
+        HALO,
+        "(d, tuple(map(min, w, dict(b[f].segments)[d])))",
+        "(d, dict(b[f].segments)[d])",
+        "a loop trusts what its last pass left, in the first pass too",
+        ("test_halo.py",),
+    ),
+    Mutation(
+        "scalar-stale",
+        HALO,
+        "stale = {f for f in state.filled if changed & self.wall_scalars.get(f, set())}",
+        "stale: set[Field] = set()",
+        "ghosts keep the old value of a scalar",
+        ("test_halo.py",),
+    ),
+    Mutation(
+        "scalar-stale-through",
+        HALO,
+        "                stale = self._stale(stale, state.filled)\n",
+        "",
+        "ghosts keep what they took of ghosts that follow a scalar",
+        ("test_halo.py",),
+    ),
+    Mutation(
+        "stale-one-round",
+        HALO,
+        "            if more == stale:\n                return stale\n            stale = more",
+        "            return more",
+        "ghosts keep what they took of ghosts of ghosts that have changed",
+        ("test_halo.py",),
+    ),
+    Mutation(
+        "stale-own-only",
+        HALO,
+        "for f in self._stale(set(sweep.sets), filled):",
+        "for f in sweep.sets:",
+        "ghosts keep what they took of a field that has changed",
+        ("test_halo.py",),
+    ),
+    Mutation(
+        "ghosts-of-blocks",
+        HALO,
+        "        if self.grid.blocks is not None:\n            # beside",
+        "        if False:\n            # beside",
+        "ghosts beside inactive blocks are missing that only a later sweep reads",
+        ("test_blocks.py",),
+    ),
+    Mutation(
+        "set-stays-valid",
+        HALO,
+        "valid[f] = halo.extended.get(f, Footprint())",
+        "valid[f] = valid.get(f, Footprint())",
+        "halos keep what a field held before it was set",
+        ("test_compile.py",),
+    ),
+    Mutation(
+        "part-of-segment",
+        HALO,
+        "Footprint(tuple((d, w) for d, w in valid[f] if d in missing))",
+        "Footprint(tuple((d, w) for d, w in footprint if d in missing))",
+        "an exchange brings less of a segment than is called valid",
+        ("test_compile.py",),
+    ),
+    Mutation(
+        "have-forgotten",
+        HALO,
+        "valid[f] = have | footprint",
+        "valid[f] = footprint",
+        "what has come already comes again",
+        ("test_halo.py",),
+    ),
+    Mutation(
+        "extended-walls",
+        HALO,
+        "if not self._around(g, there) <= around[g]:",
+        "if False:",
+        "fields are computed in the halo from ghosts that nothing has filled",
+        ("test_halo.py",),
+    ),
+    Mutation(
+        "extended-at-once",
+        HALO,
+        "                if not _within(offsets, reach, "
+        "reads[g].layers(self.grid.ndim)):\n                    return False\n",
+        "",
+        "the time to analyse a sweep that reads a large neighbourhood",
+        ("test_compile.py",),
+    ),
+    Mutation(
+        "extended-blocks",
+        HALO,
+        "if self.grid.blocks is not None:  # inactive",
+        "if False:  # inactive",
+        "inactive cells hold values",
+        ("test_halo.py",),
+    ),
+    Mutation(
+        "needs-of-one-pass",
+        HALO,
+        "body = self._backward(operation.body, _union(after, entry))",
+        "body = self._backward(operation.body, after)",
+        "what the next pass of a loop reads is exchanged, not computed in the halo",
+        ("test_halo.py",),
+    ),
+    Mutation(
+        "needs-after-set",
+        HALO,
+        "before = {f: o for f, o in after.items() if f not in operation.sets}",
+        "before = dict(after)",
+        "fields are computed in the halo where nobody reads them",
+        ("test_halo.py",),
+    ),
+    Mutation(
+        "staggered-ghosts",
+        HALO,
+        "upper = o + s - own",
+        "upper = o",
+        "points at upper walls read ghosts that nothing has filled",
+        ("test_compile.py",),
+    ),
+    Mutation(
+        "fills-unsorted",
+        HALO,
+        "        halo.fills.sort(key=lambda fill: fill.axis)\n",
+        "",
+        "ghosts at corners are formed from ghosts of another field that come later",
+        ("test_halo.py",),
+    ),
+    Mutation(
+        "walls-one-round",
+        HALO,
+        "            if found == points:\n                return points\n            points = found",
+        "            return found",
+        "ghosts read ghosts of ghosts that nothing has filled",
+        ("test_halo.py",),
+    ),
+    Mutation(
+        "walls-no-corners",
+        HALO,
+        "along = [*product(*(range(-lower, upper + 1) for lower, upper in fill.corners))]",
+        "along = [(0,) * self.grid.ndim]",
+        "ghosts at corners read another field beyond its halo",
+        ("test_halo.py",),
+    ),
+    Mutation(
+        "uniform-overwrites",
+        HALO,
+        "halo.exchange = {f: whole for f in travelling if f in halo.exchange or f not in halo.extended}",
+        "halo.exchange = {f: whole for f in travelling}",
+        "uniform halos overwrite what is computed there",
+        ("test_uniform_halos.py",),
+    ),
+    Mutation(
+        "inline-index",
+        INLINE,
+        "attribute = attribute[0], attribute[1] + offset[attribute[0]]",
+        "attribute = attribute[0], attribute[1]",
+        "an inline stage has the coordinates of the cell that reads it",
+        ("test_passes.py",),
+    ),
+    Mutation(
+        "inline-where",
+        INLINE,
+        "wanted.get(name, here) if name in chosen else here, wanted)",
+        "here, wanted)",
+        "a stage that inline stages read at many cells is computed at each",
+        ("test_passes.py",),
+    ),
+    Mutation(
+        "cells-last",
+        NESTS,
+        "key=lambda item: item[0][1] is None)",
+        "key=lambda item: item[0][1] is not None)",
+        "a field whose value is taken at a cell needs a second buffer",
+        ("test_passes.py",),
+    ),
+    Mutation(
+        "alone-last",
+        NESTS,
+        "return alone + loops",
+        "return loops + alone",
+        "a field that many reductions read needs a second buffer",
+        ("test_many_fields.py",),
+    ),
+    Mutation(
+        "nests-top",
+        NESTS,
+        "top = [max(o[a] + s[a] for o, s in points) - upper[a] for a in range(ndim)]",
+        "top = [0 for _ in range(ndim)]",
+        "stages are missing at the upper wall of staggered fields",
+        ("test_passes.py",),
+    ),
+    Mutation(
+        "sharing-stores",
+        NESTS,
+        "        if isinstance(result, Store):\n            arrays.append(result.array)\n",
+        "",
+        "a field that one loop sets and a later one reads needs a second buffer",
+        ("test_passes.py",),
+    ),
+    Mutation(
+        "levels-flat",
+        NESTS,
+        "levels[stage.array] = 1 + max(",
+        "levels[stage.array] = 0 * max(",
+        "a stage is computed before those that it reads",
+        ("test_passes.py",),
+    ),
+    Mutation(
+        "reach-order",
+        REACH,
+        "for stage in reversed(stages):",
+        "for stage in stages:",
+        "what a stage of a stage reads is not read",
+        ("test_passes.py",),
+    ),
+    Mutation(
+        "reach-unstaggered",
+        REACH,
+        "mine = place(kernel, result)",
+        "mine = (False,) * kernel.ndim",
+        "the points of face fields at upper walls read too little",
+        ("test_passes.py",),
+    ),
+    Mutation(
+        "reach-last",
+        REACH,
+        "wanted[array] = wanted.get(array, frozenset()) | more",
+        "wanted[array] = more",
+        "only the last demand for an array counts",
+        ("test_passes.py",),
+    ),
+    Mutation(
+        "fused-twice",
+        CONTRACT,
+        "once = uses[e] == 1 and uses[candidate] == 1",
+        "once = uses[e] == 1",
+        "a negated product that is used twice is fused twice",
+        ("test_passes.py",),
+    ),
+    Mutation(
+        "fused-and-stored",
+        CONTRACT,
+        "uses = Counter(wanted)",
+        "uses: Counter[int] = Counter()",
+        "a product that is a result is computed again in a sum",
+        ("test_compile.py",),
+    ),
+    Mutation(
+        "fused-by-place",
+        CONTRACT,
+        "            fused.sort(key=lambda n: before.digest(value.args[n]))",
+        "            pass",
+        "which product is fused depends on the order of summands",
+        ("test_compile.py",),
+        "summands are in the order of their digests already, see Table.add",
+    ),
+    Mutation(
+        "fused-scalars",
+        CONTRACT,
+        " and values[e].depth == values[inside].depth",
+        "",
+        "products of scalars are computed in each cell",
+        ("test_compile.py",),
+    ),
+    Mutation(
+        "sign-of-c",
+        CONTRACT,
+        "other = negated(other)",
+        "pass",
+        "a*b - c is a*b + c",
+        ("test_compile.py",),
+    ),
+    Mutation(
+        "inactive-neighbours",
+        EXCHANGE,
+        "if peer is None or peer == own or Subdomain(subdomain.decomposition, peer).active(blocks):",
+        "if True:",
+        "messages go to subdomains that receive none",
+        ("test_blocks.py",),
+    ),
+    Mutation(
+        "tags",
+        EXCHANGE,
+        "(d + 1) * 3**axis",
+        "(d + 1) * 2**axis",
+        "messages of two directions share a tag",
+        ("test_plan.py",),
+    ),
+    Mutation(
+        "rows-wrap-all",
+        EXCHANGE,
+        "number_of_field in wraps and not any(direction[:-1])",
+        "number_of_field in wraps",
+        "halos along other axes are not copied where rows wrap",
+        ("test_passes.py",),
+    ),
+    Mutation(
+        "sends-copied",
+        EXCHANGE,
+        "and not along_rows and not transfers.copied(own, peer):",
+        "and not along_rows:",
+        "messages are sent that nobody receives",
+        ("test_plan.py",),
+    ),
+    Mutation(
+        "sends-opposite",
+        EXCHANGE,
+        "peer = neighbour(_opposite(direction))",
+        "peer = neighbour(direction)",
+        "sends and receives do not match",
+        ("test_plan.py",),
+    ),
+    Mutation(
+        "fills-higher-walls",
+        FILLS,
+        "if not layers or (wall and axis > fill.axis):",
+        "if not layers:",
+        "a fill writes ghosts of a higher axis",
+        ("test_plan.py",),
+    ),
+    Mutation(
+        "fills-alone",
+        FILLS,
+        "alone = subdomain.decomposition.parts[axis] == 1 and transfers.copied(*[subdomain.number] * 2)",
+        "alone = subdomain.decomposition.parts[axis] == 1",
+        "ghosts are formed before the message of a subdomain to itself",
+        ("test_plan.py",),
+    ),
+    Mutation(
+        "rims-inward",
+        FILLS,
+        "inward = (0, fill.reach) if fill.side < 0 else (fill.reach, 0)",
+        "inward = (0, 0)",
+        "ghosts are formed before what they read has come",
+        ("test_plan.py",),
+    ),
+    Mutation(
+        "rims-operands",
+        FILLS,
+        "dict.fromkeys(fill.operands, read)",
+        "{fill.field: read}",
+        "ghosts are formed before what they read of another field has come",
+        ("test_halo.py",),
+    ),
+    Mutation(
+        "blocks-reach-depth",
+        FILLS,
+        "    reach[fill.axis] = fill.depth\n",
+        "",
+        "ghosts beside blocks that are read from across the wall are not formed",
+        ("test_blocks.py",),
+    ),
+    Mutation(
+        "blocks-reach-fills",
+        FILLS,
+        "max(fill.corners[other.axis]) + other.reach)",
+        "max(fill.corners[other.axis]))",
+        "ghosts beside blocks that other fills read are not formed",
+        ("test_blocks.py",),
+    ),
+)
+
+
+def mutated(mutation: Mutation, root: Path = ROOT) -> str:
+    """The text of the file with the mistake in it; `Unfit` where the old text does not occur just once."""
+    text = (root / PACKAGE / mutation.file).read_text()
+    count = text.count(mutation.old)
+    if count != 1:
+        raise Unfit(f"{mutation.name}: its text occurs {count} times in {PACKAGE / mutation.file}, not once")
+    return text.replace(mutation.old, mutation.new)
+
+
+@contextlib.contextmanager
+def copied(native: Path) -> Iterator[Path]:
+    """A copy of what tests need; all but src and tests is linked."""
+    # no compiled files: they are told apart by seconds and sizes, which two mutants may share
+    ignore = shutil.ignore_patterns("__pycache__", "_native*.so")
+    with tempfile.TemporaryDirectory(prefix="halocline-mutant-") as folder:
+        root = Path(folder)
+        for name in ("src", "tests"):
+            shutil.copytree(ROOT / name, root / name, ignore=ignore)
+        for name in LINKED:
+            (root / name).symlink_to(ROOT / name)
+        (root / "site").mkdir()
+        (root / "site" / "sitecustomize.py").write_text(SITE.format(native=str(native)))
+        yield root
+
+
+def environment(root: Path) -> dict[str, str]:
+    """Of processes that are to import the copy."""
+    rest = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "PYTHONPATH"))}
+    return rest | {"PYTHONPATH": f"{root / 'site'}{os.pathsep}{root / 'src'}"}
+
+
+def check_import(root: Path) -> None:
+    """Raise `Unfit` where Python would take Halocline from elsewhere."""
+    code = "import halocline._native, halocline.compile.halo as halo; print(halo.__file__)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(root), cwd=root, capture_output=True, text=True
+    )
+    if done.returncode or done.stdout.strip() != str(root / PACKAGE / HALO):
+        raise Unfit(f"the copy in {root} is not what Python imports: {done.stdout}{done.stderr}")
+
+
+def run_tests(root: Path, tests: Sequence[str], limit: float, selection: str) -> tuple[int | None, str]:
+    """Run test files in a copy: pytest's exit status, None where time ran out, and what it printed."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", selection]
+    process = subprocess.Popen(
+        [*command, *(f"tests/{name}" for name in tests)],
+        cwd=root,
+        env=environment(root),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    try:
+        return _waited(process, limit)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def _waited(process: subprocess.Popen[str], limit: float) -> tuple[int | None, str]:
+    try:
+        output, _ = process.communicate(timeout=limit)
+        return process.returncode, output
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)  # pytest then ends the ranks that it has started
+        try:
+            output, _ = process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            output, _ = process.communicate()
+        return None, output
+
+
+def failed_test(output: str) -> str:
+    """The first test that pytest says has failed, or its last line."""
+    lines = output.splitlines()
+    found = (line.split(" - ")[0] for line in lines if line.startswith(("FAILED ", "ERROR ")))
+    return next(found, lines[-1] if lines else "no output")
+
+
+def try_mutant(
+    mutation: Mutation, native: Path, tests: Sequence[str], limit: float, selection: str
+) -> tuple[bool, str]:
+    """Whether tests noticed a mutant, and which."""
+    with copied(native) as root:
+        (root / PACKAGE / mutation.file).write_text(mutated(mutation, root))
+        status, output = run_tests(root, tests, limit, selection)
+    if status is None:
+        return True, f"time ran out after {limit:g} s"
+    # 2 is an error in collection, where modules are imported; below zero are signals
+    if status > 2:
+        raise Unfit(f"{mutation.name}: pytest ended with {status}:\n{output[-2000:]}")
+    return status != 0, failed_test(output)
+
+
+def prepare(native: Path, tests: Sequence[str], limit: float, selection: str) -> None:
+    """Raise `Unfit` where tests do not pass without a mutant, or do not fail with one that breaks all."""
+    with copied(native) as root:
+        check_import(root)
+        status, output = run_tests(root, tests, limit * len(tests), selection)
+    if status != 0:
+        raise Unfit(f"tests do not pass in a copy without mutants:\n{output[-4000:]}")
+    noticed, _ = try_mutant(FATAL, native, FATAL.tests, limit, selection)
+    if not noticed:
+        raise Unfit("tests in the copy do not notice a mutant that breaks every program")
+
+
+def find_native() -> Path:
+    """The compiled module that this Python imports."""
+    with contextlib.suppress(ImportError):
+        spec = importlib.util.find_spec("halocline._native")
+        if spec is not None and spec.origin is not None:
+            return Path(spec.origin)
+    raise Unfit(f"{sys.executable} has no Halocline: make build, then .venv/bin/python tools/mutants.py")
+
+
+def arguments() -> argparse.Namespace:
+    """What the user asks for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="mutants to try (default: all)")
+    parser.add_argument("--list", action="store_true", help="list the mutants; 2 where one does not fit")
+    parser.add_argument(
+        "--limit", type=float, default=180.0, help="seconds for the tests of one mutant (180)"
+    )
+    parser.add_argument("--tests", nargs="+", metavar="FILE", help="run these test files, not each mutant's")
+    parser.add_argument("-m", dest="selection", default="not long", help="as pytest's -m ('not long')")
+    options = parser.parse_args()
+    unknown = set(options.names) - {m.name for m in MUTATIONS}
+    if unknown:
+        parser.error(f"no mutants of these names: {', '.join(sorted(unknown))}")
+    return options
+
+
+def show() -> None:
+    """List every mutant."""
+    for m in MUTATIONS:
+        print(f"{m.name:26} {m.file}: {m.breaks} ({', '.join(m.tests)})")
+        if m.equivalent:
+            print(f"{'':26} may survive: {m.equivalent}")
+
+
+def main() -> int:
+    options = arguments()
+    for mutation in (FATAL, *MUTATIONS):
+        mutated(mutation)
+    if options.list:
+        show()
+        return 0
+    chosen = [m for m in MUTATIONS if not options.names or m.name in options.names]
+    native = find_native()
+    every = options.tests or list(dict.fromkeys(test for m in chosen for test in m.tests))
+    prepare(native, every, options.limit, options.selection)
+    survived = []
+    for mutation in chosen:
+        started = time.monotonic()
+        tests = options.tests or mutation.tests
+        noticed, by = try_mutant(mutation, native, tests, options.limit, options.selection)
+        outcome = "noticed" if noticed else "equivalent" if mutation.equivalent else "SURVIVED"
+        if outcome == "SURVIVED":
+            survived.append(mutation)
+        said = f"{mutation.name:26} {outcome:10} {time.monotonic() - started:5.1f} s"
+        print(f"{said}  {by if noticed else mutation.equivalent or mutation.breaks}", flush=True)
+    print(f"{len(chosen)} mutants, {len(survived)} survived")
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Unfit as error:
+        print(f"mutants: {error}", file=sys.stderr)
+        sys.exit(2)
