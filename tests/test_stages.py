@@ -181,3 +181,38 @@ def test_explain_says_who_lives_when() -> None:
     assert "3 stages in 2 arrays, 1.66 kB a patch" in text  # 104 and 102 points, rows of whole cache lines
     assert "s0 (1): loops 1 to 2 of 4, 8 bytes a point, layers around x- 2, x+ 2\n" in text
     assert "s2 (1): loops 3 to 4 of 4, 8 bytes a point\n" in text
+
+
+# -- devices -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", [3, 20])
+def test_on_devices_a_group_keeps_what_it_has_room_for(opencl: Any, length: int) -> None:
+    """The last stages stay in its memory, in turn; those before them lie in global memory."""
+
+    def flow(**how: Any) -> tuple[hc.Simulation, str]:
+        grid = hc.Grid((40, 150), periodic=(True, False))
+        u = grid.field("u", boundary=hc.Symmetric())
+
+        def step(u: Any) -> None:
+            value = u
+            for n in range(length):
+                value = hc.stage(0.3 * (value[1, 0] + value[0, -1]) + 0.1 * u, f"s{n}", storage="patch")
+            u.set(value[0, 1] + 0.1)
+
+        sim = hc.Simulation(grid, hc.program(step), **how)
+        sim[u] = np.random.default_rng(8).uniform(0, 1, grid.shape)
+        sim.run(steps=2)
+        return sim, sim.checksum(u)
+
+    wanted = flow()[1]
+    sim, found = flow(device="opencl")
+    assert found == wanted
+    device = sim.schedule.device
+    assert device is not None
+    (kernels,) = (each for name, each in device.kernels.items() if name.startswith("sweep"))
+    apart = len(kernels) - 1
+    assert [kernel.tile is None for kernel in kernels] == [True] * apart + [False]
+    assert (0 < apart < 12) if length > 12 else apart == 0
+    assert all(kernel.scratch for kernel in kernels) == (apart > 0)
+    assert flow(device="opencl", subdomains_per_rank=2)[1] == wanted
