@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import Allocate, Body, Nest, Slot, Store, flat, roots
+from halocline.compile.passes.rename import compacted
 
 
 def functions(kernel: Kernel) -> list[Kernel]:
@@ -35,4 +36,4 @@ def _part(kernel: Kernel, name: str, body: Body) -> Kernel:
     touched = {array for array, _ in kernel.loads(roots(body))}
     touched |= {s.array for s in flat(body) if isinstance(s, Store)}
     arrays = tuple(array for array in kernel.arrays if array.name in touched)
-    return replace(kernel, name=name, comment=name, arrays=arrays, body=body)
+    return compacted(replace(kernel, name=name, comment=name, arrays=arrays, body=body))
