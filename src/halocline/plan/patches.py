@@ -28,6 +28,8 @@ FEWEST_CELLS = 2**12  # of a patch that is made only to have more of them
 LONGEST_LAYER = 16  # of outer patches, in cells
 ROW_LAYER = 32  # the same along rows: whole cache lines
 SHORTEST_ROW = 512
+OVERLAP = 16  # times the points that stages have around a patch, it is long at least; measured
+STAGED = 4  # times the level-2 cache: what patches of sweeps with stages may take for that
 ROW_ALIGNMENT = 64  # bytes, of rows of scratch memory
 ROW_ASPECT = 32  # how much longer than the other edges of a patch a row is kept
 
@@ -86,9 +88,16 @@ class WorkingSet:
         reach = max((sum(layers[axis]) for _, layers in self.arrays), default=0)
         return max(8, 2 * reach)
 
+    def least_staged(self, axis: int) -> int:
+        """How short it may become before what stages compute around it is more than a part of them."""
+        return max(self.least(axis), OVERLAP * max((extra[axis] for _, *extra in self.scratch), default=0))
+
 
 def patch_shape(shape: Sequence[int], working_sets: Sequence[WorkingSet], caches: Caches) -> tuple[int, ...]:
     """The largest patch whose working set takes at most half of the level-2 cache in every sweep.
+
+    Patches of sweeps with stages are not cut as far where that would have the stages computed twice in many
+    points: up to `STAGED` times the level-2 cache what comes from the next level costs less.
 
     A sweep runs through a patch along axis 0, so that a patch is as tall as the subdomain unless scratch
     arrays take its whole volume; a cell is loaded once for all planes that read it. In three dimensions
@@ -100,24 +109,26 @@ def patch_shape(shape: Sequence[int], working_sets: Sequence[WorkingSet], caches
     patch = list(shape)
     last = len(patch) - 1
     for load in working_sets:
-        least = [load.least(axis) for axis in range(len(patch))]
-        least[last] = max(least[last], SHORTEST_ROW)
-        while (now := load.bytes(patch)) > caches.l2 // 2:
-            halves = [
-                [-(-n // 2) if a == axis else n for a, n in enumerate(patch)] for axis in range(last + 1)
-            ]
-            able = [
-                axis
-                for axis, half in enumerate(halves)
-                if half[axis] >= least[axis] and load.bytes(half) < now
-            ]
-            if not able:
-                break
-            axis = max(
-                able, key=lambda axis: (patch[axis] / (ROW_ASPECT if axis == last else 1), axis < last)
-            )
-            patch = halves[axis]
+        for limit, bound in ((caches.l2 // 2, load.least_staged), (STAGED * caches.l2, load.least)):
+            least = [bound(axis) for axis in range(last + 1)]
+            least[last] = max(load.least(last), SHORTEST_ROW)
+            patch = _cut(patch, load, limit if load.scratch else caches.l2 // 2, least)
     return tuple(patch)
+
+
+def _cut(patch: list[int], load: WorkingSet, limit: int, least: Sequence[int]) -> list[int]:
+    """A patch that is halved until its working set is no larger than a limit, or it is the least one."""
+    last = len(patch) - 1
+    while (now := load.bytes(patch)) > limit:
+        halves = [[-(-n // 2) if a == axis else n for a, n in enumerate(patch)] for axis in range(last + 1)]
+        able = [
+            axis for axis, half in enumerate(halves) if half[axis] >= least[axis] and load.bytes(half) < now
+        ]
+        if not able:
+            break
+        axis = max(able, key=lambda axis: (patch[axis] / (ROW_ASPECT if axis == last else 1), axis < last))
+        patch = halves[axis]
+    return patch
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +261,7 @@ def _default_edges(
 
     patch = patch_shape(inner, working_sets, caches)
     pieces = [ceil(n / size) for n, size in zip(inner, patch, strict=True)]
-    least = [max((w.least(axis) for w in working_sets), default=8) for axis in range(last + 1)]
+    least = [max((w.least_staged(axis) for w in working_sets), default=8) for axis in range(last + 1)]
     wanted = max(PATCHES_PER_THREAD * threads, ceil(prod(inner) / most_cells))
     wanted = min(wanted, prod(inner) // FEWEST_CELLS)
     # a slab of the grid for each thread first, then whatever makes enough patches; rows stay whole
