@@ -414,7 +414,7 @@ def branch(condition: Operand, then: Any, otherwise: Any) -> Any:
     """`then` where the condition holds, `otherwise` elsewhere: as `where`, with the same bits, but a side is
     not computed where no cell around needs it.
 
-    On a processor that is decided for some tens of cells of a row at a time, on a device cell by cell, so
+    On a processor that is decided for 128 cells of a row at a time, on a device cell by cell, so
     that it pays where a side is expensive, and neighbours mostly take the same one: a fall-back at shocks, a
     flux from the left or from the right. What both sides take is computed once, before; a side that is cheap
     is computed everywhere.

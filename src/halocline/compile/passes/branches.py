@@ -28,8 +28,8 @@ from halocline.compile.ir.statements import (
 )
 from halocline.compile.passes.inline import EXPENSIVE
 from halocline.compile.passes.rename import renumbered
-from halocline.compile.passes.split import PIECE
 
+PIECE = 128  # elements of a row that are decided at a time: measured, 64 and 256 are slower
 WORTH = 16  # operations at a cell from which a side is worth a loop of its own; see docs/performance.md
 
 

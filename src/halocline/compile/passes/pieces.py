@@ -40,7 +40,6 @@ from halocline.compile.ir.statements import (
     flat,
     rewritten,
 )
-from halocline.compile.passes.split import PIECE as GROUPED
 from halocline.lang.dtype import ITEMSIZE
 
 PIECE = 512  # elements
@@ -91,7 +90,8 @@ class _Rows:
         lines = lines and all(n in self.sums or isinstance(s, Store) for n, s in self.passing.items())
         lines = lines and not any(isinstance(s, Far) for s in flat(nest.body))
         length = (LINE if lines else STREAMING_PIECE) // self.item if self.streaming else PIECE
-        length = GROUPED if grouped else length
+        kept = [a for a in self.kernel.arrays if a.kind == "kept" and a.name.startswith(f"{self.number}:")]
+        length = min((a.length for a in kept), default=length)
         self.buffers: list[Array] = []
         for n, result in self.passing.items():
             dtype = self.kernel.array[result.array].dtype if isinstance(result, Store) else "float64"
@@ -111,7 +111,6 @@ class _Rows:
                 return (replace(statement, body=(*begun, self.pieces(work, rows, length, grouped))),)
             return (statement,)
 
-        kept = [a for a in self.kernel.arrays if a.kind == "kept" and a.name.startswith(f"{self.number}:")]
         rooms = tuple(Buffer(a.name) for a in (*kept, *self.buffers))
         made = rewritten(nest.body, change)
         outside = tuple(s for s in made if not isinstance(s, Loop))
@@ -135,7 +134,7 @@ class _Rows:
                 # one loop's share of what a piece has to fetch: all at once is more than a core can have
                 # under way
                 share = newest[n * len(newest) // len(loops) : (n + 1) * len(newest) // len(loops)]
-                body += self.fetch(share, GROUPED_AHEAD, GROUPED)
+                body += self.fetch(share, GROUPED_AHEAD, length)
             (made,) = rewritten((loop,), _over_a_piece)
             body += (self.passed(made) if loop is loops[-1] else made,)
         body += tuple(CloseSum(n, s.slot, self.buffer(n)) for n, s in self.sums.items())
