@@ -15,7 +15,8 @@ HC_KERNEL hc_finish(HC_GLOBAL const hc_control* control, HC_GLOBAL const hc_part
                     hc_int64 write_scalars) {
   HC_SHARED hc_accumulator scratch[HC_SCRATCH(HC_FINISH_THREADS)];
   const hc_int64 thread = hc_thread_number();
-  const hc_int64 end = control->skip != 0 ? 0 : count;  // no return before barriers: see compile/printers/device.py
+  const hc_int64 end =
+      control->skip != 0 ? 0 : count;  // no return before barriers: see compile/printers/device.py
   for (hc_int64 r = hc_group(0); r < end; r += hc_groups(0)) {
     hc_accumulator a;
     hc_reset(&a, kinds[r]);
