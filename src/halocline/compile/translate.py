@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import PurePath
 
+from halocline.compile.dependence import stages_below
 from halocline.compile.ir.kernel import POINT, Array, Kernel, Table
 from halocline.compile.ir.statements import Body, Nest, Reduce, Stage, Store
 from halocline.compile.lower import SweepGraph
@@ -78,31 +79,6 @@ class Translation:
         self.table.arrays[name] = Array(name, dtype, "scratch", label=label)
         self._stages[stage] = name
         return Stage(name, value, stage.storage, _origin(stage.line))
-
-
-def stages_below(roots: Iterable[Expr]) -> list[NamedStage]:
-    """All stages that expressions are made of, each after those that it reads."""
-    ordered: dict[NamedStage, None] = {}
-    entered: set[NamedStage] = set()
-    waiting: list[tuple[NamedStage | None, list[NamedStage]]] = [
-        (None, [s for root in roots for s in _read(root)])
-    ]
-    while waiting:
-        reader, missing = waiting[-1]
-        if missing:
-            stage = missing.pop(0)
-            if stage not in entered:
-                entered.add(stage)
-                waiting.append((stage, _read(stage.definition)))
-        else:
-            waiting.pop()
-            if reader is not None:
-                ordered[reader] = None
-    return list(ordered)
-
-
-def _read(root: Expr) -> list[NamedStage]:
-    return list(dict.fromkeys(leaf.attribute[0] for leaf in walk((root,)) if leaf.op == "stage"))
 
 
 def translate(sweep: SweepGraph, grid: Grid) -> Kernel:

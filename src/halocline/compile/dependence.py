@@ -1,0 +1,382 @@
+"""Which statements become one sweep: what each reads, and whether that is there.
+
+A statement joins the sweep before it unless it reads what would not be there yet: at another cell what the
+sweep assigns, ghosts that follow it, or a scalar that is set after it. And a sweep ends before a statement
+that overwrites what a later one, of another sweep, still reads as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum
+
+from halocline.compile.footprint import Offset
+from halocline.errors import InputError
+from halocline.lang.boundary import SIDES, Ghost, Periodic
+from halocline.lang.expression import Expr, constant, replace_leaves, walk
+from halocline.lang.grid import Field
+from halocline.lang.program import Assign, AssignScalar, Line, Program, Repeat, Stage, Statement, StopWhen
+
+Key = Field | str  # a field, or a scalar by its name
+Place = tuple[bool, ...]  # the axes that points are staggered along
+
+
+@dataclass(frozen=True)
+class Use:
+    """A value that a statement reads.
+
+    Parameters
+    ----------
+    key : Field or str
+    version : int
+        See Program.version.
+    beyond : bool
+        Whether a neighbour's value or a ghost may be met: at another cell, or at points at upper walls that
+        the field lacks.
+    in_kernel : bool
+        Whether it is read where cells are computed, not in a scalar statement.
+    """
+
+    key: Key
+    version: int
+    beyond: bool = False
+    in_kernel: bool = True
+
+
+def beyond(field: Field, offset: Offset, place: Place) -> bool:
+    """See `Use.beyond`: of a read at the points of `place`."""
+    return any(offset) or any(p and not own for p, own in zip(place, field.staggered, strict=False))
+
+
+class Verdict(Enum):
+    """What becomes of a use in the sweep under construction."""
+
+    READS = "it reads the value from before the sweep"
+    FORWARDS = "it reads what the sweep sets, at the cell itself"
+    WAITS = "the sweep must end first"
+    GONE = "the value was overwritten before"
+
+
+@dataclass
+class Reach:
+    """Where a program has come to, statement by statement.
+
+    Versions (see Program.version): `since` has the first that stands for the present value of a field or
+    scalar, `before` those of its value before the sweep under construction, where that sets it.
+    """
+
+    walls: Walls
+    since: dict[Key, int] = field(default_factory=dict)
+    before: dict[Key, range] = field(default_factory=dict)
+    times: dict[Key, int] = field(default_factory=dict)  # how often each was set
+    loops: int = 0  # entered so far
+
+    def end_sweep(self) -> None:
+        """What comes next is of another sweep."""
+        self.before = {}
+
+    def set(self, key: Key) -> None:
+        """A field or scalar has another value from here on."""
+        now = self.times.get(key, 0) + self.loops
+        self.before.setdefault(key, range(self.since.get(key, 0), now + 1))
+        self.times[key] = self.times.get(key, 0) + 1
+        self.since[key] = now + 1
+
+    def enter_loop(self, assigned: Iterable[Key]) -> None:
+        """At the start of a pass what is assigned in the loop has what the pass before left."""
+        self.loops += 1
+        for key in assigned:
+            self.since[key] = self.times.get(key, 0) + self.loops
+
+    def present(self, key: Key, version: int) -> bool:
+        """Whether a version stands for the value that a field or scalar has now."""
+        return version >= self.since.get(key, 0)
+
+    def verdict(self, use: Use) -> Verdict:
+        """What becomes of a use."""
+        present = self.present(use.key, use.version)
+        if isinstance(use.key, str):
+            if use.in_kernel and use.key in self.before:  # set after the sweep
+                if present:
+                    return Verdict.WAITS
+                if use.version in self.before[use.key]:
+                    return Verdict.READS
+            return Verdict.READS if present else Verdict.GONE
+        if present and use.key in self.before:
+            return Verdict.WAITS if use.beyond else Verdict.FORWARDS
+        if not present and use.version not in self.before.get(use.key, ()):
+            return Verdict.GONE
+        return Verdict.WAITS if use.beyond and self.walls_follow(use.key) else Verdict.READS
+
+    def walls_follow(self, field: Field) -> bool:
+        """Whether ghosts of a field depend on what the sweep sets, or on a scalar set after it."""
+        return bool(self.before) and not self.before.keys().isdisjoint(self.walls.depend_on(field))
+
+
+class Walls:
+    """What ghosts depend on, as far out as a program may read them."""
+
+    def __init__(self, program: Program) -> None:
+        self.layers = layers(program)
+        self._known: dict[Field, frozenset[Key]] = {}
+
+    def depend_on(self, field: Field) -> frozenset[Key]:
+        """The fields and scalars that the ghosts of a field depend on, also through ghosts of others."""
+        if field not in self._known:
+            found: set[Key] = set()
+            waiting = [field]
+            while waiting:
+                for leaf in walk(self._ghosts(waiting.pop())):
+                    if leaf.op == "scalar":
+                        found.add(leaf.attribute[0])
+                    elif leaf.op == "read" and leaf.attribute[0] not in found | {field}:
+                        found.add(leaf.attribute[0])
+                        waiting.append(leaf.attribute[0])
+            self._known[field] = frozenset(found)
+        return self._known[field]
+
+    def _ghosts(self, field: Field) -> list[Expr]:
+        """The ghost values of a field at every wall.
+
+        A condition of the user's may know fewer layers than a program may read. Where it fails at one that
+        is read, the analysis of halos, which asks for just these, meets the same error.
+        """
+        found = []
+        for n, side in enumerate(SIDES):
+            condition = field.boundary.get(side)
+            if condition is not None and not isinstance(condition, Periodic):
+                for layer in range(self.layers):
+                    with suppress(InputError):
+                        found.append(condition.ghost(Ghost(field, n // 2, 2 * (n % 2) - 1, layer)))
+        return found
+
+
+def layers(program: Program) -> int:
+    """As many layers of ghosts as any statement may read: along the longest way through stages of stages."""
+    longest: dict[Stage, int] = {}
+    expressions = [e for statement in program.flat() for e in expressions_of(statement)]
+
+    def reach(root: Expr) -> int:
+        found = 0
+        for leaf in walk((root,)):
+            if leaf.op == "read":
+                found = max(found, *map(abs, leaf.attribute[-1]))
+            elif leaf.op == "stage":
+                stage, offset = leaf.attribute
+                found = max(found, longest[stage] + max(map(abs, offset)))
+        return found
+
+    for stage in stages_below(expressions):
+        longest[stage] = reach(stage.definition)
+    return 1 + max(map(reach, expressions), default=0)  # points on faces read a layer further than cells
+
+
+def expressions_of(statement: Statement) -> list[Expr]:
+    """What a statement evaluates, but for conditions."""
+    if isinstance(statement, Assign):
+        return list(statement.values.values())
+    if isinstance(statement, AssignScalar):
+        return [statement.expression]
+    if isinstance(statement, Repeat) and statement.limit is not None:
+        return [statement.limit]
+    return []
+
+
+def stages_below(roots: Iterable[Expr]) -> list[Stage]:
+    """All stages that expressions are made of, each after those that it reads."""
+    ordered: dict[Stage, None] = {}
+    entered: set[Stage] = set()
+    waiting: list[tuple[Stage | None, list[Stage]]] = [(None, [s for root in roots for s in _read(root)])]
+    while waiting:
+        reader, missing = waiting[-1]
+        if missing:
+            stage = missing.pop(0)
+            if stage not in entered:
+                entered.add(stage)
+                waiting.append((stage, _read(stage.definition)))
+        else:
+            waiting.pop()
+            if reader is not None:
+                ordered[reader] = None
+    return list(ordered)
+
+
+def _read(root: Expr) -> list[Stage]:
+    return list(dict.fromkeys(leaf.attribute[0] for leaf in walk((root,)) if leaf.op == "stage"))
+
+
+def assigned(statements: Iterable[Statement]) -> set[Key]:
+    """The fields and scalars that statements set."""
+    found: set[Key] = set()
+    for statement in statements:
+        if isinstance(statement, Assign):
+            found |= set(statement.values)
+        elif isinstance(statement, AssignScalar):
+            found.add(statement.scalar.name)
+        elif isinstance(statement, Repeat):
+            found |= assigned(statement.body)
+    return found
+
+
+# -- what statements use -----------------------------------------------------------------------------
+
+
+class Uses:
+    """What statements use, in the order in which they evaluate it."""
+
+    def __init__(self) -> None:
+        self._stages: dict[Stage, list[Use]] = {}
+
+    def of(self, statement: Statement) -> Iterator[Use]:
+        """The uses of a statement."""
+        if isinstance(statement, Assign):
+            for target, expression in statement.values.items():
+                yield from self._in_kernel(expression, target.staggered)
+        for expression in () if isinstance(statement, Assign) else expressions_of(statement):
+            # the cells of a reduction see the sweep, whatever statement it stands in
+            for current in walk((expression,)):
+                if current.op == "reduce":
+                    yield from self._in_kernel(current.args[0], current.attribute[2])
+            for leaf in walk((_without_reductions(expression),)):
+                if leaf.op == "scalar":
+                    name, version = leaf.attribute
+                    yield Use(name, version, in_kernel=False)
+
+    def _in_kernel(self, root: Expr, place: Place) -> Iterator[Use]:
+        for leaf in walk((root,)):
+            if leaf.op == "scalar":
+                yield Use(*leaf.attribute)
+            elif leaf.op == "read":
+                target, version, offset = leaf.attribute
+                yield Use(target, version, beyond(target, offset, place))
+            elif leaf.op == "stage":
+                stage, offset = leaf.attribute
+                inside = self._of_stage(stage)
+                yield from inside
+                for use in inside:  # what the stage reads is read where the stage is
+                    if isinstance(use.key, Field) and beyond(use.key, offset, place):
+                        yield Use(use.key, use.version, beyond=True)
+
+    def _of_stage(self, stage: Stage) -> list[Use]:
+        if stage not in self._stages:
+            for inner in (*stages_below([stage.definition]), stage):
+                if inner not in self._stages:
+                    self._stages[inner] = list(dict.fromkeys(self._in_kernel(inner.definition, ())))
+        return self._stages[stage]
+
+
+def _without_reductions(root: Expr) -> Expr:
+    """A scalar expression with a number in the place of each reduction."""
+    memo = {id(node): constant(0.0) for node in walk((root,)) if node.op == "reduce"}
+    return replace_leaves(root, lambda leaf: leaf, memo)
+
+
+# -- which statements begin a sweep ------------------------------------------------------------------
+
+
+def beginnings(program: Program) -> frozenset[int]:
+    """The statements, by their number in `Program.flat`, that begin a sweep although they follow another.
+
+    Raises
+    ------
+    InputError
+        A statement uses a value that was overwritten before it, and no cut keeps it.
+    """
+    walls, uses = Walls(program), Uses()
+    cuts: frozenset[int] = frozenset()
+    while True:
+        scan = _Scan(program, Reach(walls), uses, cuts)
+        lost = scan.statements(program.statements)
+        if lost is None:
+            return frozenset(scan.begun)
+        # what overwrote the value may have joined a sweep that the statement had to wait for
+        setter = scan.setters.get(lost.use.key)
+        if setter is None or setter in cuts:
+            raise InputError(lost.message)
+        cuts |= {setter}
+
+
+@dataclass(frozen=True)
+class _Lost:
+    """A value that is gone where it is used."""
+
+    use: Use
+    line: Line
+
+    @property
+    def message(self) -> str:
+        if isinstance(self.use.key, str):
+            what, kept, instead = "scalar", repr(self.use.key), "another scalar"
+        else:
+            what, kept, instead = "field", repr(self.use.key.name), "another field"
+        return (
+            f"{self.line}: an expression uses the value that {what} {kept} had before it was set again; keep "
+            f"that value in {instead}, or form the expression after the set"
+        )
+
+
+class _Scan:
+    """One way through a program, with sweeps cut before some statements."""
+
+    def __init__(self, program: Program, reach: Reach, uses: Uses, cuts: frozenset[int]) -> None:
+        self.reach, self.uses, self.cuts = reach, uses, cuts
+        self.begun: set[int] = set()
+        self.number = 0  # of the next statement
+        self.run: int | None = None  # the first of the assignments to fields that the sweep ends with so far
+        # the statement before which a sweep may be cut so that a field or scalar keeps the value it had
+        self.setters: dict[Key, int] = {}
+
+    def end_sweep(self) -> None:
+        self.reach.end_sweep()
+        self.run = None
+
+    def statements(self, body: Sequence[Statement]) -> _Lost | None:
+        """Go through statements; what is lost, if something is."""
+        for statement in body:
+            number, self.number = self.number, self.number + 1
+            if number in self.cuts:
+                self.begun.add(number)
+                self.end_sweep()
+            lost = self.statement(number, statement)
+            if lost is not None:
+                return lost
+        return None
+
+    def statement(self, number: int, statement: Statement) -> _Lost | None:
+        if isinstance(statement, StopWhen):
+            self.end_sweep()
+            return None
+        if isinstance(statement, Repeat):
+            self.end_sweep()
+        lost = self.waits_or_lost(number, statement)
+        if lost is not None:
+            return lost
+        if isinstance(statement, Assign):
+            self.run = number if self.run is None else self.run
+            for target in statement.values:
+                self.setters[target] = self.run
+                self.reach.set(target)
+        elif isinstance(statement, AssignScalar):
+            self.run = None
+            self.setters[statement.scalar.name] = number
+            self.reach.set(statement.scalar.name)
+        elif isinstance(statement, Repeat):
+            self.reach.enter_loop(assigned(statement.body))
+            lost = self.statements(statement.body)
+            self.end_sweep()
+        return lost
+
+    def waits_or_lost(self, number: int, statement: Statement) -> _Lost | None:
+        """End the sweep where a statement must wait for it."""
+        uses = list(self.uses.of(statement))
+        for use in uses:
+            verdict = self.reach.verdict(use)
+            if verdict is Verdict.WAITS and number not in self.begun:
+                self.begun.add(number)
+                self.end_sweep()
+                return self.waits_or_lost(number, statement)
+            if verdict is Verdict.GONE:
+                return _Lost(use, statement.line)
+        return None

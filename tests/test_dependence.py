@@ -1,0 +1,279 @@
+"""Which statements become one sweep, and what is said where a value is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import halocline as hc
+from halocline.compile.dependence import Reach, Use, Verdict, Walls, layers
+from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, StopGraph, SweepGraph, lower
+from halocline.errors import InputError
+from halocline.lang.program import Program
+
+
+def fields(*names: str, **how: Any) -> tuple[hc.Grid, list[hc.Field]]:
+    grid = hc.Grid((8, 8), periodic=how.pop("periodic", True))
+    return grid, [grid.field(name, **how) for name in names]
+
+
+def traced(function: Callable[..., None], *arguments: Any) -> Program:
+    return hc.program(function).trace(*arguments)
+
+
+def told(operations: list[OperationGraph]) -> list[Any]:
+    """The fields that each sweep sets, with its sums; "s" for scalars, "stop"; loops as lists."""
+    found: list[Any] = []
+    for operation in operations:
+        if isinstance(operation, SweepGraph):
+            sums = [name.lstrip("'").rstrip("0123456789") for name in operation.reductions.values()]
+            found.append(" ".join([*(f.name for f in operation.sets), *sums]))
+        elif isinstance(operation, LoopGraph):
+            found.append(told(operation.body))
+        elif isinstance(operation, (ScalarGraph, StopGraph)):
+            found.append("s" if isinstance(operation, ScalarGraph) else "stop")
+    return found
+
+
+def sweeps(function: Callable[..., None], *arguments: Any) -> list[Any]:
+    return told(lower(traced(function, *arguments)))
+
+
+# -- what joins, and what waits ----------------------------------------------------------------------
+
+
+def test_what_is_set_is_read_in_place_within_the_sweep_and_at_neighbours_after_it() -> None:
+    _, (u, v, w) = fields("u", "v", "w")
+
+    def in_place(u: Any, v: Any) -> None:
+        u.set(v + 1)
+        w.set(u * 2)
+
+    def beside(u: Any, v: Any) -> None:
+        u.set(v + 1)
+        w.set(u[1, 0] * 2)
+
+    assert sweeps(in_place, u, v) == ["u w"]
+    assert sweeps(beside, u, v) == ["u", "w"]
+
+
+def test_stages_are_read_where_they_are() -> None:
+    """In place what a stage reads at the cell is what the sweep sets; beside the cell it waits; so through
+    stages of stages."""
+    _, (u, v) = fields("u", "v")
+
+    def at(*offset: int, deep: bool) -> Callable[..., None]:
+        def program(u: Any, v: Any) -> None:
+            u.set(v + 1)
+            stage = hc.stage(hc.exp(u), "a")
+            stage = hc.stage(stage + v[0, 1], "b") if deep else stage
+            v.set(stage[offset])
+
+        return program
+
+    for deep in (False, True):
+        assert sweeps(at(0, 0, deep=deep), u, v) == ["u v"]
+        assert sweeps(at(1, 0, deep=deep), u, v) == ["u", "v"]
+
+
+def test_sums_see_the_sweep_and_what_takes_them_waits() -> None:
+    _, (u, v) = fields("u", "v")
+
+    def program(u: Any, v: Any) -> None:
+        total, half = hc.scalars("total half")
+        u.set(v + 1)
+        total.set(hc.sum(u))
+        half.set(0.5 * total)
+        v.set(v + 2)  # does not need it: same sweep
+        u.set(u - half)
+
+    assert sweeps(program, u, v) == ["u v sum", "s", "u"]
+
+
+def test_points_that_a_field_lacks_are_ghosts() -> None:
+    """A face field that is set from a cell field in place reads a ghost at the upper wall."""
+    grid = hc.Grid((8, 8))
+    u = grid.field("u", boundary=hc.Symmetric())
+    f = grid.field("f", location="face-x", boundary=hc.Symmetric())
+
+    def program(u: Any, f: Any) -> None:
+        u.set(u + 1)
+        f.set(u * 2)
+
+    assert sweeps(program, u, f) == ["u", "f"]
+
+
+@pytest.mark.parametrize("reads", ["field", "scalar", "through another"])
+def test_ghosts_follow_what_their_conditions_read(reads: str) -> None:
+    grid = hc.Grid((8, 8), periodic=(False, True))
+    v = grid.field("v", boundary=hc.Symmetric())
+    middle = grid.field("middle", boundary=hc.BoundaryKernel(lambda m: m.of(v)[0]))
+    kernel = {
+        "field": lambda u: u.of(v)[0],
+        "scalar": lambda u: hc.parameter("level") - u[0],
+        "through another": lambda u: u.of(middle)[0],
+    }[reads]
+    u = grid.field("u", boundary=hc.BoundaryKernel(kernel))
+    w = grid.field("w", boundary=hc.Symmetric())
+
+    def program(u: Any, v: Any, w: Any) -> None:
+        level = hc.scalar("level") if reads == "scalar" else None
+        v.set(v + 1)
+        if level is not None:
+            level.set(hc.max(v))
+        w.set(u[1, 0])
+
+    waits = ["v max", "s", "w"] if reads == "scalar" else ["v", "w"]
+    assert sweeps(program, u, v, w) == waits
+
+    def inside(u: Any, v: Any, w: Any) -> None:
+        v.set(v + 1)
+        w.set(u)  # no ghost
+
+    assert sweeps(inside, u, v, w) == ["v w"]
+
+
+# -- values that are overwritten ---------------------------------------------------------------------
+
+
+def test_a_sweep_ends_before_what_overwrites_a_value_that_a_later_one_needs() -> None:
+    """v's statement must wait for u's neighbours, so w's, whose old value it takes, must be in its sweep."""
+    _, (u, v, w) = fields("u", "v", "w")
+
+    def program(u: Any, v: Any, w: Any, beside: bool) -> None:
+        old, total = w * 2, hc.scalar("total")
+        u.set(u + 1)
+        total.set(hc.sum(u))
+        w.set(w + 1)
+        v.set((u[1, 0] if beside else u) + old)
+
+    assert sweeps(program, u, v, w, True) == ["u sum", "s", "w v"]
+    assert sweeps(program, u, v, w, False) == ["u w v sum", "s"]
+
+
+def test_a_chain_of_such_cuts() -> None:
+    _, (u, v, w, x, y) = fields("u", "v", "w", "x", "y")
+
+    def program(u: Any, v: Any, w: Any, x: Any, y: Any) -> None:
+        first, second = w * 2, x * 3
+        one, two = hc.scalars("one two")
+        u.set(u + 1)
+        one.set(hc.sum(u))
+        w.set(w + 1)
+        v.set(u[1, 0] + first)
+        two.set(hc.sum(v))
+        x.set(x + 1)
+        y.set(v[1, 0] + second)
+
+    assert sweeps(program, u, v, w, x, y) == ["u sum", "s", "w v sum", "s", "x y"]
+
+
+def test_assignments_that_follow_each_other_are_cut_together_or_not_at_all() -> None:
+    _, (u, v, w) = fields("u", "v", "w")
+
+    def program(u: Any, v: Any, w: Any) -> None:
+        old = w * 2
+        u.set(u + 1)
+        w.set(w + 1)
+        v.set(u[1, 0] + old)
+
+    with pytest.raises(InputError, match="value that field 'w' had before"):
+        lower(traced(program, u, v, w))
+
+
+def test_a_value_that_is_gone_is_named_with_the_line() -> None:
+    _, (u, v) = fields("u", "v")
+
+    def of_a_field(u: Any, v: Any) -> None:
+        old = u * 2
+        u.set(v[1, 0])
+        v.set(u[1, 0])
+        v.set(old)
+
+    with pytest.raises(InputError, match=r"test_dependence\.py:\d+: .*value that field 'u' had before"):
+        lower(traced(of_a_field, u, v))
+
+    def of_a_scalar(u: Any) -> None:
+        a = hc.scalar("a")
+        a.set(hc.sum(u))
+        old = a + 1
+        a.set(2 * hc.max(u))
+        u.set(u[1, 0] + a)
+        u.set(u[1, 0] + old)
+
+    with pytest.raises(InputError, match=r"value that scalar 'a' had before it was set again"):
+        lower(traced(of_a_scalar, u))
+
+
+def test_in_loops_what_was_read_before_is_another_value() -> None:
+    _, (u, v) = fields("u", "v")
+
+    def program(u: Any, v: Any) -> None:
+        old = u + 0.5
+        with hc.loop(limit=3):
+            u.set(u + 1)
+            v.set(old)
+
+    with pytest.raises(InputError, match="value that field 'u' had before"):
+        lower(traced(program, u, v))
+
+    def fine(u: Any, v: Any) -> None:
+        with hc.loop(limit=3):
+            old = u + 0.5
+            u.set(u + 1)
+            v.set(old)
+        v.set(v[1, 0])
+        hc.stop(hc.sum(v) > 1, "enough")
+
+    assert sweeps(fine, u, v) == ["s", ["u v"], "v sum", "s", "stop"]
+
+
+# -- the parts ---------------------------------------------------------------------------------------
+
+
+def test_verdicts() -> None:
+    grid, (u, v) = fields("u", "v")
+    reach = Reach(Walls(traced(lambda u, v: u.set(v), u, v)))
+    assert reach.verdict(Use(u, 0)) is Verdict.READS
+    reach.set(u)
+    assert reach.verdict(Use(u, 0, beyond=True)) is Verdict.READS  # as before the sweep
+    assert reach.verdict(Use(u, 1)) is Verdict.FORWARDS
+    assert reach.verdict(Use(u, 1, beyond=True)) is Verdict.WAITS
+    reach.end_sweep()
+    assert reach.verdict(Use(u, 0)) is Verdict.GONE
+    assert reach.verdict(Use(u, 1, beyond=True)) is Verdict.READS
+    reach.set("a")
+    assert reach.verdict(Use("a", 1, in_kernel=False)) is Verdict.READS
+    assert reach.verdict(Use("a", 1)) is Verdict.WAITS
+    assert reach.verdict(Use("a", 0)) is Verdict.READS
+    assert reach.verdict(Use("a", 0, in_kernel=False)) is Verdict.GONE
+    assert grid is u.grid
+
+
+def test_layers_follow_the_longest_way_through_stages() -> None:
+    _, (u,) = fields("u")
+
+    def program(u: Any) -> None:
+        a = hc.stage(u[2, 0] - u, "a")
+        b = hc.stage(a[1, 0] + u[0, -1], "b")
+        c = hc.stage(u[0, 3], "c")
+        u.set(b[0, 1] + c + a[-1, 0])
+
+    assert layers(traced(program, u)) == 1 + 1 + 1 + 2  # not the sum over all stages, 1 + 1 + 1 + 2 + 3
+
+
+def test_an_error_in_a_kernel_of_the_users_comes_through() -> None:
+    """Where that layer is read; one that is not may fail."""
+
+    def kernel(u: Any, layer: int) -> Any:
+        if layer == 1:
+            raise InputError("this condition knows one layer")
+        return u[0]
+
+    grid = hc.Grid((8, 8))
+    grid.field("u", boundary=hc.BoundaryKernel(kernel))
+    hc.Simulation(grid, hc.program(lambda u: u.set(u[1, 0])))
+    with pytest.raises(InputError, match="this condition knows one layer"):
+        hc.Simulation(grid, hc.program(lambda u: u.set(u[2, 0])))
