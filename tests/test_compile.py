@@ -438,6 +438,17 @@ def test_products_of_scalars_are_formed_once_outside() -> None:
     assert kernel_ops(kernel_of(a * b + u)) == ["mul", "add"]
 
 
+def test_a_product_of_another_precision_is_rounded_by_itself() -> None:
+    """Coordinates are computed in float64, products of float32 in float32, whatever they are added to."""
+    grid = hc.Grid((8, 8))
+    u, v, w = (grid.field(n, dtype=d) for n, d in zip("uvw", ("float32", "float32", "float64"), strict=True))
+    product = (grid.x + grid.y) * (grid.x - grid.y)
+    assert kernel_ops(kernel_of(u + product))[-3:] == ["sub", "mul", "add"]
+    assert kernel_ops(kernel_of(w + product))[-2:] == ["sub", "fma"]
+    assert kernel_ops(kernel_of(u * v + w)) == ["mul", "add"]
+    assert kernel_ops(kernel_of(u * v + u)) == ["fma"]
+
+
 def fma(a: float, b: float, c: float) -> float:
     return float(Fraction(a) * Fraction(b) + Fraction(c))
 

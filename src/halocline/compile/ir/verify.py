@@ -11,18 +11,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
+from halocline.compile.ir.device import (
+    Advance,
+    Cells,
+    Gather,
+    Point,
+    Queue,
+    Share,
+    Step,
+)
 from halocline.compile.ir.kernel import POINT, SELECTIONS, Kernel
 from halocline.compile.ir.statements import (
     AddUp,
-    Advance,
     Allocate,
     Body,
     Branch,
     Buffer,
-    Cells,
     CloseSum,
     Far,
-    Gather,
     Lanes,
     Let,
     Loop,
@@ -31,14 +37,10 @@ from halocline.compile.ir.statements import (
     Nest,
     Offset,
     OpenSum,
-    Point,
-    Queue,
     Reduce,
     Row,
-    Share,
     Stage,
     Statement,
-    Step,
     Store,
     Stream,
     Strip,

@@ -15,7 +15,8 @@ def contract(kernel: Kernel) -> Kernel:
 
     Where both summands are such products, the digest decides which one is fused, so that the choice depends
     on the formula alone; of a difference it is the first, so that differences along all axes are alike. A
-    product that varies along fewer axes than the sum is left alone: it is computed once outside.
+    product that varies along fewer axes than the sum is left alone: it is computed once outside. So is one of
+    another precision, such as coordinates in a sum of float32: fused it would lose digits that it has.
     """
     values = kernel.values
     table = Table(kernel.grid, kernel.arrays)
@@ -29,7 +30,8 @@ def contract(kernel: Kernel) -> Kernel:
     def product(candidate: int, inside: int) -> bool:
         e = values[candidate].args[0] if values[candidate].op == "neg" else candidate
         once = uses[e] == 1 and uses[candidate] == 1
-        return values[e].op == "mul" and once and values[e].depth == values[inside].depth
+        alike = values[e].depth == values[inside].depth and values[e].dtype == values[inside].dtype
+        return values[e].op == "mul" and once and alike
 
     made: dict[int, int] = {}
 

@@ -9,26 +9,28 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from halocline.compile.device import REDUCING_BYTES, Strategy, march_axis
-from halocline.compile.ir.kernel import Array, Kernel, Table
-from halocline.compile.ir.statements import (
+from halocline.compile.ir.device import (
     Advance,
-    Body,
     Enter,
     Finish,
     Gather,
     Inside,
-    Let,
     March,
-    Nest,
-    Offset,
     Point,
     Queue,
-    Reduce,
     Reset,
     Share,
     Step,
-    Store,
     Threads,
+)
+from halocline.compile.ir.kernel import Array, Kernel, Table
+from halocline.compile.ir.statements import (
+    Body,
+    Let,
+    Nest,
+    Offset,
+    Reduce,
+    Store,
     roots,
 )
 from halocline.compile.passes.rename import renumbered

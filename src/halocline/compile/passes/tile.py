@@ -8,20 +8,22 @@ from dataclasses import replace
 from math import prod
 
 from halocline.compile.device import REDUCING_BYTES
-from halocline.compile.ir.kernel import Array, Kernel
-from halocline.compile.ir.statements import (
+from halocline.compile.ir.device import (
     Barrier,
-    Body,
     Cells,
     Finish,
-    Let,
-    Nest,
     Point,
-    Reduce,
     Reset,
     Share,
-    Store,
     Tile,
+)
+from halocline.compile.ir.kernel import Array, Kernel
+from halocline.compile.ir.statements import (
+    Body,
+    Let,
+    Nest,
+    Reduce,
+    Store,
     roots,
 )
 from halocline.compile.passes.scratch import lives, shared

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import singledispatchmethod
 
-from halocline.compile.ir.kernel import Array, Kernel, Value
+from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import (
     AddUp,
     Allocate,
@@ -27,7 +27,6 @@ from halocline.compile.ir.statements import (
     Mark,
     Needed,
     Nest,
-    Offset,
     OpenSum,
     Pieces,
     Row,
@@ -40,7 +39,8 @@ from halocline.compile.ir.statements import (
     Wrap,
     roots,
 )
-from halocline.compile.printers.spelling import C_TYPES, VARIABLES, Names, ValuePrinter, operation
+from halocline.compile.printers.cpp_values import CppValues
+from halocline.compile.printers.spelling import C_TYPES, VARIABLES, Names
 from halocline.compile.printers.text import padded, padded_extent, suffix
 from halocline.compile.schedule import AROUND
 
@@ -67,14 +67,8 @@ def print_calls(kernel: Kernel, parts: list[Kernel], names: Names) -> str:
 
 
 @dataclass(kw_only=True)
-class _Printer(ValuePrinter):
-    rows: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)  # of the present nest
-    bounds: tuple[str, str] = ("", "")  # of the present row
-    length: int = 0  # of the present line
-    # within Lanes: where the values of columns are, before, here and ahead
-    vector: str = ""
-    ahead: bool = False
-    places: list[tuple[str, str, str]] = field(default_factory=list)
+class _Printer(CppValues):
+    """Writes the statements."""
 
     def function(self, linkage: str) -> str:
         kernel, out = self.kernel, self.out
@@ -98,23 +92,13 @@ class _Printer(ValuePrinter):
         out.close()
         return str(out)
 
-    def body(self, body: Body) -> None:
-        for statement in body:
-            self.write(statement)
-
-    def block(self, line: str, body: Body | Callable[[], None]) -> None:
-        """A line that opens braces, and what stands in them."""
-        self.out.open(line)
-        with self.scope():
-            body() if callable(body) else self.body(body)
-        self.out.close()
-
     @singledispatchmethod
     def write(self, statement: Statement) -> None:
         """Write a statement."""
         raise NotImplementedError(f"no C++ for {type(statement).__name__}")
 
     write.register(Let, lambda self, statement: self.let(statement))
+    write.register(Lanes, lambda self, statement: self.lanes(statement))
 
     # --- nests and loops ---
 
@@ -124,10 +108,6 @@ class _Printer(ValuePrinter):
         row = f"hc_padded_row({size[2]}, {statement.item})"
         out.add(f"char *const slot{statement.number} = free_scratch;")
         out.add(f"free_scratch += {statement.item} * {row} * ({size[1]}) * ({size[0]});")
-
-    def points(self, extra: Offset) -> list[str]:
-        """How many points there are along each axis for a patch."""
-        return [f"box->hi[{a}] - box->lo[{a}] + {more}" for a, more in enumerate(extra)]
 
     @write.register
     def _(self, statement: Allocate) -> None:
@@ -149,19 +129,6 @@ class _Printer(ValuePrinter):
         self.extent = padded_extent(statement.extent, self.kernel.ndim)
         self.bounds = self.edges(2)
         self.block("", statement.body)
-
-    def edges(self, axis: int) -> tuple[str, str]:
-        """Where the nest begins and ends along an axis."""
-        (lower, upper), ndim = self.extent[axis], self.kernel.ndim
-        lo = f"box->lo[{axis}]" + (f" - {lower}" if lower else "")
-        hi = f"box->hi[{axis}]" + (f" + {upper}" if upper else "")
-        if padded(self.nest.top, ndim)[axis]:
-            hi += f" + box->top[{axis}]"
-        if self.nest.cell is not None:
-            cell = padded(self.nest.cell, ndim)[axis]
-            lo = f"hc_max_index({lo}, {cell} - a->origin[{axis}])"
-            hi = f"hc_min_index({hi}, {cell} + 1 - a->origin[{axis}])"
-        return lo, hi
 
     @write.register
     def _(self, statement: Loop) -> None:
@@ -196,11 +163,6 @@ class _Printer(ValuePrinter):
         self.out.add(f"alignas(64) {C_TYPES[array.dtype]} {self.name_of(array)}[{array.length}];")
 
     # --- stretches of a row ---
-
-    def span(self, span: str) -> tuple[str, str]:
-        """Where a stretch begins and ends."""
-        named = {"row": self.bounds, "piece": ("k0", "k1"), "block": ("c0", "c1")}
-        return named[span] if span != "line" else ("k0", f"k0 + {self.length}")
 
     @write.register
     def _(self, statement: Pieces) -> None:
@@ -286,12 +248,6 @@ class _Printer(ValuePrinter):
         else:
             self.out.add(f"{self.element(array)} = {self.cast(statement.value, array.dtype)};")
 
-    def element(self, array: Array) -> str:
-        """The present element of an array that is written, or of a buffer."""
-        if array.kind in ("field", "scratch"):
-            return f"{self.name_of(array)}_to[k]"
-        return f"{self.name_of(array)}[k - {self.span(array.span)[0]}]"
-
     @write.register
     def _(self, statement: Fetch) -> None:
         first, last = statement.first, statement.first + statement.length
@@ -351,82 +307,3 @@ class _Printer(ValuePrinter):
     def _(self, statement: Deposit) -> None:
         piece = self.name_of(self.kernel.array[statement.array])
         self.out.add(f"hc_{statement.kind}_deposit(&a->reductions[{statement.slot}], {piece}, k1 - k0);")
-
-    # --- loops written with vectors ---
-
-    @write.register
-    def _(self, statement: Lanes) -> None:
-        out, (lo, hi) = self.out, self.span(statement.span)
-        ctype = C_TYPES[statement.dtype]
-        self.vector = f"hc_lanes_{ctype}"
-        places = [(self.named(f"before{n}"), self.named(f"here{n}")) for n in range(len(statement.columns))]
-        out.open("")
-        out.add(f"constexpr int64_t lanes = sizeof({self.vector}) / sizeof({ctype});")
-        for before, here in places:
-            out.add(f"{self.vector} {before} = {{}}, {here} = {{}};")
-        out.open(f"for (int64_t k = {lo} - {statement.first} * lanes; k < {hi}; k += lanes)")
-        with self.scope():
-            self.ahead = True
-            self.body(statement.ahead)
-            self.ahead = False
-            ends = [self.spelled[number] for number in statement.columns]
-        self.places = [(*place, end) for place, end in zip(places, ends, strict=True)]
-        if statement.first:
-            self.block(f"if (k >= {lo})", statement.body)
-        else:
-            with self.scope():
-                self.body(statement.body)
-        for before, here, after in self.places:
-            out.add(f"{before} = {here}, {here} = {after};")
-        out.close()
-        out.close()
-        self.vector, self.places = "", []
-
-    def let(self, statement: Let) -> None:
-        if not self.vector:
-            super().let(statement)
-            return
-        for number in statement.values:
-            value = self.kernel.values[number]
-            if value.op == "shifted":
-                column, step = value.attribute
-                there = f"hc_lanes_shifted<{step}>({', '.join(self.places[column])})"
-                self.spelled[number] = there if step else self.places[column][1]
-            elif value.op == "load":
-                self.spelled[number] = self.loaded(value)
-            else:
-                args = [self.lane(arg, value.dtype) for arg in value.args]
-                if value.op == "fma":
-                    spelled = f"hc_lanes_fma({', '.join(args)})"
-                else:
-                    spelled = operation(self.out, value, args, self.dialect)
-                self.spelled[number] = self.declared(value, self.named(f"t{len(self.used)}"), spelled)
-
-    def lane(self, number: int, dtype: str) -> str:
-        """A value as a vector."""
-        if self.kernel.values[number].depth == 3:
-            return self.spelled[number]
-        return f"hc_lanes_all({self.cast(number, dtype)})"
-
-    def declared(self, value: Value, name: str, spelled: str) -> str:
-        if not self.vector:
-            return super().declared(value, name, spelled)
-        self.out.add(f"const {self.vector} {name} = {spelled};")
-        return name
-
-    def loaded(self, value: Value) -> str:
-        name, own = value.attribute
-        array = self.kernel.array[name]
-        if array.kind == "kept":
-            element = self.element(array)
-            spelled = f"hc_lanes_load(&{element})" if self.vector else element
-            return self.declared(value, self.named(f"left{array.name.partition('kept')[2]}"), spelled)
-        if self.vector:
-            offset = padded(own, self.kernel.ndim)
-            there = f"{self.rows[name, offset[:2]]} + k{' + lanes' if self.ahead else ''}"
-            return self.declared(value, self.named(f"t{len(self.used)}"), f"hc_lanes_load({there})")
-        return super().loaded(value)
-
-    def spelled_load(self, array: Array, offset: Offset) -> str:
-        step = f"k {'+' if offset[2] > 0 else '-'} {abs(offset[2])}" if offset[2] else "k"
-        return f"{self.rows[array.name, offset[:2]]}[{step}]"

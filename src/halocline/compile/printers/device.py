@@ -2,44 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import singledispatchmethod
 from math import prod
 
 from halocline.compile.device import LARGEST_GROUP, Strategy
-from halocline.compile.ir.kernel import Array, Kernel
-from halocline.compile.ir.statements import (
+from halocline.compile.ir.device import (
     Advance,
-    Allocate,
     Barrier,
-    Body,
-    Branch,
     Cells,
     Enter,
     Finish,
     Gather,
     Inside,
-    Let,
     March,
-    Nest,
-    Offset,
     Point,
     Queue,
-    Reduce,
     Reset,
     Share,
-    Slot,
-    Statement,
     Step,
-    Store,
     Threads,
     Tile,
+)
+from halocline.compile.ir.kernel import Array, Kernel
+from halocline.compile.ir.statements import (
+    Allocate,
+    Body,
+    Branch,
+    Let,
+    Nest,
+    Reduce,
+    Slot,
+    Statement,
+    Store,
     flat,
     roots,
 )
-from halocline.compile.printers.spelling import C_TYPES, DEVICE, VARIABLES, Dialect, Names, ValuePrinter
-from halocline.compile.printers.text import padded, padded_extent, suffix
+from halocline.compile.printers.device_values import DeviceValues
+from halocline.compile.printers.spelling import C_TYPES, VARIABLES, Names
+from halocline.compile.printers.text import padded, padded_extent
 from halocline.lang.dtype import ITEMSIZE
 
 
@@ -48,80 +49,64 @@ def print_device_kernel(
 ) -> str:
     """The text of a kernel. `layouts`: it finds in memory where the cells of its arrays are; `group`: it runs
     with these threads alone."""
-    return _Printer(kernel=kernel, names=names).function(strategy, layouts, group)
+    printer = _Printer(kernel=kernel, names=names)
+    out, statements, wanted = printer.out, list(flat(kernel.body)), roots(kernel.body)
+    staged = any(isinstance(s, Allocate) for s in statements)
+    reduces = any(isinstance(s, Reduce) for s in statements)
+    arrays = {printer.name_of(array): array for array in kernel.arrays if array.kind == "field"}
+    out.add(f"// {kernel.comment}")
+    fixed = "" if group is None else f"_OF({', '.join(map(str, group))})"
+    if not fixed and strategy.resident and strategy.group:
+        along, across = strategy.group
+        fixed = f"_RESIDENT({along * across}, {strategy.resident})"
+    parameters = _arrays(kernel, arrays, layouts)
+    parameters += ["HC_GLOBAL const double *scalars"]
+    parameters += ["HC_GLOBAL char *scratch"] * staged
+    parameters += ["HC_GLOBAL hc_partial *partials"] * reduces
+    parameters += ["HC_GLOBAL const hc_control *control", "const hc_frame f"]
+    out.open(f"HC_KERNEL{fixed} {kernel.name}({', '.join(parameters)})")
+    if reduces:
+        out.add(f"HC_SHARED hc_partial shared[HC_SCRATCH({LARGEST_GROUP})];")
+    if reduces or group is not None:
+        # not by a return before barriers: of some kernels PoCL 3.1 would make one that always returns
+        out.add("const hc_int64 end = control->skip != 0 ? f.lo[2] : f.hi[2];")
+    else:
+        out.add("if (control->skip != 0) return;")
+        out.add("const hc_int64 end = f.hi[2];")
+    for name, array in arrays.items() if layouts else ():
+        out.add(f"const hc_layout {name}_where = layouts[{array.number}];")
+    used = (kernel.values[n] for n in kernel.below(wanted))
+    for scalar in sorted({value.attribute for value in used if value.op == "scalar"}):
+        out.add(f"const double {names.scalars[scalar]} = scalars[{names.numbers[scalar]}];")
+    if staged:
+        out.add("HC_GLOBAL char *free_scratch = scratch;")
+    printer.body(kernel.body)
+    out.close()
+    return str(out)
+
+
+def _arrays(kernel: Kernel, arrays: dict[str, Array], layouts: bool) -> list[str]:
+    """The parameters for fields, by their names in the code, and where their cells are if not in memory."""
+    read = {name for name, _ in kernel.loads(roots(kernel.body))}
+    read |= {array.of for array in kernel.arrays if array.name in read}
+    written = {s.array for s in flat(kernel.body) if isinstance(s, Store)}
+    parameters = []
+    for name, array in arrays.items():
+        constant = "" if array.name in written else "const "
+        alone = "" if array.name in read & written else " HC_RESTRICT"
+        parameters += [f"HC_GLOBAL {constant}{C_TYPES[array.dtype]} *{alone} {name}_data"]
+        parameters += [f"const hc_layout {name}_where"] * (not layouts)
+    return parameters + ["HC_GLOBAL const hc_layout *layouts"] * layouts
 
 
 @dataclass(kw_only=True)
-class _Printer(ValuePrinter):
-    dialect: Dialect = field(default_factory=lambda: DEVICE)
-    march: int | None = None
-    inside: str = ""  # the condition that the thread has cells
-    partial: int = 0  # the number of the next reduction
-
-    def function(self, strategy: Strategy, layouts: bool, group: Sequence[int] | None) -> str:
-        """The kernel: its parameters, then its statements."""
-        kernel, out = self.kernel, self.out
-        arrays = [array for array in kernel.arrays if array.kind == "field"]
-        wanted = roots(kernel.body)
-        read = {name for name, _ in kernel.loads(wanted)}
-        read |= {array.of for array in kernel.arrays if array.name in read}
-        written = {s.array for s in flat(kernel.body) if isinstance(s, Store)}
-        statements = list(flat(kernel.body))
-        staged = any(isinstance(s, Allocate) for s in statements)
-        reduces = any(isinstance(s, Reduce) for s in statements)
-        parameters = []
-        for array in arrays:
-            name = self.name_of(array)
-            constant = "" if array.name in written else "const "
-            alone = "" if array.name in read & written else " HC_RESTRICT"
-            parameters += [f"HC_GLOBAL {constant}{C_TYPES[array.dtype]} *{alone} {name}_data"]
-            parameters += [f"const hc_layout {name}_where"] * (not layouts)
-        parameters += ["HC_GLOBAL const hc_layout *layouts"] * layouts
-        parameters += ["HC_GLOBAL const double *scalars"]
-        parameters += ["HC_GLOBAL char *scratch"] * staged
-        parameters += ["HC_GLOBAL hc_partial *partials"] * reduces
-        parameters += ["HC_GLOBAL const hc_control *control", "const hc_frame f"]
-        out.add(f"// {kernel.comment}")
-        fixed = "" if group is None else f"_OF({', '.join(map(str, group))})"
-        if not fixed and strategy.resident and strategy.group:
-            along, across = strategy.group
-            fixed = f"_RESIDENT({along * across}, {strategy.resident})"
-        out.open(f"HC_KERNEL{fixed} {kernel.name}({', '.join(parameters)})")
-        if reduces:
-            out.add(f"HC_SHARED hc_partial shared[HC_SCRATCH({LARGEST_GROUP})];")
-        if reduces or group is not None:
-            # not by a return before barriers: of some kernels PoCL 3.1 would make one that always returns
-            out.add("const hc_int64 end = control->skip != 0 ? f.lo[2] : f.hi[2];")
-        else:
-            out.add("if (control->skip != 0) return;")
-            out.add("const hc_int64 end = f.hi[2];")
-        for array in arrays if layouts else ():
-            out.add(f"const hc_layout {self.name_of(array)}_where = layouts[{array.number}];")
-        used = (kernel.values[n] for n in kernel.below(wanted))
-        for scalar in sorted({value.attribute for value in used if value.op == "scalar"}):
-            out.add(f"const double {self.names.scalars[scalar]} = scalars[{self.names.numbers[scalar]}];")
-        if staged:
-            out.add("HC_GLOBAL char *free_scratch = scratch;")
-        self.body(kernel.body)
-        out.close()
-        return str(out)
+class _Printer(DeviceValues):
+    """Writes the statements."""
 
     def body(self, body: Body) -> None:
         with self.scope():
             for statement in body:
                 self.write(statement)
-
-    def end(self, axis: int) -> str:
-        """Where the box ends along an axis. While kernels skip no result is in it; a group may still march,
-        and compute what lies around."""
-        return "end" if axis == 2 else f"f.hi[{axis}]"
-
-    def name_of(self, array: Array) -> str:
-        if array.kind in ("queue", "plane"):
-            return self.names.arrays[array.of]
-        if array.kind == "shared":
-            return array.name
-        return self.stages[array.name] if array.kind == "tile" else super().name_of(array)
 
     @singledispatchmethod
     def write(self, statement: Statement) -> None:
@@ -136,10 +121,6 @@ class _Printer(ValuePrinter):
         row = f"hc_padded_row({size[2]}, {statement.item})"
         out.add(f"HC_GLOBAL char *const slot{statement.number} = free_scratch;")
         out.add(f"free_scratch += {statement.item} * {row} * {size[1]} * {size[0]};")
-
-    def points(self, extra: Offset) -> list[str]:
-        """How many points there are along each axis for a box."""
-        return [f"(f.box_hi[{a}] - f.box_lo[{a}] + {more})" for a, more in enumerate(extra)]
 
     @write.register
     def _(self, statement: Allocate) -> None:
@@ -224,13 +205,6 @@ class _Printer(ValuePrinter):
         ((first, last),) = array.layers
         places = ", ".join(f"{self.queued(array, step)} = 0" for step in range(first, last + 1))
         self.out.add(f"{C_TYPES[array.dtype]} {places};")
-
-    def queued(self, array: Array, step: int) -> str:
-        """The register that holds what an array has so many steps along the march."""
-        return f"{self.name_of(array)}_queue_{suffix((step,))}"
-
-    def along(self, step: int) -> Offset:
-        return tuple(step if axis == self.march else 0 for axis in range(3))
 
     @write.register
     def _(self, statement: Enter) -> None:
@@ -371,29 +345,3 @@ class _Printer(ValuePrinter):
         slot = "f.group0 + n * f.stride + hc_group_number()"
         out.add(f"if (hc_thread_number() == 0) partials[{slot}] = partial[n];")
         out.close()
-
-    # --- loads ---
-
-    def spelled_load(self, array: Array, offset: Offset) -> str:
-        if array.kind == "queue":
-            assert self.march is not None
-            return self.queued(array, offset[self.march])
-        if array.kind == "plane":
-            row = f"(int)hc_thread(1) + {array.layers[0][0] + offset[1]}" if self.march == 0 else "0"
-            at = f"({row}) * {array.shape[1]} + (int)hc_thread(0) + {array.layers[1][0] + offset[2]}"
-            return f"{self.name_of(array)}_plane[{at}]"
-        return self.in_memory(array, offset)
-
-    def in_memory(self, array: Array, offset: Offset) -> str:
-        """How an array is read at an offset from the present cell."""
-        name = self.name_of(array)
-        if array.kind == "tile":
-            _, d1, d2 = array.shape
-            step = (offset[0] * d1 + offset[1]) * d2 + offset[2]
-            return f"{array.of}_tile[{name}_at{f' + {step}' if step > 0 else f' - {-step}' if step else ''}]"
-        where = name if array.kind == "scratch" else f"{name}_where."
-        strides = [f"{name}_s{a}" if array.kind == "scratch" else f"{where}s{a}" for a in (0, 1)]
-        terms = [f"{o} * {s}" for o, s in zip(offset[:2], strides, strict=True) if o]
-        if offset[2]:
-            terms.append(str(offset[2]))
-        return f"{name}_here[{' + '.join(terms) or '0'}]"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from halocline.compile.ir.kernel import SELECTIONS, Array, Kernel, Value
-from halocline.compile.ir.statements import Let, Offset, roots
+from halocline.compile.ir.statements import Let, Nest, Offset, roots
 from halocline.compile.passes.angles import ANGULAR
 from halocline.compile.printers.text import Text, identifier, identifiers, padded, suffix
 
@@ -127,6 +127,7 @@ class ValuePrinter:
     spelled: dict[int, str] = field(default_factory=dict)  # the values that are known here
     stages: dict[str, str] = field(default_factory=dict)  # names of scratch arrays in the code
     used: set[str] = field(default_factory=set)  # names in the present nest
+    nest: Nest = field(init=False)  # the present one
     extent: tuple[tuple[int, int], ...] = ((0, 0),) * 3  # of the present nest, on three axes
     near: bool = False  # the angles of sines and cosines are known to be near
 
