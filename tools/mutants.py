@@ -370,9 +370,17 @@ MUTATIONS = (
     Mutation(
         "fused-scalars",
         CONTRACT,
-        " and values[e].depth == values[inside].depth",
+        "values[e].depth == values[inside].depth and ",
         "",
         "products of scalars are computed in each cell",
+        ("test_compile.py",),
+    ),
+    Mutation(
+        "fused-precisions",
+        CONTRACT,
+        " and values[e].dtype == values[inside].dtype",
+        "",
+        "products of coordinates are rounded to float32 where they are added",
         ("test_compile.py",),
     ),
     Mutation(

@@ -1,0 +1,64 @@
+"""Values that are the same in all cells, in memory that a group of threads shares.
+
+Weights of differences, with the parameters a hundred of them, would stay in registers of every thread while
+it goes through its cells. Where cells need all registers themselves the first thread of a group computes them
+once, and each is read where it is used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from halocline.compile.device import REGISTERS
+from halocline.compile.ir.device import Share
+from halocline.compile.ir.kernel import Array, Kernel, Table
+from halocline.compile.ir.statements import Body, First, Let, Nest, Store, roots
+from halocline.compile.passes.order import Steps, registers
+from halocline.compile.passes.rename import renumbered
+
+ADDRESS = 2  # registers
+NAME = "invariants"
+
+
+def crowded(kernel: Kernel) -> bool:
+    """Whether the cells of the only nest of a kernel need more registers than a thread has."""
+    (nest,) = (s for s in kernel.body if isinstance(s, Nest))
+    wanted = roots(nest.body)
+    order = kernel.below(wanted)
+    inside = [n for n in order if kernel.values[n].depth > 0]
+    stores = [s for s in nest.body if isinstance(s, Store)]
+    touched = {s.array for s in stores} | {name for name, _ in kernel.loads(wanted)}
+    needed = ADDRESS * len(touched) + sum(registers(kernel, n) for n in _taken(kernel, order, wanted))
+    return needed + Steps(kernel, inside, stores, frozenset(wanted)).most > REGISTERS
+
+
+def invariants(kernel: Kernel) -> Kernel:
+    """The only nest of a kernel with what is the same in all cells in memory of the group."""
+    (nest,) = (s for s in kernel.body if isinstance(s, Nest))
+    wanted = roots(nest.body)
+    order = kernel.below(wanted)
+    taken = _taken(kernel, order, wanted)
+    table = Table(kernel.grid, kernel.arrays, kernel.values)
+    made = {
+        n: table.add("invariant", (), (NAME, place), kernel.values[n].dtype, 0)
+        for place, n in enumerate(taken)
+    }
+    for number in kernel.below(wanted, made):
+        value = kernel.values[number]
+        made[number] = table.copy(value, tuple(made[arg] for arg in value.args))
+    array = Array(NAME, "float64", "invariants", shape=(len(taken),))
+    first = First(NAME, tuple(taken), (Let(tuple(kernel.below(taken))),))
+    body: Body = tuple(s for s in kernel.body if s is not nest)
+    body += (Share(NAME), first, replace(nest, body=renumbered(nest.body, made)))
+    return replace(kernel, arrays=(*kernel.arrays, array), values=tuple(table.values), body=body)
+
+
+def _taken(kernel: Kernel, order: list[int], wanted: list[int]) -> list[int]:
+    """What is the same in all cells, and not a number, of what cells take."""
+    values = kernel.values
+    used = {arg for n in order if values[n].depth > 0 for arg in values[n].args} | set(wanted)
+    return [
+        n
+        for n in order
+        if n in used and values[n].depth == 0 and values[n].op != "const" and not values[n].condition
+    ]
