@@ -9,6 +9,7 @@ from halocline.errors import InputError
 LARGEST_GROUP = 256  # threads
 READS = ("direct", "queue", "planes")
 SHARED_BYTES = 40 * 2**10  # of a group, at most: CUDA gives 48 KiB without being asked
+REGISTERS = 192  # of a thread, for what it computes; it has 255, some for addresses and the march
 PARAMETER_BYTES = 1024  # of a kernel: what every OpenCL device has room for; CUDA's have 4096
 FRAME_BYTES, LAYOUT_BYTES, POINTER_BYTES = 24 * 8, 3 * 8, 8  # see frame.h
 REDUCING_BYTES = LARGEST_GROUP // 2 * 40  # that a group shares to reduce: half of its threads an hc_partial

@@ -43,8 +43,8 @@ class Value:
         Numbers of values before this one. Numbers of another precision are converted to that of the
         operation.
     attribute : object
-        const: the number; scalar: its name; index: (axis of the grid, step); load: (array, offset); lookup:
-        the numbers, as float.hex spells them.
+        const: the number; scalar: its name; index: (axis of the grid, step); load: (array, offset);
+        invariant: (array, place); lookup: the numbers, as float.hex spells them.
     dtype : str
         The precision in which it is computed: "float64" or "float32"; of a condition, that in which numbers
         are compared.
@@ -80,7 +80,7 @@ class Array:
         On CPUs: "kept", what one loop over a piece of a row leaves to the next ones; "result", results on
         their way to a sum or past the cache. On devices: "queue", what a thread that marches has read before;
         "plane", what a group has read around its threads; "shared", memory that a group shares; "tile", a
-        stage in some of that.
+        stage in some of that; "invariants", what is the same in all cells.
     staggered : tuple of bool
         Per axis of the grid, of a field.
     number : int
@@ -99,7 +99,7 @@ class Array:
         Of a queue its first and last place along the march; of a plane the layers around the group, along
         axes 1 and 2; of a tile those around it, along three axes.
     shape : tuple of int
-        Points of a plane or tile along these axes.
+        Points of a plane or tile along these axes; how many invariants there are.
     """
 
     name: str

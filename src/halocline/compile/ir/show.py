@@ -39,7 +39,7 @@ def spelled(kernel: Kernel, number: int) -> str:
     value = kernel.values[number]
     args = "".join(f" v{arg}" for arg in value.args)
     attribute = ""
-    if value.op in ("load", "index", "shifted"):
+    if value.op in ("load", "index", "shifted", "invariant"):
         thing, where = value.attribute
         attribute = f" {thing}{list(where) if isinstance(where, tuple) else f'[{where}]'}"
     elif value.op == "lookup":
@@ -71,8 +71,10 @@ def _line(statement: Statement) -> str:
         value = getattr(statement, each.name)
         if each.type == "Body" or each.name == "origin" or value == each.default or value in ((), None):
             continue
-        if each.name == "value":
+        if each.name in ("value", "condition"):
             value = f"v{value}"
+        elif each.name in ("values", "angles", "columns"):
+            value = " ".join(f"v{number}" for number in value)
         positional = each.name in ("array", "value", "axis", "kind")
         words.append(str(value) if positional else f"{each.name}={value}")
     origin = getattr(statement, "origin", "")

@@ -158,6 +158,15 @@ class Far(Statement):
 
 
 @dataclass(frozen=True)
+class First(Statement):
+    """The first thread of a group computes these values and leaves them in `array`; the others wait."""
+
+    array: str
+    values: tuple[int, ...]
+    body: Body = ()
+
+
+@dataclass(frozen=True)
 class Either(Statement):
     """The first where the angles that `Far` has seen are near, else the second."""
 
@@ -346,4 +355,6 @@ def roots(body: Iterable[Statement]) -> list[int]:
             found += statement.angles
         elif isinstance(statement, Lanes):
             found += statement.columns
+        elif isinstance(statement, First):
+            found += statement.values
     return found

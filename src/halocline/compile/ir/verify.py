@@ -29,6 +29,7 @@ from halocline.compile.ir.statements import (
     Buffer,
     CloseSum,
     Far,
+    First,
     Lanes,
     Let,
     Loop,
@@ -53,7 +54,7 @@ from halocline.lang.dtype import ITEMSIZE
 
 # operations by how many arguments they have
 ARGUMENTS = {
-    0: {"const", "scalar", "index", "load", "shifted"},
+    0: {"const", "scalar", "index", "load", "shifted", "invariant"},
     1: {"neg", "abs", "sign", "sqrt", "exp", "log", "sin", "cos", "not", "cast", "lookup"},
     2: {
         "add", "sub", "mul", "div", "pow", "min", "max", "sum2",
@@ -63,7 +64,7 @@ ARGUMENTS = {
 }  # fmt: skip
 _COUNT = {op: count for count, ops in ARGUMENTS.items() for op in ops}
 
-KINDS = {"field", "scratch", "kept", "result", "queue", "plane", "shared", "tile"}
+KINDS = {"field", "scratch", "kept", "result", "queue", "plane", "shared", "tile", "invariants"}
 
 # what may stand around each statement of these kinds, directly or further out
 _WITHIN: dict[type[Statement], tuple[str, ...]] = {
@@ -136,7 +137,7 @@ def _values(kernel: Kernel, fail: Fail) -> None:
             if values[arg].condition != logical and value.op not in ("eq", "ne"):
                 fail(f"{what}: argument {n} is {'no' if logical else 'a'} condition")
         inner = max((values[arg].depth for arg in value.args), default=0)
-        leaf = {"const": 0, "scalar": 0, "load": POINT, "shifted": POINT}
+        leaf = {"const": 0, "scalar": 0, "invariant": 0, "load": POINT, "shifted": POINT}
         if value.op == "index":
             inner = 1 + value.attribute[0] + 3 - kernel.ndim
         if value.depth != leaf.get(value.op, inner):
@@ -177,6 +178,7 @@ def _arrays(kernel: Kernel, fail: Fail) -> None:
         Queue,
         Advance,
         Step,
+        First,
     )
     for statement in flat(kernel.body):
         if isinstance(statement, named) and statement.array not in kernel.array and statement.array:
@@ -273,6 +275,10 @@ def _scopes(kernel: Kernel, body: Body, known: frozenset[int], fail: Fail) -> No
             fail(f"{statement} before the value is computed")
         elif isinstance(statement, (Mark, Branch)) and statement.condition not in known:
             fail(f"{statement} before its condition is computed")
+        elif isinstance(statement, First):
+            here = {n for each in statement.body if isinstance(each, Let) for n in each.values}
+            if not here >= set(statement.values):
+                fail(f"{statement} does not compute its values")
         for _, inner in bodies(statement):
             _scopes(kernel, inner, known, fail)
         if isinstance(statement, Branch):

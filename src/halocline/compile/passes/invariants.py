@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from halocline.compile.device import REGISTERS
 from halocline.compile.ir.device import Share
 from halocline.compile.ir.kernel import Array, Kernel, Table
-from halocline.compile.ir.statements import Body, First, Let, Nest, Store, roots
+from halocline.compile.ir.statements import Body, First, Nest, Store, roots
 from halocline.compile.passes.order import Steps, registers
 from halocline.compile.passes.rename import renumbered
 
@@ -20,24 +19,26 @@ ADDRESS = 2  # registers
 NAME = "invariants"
 
 
-def crowded(kernel: Kernel) -> bool:
-    """Whether the cells of the only nest of a kernel need more registers than a thread has."""
+def needed(kernel: Kernel) -> int:
+    """How many registers the cells of the only nest of a kernel take, with what is the same in all."""
     (nest,) = (s for s in kernel.body if isinstance(s, Nest))
     wanted = roots(nest.body)
-    order = kernel.below(wanted)
-    inside = [n for n in order if kernel.values[n].depth > 0]
+    below = kernel.below(wanted)
+    inside = [n for n in below if kernel.values[n].depth > 0]
     stores = [s for s in nest.body if isinstance(s, Store)]
     touched = {s.array for s in stores} | {name for name, _ in kernel.loads(wanted)}
-    needed = ADDRESS * len(touched) + sum(registers(kernel, n) for n in _taken(kernel, order, wanted))
-    return needed + Steps(kernel, inside, stores, frozenset(wanted)).most > REGISTERS
+    same = sum(registers(kernel, n) for n in _taken(kernel, below, wanted))
+    ends = set(wanted) - {s.value for s in stores}
+    return ADDRESS * len(touched) + same + Steps(kernel, inside, stores, ends).most
 
 
 def invariants(kernel: Kernel) -> Kernel:
     """The only nest of a kernel with what is the same in all cells in memory of the group."""
     (nest,) = (s for s in kernel.body if isinstance(s, Nest))
     wanted = roots(nest.body)
-    order = kernel.below(wanted)
-    taken = _taken(kernel, order, wanted)
+    taken = _taken(kernel, kernel.below(wanted), wanted)
+    if not taken:
+        return kernel
     table = Table(kernel.grid, kernel.arrays, kernel.values)
     made = {
         n: table.add("invariant", (), (NAME, place), kernel.values[n].dtype, 0)
@@ -47,9 +48,8 @@ def invariants(kernel: Kernel) -> Kernel:
         value = kernel.values[number]
         made[number] = table.copy(value, tuple(made[arg] for arg in value.args))
     array = Array(NAME, "float64", "invariants", shape=(len(taken),))
-    first = First(NAME, tuple(taken), (Let(tuple(kernel.below(taken))),))
     body: Body = tuple(s for s in kernel.body if s is not nest)
-    body += (Share(NAME), first, replace(nest, body=renumbered(nest.body, made)))
+    body += (Share(NAME), First(NAME, tuple(taken)), replace(nest, body=renumbered(nest.body, made)))
     return replace(kernel, arrays=(*kernel.arrays, array), values=tuple(table.values), body=body)
 
 

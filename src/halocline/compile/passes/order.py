@@ -144,7 +144,6 @@ class Steps:
         values = self.kernel.values
         self.takes: list[set[int]] = []
         self.takers: dict[int, list[int]] = {}
-        self.makes = {step[-1]: n for n, step in enumerate(self.steps) if isinstance(step, list)}
         reads: dict[str, list[int]] = {}
         for n, step in enumerate(self.steps):
             if isinstance(step, Store):
@@ -169,8 +168,8 @@ class Steps:
         kernel, left = self.kernel, {number: len(by) for number, by in self.takers.items()}
         done: set[int] = set()
         taken = most = 0
-        costs: dict[int, tuple[int, int, int]] = {}
-        heap: list[tuple[int, int, int]] = []
+        costs: dict[int, tuple[int, int]] = {}
+        heap: list[tuple[int, int]] = []
 
         def put(n: int) -> None:
             """A step that can be next, with the registers that are taken after it."""
@@ -180,7 +179,7 @@ class Steps:
             for number in self.takes[n]:
                 last = left[number] == 1 and number not in self.later
                 change += registers(kernel, number) * ((number not in done) - last)
-            costs[n] = (change, len(self.takes[n]), n)
+            costs[n] = (change, n)
             heappush(heap, costs[n])
 
         for n, waits in enumerate(self.waits):
@@ -197,7 +196,7 @@ class Steps:
             fresh = sorted(self.takes[n] & self.leaves - done)
             run += fresh
             taken += sum(registers(kernel, number) for number in fresh)
-            changed: dict[int, None] = {}
+            changed: dict[int, None] = {}  # steps whose cost is another one now
             for number in self.takes[n]:
                 left[number] -= 1
                 if number in fresh or left[number] == 1:

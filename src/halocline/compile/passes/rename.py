@@ -6,7 +6,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from halocline.compile.ir.kernel import Kernel, Value
-from halocline.compile.ir.statements import Body, Mark, Reduce, Stage, Statement, Store, rewritten, roots
+from halocline.compile.ir.statements import (
+    Body,
+    Branch,
+    Far,
+    First,
+    Lanes,
+    Let,
+    Mark,
+    Reduce,
+    Stage,
+    Statement,
+    Store,
+    rewritten,
+    roots,
+)
 
 
 def compacted(kernel: Kernel) -> Kernel:
@@ -21,13 +35,31 @@ def compacted(kernel: Kernel) -> Kernel:
 
 
 def renumbered(body: Body, numbers: Mapping[int, int]) -> Body:
-    """A body whose results are other values."""
+    """A body whose statements use other values; before `place`, since those that have been computed are not
+    computed again.
+
+    Raises
+    ------
+    ValueError
+        For a `Let` or a `Branch`.
+    """
+
+    def all_of(values: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(numbers[number] for number in values)
 
     def change(statement: Statement) -> Body:
+        if isinstance(statement, (Let, Branch)):
+            raise ValueError(f"values that are computed at a place have other numbers: {statement}")
         if isinstance(statement, (Store, Reduce, Stage)):
             return (replace(statement, value=numbers[statement.value]),)
         if isinstance(statement, Mark):
             return (replace(statement, condition=numbers[statement.condition]),)
+        if isinstance(statement, Far):
+            return (replace(statement, angles=all_of(statement.angles)),)
+        if isinstance(statement, Lanes):
+            return (replace(statement, columns=all_of(statement.columns)),)
+        if isinstance(statement, First):
+            return (replace(statement, values=all_of(statement.values)),)
         return (statement,)
 
     return rewritten(body, change)

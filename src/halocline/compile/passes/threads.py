@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from halocline.compile.device import REDUCING_BYTES, Strategy, march_axis
+from halocline.compile.device import REDUCING_BYTES, REGISTERS, Strategy, march_axis
 from halocline.compile.ir.device import (
     Advance,
     Enter,
@@ -26,13 +26,17 @@ from halocline.compile.ir.device import (
 from halocline.compile.ir.kernel import Array, Kernel, Table
 from halocline.compile.ir.statements import (
     Body,
+    First,
     Let,
     Nest,
     Offset,
     Reduce,
+    Statement,
     Store,
     roots,
 )
+from halocline.compile.passes.invariants import needed
+from halocline.compile.passes.order import REGISTER
 from halocline.compile.passes.rename import renumbered
 from halocline.compile.printers.text import padded
 from halocline.lang.dtype import ITEMSIZE
@@ -41,13 +45,14 @@ from halocline.lang.dtype import ITEMSIZE
 def threads(kernel: Kernel, strategy: Strategy, shared: int) -> Kernel:
     """The only nest of a kernel as cells of threads. `shared`: bytes that a group can share."""
     (nest,) = (s for s in kernel.body if isinstance(s, Nest))
-    before = tuple(s for s in kernel.body if s is not nest)
     reductions = [s for s in nest.body if isinstance(s, Reduce)]
     room = shared - bool(reductions) * REDUCING_BYTES
     written = {s.array for s in nest.body if isinstance(s, Store)}
     touched = written | {name for name, _ in kernel.loads(roots(nest.body))}
     near = _Near(kernel, nest, strategy, room)
-    kernel, nest = near.kernel()
+    kernel = near.kernel()
+    (nest,) = (s for s in kernel.body if isinstance(s, Nest))
+    before = tuple(_placed(kernel, s) for s in kernel.body if s is not nest)
     march = march_axis(kernel.ndim)
     order = kernel.below(roots(nest.body))
     outside = tuple(n for n in order if kernel.values[n].depth == 0)
@@ -75,6 +80,13 @@ def threads(kernel: Kernel, strategy: Strategy, shared: int) -> Kernel:
     return replace(kernel, body=(*before, *resets, replace(nest, body=body), *finish))
 
 
+def _placed(kernel: Kernel, statement: Statement) -> Statement:
+    """What is before the nest; invariants with their values."""
+    if isinstance(statement, First):
+        return replace(statement, body=(Let(tuple(kernel.below(statement.values))),))
+    return statement
+
+
 def _queues(near: _Near) -> Body:
     if not near.queues:
         return ()
@@ -84,7 +96,7 @@ def _queues(near: _Near) -> Body:
 @dataclass
 class _Near:
     """Which arrays have queues and planes: those that are read at several places of the march, or beside the
-    thread; planes as far as there is `room` for their bytes."""
+    thread; queues as far as registers are left, planes as far as there is `room` for their bytes."""
 
     whole: Kernel
     nest: Nest
@@ -107,11 +119,14 @@ class _Near:
         for name, offset in self.whole.loads(roots(self.nest.body)):
             if self.whole.array[name].kind == "field" and name not in written:
                 reads.setdefault(name, []).append(padded(offset, ndim))
+        left = REGISTERS - needed(self.whole)
         for name, offsets in reads.items():
             dtype = self.whole.array[name].dtype
             column = [o[march] for o in offsets if not any(o[axis] for axis in beside)]
             if len(column) > 1:
                 ends = min(column), max(column)
+                left -= (ends[1] - ends[0]) * ITEMSIZE[dtype] // REGISTER
+            if len(column) > 1 and left >= 0:
                 self.queues[f"{name}:queue"] = Array(f"{name}:queue", dtype, "queue", of=name, layers=(ends,))
             plane = [o for o in offsets if not o[march]]
             if self.strategy.reads != "planes" or not any(any(o) for o in plane):
@@ -121,20 +136,19 @@ class _Near:
             )
             along, across, _ = group
             shape = across + sum(layers[0]), along + sum(layers[1])
-            needed = shape[0] * shape[1] * ITEMSIZE[dtype]
-            if needed <= self.room:
+            size = shape[0] * shape[1] * ITEMSIZE[dtype]
+            if size <= self.room:
                 made = Array(f"{name}:plane", dtype, "plane", of=name, layers=layers, shape=shape)
                 self.planes[made.name] = made
-                self.room -= needed
+                self.room -= size
 
-    def kernel(self) -> tuple[Kernel, Nest]:
+    def kernel(self) -> Kernel:
         """The kernel with loads from queues and planes."""
         whole = self.whole
         near = self.queues | self.planes
         table = Table(whole.grid, (*whole.arrays, *near.values()))
-        wanted = roots(self.nest.body)
         made: dict[int, int] = {}
-        for number in whole.below(wanted):
+        for number in whole.below(roots(whole.body)):
             value = whole.values[number]
             if value.op == "load":
                 name, offset = value.attribute
@@ -142,8 +156,7 @@ class _Near:
             else:
                 made[number] = table.copy(value, tuple(made[arg] for arg in value.args))
         arrays = (*whole.arrays, *near.values())
-        nest = replace(self.nest, body=renumbered(self.nest.body, made))
-        return replace(whole, arrays=arrays, values=tuple(table.values)), nest
+        return replace(whole, arrays=arrays, values=tuple(table.values), body=renumbered(whole.body, made))
 
     def _place(self, name: str, own: Offset) -> str:
         """What a load reads from."""

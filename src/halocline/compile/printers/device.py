@@ -29,6 +29,7 @@ from halocline.compile.ir.statements import (
     Allocate,
     Body,
     Branch,
+    First,
     Let,
     Nest,
     Reduce,
@@ -53,6 +54,7 @@ def print_device_kernel(
     out, statements, wanted = printer.out, list(flat(kernel.body)), roots(kernel.body)
     staged = any(isinstance(s, Allocate) for s in statements)
     reduces = any(isinstance(s, Reduce) for s in statements)
+    barriers = reduces or group is not None or any(isinstance(s, First) for s in statements)
     arrays = {printer.name_of(array): array for array in kernel.arrays if array.kind == "field"}
     out.add(f"// {kernel.comment}")
     fixed = "" if group is None else f"_OF({', '.join(map(str, group))})"
@@ -67,7 +69,7 @@ def print_device_kernel(
     out.open(f"HC_KERNEL{fixed} {kernel.name}({', '.join(parameters)})")
     if reduces:
         out.add(f"HC_SHARED hc_partial shared[HC_SCRATCH({LARGEST_GROUP})];")
-    if reduces or group is not None:
+    if barriers:
         # not by a return before barriers: of some kernels PoCL 3.1 would make one that always returns
         out.add("const hc_int64 end = control->skip != 0 ? f.lo[2] : f.hi[2];")
     else:
@@ -238,9 +240,21 @@ class _Printer(DeviceValues):
     @write.register
     def _(self, statement: Share) -> None:
         array = self.kernel.array[statement.array]
-        kind = "tile" if array.kind == "shared" else array.kind
-        room = f"{self.name_of(array)}_{kind}[{prod(array.shape)}]"
+        behind = {"shared": "_tile", "plane": "_plane"}.get(array.kind, "")
+        room = f"{self.name_of(array)}{behind}[{prod(array.shape)}]"
         self.out.add(f"HC_SHARED {C_TYPES[array.dtype]} {room};")
+
+    @write.register
+    def _(self, statement: First) -> None:
+        array = self.kernel.array[statement.array]
+        self.out.open("if (hc_thread_number() == 0)")
+        with self.scope():
+            for each in statement.body:
+                self.write(each)
+            for place, number in enumerate(statement.values):
+                self.out.add(f"{array.name}[{place}] = {self.cast(number, array.dtype)};")
+        self.out.close()
+        self.write(Barrier())
 
     @write.register
     def _(self, statement: Barrier) -> None:

@@ -27,7 +27,7 @@ class DeviceValues(ValuePrinter):
     def name_of(self, array: Array) -> str:
         if array.kind in ("queue", "plane"):
             return self.names.arrays[array.of]
-        if array.kind == "shared":
+        if array.kind in ("shared", "invariants"):
             return array.name
         return self.stages[array.name] if array.kind == "tile" else super().name_of(array)
 

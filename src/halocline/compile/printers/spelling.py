@@ -181,6 +181,8 @@ class ValuePrinter:
                 self.spelled[number] = self._index(*value.attribute)
             elif value.op == "load":
                 self.spelled[number] = self.loaded(value)
+            elif value.op == "invariant":
+                self.spelled[number] = self.invariant(value)
             elif value.condition:
                 self.spelled[number] = condition(value, self.arguments(value))
             else:
@@ -232,6 +234,12 @@ class ValuePrinter:
         offset = padded(own, self.kernel.ndim)
         variable = self.named(f"{self.name_of(array)}_{suffix(own)}")
         return self.declared(value, variable, self.spelled_load(array, offset))
+
+    def invariant(self, value: Value) -> str:
+        """How what is the same in all cells is read from the memory of a group."""
+        array, place = value.attribute
+        cast = f"({C_TYPES[value.dtype]})" if value.dtype != self.kernel.array[array].dtype else ""
+        return f"{cast}{array}[{place}]"
 
     def spelled_load(self, array: Array, offset: Offset) -> str:
         """How an array is read at an offset on three axes from the present cell."""

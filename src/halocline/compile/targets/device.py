@@ -16,12 +16,15 @@ from halocline.compile.device import (
     LAYOUT_BYTES,
     PARAMETER_BYTES,
     POINTER_BYTES,
+    REGISTERS,
     Strategy,
 )
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.pipeline import run
 from halocline.compile.ir.statements import Allocate, Body, Nest, Reduce, Slot, Store, roots
 from halocline.compile.passes.branches import branched
+from halocline.compile.passes.invariants import invariants, needed
+from halocline.compile.passes.order import order
 from halocline.compile.passes.scratch import rooms
 from halocline.compile.passes.threads import threads
 from halocline.compile.passes.tile import GROUP, TILES, fits, tile
@@ -94,7 +97,9 @@ class Device:
         (nest,) = (s for s in kernel.body if isinstance(s, Nest))
         staged = len(kernel.body) > 1
         slots = tuple(s.slot for s in nest.body if isinstance(s, Reduce))
-        made = run(kernel, partial(threads, strategy=strategy, shared=self.shared), branched)
+        if needed(kernel) > REGISTERS:
+            kernel = run(kernel, invariants)
+        made = run(kernel, partial(threads, strategy=strategy, shared=self.shared), branched, order)
         planes = any(array.kind == "plane" for array in made.arrays)
         group, layouts = strategy.threads(kernel.ndim), _layouts_are_too_many(made, staged, bool(slots))
         text = print_device_kernel(made, names, strategy, layouts=layouts, group=group if planes else None)
@@ -116,7 +121,7 @@ class Device:
         nests = [s for s in kernel.body if isinstance(s, Nest)]
         slots = tuple(s.slot for nest in nests for s in nest.body if isinstance(s, Reduce))
         staged = len(kernel.body) > len(nests)
-        made, layouts = run(kernel, tile, branched), _layouts_are_too_many(kernel, staged, bool(slots))
+        made, layouts = run(kernel, tile, branched, order), _layouts_are_too_many(kernel, staged, bool(slots))
         none = ((0, 0),) * kernel.ndim
         text = print_device_kernel(made, names, self.strategy, layouts=layouts, group=GROUP)
         return text, DeviceKernel(

@@ -1,0 +1,188 @@
+"""The order of the values of a cell on devices, and what is the same in all cells."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import halocline as hc
+from halocline.compile.compiler import compile_program
+from halocline.compile.device import REGISTERS, SHARED_BYTES, Strategy
+from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.statements import First, Let, Statement, Store, flat
+from halocline.compile.ir.verify import InvalidKernel, verify
+from halocline.compile.passes.invariants import invariants, needed
+from halocline.compile.passes.order import AT_ONCE, order, waiting
+from halocline.compile.passes.threads import threads
+from halocline.lang.expression import Expr
+from kernels import in_nest, kernel_of
+
+MANY = 100
+
+
+def marched(kernel: Kernel, reads: str = "direct") -> Kernel:
+    return threads(kernel, Strategy(reads=reads), SHARED_BYTES)
+
+
+def statements(kernel: Kernel, *kinds: type[Statement]) -> list[Statement]:
+    return [s for s in flat(kernel.body) if isinstance(s, kinds)]
+
+
+def most(kernel: Kernel) -> int:
+    """The most registers that values take at a time, stores at their places."""
+    numbers, used = [], []
+    for s in flat(kernel.body):
+        if isinstance(s, Let):
+            numbers += s.values
+        elif isinstance(s, Store):
+            used.append((len(numbers), s.value))
+    ends = {value for place, value in used if place == len(numbers)}
+    return waiting(kernel, numbers, ends)
+
+
+def far_apart() -> Kernel:
+    """Many roots, each used once by each of two results."""
+    grid = hc.Grid((8, 8, 8), (1.0, 1.0, 1.0), periodic=True)
+    u = grid.field("u")
+    parts = [hc.sqrt(u + float(n)) for n in range(MANY)]
+    one: Expr = parts[0] * 2.0
+    other: Expr = parts[0] * 3.0
+    for part in parts[1:]:
+        one = one / part
+    for part in parts[1:]:
+        other = other / part
+    return in_nest(kernel_of(one, other))
+
+
+def test_values_are_used_up_before_others_are_computed() -> None:
+    before = marched(far_apart())
+    after = order(before)
+    verify(after)
+    assert most(before) > 2 * MANY
+    assert most(after) <= 16
+
+
+def test_all_values_and_results_are_still_there() -> None:
+    before = marched(far_apart())
+    after = order(before)
+    assert after.values == before.values
+    computed = [sorted(n for s in statements(k, Let) for n in s.values) for k in (before, after)]  # type: ignore[attr-defined]
+    assert computed[0] == computed[1]
+    assert len(set(computed[1])) == len(computed[1])
+    assert set(statements(before, Store)) == set(statements(after, Store))
+
+
+def test_cells_that_have_registers_enough_stay_as_they_are() -> None:
+    grid = hc.Grid((8, 8, 8), (1.0, 1.0, 1.0), periodic=True)
+    u = grid.field("u")
+    kernel = marched(in_nest(kernel_of(hc.laplacian(u, order=6))))
+    assert most(kernel) <= AT_ONCE
+    assert order(kernel) == kernel
+
+
+def test_a_result_waits_until_its_array_has_been_read() -> None:
+    """Results that replace what others read."""
+    kernel = far_apart()
+    (nest,) = kernel.body
+    (first, second) = nest.body  # type: ignore[attr-defined]
+    nest = replace(nest, body=(replace(first, array="u"), second))  # type: ignore[call-arg]
+    kernel = replace(kernel, arrays=tuple(a for a in kernel.arrays if a.name != "r0"), body=(nest,))
+    after = order(marched(kernel))
+    stored = False
+    for s in flat(after.body):
+        if isinstance(s, Let) and stored:
+            assert not any(kernel.values[n].op == "load" for n in s.values)
+        stored |= isinstance(s, Store) and s.array == "u"
+    assert stored
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 400)), min_size=80, max_size=160), st.data())
+def test_any_values_are_computed_before_their_use(pairs: list[tuple[int, int]], data: st.DataObject) -> None:
+    grid = hc.Grid((8, 8), (1.0, 1.0), periodic=True)
+    fields = [grid.field(f"f{n}") for n in range(4)]
+    values: list[Expr] = [f + 0.5 for f in fields]
+    for a, b in pairs:
+        values.append(hc.maximum(values[a % len(values)], hc.sqrt(values[b % len(values)])))
+    chosen = data.draw(st.lists(st.integers(0, len(values) - 1), min_size=1, max_size=5, unique=True))
+    before = marched(in_nest(kernel_of(*(values[n] for n in chosen))))
+    after = order(before)
+    verify(after)
+    assert most(after) <= most(before)
+    assert {n for s in statements(after, Let) for n in s.values} >= {  # type: ignore[attr-defined]
+        s.value  # type: ignore[attr-defined]
+        for s in statements(before, Store)
+    }
+
+
+# -- what is the same in all cells -------------------------------------------------------------------------
+
+
+def weighted(count: int) -> Kernel:
+    """A result with so many weights that are the same in all cells."""
+    grid = hc.Grid((8, 8, 8), (1.0, 1.0, 1.0), periodic=True)
+    u, p = grid.field("u"), hc.parameter("p")
+    total: Expr = u * 1.0
+    for n in range(count):
+        total = hc.sqrt(total) * (p + float(n + 2))
+    return in_nest(kernel_of(total))
+
+
+def test_weights_take_registers() -> None:
+    assert needed(weighted(MANY)) > REGISTERS > needed(weighted(10))
+    assert needed(weighted(MANY)) - needed(weighted(10)) == 2 * (MANY - 10)
+
+
+def test_the_first_thread_of_a_group_computes_what_is_the_same_in_all_cells() -> None:
+    kernel = invariants(weighted(MANY))
+    verify(kernel)
+    assert needed(kernel) == needed(weighted(MANY))  # they are taken from memory, but they are values too
+    placed = marched(kernel)
+    verify(placed)
+    (first,) = statements(placed, First)
+    assert isinstance(first, First)
+    assert len(first.values) == MANY
+    assert {placed.values[n].op for n in first.values} == {"add"}
+    assert [a.shape for a in placed.arrays if a.kind == "invariants"] == [(MANY,)]
+    inside = [n for s in flat(placed.body) if isinstance(s, Let) and s not in first.body for n in s.values]
+    assert sum(placed.values[n].op == "invariant" for n in inside) == MANY
+    assert not any(placed.values[n].op == "scalar" for n in inside)
+
+
+def test_what_the_first_thread_leaves_it_has_computed() -> None:
+    placed = marched(invariants(weighted(MANY)))
+    body = tuple(replace(s, body=()) if isinstance(s, First) else s for s in placed.body)
+    with pytest.raises(InvalidKernel, match="does not compute its values"):
+        verify(replace(placed, body=body))
+
+
+def test_kernels_without_such_values_stay_as_they_are() -> None:
+    grid = hc.Grid((8, 8), (1.0, 1.0), periodic=True)
+    kernel = in_nest(kernel_of(grid.field("u") * 2.0))
+    assert invariants(kernel) is kernel
+
+
+def queues(fields: int) -> int:
+    """How many of them wait in registers while a thread marches."""
+    grid = hc.Grid((16, 16, 16), (1.0, 1.0, 1.0), periodic=True)
+    all_ = [grid.field(f"f{n}") for n in range(fields)]
+
+    @hc.program
+    def program() -> None:
+        sums = [f[-3, 0, 0] + f[3, 0, 0] for f in all_]
+        total = sums[0]
+        for each in sums[1:]:
+            total = hc.sqrt(total) + each
+        all_[0].set(total)
+
+    device = compile_program(program.trace(), grid, device=Strategy()).device
+    assert device is not None
+    return device.source.count("_queue_m3 = 0,")
+
+
+def test_queues_are_as_many_as_registers_are_left_for() -> None:
+    assert queues(4) == 4
+    assert 4 < queues(30) < 20
