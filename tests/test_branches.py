@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import halocline as hc
-from halocline.compile.device import Strategy
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import Branch, Mark, Needed, Store, Strip, flat, roots
 from halocline.compile.passes import branches as passes
@@ -17,6 +16,7 @@ from halocline.compile.passes.branches import branched, branches, group
 from halocline.compile.passes.loops import loops
 from halocline.compile.passes.place import place
 from halocline.compile.passes.threads import threads
+from halocline.compile.strategy import Strategy
 from halocline.errors import InputError
 from kernels import in_nest, kernel_of, loads, results
 

@@ -14,9 +14,9 @@ import pytest
 import cuda_standin
 import halocline as hc
 from halocline import _native as native
-from halocline.compile.device import SHARED_BYTES, Strategy
 from halocline.compile.driver import compile_library
 from halocline.compile.nvrtc import compile_cuda
+from halocline.compile.strategy import SHARED_BYTES, Strategy
 from halocline.compile.targets.source import device_text
 from halocline.errors import RunError
 from halocline.run import kernels, prepared

@@ -11,8 +11,8 @@ import pytest
 
 import halocline as hc
 from halocline.compile.compiler import compile_program
-from halocline.compile.device import READS, SHARED_BYTES, Strategy
 from halocline.compile.schedule import Schedule
+from halocline.compile.strategy import READS, SHARED_BYTES, Strategy
 from halocline.errors import InputError
 from halocline.lang.program import Program
 from halocline.lang.trace import tracing

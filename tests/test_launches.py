@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 import halocline as hc
 from halocline.compile.compiler import compile_program
-from halocline.compile.device import LARGEST_GROUP, Strategy
 from halocline.compile.schedule import DeviceKernel, Schedule, Sweep
+from halocline.compile.strategy import LARGEST_GROUP, Strategy
 from halocline.errors import InputError
 from halocline.lang.blocks import Blocks
 from halocline.plan.box import Box

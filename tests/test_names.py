@@ -15,8 +15,8 @@ import pytest
 
 import halocline as hc
 from halocline.compile.compiler import compile_program
-from halocline.compile.device import Strategy
 from halocline.compile.printers.text import identifier
+from halocline.compile.strategy import Strategy
 from halocline.errors import InputError
 from halocline.solvers.cg import METHODS
 

@@ -32,7 +32,7 @@ import test_device_cli
 import test_examples
 from halocline.compile import nvrtc
 from halocline.compile.compiler import compile_program
-from halocline.compile.device import READS, Strategy
+from halocline.compile.strategy import READS, Strategy
 from halocline.errors import CompileError
 from halocline.lang.grid import Grid
 from halocline.lang.program import Program

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 import halocline as hc
 from halocline.compile.compiler import compile_program
-from halocline.compile.device import REGISTERS, SHARED_BYTES, Strategy
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import First, Let, Statement, Store, flat
 from halocline.compile.ir.verify import InvalidKernel, verify
 from halocline.compile.passes.invariants import invariants, needed
 from halocline.compile.passes.order import AT_ONCE, order, waiting
 from halocline.compile.passes.threads import threads
+from halocline.compile.strategy import REGISTERS, SHARED_BYTES, Strategy
 from halocline.lang.expression import Expr
 from kernels import in_nest, kernel_of
 

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 import halocline as hc
 from halocline.compile import nvrtc
 from halocline.compile.compiler import compile_program
-from halocline.compile.device import Strategy
 from halocline.compile.passes.contract import count_flops
 from halocline.compile.passes.inline import cost
+from halocline.compile.strategy import Strategy
 from halocline.errors import InputError
 from halocline.lang.program import Program
 from halocline.lang.trace import tracing

@@ -14,8 +14,8 @@ import pytest
 
 import halocline as hc
 from halocline.compile.compiler import compile_program
-from halocline.compile.device import Strategy
 from halocline.compile.schedule import Schedule
+from halocline.compile.strategy import Strategy
 from halocline.physics.heat import Heat
 from halocline.solvers.schemes import SCHEMES
 

@@ -17,7 +17,7 @@ import numpy as np
 
 import halocline as hc
 from halocline.compile.compiler import compile_program
-from halocline.compile.device import Strategy
+from halocline.compile.strategy import Strategy
 from halocline.errors import HaloclineError
 from halocline.native import native
 from halocline.physics.cases import cases

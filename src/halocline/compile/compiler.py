@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from halocline.compile.device import SHARED_BYTES, Strategy
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import HaloAnalysis, SweepHalo, WallFill, make_uniform
 from halocline.compile.ir.kernel import Kernel
@@ -40,6 +39,7 @@ from halocline.compile.schedule import (
     Stop,
     Sweep,
 )
+from halocline.compile.strategy import SHARED_BYTES, Strategy
 from halocline.compile.sweep import SweepNests, build, in_halo
 from halocline.compile.targets.code import NAME, Code, Target
 from halocline.compile.targets.cpu import Cpu, condition_function, translation_unit

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from halocline.compile.cache import cache_folder, fault, is_whole, publish, report_remade, trusted, workplace
+from halocline.compile.headers import include_folder
 from halocline.compile.targets.cpu import PART, STREAMING, number_of_parts
 from halocline.errors import CompileError
 
@@ -105,15 +106,6 @@ def find_compiler() -> Compiler:
     raise CompileError(
         f"no C++ compiler: {what}; install one (Debian: apt-get install g++) or set CXX to its path"
     )
-
-
-def include_folder() -> Path:
-    """The folder that holds halocline/abi.h: in the installed package, or in the source tree."""
-    package = Path(__file__).resolve().parents[1]
-    for candidate in (package / "include", package.parents[1] / "native" / "include"):
-        if (candidate / "halocline" / "abi.h").is_file():
-            return candidate
-    raise CompileError(f"the headers of generated code are missing from {package}; install Halocline again")
 
 
 @lru_cache(maxsize=4)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from halocline.compile.device import LARGEST_GROUP, march_axis
 from halocline.compile.schedule import DeviceKernel, Schedule, Sweep
+from halocline.compile.strategy import LARGEST_GROUP, march_axis
 from halocline.plan.box import Box
 from halocline.plan.rank import SubdomainPlan, SweepPlan
 

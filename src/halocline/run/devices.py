@@ -11,8 +11,8 @@ from functools import cache
 from math import prod
 from typing import Any
 
-from halocline.compile.device import SHARED_BYTES
 from halocline.compile.nvrtc import compile_cuda
+from halocline.compile.strategy import SHARED_BYTES
 from halocline.compile.targets.source import OPENCL_OPTIONS, device_headers
 from halocline.errors import InputError, RunError
 from halocline.lang.dtype import ITEMSIZE

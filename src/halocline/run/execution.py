@@ -56,9 +56,9 @@ class Execution:
         to each; "dynamic", whichever comes first; "guided", the one that it was given to, or one that has run
         all of its own.
     kernels : {"auto", "tune", "direct", "queue", "planes"}
-        How threads of a device read the cells around theirs; see `halocline.compile.device.Strategy`. "tune":
-        where nothing is remembered for this program on such devices, several ways are measured before the
-        first run, and the fastest is remembered for later ones; "auto": what is remembered, else "queue".
+        How threads of a device read the cells around theirs; see `halocline.compile.strategy.Strategy`.
+        "tune": where nothing is remembered for this program on such devices, several ways are measured before
+        the first run, and the fastest is remembered for later ones; "auto": what is remembered, else "queue".
     overlap : {"auto", True, False}
         Whether patches that need no message run before all messages of a sweep have come, to any subdomain of
         the rank. "auto": as the first passes of the loop show, some of which run with overlap and some

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from halocline.compile.cache import cache_folder
-from halocline.compile.device import READS, Strategy
+from halocline.compile.strategy import READS, Strategy
 from halocline.errors import InputError
 from halocline.run.tuning import TUNE, keep, race
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from halocline.compile.compiler import compile_program
-from halocline.compile.device import Strategy
 from halocline.compile.driver import compile_library
 from halocline.compile.schedule import AROUND, Loop, Schedule
+from halocline.compile.strategy import Strategy
 from halocline.compile.targets.source import loop_kernel
 from halocline.errors import InputError, RunError
 from halocline.lang.grid import unknown

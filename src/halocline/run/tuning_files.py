@@ -20,7 +20,7 @@ class KeptPatch(BaseModel):
 
 
 class KeptStrategy(BaseModel):
-    """See `halocline.compile.device.Strategy`."""
+    """See `halocline.compile.strategy.Strategy`."""
 
     model_config = ConfigDict(strict=True)
     reads: Literal["direct", "queue", "planes"]

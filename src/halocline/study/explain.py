@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any, Protocol
 
 from halocline.compile.compiler import arranged, compile_program
-from halocline.compile.device import SHARED_BYTES, Strategy
 from halocline.compile.driver import library_path
 from halocline.compile.ir import pipeline
 from halocline.compile.schedule import Schedule
+from halocline.compile.strategy import SHARED_BYTES, Strategy
 from halocline.errors import CompileError, InputError
 from halocline.lang.grid import Grid
 from halocline.lang.program import Program

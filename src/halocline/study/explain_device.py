@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from halocline.compile.device import Strategy
 from halocline.compile.schedule import Loop, Operation, Scalars, Schedule, Stop, Sweep
+from halocline.compile.strategy import Strategy
 from halocline.native import native
 from halocline.plan.devices import DeviceChoice, share_devices
 from halocline.plan.launches import Launch, SweepLaunches, sweep_launches
@@ -97,7 +97,7 @@ class DevicePlan:
     unknown : str
         Why not all that is asked for is known here; empty where it is.
     strategy : str
-        How threads go through the cells of sweeps; see `halocline.compile.device.Strategy`.
+        How threads go through the cells of sweeps; see `halocline.compile.strategy.Strategy`.
     kernels : tuple of KernelUse
     launches : dict of str to int
         In one pass of the loop: of "cells", "halo" and "boundary" kernels, of those that "copy", pack and

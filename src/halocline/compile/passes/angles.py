@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from halocline.compile.ir.kernel import POINT, Kernel
+from halocline.compile.ir.kernel import ANGULAR, POINT, Kernel
 from halocline.compile.ir.statements import (
     Body,
     Deposit,
@@ -17,8 +17,6 @@ from halocline.compile.ir.statements import (
     rewritten,
     roots,
 )
-
-ANGULAR = ("sin", "cos")
 
 
 def angles(kernel: Kernel) -> Kernel:

@@ -27,7 +27,7 @@ from halocline.compile.ir.statements import (
     roots,
 )
 from halocline.compile.passes.inline import EXPENSIVE
-from halocline.compile.passes.rename import renumbered
+from halocline.compile.passes.rename import renumbered, substituted
 
 PIECE = 128  # elements of a row that are decided at a time: measured, 64 and 256 are slower
 WORTH = 16  # operations at a cell from which a side is worth a loop of its own; see docs/performance.md
@@ -133,11 +133,11 @@ class _Loops:
             ends = dict.fromkeys(self.table.values[n].args[1 + side] for n in found.values)
             results = {n: self._load(self.table.values[n].dtype) for n in ends if n in found.sides[side]}
             if results:
-                inside = self._with(results, loads)
+                inside = substituted(self.table, results, loads)
                 stores = tuple(map(self._store, results.values(), inside))
                 made += (Needed(number, holds, self.several(Strip(stores))),)
                 heads |= results
-        last = self._with(wanted, {**loads, **heads, found.condition: again})
+        last = substituted(self.table, wanted, {**loads, **heads, found.condition: again})
         body = renumbered(statement.body, dict(zip(wanted, last, strict=True)))
         return made + self.several(replace(statement, body=body))
 
@@ -177,15 +177,6 @@ class _Loops:
         load = self._load(dtype)
         number = self.table.add("where", (condition, one, zero), None, dtype, POINT)
         return self._store(load, number), self.table.add("ne", (load, zero), None, dtype, POINT)
-
-    def _with(self, wanted: Iterable[int], instead: dict[int, int]) -> list[int]:
-        """Values in which some are loaded."""
-        made = dict(instead)
-        heads = list(wanted)
-        for number in below(self.table.values, heads, made):
-            value = self.table.values[number]
-            made[number] = self.table.copy(value, tuple(made[arg] for arg in value.args))
-        return [made[number] for number in heads]
 
 
 # -- devices -----------------------------------------------------------------------------------------

@@ -26,14 +26,14 @@ def functions(kernel: Kernel) -> list[Kernel]:
     if len(parts) == 1:
         return [kernel]
     return [
-        _part(kernel, f"{kernel.name}_part{number}", (*(rooms if number == 0 else ()), *part))
-        for number, part in enumerate(parts)
+        _part(kernel, number, (*(rooms if number == 0 else ()), *part)) for number, part in enumerate(parts)
     ]
 
 
-def _part(kernel: Kernel, name: str, body: Body) -> Kernel:
+def _part(kernel: Kernel, number: int, body: Body) -> Kernel:
     """A kernel of some nests, with the arrays that they touch."""
     touched = {array for array, _ in kernel.loads(roots(body))}
     touched |= {s.array for s in flat(body) if isinstance(s, Store)}
     arrays = tuple(array for array in kernel.arrays if array.name in touched)
-    return compacted(replace(kernel, name=name, comment=name, arrays=arrays, body=body))
+    name, comment = f"{kernel.name}_part{number}", f"{kernel.comment}, part {number}"
+    return compacted(replace(kernel, name=name, comment=comment, arrays=arrays, body=body))

@@ -13,10 +13,10 @@ from halocline.compile.ir.device import Share
 from halocline.compile.ir.kernel import Array, Kernel, Table
 from halocline.compile.ir.statements import Body, First, Nest, Store, roots
 from halocline.compile.passes.order import Steps, registers
-from halocline.compile.passes.rename import renumbered
+from halocline.compile.passes.rename import renumbered, substituted
 
 ADDRESS = 2  # registers
-NAME = "invariants"
+NAME = ":invariants"  # no field has a colon in its name
 
 
 def needed(kernel: Kernel) -> int:
@@ -40,13 +40,11 @@ def invariants(kernel: Kernel) -> Kernel:
     if not taken:
         return kernel
     table = Table(kernel.grid, kernel.arrays, kernel.values)
-    made = {
+    instead = {
         n: table.add("invariant", (), (NAME, place), kernel.values[n].dtype, 0)
         for place, n in enumerate(taken)
     }
-    for number in kernel.below(wanted, made):
-        value = kernel.values[number]
-        made[number] = table.copy(value, tuple(made[arg] for arg in value.args))
+    made = dict(zip(wanted, substituted(table, wanted, instead), strict=True))
     array = Array(NAME, "float64", "invariants", shape=(len(taken),))
     body: Body = tuple(s for s in kernel.body if s is not nest)
     body += (Share(NAME), First(NAME, tuple(taken)), replace(nest, body=renumbered(nest.body, made)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from halocline.compile.ir.axes import padded
 from halocline.compile.ir.kernel import POINT, Kernel
 from halocline.compile.ir.statements import (
     Body,
@@ -18,7 +19,6 @@ from halocline.compile.ir.statements import (
     rewritten,
     roots,
 )
-from halocline.compile.printers.text import padded
 
 
 def loops(kernel: Kernel) -> Kernel:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from halocline.compile.ir.kernel import Kernel, Value
+from halocline.compile.ir.kernel import Kernel, Table, Value, below
 from halocline.compile.ir.statements import (
     Body,
     Branch,
@@ -32,6 +32,15 @@ def compacted(kernel: Kernel) -> Kernel:
         made[number] = len(values)
         values.append(replace(value, args=tuple(made[arg] for arg in value.args)))
     return replace(kernel, values=tuple(values), body=renumbered(kernel.body, made))
+
+
+def substituted(table: Table, wanted: Iterable[int], instead: Mapping[int, int]) -> list[int]:
+    """Values of a table in which some stand for others."""
+    heads, made = list(wanted), dict(instead)
+    for number in below(table.values, heads, made):
+        value = table.values[number]
+        made[number] = table.copy(value, tuple(made[arg] for arg in value.args))
+    return [made[number] for number in heads]
 
 
 def renumbered(body: Body, numbers: Mapping[int, int]) -> Body:

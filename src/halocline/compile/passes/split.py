@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from halocline.compile.ir.kernel import POINT, Array, Kernel, Table
 from halocline.compile.ir.statements import Body, Nest, Statement, Store, Strip, rewritten, roots
-from halocline.compile.passes.rename import renumbered
+from halocline.compile.passes.rename import renumbered, substituted
 
 LOADS = 64  # values that one loop may load; measured: docs/performance.md
 ROWS = 12  # that a loop of a group may load from: registers for their addresses; measured there too
@@ -45,7 +45,7 @@ def _strips(kernel: Kernel, table: Table, nest: int, strip: Strip) -> Body:
     for group in groups(kernel, roots(strip.body)):
         stores: Body = ()
         loads: dict[int, int] = {}
-        for value, made in zip(group, _with(table, kernel, group, keeping), strict=True):
+        for value, made in zip(group, substituted(table, group, keeping), strict=True):
             name, dtype = f"{nest}:kept{len(keeping) + len(loads)}", kernel.values[value].dtype
             table.arrays[name] = Array(name, dtype, "kept", length=PIECE)
             stores += (Store(name, made),)
@@ -53,17 +53,8 @@ def _strips(kernel: Kernel, table: Table, nest: int, strip: Strip) -> Body:
         keeping |= loads
         strips += (Strip(stores),)
     wanted = roots(strip.body)
-    last = dict(zip(wanted, _with(table, kernel, wanted, keeping), strict=True))
+    last = dict(zip(wanted, substituted(table, wanted, keeping), strict=True))
     return (*strips, replace(strip, body=renumbered(strip.body, last)))
-
-
-def _with(table: Table, kernel: Kernel, wanted: Sequence[int], keeping: dict[int, int]) -> list[int]:
-    """Values in which what is kept is loaded."""
-    made = dict(keeping)
-    for number in kernel.below(wanted, made):
-        value = kernel.values[number]
-        made[number] = table.copy(value, tuple(made[arg] for arg in value.args))
-    return [made[number] for number in wanted]
 
 
 def groups(kernel: Kernel, wanted: Sequence[int]) -> list[list[int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from halocline.compile.device import REDUCING_BYTES, REGISTERS, Strategy, march_axis
+from halocline.compile.ir.axes import padded
 from halocline.compile.ir.device import (
     Advance,
     Enter,
@@ -38,7 +38,7 @@ from halocline.compile.ir.statements import (
 from halocline.compile.passes.invariants import needed
 from halocline.compile.passes.order import REGISTER
 from halocline.compile.passes.rename import renumbered
-from halocline.compile.printers.text import padded
+from halocline.compile.strategy import REDUCING_BYTES, REGISTERS, Strategy, march_axis
 from halocline.lang.dtype import ITEMSIZE
 
 

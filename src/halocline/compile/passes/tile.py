@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from halocline.compile.device import REDUCING_BYTES
+from halocline.compile.ir.axes import padded, padded_extent
 from halocline.compile.ir.device import (
     Barrier,
     Cells,
@@ -27,7 +27,7 @@ from halocline.compile.ir.statements import (
     roots,
 )
 from halocline.compile.passes.scratch import lives, shared
-from halocline.compile.printers.text import padded, padded_extent
+from halocline.compile.strategy import REDUCING_BYTES
 from halocline.lang.dtype import ITEMSIZE
 
 TILES = {1: (1, 1, 512), 2: (1, 16, 64), 3: (4, 8, 32)}  # cells of a group, by axes of the grid
@@ -59,10 +59,10 @@ def _slots(kernel: Kernel) -> tuple[dict[str, Array], list[Array]]:
         shape = tuple(n + lo + hi + t for n, (lo, hi), t in sides)
         slot = chosen[life.array]
         array = kernel.array[life.array]
-        tiles[life.array] = replace(array, kind="tile", layers=extent, shape=shape, of=f"slot{slot}")
+        tiles[life.array] = replace(array, kind="tile", layers=extent, shape=shape, of=f":slot{slot}")
         cells[slot] = max(cells.get(slot, 0), prod(shape))
     types = {tile.of: tile.dtype for tile in tiles.values()}
-    slots = [Array(f"slot{n}", types[f"slot{n}"], "shared", shape=(size,)) for n, size in cells.items()]
+    slots = [Array(f":slot{n}", types[f":slot{n}"], "shared", shape=(size,)) for n, size in cells.items()]
     return tiles, slots
 
 

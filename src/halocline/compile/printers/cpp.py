@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatchmethod
 
+from halocline.compile.ir.axes import padded, padded_extent
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import (
     AddUp,
@@ -41,7 +42,7 @@ from halocline.compile.ir.statements import (
 )
 from halocline.compile.printers.cpp_values import CppValues
 from halocline.compile.printers.spelling import C_TYPES, VARIABLES, Names
-from halocline.compile.printers.text import padded, padded_extent, suffix
+from halocline.compile.printers.text import suffix
 from halocline.compile.schedule import AROUND
 
 EXTERN = 'extern "C" void'

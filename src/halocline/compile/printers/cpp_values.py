@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from halocline.compile.ir.axes import padded
 from halocline.compile.ir.kernel import Array, Value
 from halocline.compile.ir.statements import Body, Lanes, Let, Offset, Statement
 from halocline.compile.printers.spelling import C_TYPES, ValuePrinter, operation
-from halocline.compile.printers.text import padded
 
 
 @dataclass(kw_only=True)

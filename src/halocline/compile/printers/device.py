@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import singledispatchmethod
 from math import prod
 
-from halocline.compile.device import LARGEST_GROUP, Strategy
+from halocline.compile.ir.axes import padded, padded_extent
 from halocline.compile.ir.device import (
     Advance,
     Barrier,
@@ -41,7 +41,7 @@ from halocline.compile.ir.statements import (
 )
 from halocline.compile.printers.device_values import DeviceValues
 from halocline.compile.printers.spelling import C_TYPES, VARIABLES, Names
-from halocline.compile.printers.text import padded, padded_extent
+from halocline.compile.strategy import LARGEST_GROUP, Strategy
 from halocline.lang.dtype import ITEMSIZE
 
 
@@ -252,7 +252,7 @@ class _Printer(DeviceValues):
             for each in statement.body:
                 self.write(each)
             for place, number in enumerate(statement.values):
-                self.out.add(f"{array.name}[{place}] = {self.cast(number, array.dtype)};")
+                self.out.add(f"{self.name_of(array)}[{place}] = {self.cast(number, array.dtype)};")
         self.out.close()
         self.write(Barrier())
 
@@ -344,7 +344,7 @@ class _Printer(DeviceValues):
     def _(self, statement: Store) -> None:
         array = self.kernel.array[statement.array]
         name = self.name_of(array)
-        place = f"{array.of}_tile[{name}_at]" if array.kind == "tile" else f"{name}_here[0]"
+        place = f"{self.tile_of(array)}[{name}_at]" if array.kind == "tile" else f"{name}_here[0]"
         self.out.add(f"{place} = {self.cast(statement.value, array.dtype)};")
 
     @write.register

@@ -27,9 +27,11 @@ class DeviceValues(ValuePrinter):
     def name_of(self, array: Array) -> str:
         if array.kind in ("queue", "plane"):
             return self.names.arrays[array.of]
-        if array.kind in ("shared", "invariants"):
-            return array.name
         return self.stages[array.name] if array.kind == "tile" else super().name_of(array)
+
+    def tile_of(self, array: Array) -> str:
+        """The shared memory that a tile lies in."""
+        return f"{self.name_of(self.kernel.array[array.of])}_tile"
 
     def points(self, extra: Offset) -> list[str]:
         """How many points there are along each axis for a box."""
@@ -58,7 +60,8 @@ class DeviceValues(ValuePrinter):
         if array.kind == "tile":
             _, d1, d2 = array.shape
             step = (offset[0] * d1 + offset[1]) * d2 + offset[2]
-            return f"{array.of}_tile[{name}_at{f' + {step}' if step > 0 else f' - {-step}' if step else ''}]"
+            more = f" + {step}" if step > 0 else f" - {-step}" if step else ""
+            return f"{self.tile_of(array)}[{name}_at{more}]"
         where = name if array.kind == "scratch" else f"{name}_where."
         strides = [f"{name}_s{a}" if array.kind == "scratch" else f"{where}s{a}" for a in (0, 1)]
         terms = [f"{o} * {s}" for o, s in zip(offset[:2], strides, strict=True) if o]

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from halocline.compile.ir.kernel import SELECTIONS, Array, Kernel, Value
+from halocline.compile.ir.axes import padded
+from halocline.compile.ir.kernel import ANGULAR, SELECTIONS, Array, Kernel, Value
 from halocline.compile.ir.statements import Let, Nest, Offset, roots
-from halocline.compile.passes.angles import ANGULAR
-from halocline.compile.printers.text import Text, identifier, identifiers, padded, suffix
+from halocline.compile.printers.text import Text, identifier, identifiers, suffix
 
 C_TYPES = {"float64": "double", "float32": "float"}
 VARIABLES = ("i", "j", "k")
@@ -239,7 +239,7 @@ class ValuePrinter:
         """How what is the same in all cells is read from the memory of a group."""
         array, place = value.attribute
         cast = f"({C_TYPES[value.dtype]})" if value.dtype != self.kernel.array[array].dtype else ""
-        return f"{cast}{array}[{place}]"
+        return f"{cast}{self.name_of(self.kernel.array[array])}[{place}]"
 
     def spelled_load(self, array: Array, offset: Offset) -> str:
         """How an array is read at an offset on three axes from the present cell."""

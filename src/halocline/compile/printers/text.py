@@ -47,16 +47,6 @@ def suffix(offset: Sequence[int]) -> str:
     return "_".join("0" if o == 0 else (f"p{o}" if o > 0 else f"m{-o}") for o in offset)
 
 
-def padded(values: Sequence[int], ndim: int, fill: int = 0) -> tuple[int, ...]:
-    """Per-axis values on the three axes of the generated code."""
-    return (*(fill,) * (3 - ndim), *values)
-
-
-def padded_extent(extent: Sequence[tuple[int, int]], ndim: int) -> tuple[tuple[int, int], ...]:
-    """Extents on the three axes of the generated code."""
-    return (*((0, 0),) * (3 - ndim), *extent)
-
-
 def identifier(name: str, taken: Collection[str] = ()) -> str:
     """The C++ name of what the user calls `name`: another where C++ or the kernel needs that one itself."""
     name = name.replace(OWN, "_")
@@ -99,7 +89,7 @@ _RESERVED = frozenset(
     protected public register reinterpret_cast requires return short signed size_t sizeof static
     static_assert static_cast struct switch template this thread_local throw true try typedef typeid
     typename union unsigned using virtual void volatile wchar_t while xor xor_eq
-    cell control f kinds lanes loop notes partials row scalars scratch shared why
+    cell control f invariants kinds lanes loop notes partials row scalars scratch shared why
     complex constant event_t global half imaginary kernel local pipe read_only read_write restrict
     sampler_t uniform vec_step write_only
     """.split()  # noqa: SIM905

@@ -55,8 +55,7 @@ class Cpu:
         kernel = replace(kernel, name=NAME)
         parts = _parts(kernel)
         cached = _printed(kernel, _cached(parts), names)
-        note = " (fields exceed the cache)"
-        kernel, parts = _noted(kernel, note), [_noted(part, note) for part in parts]
+        kernel, parts = _past_cache(kernel), [_past_cache(part) for part in parts]
         past = _printed(kernel, _past(parts, streamed), names)
         return Code("\n".join((f"#ifndef {STREAMING}", cached, "#else", past, "#endif\n")))
 
@@ -104,9 +103,8 @@ def _past(parts: list[Kernel], streamed: frozenset[str]) -> list[Kernel]:
     return [run(part, past, near_or_far, place) for part in parts]
 
 
-def _noted(kernel: Kernel, note: str) -> Kernel:
-    """A kernel with more in its comment, where that is not its name."""
-    return kernel if kernel.comment == kernel.name else replace(kernel, comment=kernel.comment + note)
+def _past_cache(kernel: Kernel) -> Kernel:
+    return replace(kernel, comment=f"{kernel.comment} (fields exceed the cache)")
 
 
 def _printed(kernel: Kernel, parts: list[Kernel], names: Names, linkage: str = EXTERN) -> str:

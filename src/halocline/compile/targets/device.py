@@ -11,14 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from halocline.compile.device import (
-    FRAME_BYTES,
-    LAYOUT_BYTES,
-    PARAMETER_BYTES,
-    POINTER_BYTES,
-    REGISTERS,
-    Strategy,
-)
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.pipeline import run
 from halocline.compile.ir.statements import Allocate, Body, Nest, Reduce, Slot, Store, roots
@@ -31,6 +23,14 @@ from halocline.compile.passes.tile import GROUP, TILES, fits, tile
 from halocline.compile.printers.device import print_device_kernel
 from halocline.compile.printers.spelling import Names
 from halocline.compile.schedule import DeviceKernel
+from halocline.compile.strategy import (
+    FRAME_BYTES,
+    LAYOUT_BYTES,
+    PARAMETER_BYTES,
+    POINTER_BYTES,
+    REGISTERS,
+    Strategy,
+)
 from halocline.compile.targets.code import NAME, Code
 from halocline.compile.targets.source import scalars_kernel
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from halocline.compile.driver import include_folder
+from halocline.compile.headers import include_folder
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.printers.spelling import DEVICE, Names, scalar_values
 from halocline.compile.printers.text import Text
