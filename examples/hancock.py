@@ -15,16 +15,25 @@ def limited(w, axis):
     return hc.Vector(hc.where(a * b > 0, 2 * a * b / (a + b), 0.0) for a, b in pairs)
 
 
-def fluxes(U, dt, h):
-    """The fluxes through the lower face of each cell, along every axis, in the middle of the step."""
-    axes, w = range(len(h)), hc.stage(primitive(U), "w")
-    slope = [hc.stage(limited(w, a), f"slope_{a}") for a in axes]
-    low, high = [w - 0.5 * s for s in slope], [w + 0.5 * s for s in slope]
+def states(v, dt, h, slope=limited, read=lambda v: v):
+    """On both sides of the lower face of each cell, along every axis, the state in the middle of the step.
+
+    `v` is what slopes are taken of; `read` makes density, velocity and pressure of it where it is not these.
+    """
+    axes, v = range(len(h)), hc.stage(v, "w")
+    slopes = [hc.stage(slope(v, a), f"slope_{a}") for a in axes]
+    low, high = [read(v - 0.5 * s) for s in slopes], [read(v + 0.5 * s) for s in slopes]
     gain = [(flux(low[a], a) - flux(high[a], a)) * (dt / (2 * h[a])) for a in axes]
     change = hc.stage(hc.symmetric_sum(*gain), "change")
     low = [primitive(conserved(side) + change) for side in low]
     high = [primitive(conserved(side) + change) for side in high]
-    return [hc.stage(hllc(hc.shift(high[a], a, -1), low[a], a), f"flux_{a}") for a in axes]
+    return [(hc.shift(high[a], a, -1), low[a]) for a in axes]
+
+
+def fluxes(U, dt, h):
+    """The fluxes through the lower face of each cell, along every axis, in the middle of the step."""
+    between = states(primitive(U), dt, h)
+    return [hc.stage(hllc(*sides, a), f"flux_{a}") for a, sides in enumerate(between)]
 
 
 def advanced(U, F, dt, h):
