@@ -141,7 +141,7 @@ def test_the_radius_of_the_blast_is_that_of_the_similarity_solution():
     from scipy.integrate import quad, solve_ivp
 
     gamma, source = 1.4, (EXAMPLES / "sedov.py").read_text()
-    alpha = float(source.split("XI = ")[1].split()[0])
+    alpha = float(source.split("ALPHA = ")[1].split()[0])
 
     def slopes(x, state):
         u, rho, p = state
