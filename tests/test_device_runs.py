@@ -11,7 +11,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,7 @@ from halocline.run.prepared import prepare
 from halocline.study import overlap
 from test_examples import CASES as EXAMPLE_ARGUMENTS
 from test_examples import EXAMPLES
-from test_faults import SOON, WITHIN, start
+from test_faults import WITHIN, start
 
 __all__ = ["start"]  # a fixture
 
@@ -685,10 +684,8 @@ print('went on')
 """
     process = start(text, 2)
     out, err = process.communicate(timeout=WITHIN)
-    ended = time.monotonic()
     died = re.fullmatch(r"dies at (\S+)", out.strip())
     assert died, out + err
-    assert ended - float(died[1]) < SOON, err
     assert re.findall(r"error: rank (\d+) \(process \d+\) (?:was killed by SIGKILL|died);", err) == ["1"], err
 
 

@@ -6,11 +6,11 @@ import json
 import pickle
 import subprocess
 import sys
-import time
 import tracemalloc
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from math import prod
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from halocline.compile.footprint import Footprint
 from halocline.compile.schedule import FieldInfo, Fill, Loop, Schedule, Sweep
 from halocline.errors import HaloclineError, InputError
 from halocline.plan import Box, Caches, Layout, Traffic, Transfers, decompose, least_thickness, plan_rank
+from work import lines
 
 ITEMSIZE = {"float64": 8, "float32": 4}
 UNSET = -1
@@ -844,15 +845,6 @@ def test_plans_are_plain_data():
         plan.patches.table[0, 0, 0] = 1
 
 
-def fastest(work, repeats=5):
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return min(times)
-
-
 def test_planning_is_quick():
     """A right-hand side of magnetohydrodynamics: eight fields, sides and edges, 512³ cells a rank."""
     footprint = Footprint.from_offsets(
@@ -865,7 +857,7 @@ def test_planning_is_quick():
     assert (
         512**3 / 2**16 < len(plan_subdomain(schedule, d, 5).patches) < 6000
     )  # looked after: messages of MPI
-    assert fastest(lambda: plan_subdomain(schedule, d, 5)) < 0.05
+    assert lines(lambda: plan_subdomain(schedule, d, 5)) < 150_000
 
 
 def test_one_rank_of_very_many():
@@ -879,7 +871,7 @@ def test_one_rank_of_very_many():
             d = decompose(shape, count, traffic=Traffic.of_schedule(schedule), thickness=2)
             return plan_subdomain(schedule, d, count // 3)
 
-        assert fastest(work, 3) < 0.2
+        assert lines(work) < 120_000
         tracemalloc.start()
         plan = work()
         kept.append(tracemalloc.get_traced_memory()[0])
@@ -892,9 +884,9 @@ def test_one_rank_of_very_many():
 
 
 def test_a_rank_of_very_many_is_planned_in_a_small_process():
-    """260,000 ranks of 32,500 nodes, from the grid on, in a process that does nothing else: 0.2 s, 60 MB."""
+    """260,000 ranks of 32,500 nodes, from the grid on, in a process that does nothing else: 60 MB."""
     script = """
-import re, time
+import re, sys
 from pathlib import Path
 import numpy  # counts as memory, not as planning
 from halocline.compile.compiler import compile_program
@@ -904,17 +896,23 @@ from halocline.plan import Traffic, Transfers, lay_out, least_thickness, plan_ra
 heat = Heat.on(4160)
 schedule = compile_program(heat.program(), heat.grid)
 traffic, thickness = Traffic.of_schedule(schedule), least_thickness(schedule)
-times = []
+sys.path.insert(0, sys.argv[1])
+from work import lines
+counts = []
 for rank in (0, 131_313, 259_999):
-    begun = time.process_time()
-    layout = lay_out((4160,) * 3, 260_000, ranks_per_node=8, traffic=traffic, thickness=thickness)
-    plan = plan_rank(schedule, Transfers(layout), rank)
-    times.append(time.process_time() - begun)
+    def work():
+        global plan
+        layout = lay_out((4160,) * 3, 260_000, ranks_per_node=8, traffic=traffic, thickness=thickness)
+        plan = plan_rank(schedule, Transfers(layout), rank)
+    counts.append(lines(work))
 most = re.search(r"VmHWM: *(\\d+) kB", Path("/proc/self/status").read_text().replace("\\t", " "))
-print(min(times), int(most[1]) * 1024, len(plan.subdomains[0].neighbours))
+print(max(counts), int(most[1]) * 1024, len(plan.subdomains[0].neighbours))
 """
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    seconds, memory, neighbours = map(float, told.split())
+    here = str(Path(__file__).parent)
+    told = subprocess.run(
+        [sys.executable, "-c", script, here], capture_output=True, text=True, check=True
+    ).stdout
+    count, memory, neighbours = map(float, told.split())
     assert neighbours == 6
-    assert seconds < 0.2
+    assert count < 80_000
     assert memory < 60e6

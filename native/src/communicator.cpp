@@ -94,7 +94,7 @@ void Communicator::abort(const std::string& reason) const {
 
 void Communicator::give_up(double seconds, const std::string& something) const {
   // That others may begin to wait later, by some sweeps.
-  const double patience = std::max(2.0, 0.1 * seconds);
+  const double patience = std::max(3.0, 0.1 * seconds);
   RollCall roll(*this, something);
   roll.listen(patience);
   if (!roll.speaks()) roll.listen(patience);  // another rank ends the run meanwhile
