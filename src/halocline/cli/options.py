@@ -137,7 +137,7 @@ WarmUpOfStudy = Annotated[
         "--warm-up",
         numbers=STEPS,
         metavar="K",
-        help="Of the steps, so many at the start are not timed; by default two, where there are more.",
+        help="The first K steps are not timed; by default two, where there are more.",
     ),
 ]
 Orders = Annotated[
@@ -164,7 +164,7 @@ WarmUp = Annotated[
         "--warm-up",
         numbers=STEPS,
         metavar="K",
-        help="Of the steps, so many at the start are not timed.",
+        help="The first K steps are not timed.",
     ),
 ]
 Only = Annotated[

@@ -133,7 +133,7 @@ class Sweep:
     names : tuple of str
         The user's names of what the sweep computes, for people.
     share : float
-        In which part of the passes of the loop it is expected to run: below 1 for every so many steps.
+        The share of the loop's passes in which it is expected to run: 1 / k for a statement of every k steps.
     """
 
     kernel: str

@@ -82,7 +82,7 @@ class Step(Statement):
 
 @dataclass(frozen=True)
 class Tile(Statement):
-    """Each group has a tile of so many cells along three axes."""
+    """Each group has a tile; `cells` of it along three axes."""
 
     cells: tuple[int, int, int]
 

@@ -38,7 +38,7 @@ class DeviceValues(ValuePrinter):
         return [f"(f.box_hi[{a}] - f.box_lo[{a}] + {more})" for a, more in enumerate(extra)]
 
     def queued(self, array: Array, step: int) -> str:
-        """The register that holds what an array has so many steps along the march."""
+        """The register that holds what an array has `step` cells along the march."""
         return f"{self.name_of(array)}_queue_{suffix((step,))}"
 
     def along(self, step: int) -> Offset:

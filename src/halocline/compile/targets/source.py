@@ -70,15 +70,15 @@ _SIGNS = {
 
 
 def device_text(kernels: Sequence[str], fields: int) -> str:
-    """The source of all kernels of a program, for subdomains with so many fields: after the headers they
-    need, with the kernel that copies halos."""
+    """The source of all kernels of a program that has this number of fields: the headers they need, the
+    kernel that copies halos, and the kernels."""
     body = "\n".join(kernels)
     names = ["frame.h", "device_move.h"] + [name for name, sign in _SIGNS.items() if re.search(sign, body)]
     return "\n".join([device_headers(names), _move_kernel(2 * fields + 1), body])
 
 
 def _move_kernel(arrays: int) -> str:
-    """A kernel whose groups copy a piece each, between any of so many arrays."""
+    """A kernel that copies between this number of arrays: each group copies a piece."""
     out = Text()
     taken = [f"HC_GLOBAL char *a{n}" for n in range(arrays)]
     taken += [
