@@ -269,7 +269,7 @@ class Uses:
 
 def _without_reductions(root: Expr) -> Expr:
     """A scalar expression with a number in the place of each reduction."""
-    memo = {id(node): constant(0.0) for node in walk((root,)) if node.op == "reduce"}
+    memo = {node: constant(0.0) for node in walk((root,)) if node.op == "reduce"}
     return replace_leaves(root, lambda leaf: leaf, memo)
 
 

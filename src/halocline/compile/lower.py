@@ -39,7 +39,7 @@ class SweepGraph:
         return [*self.sets.values(), *(r.args[0] for r in self.reductions)]
 
 
-@dataclass
+@dataclass(eq=False)
 class ScalarGraph:
     """Scalar statements in order."""
 
@@ -109,10 +109,10 @@ class _Lowering:
 
     def of_scalars(self, root: Expr, line: Line) -> Expr:
         """An expression of scalars, in which reductions may stand."""
-        memo: dict[int, Expr] = {}
+        memo: dict[Expr, Expr] = {}
         for current in walk((root,)):
             if current.op == "reduce":
-                memo[id(current)] = self.reduce(current, self.of_cells(current.args[0]), line)
+                memo[current] = self.reduce(current, self.of_cells(current.args[0]), line)
         return replace_leaves(root, self.leaf, memo)
 
     def leaf(self, leaf: Expr) -> Expr:
@@ -123,7 +123,7 @@ class _Lowering:
             if target in self.sweep.sets and self.reach.present(target, version):
                 value = self.sweep.sets[target]
                 # as if it were read back: rounded, and of the field's precision
-                return value if dtype_of(value, {}) == target.dtype else cast(value, target.dtype)
+                return value if dtype_of(value) == target.dtype else cast(value, target.dtype)
             return read_node(target, 0, offset)
         if leaf.op == "stage":
             stage, offset = leaf.attribute

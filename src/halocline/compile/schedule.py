@@ -302,6 +302,13 @@ class Schedule:
 
         return (operation for operation in self._pass() if isinstance(operation, Sweep))
 
+    def pass_numbers(self) -> slice:
+        """Where `pass_sweeps` are among all sweeps."""
+        loops = [n for n, operation in enumerate(self.operations) if isinstance(operation, Loop)]
+        before = self.operations[: loops[0]] if loops else ()
+        first = sum(isinstance(operation, Sweep) for operation in before)
+        return slice(first, first + sum(1 for _ in self.pass_sweeps()))
+
     def pass_waits(self) -> frozenset[int]:
         """After how many of the sweeps of one pass results of reductions are waited for."""
         waits, sweeps = set(), 0

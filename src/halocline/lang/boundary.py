@@ -244,12 +244,12 @@ class LinearPart(BoundaryCondition):
     def ghost(self, at: Ghost) -> Expr:
         ghost = self.whole.ghost(at)
         own = [leaf for leaf in walk((ghost,)) if leaf.op == "read" and leaf.attribute[0] is at.field]
-        rest = _with_reads(ghost, {id(leaf): 0.0 for leaf in own})
+        rest = _with_reads(ghost, dict.fromkeys(own, 0.0))
         if rest.op == "const" and rest.attribute == 0:
             return ghost
         total = as_expr(0.0)
         for leaf in own:
-            unit = {id(other): float(other is leaf) for other in own}
+            unit = {other: float(other is leaf) for other in own}
             total = total + (_with_reads(ghost, unit) - rest) * leaf
         return total
 
@@ -257,9 +257,9 @@ class LinearPart(BoundaryCondition):
         return self
 
 
-def _with_reads(root: Expr, values: Mapping[int, float]) -> Expr:
-    """An expression with numbers in place of some of its reads, known by their id."""
-    return rebuild(root, lambda leaf: as_expr(values[id(leaf)]) if id(leaf) in values else leaf)
+def _with_reads(root: Expr, values: Mapping[Expr, float]) -> Expr:
+    """An expression with numbers in place of some of its reads."""
+    return rebuild(root, lambda leaf: as_expr(values[leaf]) if leaf in values else leaf)
 
 
 @dataclass(frozen=True)

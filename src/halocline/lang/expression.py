@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
-from weakref import WeakValueDictionary
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from weakref import WeakValueDictionary, ref
 
 from halocline.errors import InputError
 
 if TYPE_CHECKING:
     from halocline.lang.grid import Grid
 
-T = TypeVar("T")
 Offset = tuple[int, ...]
 Operand: TypeAlias = "Operators | int | float"
 
 COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 SELECTIONS = ("where", "branch")
 COMMUTATIVE = {"add", "mul", "min", "max", "eq", "ne", "and", "or"}
-LEAVES = {"const", "scalar", "index", "read", "stage"}
 
 
 class Operators:
@@ -112,8 +110,8 @@ class Operators:
     def __invert__(self) -> Expr:
         return unary("not", self)
 
-    def __hash__(self) -> int:
-        return id(self) >> 4
+    # no two live objects share it: a dictionary tells operands apart without ==, which makes a node
+    __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
         raise InputError(
@@ -207,12 +205,14 @@ def node(
 ) -> Expr:
     """The node with this operation, arguments and attribute: the existing one where there is one.
 
-    `key` tells attributes apart in this process, `label` stands for the attribute in the digest.
+    `key` tells attributes apart in this process, by weak references where they are objects that nodes may be
+    kept by, as grids are; `label` stands for the attribute in the digest.
     """
     if op in COMMUTATIVE and args[1].digest < args[0].digest:
         args = args[::-1]  # one order, whichever of the two was written
-    identities = tuple(map(id, args))
-    found = _nodes.get((op, key, identities))
+    # weak: the node may be kept by what its arguments keep, and would not go
+    identity = op, key, tuple(map(ref, args))
+    found = _nodes.get(identity)
     if found is not None:
         return found
     for arg in args:
@@ -230,7 +230,7 @@ def node(
     made.condition = op in COMPARISONS or op in ("and", "or", "not")
     made.varies = op in ("read", "stage", "index") or (op != "reduce" and any(a.varies for a in args))
     made.grid = grid
-    _nodes[op, key, identities] = made
+    _nodes[identity] = made
     return made
 
 
@@ -440,60 +440,32 @@ def _select(op: str, condition: Operand, then: Any, otherwise: Any) -> Any:
     return a if a is b else node(op, (c, a, b))
 
 
-def walk(roots: Iterable[Expr], known: Container[int] = ()) -> Iterator[Expr]:
+def walk(roots: Iterable[Expr]) -> Iterator[Expr]:
     """Every node below `roots` once, arguments before the nodes that use them.
 
-    Does not enter the expressions behind stages; nodes whose ids are `known` are left out, with what is below
-    them alone.
+    Does not enter the expressions behind stages.
     """
-    if known:
-        return _descend(roots, known)
-    found: dict[int, Expr] = {}
+    found: dict[Expr, None] = {}
     for root in roots:
         # a root is asked for its nodes again and again: it keeps them, but not itself, which would be a cycle
         if not hasattr(root, "below"):
-            root.below = tuple(_descend(root.args))
-        found.update(zip(map(id, root.below), root.below, strict=True))
-        found[id(root)] = root
-    return iter(found.values())
+            root.below = _below(root)
+        found.update(dict.fromkeys(root.below))
+        found[root] = None
+    return iter(found)
 
 
-def _descend(roots: Iterable[Expr], known: Container[int] = ()) -> Iterator[Expr]:
-    seen: set[int] = set()
-    for root in roots:
-        stack = [root]
+def _below(root: Expr) -> tuple[Expr, ...]:
+    found: dict[Expr, None] = {}
+    for arg in root.args:
+        stack = [arg]
         while stack:
-            current = stack[-1]
-            here = id(current)
-            if here in seen or here in known:
-                stack.pop()
-                continue
-            missing = [arg for arg in current.args if id(arg) not in seen and id(arg) not in known]
+            missing = [a for a in stack[-1].args if a not in found]
             if missing:
-                missing.reverse()
-                stack += missing
+                stack += reversed(missing)
             else:
-                stack.pop()
-                seen.add(here)
-                yield current
-
-
-def fold(root: Expr, memo: dict[int, T], value: Callable[[Expr, list[T]], T]) -> T:
-    """What `value` makes of a node and of what it made of the node's arguments; kept in `memo` by id."""
-    here = id(root)
-    if here in memo:
-        return memo[here]
-    stack = [root]
-    while stack:
-        current = stack[-1]
-        missing = [a for a in current.args if id(a) not in memo]
-        if missing:
-            stack += missing
-        else:
-            stack.pop()
-            if id(current) not in memo:
-                memo[id(current)] = value(current, [memo[id(a)] for a in current.args])
-    return memo[here]
+                found[stack.pop()] = None
+    return tuple(found)
 
 
 Apply: TypeAlias = "Callable[[Expr, tuple[Expr, ...]], Expr]"
@@ -502,7 +474,7 @@ Apply: TypeAlias = "Callable[[Expr, tuple[Expr, ...]], Expr]"
 def replace_leaves(
     root: Expr,
     leaf: Callable[[Expr], Expr],
-    memo: dict[int, Expr] | None = None,
+    memo: dict[Expr, Expr] | None = None,
     *,
     apply: Apply | None = None,
 ) -> Expr:
@@ -510,13 +482,13 @@ def replace_leaves(
     memo = {} if memo is None else memo
     apply = with_arguments if apply is None else apply
     for current in walk((root,)):
-        if id(current) in memo:
+        if current in memo:
             continue
         if not current.args:
-            memo[id(current)] = leaf(current)
+            memo[current] = leaf(current)
         else:
-            memo[id(current)] = apply(current, tuple(memo[id(a)] for a in current.args))
-    return memo[id(root)]
+            memo[current] = apply(current, tuple(memo[a] for a in current.args))
+    return memo[root]
 
 
 def rebuild(root: Expr, leaf: Callable[[Expr], Expr]) -> Expr:
@@ -580,7 +552,7 @@ def reads_of(root: Expr, *, located: bool = False) -> set[tuple[Any, Offset]]:
     location stand for themselves."""
     found: set[tuple[Any, Offset]] = set()
     stages: list[Expr] = []
-    seen: set[int] = set()
+    seen: set[Expr] = set()
     roots = [root]
     while roots:
         for leaf in walk(roots):
@@ -588,8 +560,8 @@ def reads_of(root: Expr, *, located: bool = False) -> set[tuple[Any, Offset]]:
                 found.add((leaf.attribute[0], leaf.attribute[2]))
             elif leaf.op == "stage" and located and leaf.attribute[0].staggered is not None:
                 found.add(leaf.attribute)
-            elif leaf.op == "stage" and id(leaf) not in seen:
-                seen.add(id(leaf))
+            elif leaf.op == "stage" and leaf not in seen:
+                seen.add(leaf)
                 stages.append(leaf)
         roots = [shift(leaf.attribute[0].definition, leaf.attribute[1]) for leaf in stages]
         stages = []
@@ -621,7 +593,7 @@ def read(field: Any, version: int, offset: Offset) -> Expr:
     """The value of a field, as it was after its `version`-th assignment, at a neighbour."""
     label = f"{field.name}|{field.dtype}|{field.staggered}|{version}|{offset}".encode() + field.grid.digest
     return node(
-        "read", (), (field, version, offset), key=(id(field), version, offset), label=label, grid=field.grid
+        "read", (), (field, version, offset), key=(ref(field), version, offset), label=label, grid=field.grid
     )
 
 
@@ -629,7 +601,7 @@ def stage_read(stage: Any, offset: Offset) -> Expr:
     """The value of a stage at a neighbour."""
     label = f"{stage.name}|{offset}".encode() + stage.definition.digest
     return node(
-        "stage", (), (stage, offset), key=(id(stage), offset), label=label, grid=stage.definition.grid
+        "stage", (), (stage, offset), key=(ref(stage), offset), label=label, grid=stage.definition.grid
     )
 
 
@@ -639,7 +611,7 @@ def index(grid: Grid, axis: int, step: int = 0) -> Expr:
     Indices start again around a periodic axis; beyond walls they go on.
     """
     label = f"{axis}|{step}".encode() + grid.digest
-    return node("index", (), (axis, step), key=(id(grid), axis, step), label=label, grid=grid)
+    return node("index", (), (axis, step), key=(ref(grid), axis, step), label=label, grid=grid)
 
 
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", **COMPARISONS}

@@ -188,7 +188,7 @@ def stage(
     staggered = None if location is None else staggering(location, grid.ndim, f"stage {label!r}")
     if storage == "array":
         location = location or grid.location_of(place_of(expression))
-        dtype = kept_dtype(expression, {})
+        dtype = kept_dtype(expression)
         array = program.own_field(
             grid,
             label,
@@ -279,24 +279,24 @@ class Program:
         self.notices: list[str] = []  # what the user is told before it runs
         self.meanings: dict[str, str] = {}
         self._open: list[list[Statement]] = [self.statements]
-        self._versions: dict[int | str, int] = {}
+        self._versions: dict[Field | str, int] = {}
         self._loops = 0
         self._names: dict[str, int] = {}
         self._scalars: dict[str, Scalar] = {}
         self._requests: dict[tuple[Any, ...], int] = {}
         self._evaluated: tuple[dict[str, int], dict[tuple[Any, ...], int]] | None = None
 
-    def version(self, thing: Any) -> int:
+    def version(self, thing: Field | Scalar) -> int:
         """A number that grows with every assignment to a field or scalar and with every loop entered.
 
         What is read inside a loop is told from what was read before it: in the second pass the two may
         differ.
         """
-        key = thing.name if isinstance(thing, Scalar) else id(thing)
+        key = thing.name if isinstance(thing, Scalar) else thing
         return self._loops + self._versions.get(key, 0)
 
-    def _advance(self, thing: Any) -> None:
-        key = thing.name if isinstance(thing, Scalar) else id(thing)
+    def _advance(self, thing: Field | Scalar) -> None:
+        key = thing.name if isinstance(thing, Scalar) else thing
         self._versions[key] = self._versions.get(key, 0) + 1
 
     def fresh(self, base: str) -> str:
@@ -369,12 +369,12 @@ class Program:
 
     def reduced(self, *expressions: Expr) -> tuple[Expr, ...]:
         """The expressions with a scalar in the place of every reduction, each set in a statement before."""
-        memo: dict[int, Expr] = {}
+        memo: dict[Expr, Expr] = {}
         for current in walk(expressions):
             if current.op == "reduce":
                 value = self.hidden("reduced")
                 self.assign_scalar(value, replace_leaves(current, lambda leaf: leaf, memo))
-                memo[id(current)] = value.expr
+                memo[current] = value.expr
         if not memo:
             return expressions
         return tuple(replace_leaves(e, lambda leaf: leaf, memo) for e in expressions)
@@ -418,7 +418,7 @@ class Program:
             )
         # a reduction of what holds a reduction needs a pass of its own before
         inner = [n.args[0] for n in walk((expression,)) if n.op == "reduce"]
-        memo = {id(e): self.reduced(e)[0] for e in inner}
+        memo = {e: self.reduced(e)[0] for e in inner}
         expression = replace_leaves(expression, lambda leaf: leaf, memo)
         self._open[-1].append(AssignScalar(target, expression, _line()))
         self._advance(target)

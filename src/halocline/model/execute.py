@@ -240,8 +240,8 @@ class _Work:
     def _of_kind(self, kind: tuple[object, ...], subdomain: int) -> tuple[_Share, ...]:
         if kind not in self.kinds:
             plan = plan_subdomain(self.schedule, self.transfers, subdomain, **self.how)  # type: ignore[arg-type]
-            todo = {id(s): p for s, p in zip(self.schedule.sweeps(), plan.sweeps, strict=True)}
-            self.kinds[kind] = tuple(self._of_sweep(s, todo[id(s)], plan) for s in self.sweeps)
+            pairs = zip(self.sweeps, plan.sweeps[self.schedule.pass_numbers()], strict=True)
+            self.kinds[kind] = tuple(self._of_sweep(sweep, todo, plan) for sweep, todo in pairs)
         return self.kinds[kind]
 
     def _of_sweep(self, sweep: Sweep, todo: SweepPlan, plan: SubdomainPlan) -> _Share:

@@ -31,14 +31,14 @@ def check_linear(result: Any, unknown: Any, name: str) -> Expr:
     return expression
 
 
-def _kind(root: Expr, unknown: Any, name: str, kinds: dict[int, str]) -> str:
+def _kind(root: Expr, unknown: Any, name: str, kinds: dict[Expr, str]) -> str:
     for current in walk([root]):
-        if id(current) not in kinds:
-            kinds[id(current)] = _one(current, unknown, name, kinds)
-    return kinds[id(root)]
+        if current not in kinds:
+            kinds[current] = _one(current, unknown, name, kinds)
+    return kinds[root]
 
 
-def _one(current: Expr, unknown: Any, name: str, kinds: dict[int, str]) -> str:
+def _one(current: Expr, unknown: Any, name: str, kinds: dict[Expr, str]) -> str:
     if current.op in ("scalar", "reduce") or (current.op == "const" and current.attribute == 0):
         return EITHER  # a scalar may be a sum over the unknown
     if current.op in ("read", "stage"):
@@ -48,7 +48,7 @@ def _one(current: Expr, unknown: Any, name: str, kinds: dict[int, str]) -> str:
         if isinstance(thing, Stage):
             return _kind(thing.definition, unknown, name, kinds)
         return EITHER if thing.grid.is_own(thing) else CONSTANT  # perhaps a stage that is kept in an array
-    args = [kinds[id(arg)] for arg in current.args]
+    args = [kinds[arg] for arg in current.args]
     if LINEAR not in args:
         if current.op in ("random", "lookup"):
             return CONSTANT  # not zero where its arguments are

@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress, product
+from itertools import product
 from typing import Any
 
 from halocline.compile.footprint import Footprint
@@ -226,10 +226,8 @@ def moved(prepared: Prepared) -> tuple[int, dict[str, int]]:
     """The messages that the busiest rank sends in one pass of the loop, and the bytes that come into the
     subdomains of the busiest rank by each transfer method; all ranks call this."""
     plan, mine, sent = prepared.plan, dict[str, int](), 0
-    repeated = {id(sweep) for sweep in prepared.schedule.pass_sweeps()}
-    inside = [id(sweep) in repeated for sweep in prepared.schedule.sweeps()]
     for own in plan.subdomains:
-        for sweep in compress(own.sweeps, inside):
+        for sweep in own.sweeps[prepared.schedule.pass_numbers()]:
             sent += len(sweep.sends)
             for message in sweep.receives:
                 mine[message.method] = mine.get(message.method, 0) + message.bytes

@@ -279,11 +279,8 @@ def _kernels(schedule: Schedule, plan: RankPlan) -> Iterator[KernelUse]:
 def _launches(schedule: Schedule, plan: RankPlan, each: int) -> dict[str, int]:
     """How often kernels are launched in one pass of the loop."""
     count = dict.fromkeys(("cells", "halo", "boundary", "copy", "reductions", "scalars"), 0)
-    inside = {id(sweep) for sweep in schedule.pass_sweeps()}
     places = {own.number: n // each for n, own in enumerate(plan.subdomains)}
-    for sweep, subdomains in _planned(schedule, plan):
-        if id(sweep) not in inside:
-            continue
+    for _, subdomains in list(_planned(schedule, plan))[schedule.pass_numbers()]:
         for own, todo, planned in subdomains:
             for over, _ in _by_kind(own, planned):
                 count[over] += 1

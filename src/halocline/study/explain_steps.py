@@ -60,7 +60,7 @@ class _Teller:
         for statement in program.flat():
             if isinstance(statement, AssignScalar):
                 self.unplaced.setdefault(statement.scalar.name, []).append(statement.line)
-        self.lines: dict[int, list[Line | None]] = {}  # of the statements of each graph, by its identity
+        self.lines: dict[ScalarGraph, list[Line | None]] = {}  # of the statements of each graph
         self._number_lines(graphs)
 
     def tell(
@@ -113,13 +113,13 @@ class _Teller:
         for graph in graphs:
             if isinstance(graph, ScalarGraph):
                 known = (self.unplaced.get(name) for name, _ in graph.statements)
-                self.lines[id(graph)] = [lines.pop(0) if lines else None for lines in known]
+                self.lines[graph] = [lines.pop(0) if lines else None for lines in known]
             elif isinstance(graph, LoopGraph):
                 self._number_lines(graph.body)
 
     def _lines_of(self, graph: ScalarGraph, sweep: SweepGraph) -> Iterator[Line]:
         """Where the scalars are set that take a number which the sweep sums up: they belong to it."""
-        for (_, value), line in zip(graph.statements, self.lines[id(graph)], strict=True):
+        for (_, value), line in zip(graph.statements, self.lines[graph], strict=True):
             if line is not None and not set(scalars_in([value])).isdisjoint(sweep.reductions.values()):
                 yield line
 

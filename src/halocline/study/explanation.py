@@ -271,12 +271,9 @@ class Explanation:
                     method = self.plan.transfers.method(own.number, copy.subdomain)
                     yield method, (own.number, copy.subdomain, _direction_of(copy, own)), copy.bytes
 
-    def _in_loop(self, own: SubdomainPlan) -> Iterator[SweepPlan]:
+    def _in_loop(self, own: SubdomainPlan) -> tuple[SweepPlan, ...]:
         """The plans of the sweeps of one pass of the loop."""
-        inside = {id(sweep) for sweep in self.schedule.pass_sweeps()}
-        for sweep, plan in zip(self.schedule.sweeps(), own.sweeps, strict=True):
-            if id(sweep) in inside:
-                yield plan
+        return own.sweeps[self.schedule.pass_numbers()]
 
     @property
     def memory(self) -> int:

@@ -36,13 +36,10 @@ def traffic(schedule: Schedule, transfers: Transfers) -> dict[tuple[int, int], t
     count = transfers.layout.decomposition.count
     if count > MOST:
         raise InputError(f"a picture of {count} subdomains cannot be read; expected at most {MOST}")
-    inside = {id(sweep) for sweep in schedule.pass_sweeps()}
     found: dict[tuple[int, int], tuple[str, int]] = {}
     for number in range(count):
         plan = plan_subdomain(schedule, transfers, number)
-        for sweep, todo in zip(schedule.sweeps(), plan.sweeps, strict=True):
-            if id(sweep) not in inside:
-                continue
+        for todo in plan.sweeps[schedule.pass_numbers()]:
             moved = [(m.peer, m.bytes) for m in todo.receives] + [(c.subdomain, c.bytes) for c in todo.copies]
             for peer, size in moved:
                 before = found.get((peer, number), ("", 0))[1]
