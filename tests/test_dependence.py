@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import halocline as hc
-from halocline.compile.dependence import Reach, Use, Verdict, Walls, layers
+from halocline.compile.dependence import Progress, Use, Verdict, Walls, layers
 from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, StopGraph, SweepGraph, lower
 from halocline.errors import InputError
 from halocline.lang.program import Program
@@ -235,20 +235,20 @@ def test_in_loops_what_was_read_before_is_another_value() -> None:
 
 def test_verdicts() -> None:
     grid, (u, v) = fields("u", "v")
-    reach = Reach(Walls(traced(lambda u, v: u.set(v), u, v)))
-    assert reach.verdict(Use(u, 0)) is Verdict.READS
-    reach.set(u)
-    assert reach.verdict(Use(u, 0, beyond=True)) is Verdict.READS  # as before the sweep
-    assert reach.verdict(Use(u, 1)) is Verdict.FORWARDS
-    assert reach.verdict(Use(u, 1, beyond=True)) is Verdict.WAITS
-    reach.end_sweep()
-    assert reach.verdict(Use(u, 0)) is Verdict.GONE
-    assert reach.verdict(Use(u, 1, beyond=True)) is Verdict.READS
-    reach.set("a")
-    assert reach.verdict(Use("a", 1, in_kernel=False)) is Verdict.READS
-    assert reach.verdict(Use("a", 1)) is Verdict.WAITS
-    assert reach.verdict(Use("a", 0)) is Verdict.READS
-    assert reach.verdict(Use("a", 0, in_kernel=False)) is Verdict.GONE
+    progress = Progress(Walls(traced(lambda u, v: u.set(v), u, v)))
+    assert progress.verdict(Use(u, 0)) is Verdict.READS
+    progress.set(u)
+    assert progress.verdict(Use(u, 0, beyond=True)) is Verdict.READS  # as before the sweep
+    assert progress.verdict(Use(u, 1)) is Verdict.FORWARDS
+    assert progress.verdict(Use(u, 1, beyond=True)) is Verdict.WAITS
+    progress.end_sweep()
+    assert progress.verdict(Use(u, 0)) is Verdict.GONE
+    assert progress.verdict(Use(u, 1, beyond=True)) is Verdict.READS
+    progress.set("a")
+    assert progress.verdict(Use("a", 1, in_kernel=False)) is Verdict.READS
+    assert progress.verdict(Use("a", 1)) is Verdict.WAITS
+    assert progress.verdict(Use("a", 0)) is Verdict.READS
+    assert progress.verdict(Use("a", 0, in_kernel=False)) is Verdict.GONE
     assert grid is u.grid
 
 

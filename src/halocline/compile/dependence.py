@@ -60,7 +60,7 @@ class Verdict(Enum):
 
 
 @dataclass
-class Reach:
+class Progress:
     """Where a program has come to, statement by statement.
 
     Versions (see Program.version): `since` has the first that stands for the present value of a field or
@@ -287,7 +287,7 @@ def beginnings(program: Program) -> frozenset[int]:
     walls, uses = Walls(program), Uses()
     cuts: frozenset[int] = frozenset()
     while True:
-        scan = _Scan(program, Reach(walls), uses, cuts)
+        scan = _Scan(program, Progress(walls), uses, cuts)
         lost = scan.statements(program.statements)
         if lost is None:
             return frozenset(scan.begun)
@@ -320,8 +320,8 @@ class _Lost:
 class _Scan:
     """One way through a program, with sweeps cut before some statements."""
 
-    def __init__(self, program: Program, reach: Reach, uses: Uses, cuts: frozenset[int]) -> None:
-        self.reach, self.uses, self.cuts = reach, uses, cuts
+    def __init__(self, program: Program, progress: Progress, uses: Uses, cuts: frozenset[int]) -> None:
+        self.progress, self.uses, self.cuts = progress, uses, cuts
         self.begun: set[int] = set()
         self.number = 0  # of the next statement
         self.run: int | None = None  # the first of the assignments to fields that the sweep ends with so far
@@ -329,7 +329,7 @@ class _Scan:
         self.setters: dict[Key, int] = {}
 
     def end_sweep(self) -> None:
-        self.reach.end_sweep()
+        self.progress.end_sweep()
         self.run = None
 
     def statements(self, body: Sequence[Statement]) -> _Lost | None:
@@ -357,13 +357,13 @@ class _Scan:
             self.run = number if self.run is None else self.run
             for target in statement.values:
                 self.setters[target] = self.run
-                self.reach.set(target)
+                self.progress.set(target)
         elif isinstance(statement, AssignScalar):
             self.run = None
             self.setters[statement.scalar.name] = number
-            self.reach.set(statement.scalar.name)
+            self.progress.set(statement.scalar.name)
         elif isinstance(statement, Repeat):
-            self.reach.enter_loop(assigned(statement.body))
+            self.progress.enter_loop(assigned(statement.body))
             lost = self.statements(statement.body)
             self.end_sweep()
         return lost
@@ -372,7 +372,7 @@ class _Scan:
         """End the sweep where a statement must wait for it."""
         uses = list(self.uses.of(statement))
         for use in uses:
-            verdict = self.reach.verdict(use)
+            verdict = self.progress.verdict(use)
             if verdict is Verdict.WAITS and number not in self.begun:
                 self.begun.add(number)
                 self.end_sweep()

@@ -13,7 +13,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from halocline.compile.dependence import Key, Reach, Walls, assigned, beginnings, stages_below
+from halocline.compile.dependence import Key, Progress, Walls, assigned, beginnings, stages_below
 from halocline.errors import InputError
 from halocline.lang.dtype import dtype_of
 from halocline.lang.expression import Expr, cast, reduction, replace_leaves, walk
@@ -78,7 +78,7 @@ class _Lowering:
 
     def __init__(self, program: Program) -> None:
         self.begun = beginnings(program)
-        self.reach = Reach(Walls(program))
+        self.progress = Progress(Walls(program))
         self.number = 0  # of the next statement
         self.operations: list[OperationGraph] = []
         self.sweep = SweepGraph()
@@ -98,7 +98,7 @@ class _Lowering:
         if self.after:
             self.operations.append(ScalarGraph(self.after))
         self.sweep, self.after = SweepGraph(), []
-        self.reach.end_sweep()
+        self.progress.end_sweep()
         self._stages.clear()
 
     # --- expressions in terms of the values before the sweep ---
@@ -120,7 +120,7 @@ class _Lowering:
             return scalar_node(leaf.attribute[0])
         if leaf.op == "read":
             target, version, offset = leaf.attribute
-            if target in self.sweep.sets and self.reach.present(target, version):
+            if target in self.sweep.sets and self.progress.present(target, version):
                 value = self.sweep.sets[target]
                 # as if it were read back: rounded, and of the field's precision
                 return value if dtype_of(value) == target.dtype else cast(value, target.dtype)
@@ -175,7 +175,7 @@ class _Lowering:
             self.repeat(statement)
 
     def set(self, key: Key) -> None:
-        self.reach.set(key)
+        self.progress.set(key)
         self._stages.clear()
 
     def repeat(self, statement: Repeat) -> None:
@@ -185,7 +185,7 @@ class _Lowering:
             limit = self.fresh("limit")
             self.after.append((limit, self.of_scalars(statement.limit, statement.line)))
             self.end_sweep()
-        self.reach.enter_loop(assigned(statement.body))
+        self.progress.enter_loop(assigned(statement.body))
         outer, self.operations = self.operations, []
         self.statements(statement.body)
         self.end_sweep()

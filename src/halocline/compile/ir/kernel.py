@@ -25,7 +25,6 @@ SELECTIONS = ("where", "branch")  # the second need not compute the side that is
 CONDITIONS = (*COMPARISONS, "and", "or", "not")
 ANGULAR = ("sin", "cos")
 COMMUTATIVE = ("add", "mul", "min", "max", "eq", "ne", "and", "or")
-LEAVES = ("const", "scalar", "index", "load")
 POINT = 3  # the depth of what differs from cell to cell of a row
 
 

@@ -60,10 +60,6 @@ class Reach:
     points: dict[str, Points]
     per_result: tuple[tuple[Result, dict[str, Places]], ...]
 
-    def offsets(self, array: str) -> Places:
-        """Where an array is read around a point of the sweep."""
-        return frozenset(offset for offset, _ in self.points.get(array, ()))
-
 
 def reach(kernel: Kernel) -> Reach:
     """What the results of a kernel without nests read, stages included."""
