@@ -521,7 +521,7 @@ def test_wrong_conditions_are_named(make: Callable[[hc.Grid], Any], message: str
         ),
         (
             lambda T: hc.BoundaryKernel(lambda u: u[-1]),
-            r"boundary kernel of 'u': \[-1\] must be a whole number, 0 for the first",
+            r"the boundary kernel of field 'u' reads \[-1\]; expected a whole number, 0 or more",
         ),
         (lambda T: hc.BoundaryKernel(lambda u: "no"), r"boundary kernel's result is 'no' of type str"),
         (lambda T: hc.Extrapolate(9), r"field 'u' has a boundary condition that reads 9 cells along axis x"),

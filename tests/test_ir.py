@@ -112,19 +112,28 @@ def twice(strip: Strip) -> tuple[object, ...]:
 WRONG: dict[str, tuple[Callable[[], Kernel], str]] = {
     "operation": (lambda: with_value(1, Value("square", (0,))), "unknown operation"),
     "arguments": (lambda: with_value(1, Value("mul", (0,))), "1 arguments, expected 2"),
-    "order": (lambda: with_value(1, Value("mul", (0, 4))), "argument 4 does not stand before it"),
+    "order": (
+        lambda: with_value(1, Value("mul", (0, 4))),
+        "takes value 4; expected one with a smaller number",
+    ),
     "precision": (lambda: with_value(1, Value("mul", (0, 0), dtype="float16")), "unknown precision"),
-    "condition": (lambda: with_value(4, Value("and", (2, 3))), "argument 0 is no condition"),
-    "number": (lambda: with_value(4, Value("lt", (2, 3))), "argument 0 is a condition"),
+    "condition": (
+        lambda: with_value(4, Value("and", (2, 3))),
+        "argument 0, value 2, is a number; expected a condition",
+    ),
+    "number": (lambda: with_value(4, Value("lt", (2, 3))), "is a condition; expected a number"),
     "depth": (lambda: with_value(4, Value("sub", (2, 3), depth=0)), "varies along 0 axes, expected 3"),
     "array": (lambda: with_value(2, Value("load", (), ("v", (1,)))), "there is no array 'v'"),
-    "axes": (lambda: with_value(2, Value("load", (), ("u", (1, 0)))), r"offset \(1, 0\) on 1 axes"),
+    "axes": (
+        lambda: with_value(2, Value("load", (), ("u", (1, 0)))),
+        r"offset \(1, 0\) into array 'u'; expected 1",
+    ),
     "kind of number": (
         lambda: with_value(2, Value("load", (), ("u", (1,)), "float32")),
-        "float32 of float64 array 'u'",
+        "it is float32, but array 'u' is float64",
     ),
-    "names": (lambda: replace(small(), arrays=(*small().arrays, Array("u", "float64"))), "two arrays of one"),
-    "store": (lambda: changed(lambda a, b: (a, replace(b, body=(Store("q", 6),)))), "there is no such array"),
+    "names": (lambda: replace(small(), arrays=(*small().arrays, Array("u", "float64"))), "two arrays have"),
+    "store": (lambda: changed(lambda a, b: (a, replace(b, body=(Store("q", 6),)))), "there is no array 'q'"),
     "stage before use": (lambda: changed(lambda a, b: (b, a)), "'s' is read before it is stored"),
     "stage twice": (lambda: changed(lambda a, b: (a, a, b)), "'s' is stored twice"),
     "extent": (

@@ -155,7 +155,7 @@ def test_dtypes_may_be_given_as_numpy_has_them() -> None:
         (lambda u, v: hc.scalar("h_x").set(1.0), r"already has a scalar or parameter named 'h_x'"),
         (lambda u, v: hc.scalar("t").set(1.0), r"already has a scalar or parameter named 't'"),
         (lambda u, v: hc.scalar("two words"), r"scalar name 'two words' is not an identifier"),
-        (lambda u, v: hc.stop(u > 0, "high"), r"stop needs a condition on scalars, got \(u > 0\)"),
+        (lambda u, v: hc.stop(u > 0, "high"), r"hc.stop: the condition is \(u > 0\); expected"),
         (lambda u, v: u.set(hc.stage(2.0)), r"stage of 2: it does not vary from cell to cell; use a scalar"),
         (lambda u, v: u.set(hc.stage(u > 0)), r"stage of the condition .*use hc.where"),
         (lambda u, v: u.set(hc.stage(u, storage="disk")), r"stage storage 'disk' is unknown.*known: auto,"),

@@ -92,7 +92,7 @@ def test_wrong_locations() -> None:
         run(location="face-z")
     with pytest.raises(InputError, match="stage 'twice': location 'middle' is unknown; expected one of cell"):
         run(location="middle")
-    with pytest.raises(InputError, match="expected one, as text"):
+    with pytest.raises(InputError, match="expected text such as 'cell'"):
         run(location=["cell"])
 
 

@@ -272,8 +272,8 @@ class Inward:
     def __getitem__(self, m: int) -> Expr:
         if not isinstance(m, int) or m < 0:
             raise InputError(
-                f"boundary kernel of {self.at.field.name!r}: [{m!r}] must be a whole number, 0 for the first "
-                "cell inside"
+                f"the boundary kernel of field {self.at.field.name!r} reads [{m!r}]; expected a whole "
+                "number, 0 or more: it counts cells inward from the wall, so write u[0] for the first one"
             )
         return self.at.inner(m, self.field)
 

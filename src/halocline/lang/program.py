@@ -166,7 +166,10 @@ def stage(
         if location is not None:
             places = locations(location, len(value))
         if len(places) != len(value):
-            raise InputError(f"stage of {len(value)} components: location {location!r} has {len(places)}")
+            raise InputError(
+                f"stage of {len(value)} components: location {location!r} has {len(places)}; give one for "
+                "all components, or one for each"
+            )
         return Vector(
             stage(v, f"{base}_{i}", storage=storage, location=place)
             for i, (v, place) in enumerate(zip(value, places, strict=True))
@@ -184,7 +187,10 @@ def stage(
     if not label.isidentifier():
         raise InputError(f"stage name {label!r} is not an identifier such as 'flux_x'")
     if location is not None and not isinstance(location, str):
-        raise InputError(f"stage {label!r}: location {location!r} of one expression; expected one, as text")
+        raise InputError(
+            f"stage {label!r}: location is {location!r}; expected text such as 'cell' or 'face-x', since a "
+            "stage of one expression has one location"
+        )
     staggered = None if location is None else staggering(location, grid.ndim, f"stage {label!r}")
     if storage == "array":
         location = location or grid.location_of(place_of(expression))
@@ -426,7 +432,10 @@ class Program:
     def stop(self, condition: Expr, reason: str) -> None:
         """Record stop(condition, reason)."""
         if not condition.condition or condition.varies:
-            raise InputError(f"stop needs a condition on scalars, got {condition!r}")
+            raise InputError(
+                f"hc.stop: the condition is {condition!r}; expected a comparison of scalars, such as rho > "
+                "limit: reduce a field to a number first, with hc.max for example"
+            )
         (condition,) = self.reduced(condition)
         self._open[-1].append(StopWhen(condition, reason, _line()))
 
@@ -435,12 +444,16 @@ class Program:
         """Record a loop around the statements of a with block."""
         stop = None if until is None else as_expr(until, "until")
         if stop is not None and (not stop.condition or stop.varies):
-            raise InputError(f"loop: until={stop!r} is not a condition on scalars, such as rho <= stop")
+            raise InputError(
+                f"hc.loop: until is {stop!r}; expected a comparison of scalars, such as rho <= stop"
+            )
         most = None if limit is None else as_expr(limit, "limit")
         if most is not None and (most.varies or most.condition):
-            raise InputError(f"loop: limit={most!r} is not a number or a scalar")
+            raise InputError(f"hc.loop: limit is {most!r}; expected a whole number or a scalar")
         if stop is None and most is None:
-            raise InputError("loop: neither until nor limit is given; it would never end")
+            raise InputError(
+                "hc.loop: neither until nor limit is given, so that it would never end; give one of them"
+            )
         with self._repeated(Repeat(stop, most, tuple(record), line)):
             yield
 
@@ -449,8 +462,8 @@ class Program:
         """Record statements of a with block that run where a condition on scalars holds."""
         if not condition.condition or condition.varies:
             raise InputError(
-                f"when: {condition!r} is not a condition on scalars, such as error > limit; for one on "
-                "fields use hc.where or hc.branch"
+                f"hc.when: the condition is {condition!r}; expected a comparison of scalars, such as error > "
+                "limit; to choose cell by cell use hc.where or hc.branch"
             )
         (condition,) = self.reduced(condition)
         once = as_expr(1.0)

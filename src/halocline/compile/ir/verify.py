@@ -92,7 +92,7 @@ _WITHIN: dict[type[Statement], tuple[str, ...]] = {
 
 
 class InvalidKernel(AssertionError):
-    """A pass made a kernel that is none."""
+    """A kernel breaks a rule of the intermediate representation, after a pass that has a mistake."""
 
 
 def verify(kernel: Kernel) -> None:
@@ -125,17 +125,18 @@ def _values(kernel: Kernel, fail: Fail) -> None:
         value = values[number]
         what = f"value {number}, {value.op}"
         if value.op not in _COUNT:
-            fail(f"{what}: unknown operation")
+            fail(f"{what}: unknown operation; add it to ARGUMENTS, or correct the pass that made it")
         if len(value.args) != _COUNT[value.op]:
             fail(f"{what}: {len(value.args)} arguments, expected {_COUNT[value.op]}")
         if value.dtype not in ITEMSIZE:
-            fail(f"{what}: unknown precision {value.dtype!r}")
+            fail(f"{what}: unknown precision {value.dtype!r}; expected one of {', '.join(ITEMSIZE)}")
         for n, arg in enumerate(value.args):
             if not 0 <= arg < number:
-                fail(f"{what}: argument {arg} does not stand before it")
+                fail(f"{what}: it takes value {arg}; expected one with a smaller number")
             logical = value.op in ("and", "or", "not") or (value.op in SELECTIONS and n == 0)
             if values[arg].condition != logical and value.op not in ("eq", "ne"):
-                fail(f"{what}: argument {n} is {'no' if logical else 'a'} condition")
+                is_one, expected = ("a number", "a condition") if logical else ("a condition", "a number")
+                fail(f"{what}: argument {n}, value {arg}, is {is_one}; expected {expected}")
         inner = max((values[arg].depth for arg in value.args), default=0)
         leaf = {"const": 0, "scalar": 0, "invariant": 0, "load": POINT, "shifted": POINT}
         if value.op == "index":
@@ -145,24 +146,36 @@ def _values(kernel: Kernel, fail: Fail) -> None:
         if value.op == "load":
             array, offset = value.attribute
             if array not in kernel.array:
-                fail(f"{what}: there is no array {array!r}")
+                fail(
+                    f"{what}: there is no array {array!r}; the kernel has {', '.join(kernel.array) or 'none'}"
+                )
             if len(offset) != (0 if kernel.array[array].kind == "kept" else kernel.ndim):
-                fail(f"{what}: offset {offset} on {kernel.ndim} axes")
+                axes = 0 if kernel.array[array].kind == "kept" else kernel.ndim
+                fail(f"{what}: offset {offset} into array {array!r}; expected {axes} numbers, one per axis")
             if kernel.array[array].dtype != value.dtype:
-                fail(f"{what}: {value.dtype} of {kernel.array[array].dtype} array {array!r}")
+                expected = kernel.array[array].dtype
+                fail(f"{what}: it is {value.dtype}, but array {array!r} is {expected}; cast what is loaded")
     for statement in flat(kernel.body):
         if isinstance(statement, (Store, Reduce, Stage)) and values[statement.value].condition:
-            fail(f"{statement} takes a condition")
+            fail(
+                f"{statement}: value {statement.value} is a condition; expected a number, made by a selection"
+            )
 
 
 def _arrays(kernel: Kernel, fail: Fail) -> None:
     if len(kernel.array) != len(kernel.arrays):
-        fail(f"two arrays of one name among {[array.name for array in kernel.arrays]}")
+        names = ", ".join(array.name for array in kernel.arrays)
+        fail(f"two arrays have the same name: {names}; give each a name of its own")
     for array in kernel.arrays:
-        if array.kind not in KINDS or array.dtype not in ITEMSIZE:
-            fail(f"{array} is of no kind or precision that there is")
+        what = f"array {array.name!r}"
+        if array.kind not in KINDS:
+            fail(f"{what}: unknown kind {array.kind!r}; expected one of {', '.join(sorted(KINDS))}")
+        if array.dtype not in ITEMSIZE:
+            fail(f"{what}: unknown precision {array.dtype!r}; expected one of {', '.join(ITEMSIZE)}")
         if array.of and array.of not in kernel.array:
-            fail(f"{array} is of no array that there is")
+            fail(
+                f"{what}: it holds values of array {array.of!r}, which the kernel does not have; add that too"
+            )
     named = (
         Store,
         Stage,
@@ -182,7 +195,7 @@ def _arrays(kernel: Kernel, fail: Fail) -> None:
     )
     for statement in flat(kernel.body):
         if isinstance(statement, named) and statement.array not in kernel.array and statement.array:
-            fail(f"{statement}: there is no such array")
+            fail(f"{statement}: there is no array {statement.array!r}; add it to the kernel's arrays")
 
 
 def _places(kernel: Kernel, fail: Fail) -> None:
