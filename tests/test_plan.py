@@ -48,7 +48,9 @@ def wall_fills(field, footprint, periodic, reach):
             tuple(max((w[a] for d, w in reads if d[a] == s and a != axis), default=0) for s in (-1, 1))
             for a in range(ndim)
         ]
-        fills.append(Fill(f"wall{field}", field, (field,), axis, side, depth, reach, tuple(corners)))
+        covers, along = tuple(range(axis)), ((0, 0),) * ndim
+        kernel = f"wall{field}"
+        fills.append(Fill(kernel, field, (field,), axis, side, depth, reach, tuple(corners), covers, along))
     return fills
 
 

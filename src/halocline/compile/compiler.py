@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from halocline.compile.footprint import Footprint
-from halocline.compile.halo import HaloAnalysis, SweepHalo, WallFill, make_uniform
+from halocline.compile.halo import HaloAnalysis, SweepHalo, make_uniform
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.pipeline import passed, run
 from halocline.compile.lower import (
@@ -46,6 +46,7 @@ from halocline.compile.targets.cpu import Cpu, condition_function, translation_u
 from halocline.compile.targets.device import Device
 from halocline.compile.targets.source import device_text, loop_kernel, stop_kernel
 from halocline.compile.translate import translate_ghost, translate_scalar
+from halocline.compile.walls import WallFill
 from halocline.compile.wraps import wrapped
 from halocline.errors import InputError
 from halocline.lang.dtype import ITEMSIZE
@@ -285,8 +286,10 @@ class _Compiler:
             axis=fill.axis,
             side=fill.side,
             depth=fill.depth,
-            reach=_reach(fill),
+            reach=fill.reach,
             corners=fill.corners,
+            covers=fill.covers,
+            along=fill.along,
         )
         return made
 
@@ -306,20 +309,6 @@ class _Compiler:
             comment = f"{fill.field.name} beyond a wall"
         axis = fill.axis + 3 - grid.ndim
         return self.target.wall(layers, self.numbering.names, axis, fill.side, comment)
-
-
-def _reach(fill: WallFill) -> int:
-    """How many interior cells inward a boundary condition reads: a ghost in layer k has k ghosts between it
-    and the wall."""
-    return max(
-        (
-            abs(leaf.attribute[2][fill.axis]) - layer
-            for layer, root in enumerate(fill.ghosts)
-            for leaf in walk((root,))
-            if leaf.op == "read"
-        ),
-        default=0,
-    )
 
 
 def _stages(kernel: Kernel) -> tuple[StageUse, ...]:

@@ -125,31 +125,47 @@ class Walls:
     def depend_on(self, field: Field) -> frozenset[Key]:
         """The fields and scalars that the ghosts of a field depend on, also through ghosts of others."""
         if field not in self._known:
-            found: set[Key] = set()
-            waiting = [field]
-            while waiting:
-                for leaf in walk(self._ghosts(waiting.pop())):
-                    if leaf.op == "scalar":
-                        found.add(leaf.attribute[0])
-                    elif leaf.op == "read" and leaf.attribute[0] not in found | {field}:
-                        found.add(leaf.attribute[0])
-                        waiting.append(leaf.attribute[0])
-            self._known[field] = frozenset(found)
+            found, farther = self._reachable(field, self.layers)
+            if farther:
+                found, _ = self._reachable(field, self.layers + farther)
+            self._known[field] = found
         return self._known[field]
 
-    def _ghosts(self, field: Field) -> list[Expr]:
-        """The ghost values of a field at every wall.
+    def _reachable(self, field: Field, layers: int) -> tuple[frozenset[Key], int]:
+        """What so many layers of ghosts depend on, and how many more may be read: formulas that read along
+        walls read deeper into ghosts of other axes, each at most once on the way."""
+        found: set[Key] = set()
+        farther = 0
+        waiting = [field]
+        while waiting:
+            for axis, ghosts in self._ghosts(waiting.pop(), layers):
+                along = 0
+                for leaf in walk(ghosts):
+                    if leaf.op == "scalar":
+                        found.add(leaf.attribute[0])
+                    elif leaf.op == "read":
+                        other, _, offset = leaf.attribute
+                        along = max(along, *(abs(o) * (n != axis) for n, o in enumerate(offset)))
+                        if other not in found | {field}:
+                            found.add(other)
+                            waiting.append(other)
+                farther += along
+        return frozenset(found), farther
+
+    def _ghosts(self, field: Field, layers: int) -> list[tuple[int, list[Expr]]]:
+        """The ghost values of a field at every wall, each with its axis.
 
         A condition of the user's may know fewer layers than a program may read. Where it fails at one that
         is read, the analysis of halos, which asks for just these, meets the same error.
         """
-        found = []
+        found: list[tuple[int, list[Expr]]] = []
         for n, side in enumerate(SIDES):
             condition = field.boundary.get(side)
             if condition is not None and not isinstance(condition, Periodic):
-                for layer in range(self.layers):
+                found.append((n // 2, []))
+                for layer in range(layers):
                     with suppress(InputError):
-                        found.append(condition.ghost(Ghost(field, n // 2, 2 * (n % 2) - 1, layer)))
+                        found[-1][1].append(condition.ghost(Ghost(field, n // 2, 2 * (n % 2) - 1, layer)))
         return found
 
 

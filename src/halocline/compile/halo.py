@@ -7,47 +7,21 @@ the halo too, where all that its expression reads there is needed by the sweep a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, product
 
 from halocline.compile.footprint import Footprint, Offset
 from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, SweepGraph
-from halocline.compile.passes.reach import Points
 from halocline.compile.sweep import SweepNests
-from halocline.errors import InputError
-from halocline.lang.boundary import SIDES, Ghost
+from halocline.compile.walls import WallFill, either, fills_of, needs, neighbours, ordered, walls
+from halocline.compile.walls import around as around_points
 from halocline.lang.expression import Expr, walk
-from halocline.lang.grid import AXES, Field, Grid
+from halocline.lang.grid import Field, Grid
 
 Offsets = frozenset[Offset]
 NONE: Offsets = frozenset()
 HALOS = ("read", "uniform")  # see `make_uniform`
-WALL = 2  # see HaloAnalysis._around
-
-
-@dataclass(frozen=True)
-class WallFill:
-    """Ghost layers of one field at one wall that a sweep needs."""
-
-    field: Field
-    axis: int
-    side: int
-    depth: int
-    corners: tuple[tuple[int, int], ...]
-
-    @property
-    def name(self) -> str:
-        """Of the side: "x-", "x+", ..."""
-        return SIDES[2 * self.axis + (self.side > 0)]
-
-    @property
-    def ghosts(self) -> list[Expr]:
-        """The ghost values, layer by layer outward."""
-        condition = self.field.boundary[self.name]
-        return [
-            condition.ghost(Ghost(self.field, self.axis, self.side, layer)) for layer in range(self.depth)
-        ]
 
 
 @dataclass
@@ -67,7 +41,7 @@ class SweepHalo:
 @dataclass(frozen=True)
 class _State:
     valid: dict[Field, Footprint]  # beyond sides with a neighbour
-    filled: dict[Field, Footprint]  # beyond walls, as `HaloAnalysis._around` counts
+    filled: dict[Field, Footprint]  # beyond walls, as `walls.around` counts
 
     def meet(self, other: _State) -> _State:
         def common(a: dict[Field, Footprint], b: dict[Field, Footprint]) -> dict[Field, Footprint]:
@@ -116,7 +90,9 @@ class HaloAnalysis:
         # what the ghosts of a field depend on
         self.wall_fields: dict[Field, set[Field]] = {}
         self.wall_scalars: dict[Field, set[str]] = {}
-        self.points = {sweep: self._with_walls(n.reads) for sweep, n in nests.items()}
+        self.around = {sweep: needs(n.reads) for sweep, n in nests.items()}
+        for around_fields in self.around.values():
+            self._remember(fill for f, read in around_fields.items() for fill in fills_of(f, read))
         # after a sweep: how its fields are read before they are set again
         self.needs: dict[SweepGraph, dict[Field, Offsets]] = {}
         self._backward(operations, {})
@@ -169,10 +145,9 @@ class HaloAnalysis:
         return state
 
     def _sweep(self, sweep: SweepGraph, state: _State) -> _State:
-        points = self.points[sweep]
-        reads = {f: Footprint.from_offsets(o for o, _ in p) for f, p in points.items()}
-        around = {f: self._around(f, p) for f, p in points.items()}
-        halo = SweepHalo(reads={f: _either(p) for f, p in around.items() if p})
+        around = self.around[sweep]
+        reads = {f: neighbours(p) for f, p in around.items()}
+        halo = SweepHalo(reads={f: either(p) for f, p in around.items() if p})
         halo.extended = self._extended(sweep, reads, around)
         valid, filled = dict(state.valid), dict(state.filled)
         for f, footprint in reads.items():
@@ -182,12 +157,12 @@ class HaloAnalysis:
                 # whole segments: what was valid of one and what is missing need not make up a box
                 valid[f] = have | footprint
                 halo.exchange[f] = Footprint(tuple((d, w) for d, w in valid[f] if d in missing))
-            ghosts = _walls(around[f])
+            ghosts = walls(around[f])
             # those at corners stay right when more of the halo comes: what they were formed of was valid
             if ghosts - filled.get(f, Footprint()):
-                halo.fills += self._fills(f, ghosts)
+                halo.fills += fills_of(f, ghosts)
                 filled[f] = ghosts
-        halo.fills.sort(key=lambda fill: fill.axis)
+        halo.fills = ordered(halo.fills)
         for f in sweep.sets:
             valid[f] = halo.extended.get(f, Footprint())
         for f in self._stale(set(sweep.sets), filled):
@@ -227,7 +202,7 @@ class HaloAnalysis:
                 if not _within(offsets, reach, reads[g].layers(self.grid.ndim)):
                     return False
                 there = frozenset((o, f.staggered) for o in shifted(offsets, reach))
-                if not self._around(g, there) <= around[g]:
+                if not around_points(g, there) <= around[g]:
                     return False
             return True
 
@@ -239,85 +214,14 @@ class HaloAnalysis:
             able = left
         return {}
 
-    def _with_walls(self, reads: dict[Field, Points]) -> dict[Field, Points]:
-        """What a sweep reads, and what boundary conditions read of other fields along their wall: in the
-        halo, and in ghosts of lower axes."""
-        points = dict(reads)
-        while True:
-            found = dict(points)
-            for f in points:
-                for fill in self._fills(f, self._around(f, points[f])):
-                    along = [*product(*(range(-lower, upper + 1) for lower, upper in fill.corners))]
-                    for other in self._depends(fill):
-                        _check_points(fill, other)
-                        # across the wall it reads inward
-                        place = tuple(
-                            (other if axis == fill.axis else f).staggered[axis]
-                            for axis in range(self.grid.ndim)
-                        )
-                        found[other] = found.get(other, frozenset()) | {(o, place) for o in along}
-            if found == points:
-                return points
-            points = found
-
-    def _fills(self, f: Field, around: Footprint) -> list[WallFill]:
-        """The fills of a field: as deep as it is read beyond walls, and as wide along them."""
-        fills = []
-        for axis, side in product(range(self.grid.ndim), (-1, 1)):
-            beyond = [(d, w) for d, w in around if d[axis] == WALL * side]
-            if not beyond:
-                continue
-            depth = max(w[axis] for _, w in beyond)
-            name = SIDES[2 * axis + (side > 0)]
-            if name not in f.boundary:
-                raise InputError(
-                    f"field {f.name!r} is read {depth} cell{'s' * (depth > 1)} beyond side {name!r}, "
-                    "which has no boundary condition: give one "
-                    f"(boundary={{'{name}': hc.Value(0)}} or so), or make axis {name[0]} periodic"
-                )
-            along = [(0, 0)] * self.grid.ndim
-            for other in range(self.grid.ndim):
-                if other != axis:
-                    lower = max((w[other] for d, w in beyond if d[other] < 0), default=0)
-                    upper = max((w[other] for d, w in beyond if d[other] > 0), default=0)
-                    along[other] = lower, upper
-            fills.append(WallFill(f, axis, side, depth, tuple(along)))
-        return fills
-
-    def _around(self, f: Field, points: Points) -> Footprint:
-        """The layers of a field that are read around a subdomain: beyond a neighbour in directions of -1 and
-        1, beyond a wall in those of -`WALL` and `WALL`.
-
-        At an upper wall layers are counted from the last point of the field. A field that is staggered along
-        the axis has one point more there, which is no ghost; points that are staggered where the field is not
-        read a layer further into its ghosts.
-        """
-        widths = []
-        for offset, staggered in points:
-            sides = []
-            for o, s, own, wraps in zip(offset, staggered, f.staggered, self.grid.periodic, strict=True):
-                side = [(0, 0)] + [(-1, -o)] * (o < 0) + [(1, o)] * (o > 0)
-                if not wraps:
-                    upper = o + s - own
-                    side += [(-WALL, -o)] * (o < 0) + [(WALL, upper)] * (upper > 0)
-                sides.append(side)
-            for choice in product(*sides):
-                direction, width = zip(*choice, strict=True)
-                if any(direction):
-                    widths.append((direction, width))
-        return Footprint.of(widths)
-
-    def _depends(self, fill: WallFill) -> list[Field]:
-        """The other fields that a boundary condition reads; remembers what its ghosts depend on."""
-        f = fill.field
-        leaves = [leaf for leaf in walk(fill.ghosts) if not leaf.args]
-        read = dict.fromkeys(leaf.attribute[0] for leaf in leaves if leaf.op == "read")
-        others = [other for other in read if other is not f]  # in an order that is the same in every process
-        self.wall_fields.setdefault(f, set()).update(others)
-        self.wall_scalars.setdefault(f, set()).update(
-            leaf.attribute[0] for leaf in leaves if leaf.op == "scalar"
-        )
-        return others
+    def _remember(self, fills: Iterable[WallFill]) -> None:
+        """Keep in mind what the ghosts of fields depend on."""
+        for fill in fills:
+            leaves = [leaf for leaf in walk(fill.ghosts) if not leaf.args]
+            fields = {leaf.attribute[0] for leaf in leaves if leaf.op == "read"}
+            self.wall_fields.setdefault(fill.field, set()).update(fields - {fill.field})
+            scalars = {leaf.attribute[0] for leaf in leaves if leaf.op == "scalar"}
+            self.wall_scalars.setdefault(fill.field, set()).update(scalars)
 
 
 def make_uniform(halos: Collection[SweepHalo], ndim: int) -> None:
@@ -335,30 +239,6 @@ def make_uniform(halos: Collection[SweepHalo], ndim: int) -> None:
         if halo.exchange:
             # what the sweep computes in the halo must not be overwritten there
             halo.exchange = {f: whole for f in travelling if f in halo.exchange or f not in halo.extended}
-
-
-def _walls(around: Footprint) -> Footprint:
-    """The segments that lie beyond a wall."""
-    return Footprint(tuple((d, w) for d, w in around if WALL in map(abs, d)))
-
-
-def _either(around: Footprint) -> Footprint:
-    """The segments, whether beyond a neighbour or a wall."""
-    return Footprint.of((tuple((n > 0) - (n < 0) for n in d), w) for d, w in around)
-
-
-def _check_points(fill: WallFill, other: Field) -> None:
-    """Raise where a boundary condition reads a field that has no point beside each of its own."""
-    f = fill.field
-    for axis, (own, there, wraps) in enumerate(
-        zip(f.staggered, other.staggered, f.grid.periodic, strict=True)
-    ):
-        if axis != fill.axis and own and not there and not wraps:
-            raise InputError(
-                f"the boundary condition of field {f.name!r} on side {fill.name!r} reads field "
-                f"{other.name!r}, which has no point beside that of {f.name!r} at the upper wall of axis "
-                f"{AXES[axis]}"
-            )
 
 
 def _union(a: dict[Field, Offsets], b: dict[Field, Offsets]) -> dict[Field, Offsets]:

@@ -54,9 +54,12 @@ class Fill:
     """A boundary condition of one field on one side, as a kernel over the ghost cells of that side.
 
     `operands` as in `Sweep`; `depth` ghost layers are written (layer k reads layers below k too);
-    `reach` is how many interior cells inward it reads. Fills run axis by axis in ascending order;
-    the box of a fill extends, along every other axis, over the halo that `corners` says is wanted
-    there, so that corners come out the same for any decomposition.
+    `reach` is how many interior cells inward it reads, `along` how many points further along the other
+    axes. Fills run in the order of the sweep, each after those whose ghosts it reads.
+
+    The box of a fill extends, along every other axis, over the halo that `corners` says is wanted
+    there, so that corners come out the same for any decomposition: over that of neighbours, and over
+    ghosts of the axes that it `covers`, whose fills of the same field run before.
     """
 
     kernel: str
@@ -67,6 +70,8 @@ class Fill:
     depth: int
     reach: int
     corners: tuple[tuple[int, int], ...]  # per axis (lower, upper) layers; (0, 0) for its own axis
+    covers: tuple[int, ...]
+    along: tuple[tuple[int, int], ...]  # per axis (lower, upper) points; (0, 0) for its own axis
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from halocline.compile.footprint import Footprint
 from halocline.compile.halo import SweepHalo
 from halocline.compile.ir.statements import Nest, Stage
 from halocline.compile.sweep import SweepNests
-from halocline.lang.expression import walk
 from halocline.lang.grid import Field, Grid
 
 
@@ -21,20 +20,19 @@ def wrapped(nests: SweepNests, halo: SweepHalo, grid: Grid) -> frozenset[Field]:
     cut = grid.blocks is not None
     if not grid.periodic[-1] or staged or single or halo.extended or cut:
         return frozenset()
-    # ghosts at corners may be formed of what other fields hold beyond the ends of rows
-    corners = {
-        leaf.attribute[0]
+    # ghosts may be formed, at corners or along walls, of what fields hold beyond the ends of rows
+    by_ghosts = {
+        f
         for fill in halo.fills
-        if fill.corners[-1] != (0, 0)
-        for leaf in walk(fill.ghosts)
-        if leaf.op == "read"
+        for f, offsets in fill.reads.items()
+        if fill.corners[-1] != (0, 0) or any(offset[-1] for offset in offsets)
     }
 
     def wraps(f: Field, footprint: Footprint) -> bool:
         along = [(o, place) for o, place in nests.reads.get(f, ()) if o[-1]]
         every = all(p or not own for _, place in along for p, own in zip(place, f.staggered, strict=True))
         alone = not any(d[-1] and any(d[:-1]) for d, _ in footprint)
-        alone = alone and f not in corners and footprint <= Footprint.from_offsets(nests.offsets(f))
+        alone = alone and f not in by_ghosts and footprint <= Footprint.from_offsets(nests.offsets(f))
         return bool(along) and every and alone
 
     return frozenset(f for f, footprint in halo.reads.items() if wraps(f, footprint))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -48,11 +48,12 @@ class Ghost:
             return Fraction(0) if grid.walls == "face" else Fraction(1, 2)
         return Fraction(1, 2) if grid.walls == "face" else Fraction(1)
 
-    def inner(self, m: int, field: Field | None = None) -> Expr:
-        """The value `m` cells inward from the first interior cell, read from this ghost point."""
+    def inner(self, m: int, field: Field | None = None, along: Sequence[int] = ()) -> Expr:
+        """The value `m` cells inward from the first interior cell, read from this ghost point, and `along`
+        points away along the other axes."""
         of = self.field if field is None else field
-        offset = [0] * of.grid.ndim
-        offset[self.axis] = -self.side * (self.layer + 1 + m)
+        offset = list(along or [0] * (of.grid.ndim - 1))
+        offset.insert(self.axis, -self.side * (self.layer + 1 + m))
         if self.side > 0:
             # points staggered along the axis are one more: their last has a higher index
             offset[self.axis] += of.staggered[self.axis] - self.field.staggered[self.axis]
@@ -217,11 +218,16 @@ class BoundaryKernel(BoundaryCondition):
     function : callable
         ``function(u)`` or ``function(u, layer)`` returns the ghost value; ``u[m]`` is the value `m` cells
         inward from the wall, ``u.of(T)[m]`` that of another field, ``u.h`` the spacing, ``u.coordinates``
-        those of the ghost.
+        those of the ghost. ``u[m, s]`` in two dimensions, ``u[m, s, t]`` in three, is the value `s` (and `t`)
+        points further along the other axes of the grid, in their order; so is ``u.of(T)[m, s]``.
+
+    What is read along a wall may lie on another rank, or beyond a wall of another axis, whose ghosts are
+    formed first then. Two walls whose ghosts would wait for each other are an error.
 
     Examples
     --------
     >>> no_flux = BoundaryKernel(lambda u: u[0] * 1.0)
+    >>> smooth = BoundaryKernel(lambda u: 0.5 * u[0] + 0.25 * (u[0, -1] + u[0, 1]))  # in two dimensions
     """
 
     function: Callable[..., Any]
@@ -264,18 +270,32 @@ def _with_reads(root: Expr, values: Mapping[Expr, float]) -> Expr:
 
 @dataclass(frozen=True)
 class Inward:
-    """What a boundary kernel sees: values counted inward from the wall."""
+    """What a boundary kernel sees: values counted inward from the wall, and along it."""
 
     at: Ghost
     field: Field | None = None
 
-    def __getitem__(self, m: int) -> Expr:
+    def __getitem__(self, place: int | tuple[int, ...]) -> Expr:
+        m, *along = place if isinstance(place, tuple) and place else (place,)
+        name, ndim = self.at.field.name, self.at.field.grid.ndim
         if not isinstance(m, int) or m < 0:
             raise InputError(
-                f"the boundary kernel of field {self.at.field.name!r} reads [{m!r}]; expected a whole "
-                "number, 0 or more: it counts cells inward from the wall, so write u[0] for the first one"
+                f"the boundary kernel of field {name!r} reads [{m!r}]; expected a whole number, 0 or more: it "
+                "counts cells inward from the wall, so write u[0] for the first one"
             )
-        return self.at.inner(m, self.field)
+        if along and 1 + len(along) != ndim:
+            expected = ("[m]", "[m] or [m, s]", "[m] or [m, s, t]")[ndim - 1]
+            raise InputError(
+                f"boundary kernel of {name!r}: {list(place)} has {1 + len(along)} entries; a grid of {ndim} "  # type: ignore[arg-type]
+                f"ax{'i' if ndim == 1 else 'e'}s takes {expected}: cells inward, then points along the other "
+                "axes"
+            )
+        for s in along:
+            if not isinstance(s, int):
+                raise InputError(
+                    f"boundary kernel of {name!r}: {s!r} must be a whole number, points along the wall"
+                )
+        return self.at.inner(m, self.field, along)
 
     def of(self, field: Field) -> Inward:
         """The same for another field of the grid."""

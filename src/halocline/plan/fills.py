@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
+from operator import add
 
 from halocline.compile.schedule import FieldInfo, Fill
 from halocline.lang.blocks import Blocks
@@ -16,7 +17,7 @@ from halocline.plan.transfer import Transfers
 
 @dataclass(frozen=True)
 class Rim:
-    """A part of a fill that lies over halo segments which come by message.
+    """A part of a fill that lies over halo segments which come by message, or reads them along the wall.
 
     Bit i of `needs` is set where it reads what the i-th received message of the sweep brings.
     """
@@ -30,7 +31,7 @@ class FillBoxes:
     """Where the fill numbered `fill` of a sweep runs on this rank.
 
     `core` depends on no message. Rims follow the cores, both in the order of the sweep's fills: a fill
-    reads the ghost cells that fills of lower axes wrote.
+    reads ghost cells that fills before it wrote.
 
     Boxes are in the points of the fill's field: the kernel runs over exactly these indices.
     """
@@ -53,17 +54,24 @@ def fill_boxes(
 
     Along the other axes a fill covers the owned points, and as many layers beyond as `Fill.corners` asks:
     over halo cells of another subdomain (a rim), over halo cells that were copied within this one (core),
-    over ghost cells that the fill of a lower axis has written (core). Ghost cells of higher axes are
-    left to their own fill, which covers this one's.
+    over ghost cells that fills of the axes that it covers have written (core). Other ghost cells are left to
+    their own fill, which covers this one's. Where it reads along the wall, owned points beside another
+    subdomain belong to rims too, and so does a core that reads rims.
     """
     if not subdomain.active(blocks):
         return ()
-    return tuple(
-        boxes
-        for number, fill in enumerate(fills)
-        if subdomain.walls[fill.axis][fill.side > 0]
-        for boxes in _boxes(subdomain, fields[fill.field], fills, number, receives, transfers, blocks)
-    )
+    found: list[FillBoxes] = []
+    late: list[tuple[Fill, Box]] = []  # rims so far
+    for number, fill in enumerate(fills):
+        if not subdomain.walls[fill.axis][fill.side > 0]:
+            continue
+        for boxes in _boxes(subdomain, fields[fill.field], fills, number, receives, transfers, blocks):
+            if any(_reads(boxes.core, fill, other, box) for other, box in late):
+                core = Rim(boxes.core, _needs(boxes.core, fill, receives))
+                boxes = FillBoxes(number, _nowhere(boxes.core), (core, *boxes.rims))
+            found.append(boxes)
+        late += [(fill, rim.box) for boxes in found if boxes.fill == number for rim in boxes.rims]
+    return tuple(found)
 
 
 def _boxes(
@@ -80,32 +88,38 @@ def _boxes(
     for axis, n in enumerate(owned.hi):
         if axis == fill.axis:
             pieces.append([(-fill.depth, 0) if fill.side < 0 else (n, n + fill.depth)])
-            continue
-        lower, upper = fill.corners[axis]
-        alone = subdomain.decomposition.parts[axis] == 1 and transfers.copied(*[subdomain.number] * 2)
-        start, stop, rims = 0, n, []
-        for layers, wall, outward in zip((lower, upper), subdomain.walls[axis], (-1, 1), strict=True):
-            if not layers or (wall and axis > fill.axis):
-                continue
-            interval = (-layers, 0) if outward < 0 else (n, n + layers)
-            if not wall and not alone:
-                rims.append(interval)
-            elif outward < 0:
-                start = -layers
-            else:
-                stop = n + layers
-        pieces.append([(start, stop), *rims])
+        else:
+            pieces.append(_intervals(subdomain, fill, axis, n, transfers))
 
     boxes = [Box(*map(tuple, zip(*intervals, strict=True))) for intervals in product(*pieces)]
-    over = tuple(Rim(box, _needs(box, fill, receives)) for box in boxes[1:])
+    over = tuple(Rim(box, _needs(box, fill, receives)) for box in boxes[1:] if box)
     if blocks is None:
         yield FillBoxes(number, boxes[0], over)
         return
     near = blocks.near(_reach(fill, fills), subdomain.decomposition.periodic)
-    for core in subdomain.pieces(boxes[0], near):
+    for core in subdomain.pieces(boxes[0], near) if boxes[0] else ():
         yield FillBoxes(number, core, ())
     if over:
-        yield FillBoxes(number, Box((0,) * len(owned.lo), (0,) * len(owned.lo)), over)
+        yield FillBoxes(number, _nowhere(owned), over)
+
+
+def _intervals(
+    subdomain: Subdomain, fill: Fill, axis: int, n: int, transfers: Transfers
+) -> list[tuple[int, int]]:
+    """What a fill covers along another axis of so many points: the interval without messages, perhaps empty,
+    then those of rims."""
+    alone = subdomain.decomposition.parts[axis] == 1 and transfers.copied(*[subdomain.number] * 2)
+    (lower, upper), (below, above) = fill.corners[axis], fill.along[axis]
+    there = [axis in fill.covers if wall else alone for wall in subdomain.walls[axis]]
+    comes = [not wall and not alone for wall in subdomain.walls[axis]]
+    start = min(below, n) if comes[0] else -lower if there[0] else 0
+    stop = max(n - above, start) if comes[1] else n + upper if there[1] else n
+    rims = [(-lower, start)] * comes[0] + [(stop, n + upper)] * comes[1]
+    return [(start, stop), *(rim for rim in rims if rim[0] < rim[1])]
+
+
+def _nowhere(like: Box) -> Box:
+    return Box((0,) * len(like.lo), (0,) * len(like.lo))
 
 
 def _reach(fill: Fill, fills: tuple[Fill, ...]) -> list[int]:
@@ -116,14 +130,31 @@ def _reach(fill: Fill, fills: tuple[Fill, ...]) -> list[int]:
         if other.axis != fill.axis:
             reach[other.axis] = max(reach[other.axis], max(fill.corners[other.axis]) + other.reach)
     reach[fill.axis] = fill.depth
+    for other in fills:
+        # its ghosts are read so far along the wall, and across it
+        if any(map(any, other.along)):
+            more = [max(layers) for layers in other.corners]
+            more[other.axis] = max(other.depth, other.reach)
+            reach = list(map(add, reach, more))
     return reach
 
 
-def _needs(box: Box, fill: Fill, receives: tuple[Message, ...]) -> int:
-    """The messages that bring what a rim reads: the cells inward from the wall."""
+def _reads(box: Box, fill: Fill, other: Fill, there: Box) -> bool:
+    """Whether a fill that runs over a box reads ghosts of another one in a box."""
+    if not box or other.axis == fill.axis or other.field not in fill.operands:
+        return False
+    return bool(_read(box, fill).intersect(there))
+
+
+def _read(box: Box, fill: Fill) -> Box:
+    """The cells of a rim, of those inward from the wall, and of those along it that the fill reads."""
     inward = (0, fill.reach) if fill.side < 0 else (fill.reach, 0)
-    read = box.grow([inward if axis == fill.axis else (0, 0) for axis in range(len(box.lo))])
-    return needs(receives, dict.fromkeys(fill.operands, read))
+    return box.grow([inward if axis == fill.axis else fill.along[axis] for axis in range(len(box.lo))])
+
+
+def _needs(box: Box, fill: Fill, receives: tuple[Message, ...]) -> int:
+    """The messages that bring what a rim reads."""
+    return needs(receives, dict.fromkeys(fill.operands, _read(box, fill)))
 
 
 def needs(receives: tuple[Message, ...], read: Mapping[int, Box]) -> int:

@@ -12,7 +12,7 @@ from halocline.compile.schedule import FieldInfo, Loop, Operation, Schedule, Swe
 from halocline.errors import HaloclineError
 from halocline.lang.blocks import Blocks
 from halocline.lang.dtype import ITEMSIZE
-from halocline.plan.box import Box
+from halocline.plan.box import Box, Layers
 from halocline.plan.decompose import Decomposition
 from halocline.plan.exchange import Copy, Exchange, Message, exchange
 from halocline.plan.fills import FillBoxes, fill_boxes, needs
@@ -395,6 +395,12 @@ class _Nearness:
             near = near & side
         return near
 
+    def box(self, box: Box, layers: Layers) -> NDArray[np.bool_]:
+        """The patches that read any cell of a box when each cell reads so many layers around it."""
+        lo, hi, top = self.table[:, 0], self.table[:, 1], self.table[:, 2]
+        below, above = zip(*layers, strict=True)
+        return ((lo - below < box.hi) & (hi + top + above > box.lo)).all(axis=1)  # type: ignore[no-any-return]
+
     def _side(self, axis: int, side: int, width: int) -> NDArray[np.bool_]:
         key = (axis, side, width)
         if key not in self.known:
@@ -434,8 +440,10 @@ def _sweep(
             for i, box in arriving.get((subdomain.across(direction), field), ()):
                 if box.intersect(segment):
                     patch_needs |= near(direction, width).astype(np.uint32) << np.uint32(i)
-            if any(box.intersect(_with_top(segment, subdomain.cells, points)) for box in rims.get(field, ())):
-                patch_rims |= near(direction, width)
+            for rim in rims.get(field, ()):
+                box = rim.intersect(_with_top(segment, subdomain.cells, points))
+                if box:
+                    patch_rims |= near(direction, width) & near.box(box, footprint.layers(schedule.ndim))
     patch_needs.setflags(write=False)
     patch_rims.setflags(write=False)
 
