@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -12,10 +14,10 @@ from halocline.compile.passes.reach import Points
 from halocline.errors import InputError
 from halocline.lang.boundary import SIDES, Ghost
 from halocline.lang.expression import Expr, walk
-from halocline.lang.grid import AXES, Field, Grid
+from halocline.lang.grid import AXES, Field
 
 WALL = 2  # see `around`
-Node = tuple[Field, int, int]  # the ghosts of a field beyond the wall of an axis and side
+Node = tuple[str, int, int]  # the ghosts of a field, by its name, beyond the wall of an axis and side
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class WallFill:
     axis: int
     side: int
     corners: tuple[tuple[int, int], ...]
-    ghosts: tuple[Expr, ...]
+    ghosts: tuple[Expr, ...] = dataclasses.field(compare=False)  # they follow from the rest
     covers: tuple[int, ...] = ()  # the axes whose ghosts of the field are formed before
 
     @property
@@ -37,7 +39,7 @@ class WallFill:
     @property
     def node(self) -> Node:
         """Whose ghosts they are."""
-        return self.field, self.axis, self.side
+        return self.field.name, self.axis, self.side
 
     @property
     def name(self) -> str:
@@ -159,7 +161,10 @@ def needs(reads: dict[Field, Points]) -> dict[Field, Footprint]:
         ordered(fills)  # ghosts that wait for each other would be wanted ever farther along the walls
         for fill in fills:
             for other, offsets in fill.reads.items():
-                _check_points(fill, other, offsets)
+                if other is fill.field:  # the rest is there with what reads the ghosts
+                    offsets = frozenset(offset for offset in offsets if any(offset))
+                else:
+                    _check_points(fill, other, offsets)
                 found[other] = found.get(other, Footprint()) | beside(fill, other, offsets)
         if found == needed:
             return needed
@@ -190,23 +195,37 @@ def fills_of(f: Field, around: Footprint) -> list[WallFill]:
                 along[other] = lower, upper
         ghosts = (f.boundary[name].ghost(Ghost(f, axis, side, layer)) for layer in range(depth))
         fills.append(WallFill(f, axis, side, tuple(along), tuple(ghosts)))
-    return _covering(f.grid, fills)
+    return _covering(f, fills)
 
 
-def _covering(grid: Grid, fills: list[WallFill]) -> list[WallFill]:
-    """The fills of one field, which form the ghosts at corners: those of the higher axis, unless those of the
+def _covering(f: Field, fills: list[WallFill]) -> list[WallFill]:
+    """The fills of a field, which form the ghosts at corners: those of the higher axis, unless those of the
     lower one read the field's ghosts of the higher."""
-    after: dict[int, set[int]] = {}
-    for fill in fills:
-        for offset in fill.reads.get(fill.field, ()):
-            past = {axis for axis, o in enumerate(offset) if o and not grid.periodic[axis]}
-            after.setdefault(fill.axis, set()).update(past)
+    if len({fill.axis for fill in fills}) < 2:
+        return fills
+    after: dict[int, set[int]] = {axis: set() for axis in range(f.grid.ndim)}
+    # all walls, so that it is the same in every sweep
+    for axis, side in product(after, (-1, 1)):
+        for ghost in _formulas(f, axis, side, max(fill.depth for fill in fills)):
+            for leaf in walk((ghost,)):
+                if leaf.op == "read" and leaf.attribute[0] is f:
+                    past = {n for n, o in enumerate(leaf.attribute[2]) if o and not f.grid.periodic[n]}
+                    after[axis] |= past - {axis}
     order: list[int] = []
-    while len(order) < grid.ndim:
-        left = [axis for axis in range(grid.ndim) if axis not in order]
-        ready = [axis for axis in left if after.get(axis, set()) <= {*order}]
+    while len(order) < len(after):
+        left = [axis for axis in after if axis not in order]
+        ready = [axis for axis in left if after[axis] <= {*order}]
         order.append((ready or left)[0])  # where none is ready `ordered` finds out what waits for what
     return [replace(fill, covers=tuple(sorted(order[: order.index(fill.axis)]))) for fill in fills]
+
+
+def _formulas(f: Field, axis: int, side: int, layers: int) -> Iterator[Expr]:
+    """The ghost values at a wall, as far as its condition knows that many layers."""
+    condition = f.boundary.get(_side(axis, side))
+    if condition is not None and not f.grid.periodic[axis]:
+        for layer in range(layers):
+            with suppress(InputError):
+                yield condition.ghost(Ghost(f, axis, side, layer))
 
 
 def ordered(fills: Sequence[WallFill]) -> list[WallFill]:
@@ -226,7 +245,7 @@ def ordered(fills: Sequence[WallFill]) -> list[WallFill]:
         if ready is None:
             left = {fill.node: [node for node in before[fill.node] if node not in done] for fill in waiting}
             raise InputError(_circle(left))
-        waiting.remove(ready)
+        waiting = [fill for fill in waiting if fill is not ready]
         done[ready.node] = ready
     return list(done.values())
 
@@ -234,7 +253,7 @@ def ordered(fills: Sequence[WallFill]) -> list[WallFill]:
 def _awaited(fill: WallFill) -> dict[Node, None]:
     """The ghosts that a fill reads."""
     return {
-        (field, axis, d // WALL): None
+        (field.name, axis, d // WALL): None
         for field, offsets in fill.reads.items()
         for direction, _ in beside(fill, field, offsets)
         for axis, d in enumerate(direction)
@@ -249,10 +268,10 @@ def _circle(before: dict[Node, list[Node]]) -> str:
         chain.append(before[chain[-1]][0])
     (field, axis, side), (other, there, beyond) = chain[-1], before[chain[-1]][0]
     circle = chain[chain.index(chain[-1]) + 1 :]
-    names = ", ".join(f"{f.name!r} beyond {_side(a, s)!r}" for f, a, s in circle)
+    names = ", ".join(f"{name!r} beyond {_side(a, s)!r}" for name, a, s in circle)
     return (
-        f"the boundary condition of field {field.name!r} on side {_side(axis, side)!r} reads ghosts of field "
-        f"{other.name!r} beyond side {_side(there, beyond)!r}, which wait for those it forms "
+        f"the boundary condition of field {field!r} on side {_side(axis, side)!r} reads ghosts of field "
+        f"{other!r} beyond side {_side(there, beyond)!r}, which wait for those it forms "
         f"(in a circle: {names}): on one of the walls read straight inward, u[m], or make axis "
         f"{AXES[axis]} or {AXES[there]} periodic"
     )
