@@ -19,6 +19,7 @@ from halocline.compile.schedule import Fill, Schedule, Sweep
 from halocline.errors import InputError
 from halocline.plan import Box, Transfers, decompose, least_thickness
 from halocline.plan.rank import SubdomainPlan, SweepPlan
+from halocline.run.mpi import world
 
 Array = np.ndarray[Any, Any]
 Point = tuple[int, ...]
@@ -345,3 +346,96 @@ def test_all_that_ghosts_are_formed_of_is_there_before() -> None:
 @pytest.mark.long
 def test_all_that_ghosts_are_formed_of_is_there_before_in_many_programs() -> None:
     assert checked(range(1000, 2500)) > 400
+
+
+# --- runs ---
+
+
+def ran(case: Case, steps: int = 2, **options: Any) -> list[Array]:
+    """The fields after some steps, on all ranks."""
+    grid, fields, step = described(case)
+    sim = hc.Simulation(grid, step, **options)
+    for f, values in zip(fields, case.start(), strict=True):
+        sim[f] = values
+    sim.run(steps=steps)
+    return [world().bcast(sim.gather(f), root=0) for f in fields]
+
+
+def tangential(n: int, s: int) -> tuple[Term, ...]:
+    """Of the field itself inward, and from both sides along the wall."""
+    return Term(1, n, 0, (s,)), Term(2, n, 1, (-s,)), Term(1, 1 - n, 0, (0,))
+
+
+# beyond a neighbour and past walls, corners formed beyond x last, and a last axis that wraps around
+RUNS = (
+    Case(
+        (11, 12),
+        (False, False),
+        ("cell", "face-y"),
+        (
+            {side: tangential(0, 1) if side[0] == "x" else (Term(1, 0, 0, (0,)),) for side in SIDES[:4]},
+            dict.fromkeys(SIDES[:2], (Term(1, 0, 0, (-1,)), Term(2, 0, 0, (0,)), Term(1, 1, 1, (2,))))
+            | dict.fromkeys(SIDES[2:4], (Term(2, 1, 0, (0,)),)),
+        ),
+        (((1, 1), (-1, 0), (-1, -1)), ((1, 0), (-1, 1), (0, -1))),
+    ),
+    Case(
+        (12, 11),
+        (False, True),
+        ("cell", "face-x"),
+        (dict.fromkeys(SIDES[:2], tangential(0, 2)), dict.fromkeys(SIDES[:2], tangential(1, 1))),
+        (((1, 0), (0, 1)), ((-1, 0), (1, 1))),
+    ),
+    Case(
+        (8, 9, 8),
+        (False, True, False),
+        ("cell", "face-z"),
+        (
+            dict.fromkeys(SIDES[:2], (Term(1, 0, 0, (1, 0)), Term(1, 1, 0, (0, -1))))
+            | dict.fromkeys(SIDES[4:], (Term(2, 0, 0, (0, 1)),)),
+            dict.fromkeys(SIDES[:2], (Term(1, 1, 1, (-1, 0)),))
+            | dict.fromkeys(SIDES[4:], (Term(1, 1, 0, (0, 1)),)),
+        ),
+        (((1, 1, 0), (-1, 0, 1)), ((1, 0, -1), (-1, -1, 0))),
+    ),
+)
+WAYS: tuple[dict[str, Any], ...] = (
+    {"patch": 3, "threads": 2},
+    {"decomposition": "1d-x"},
+    {"decomposition": "1d-y", "patch": 2, "overlap": False},
+    {"subdomains_per_rank": 2, "methods": "self,mpi"},
+)
+
+
+@pytest.mark.ranks(1, 2, 4)
+def test_ghosts_are_those_of_the_definition() -> None:
+    for case in RUNS:
+        want = wanted(case, 2)
+        for way in WAYS:
+            if way.get("subdomains_per_rank") and world().size == 4 and case.ndim == 2:
+                way = {"decomposition": (2, 2)}  # else too thin
+            for found, right in zip(ran(case, **way), want, strict=True):
+                assert np.array_equal(found, right), (case, way)
+
+
+@pytest.mark.usefixtures("opencl")
+def test_ghosts_on_devices_are_those_of_the_definition() -> None:
+    for case in RUNS:
+        for way in ({"device": "opencl:0,1"},):
+            for found, right in zip(ran(case, **way), wanted(case, 2), strict=True):
+                assert np.array_equal(found, right), (case, way)
+
+
+@pytest.mark.long
+def test_random_ghosts_are_those_of_the_definition() -> None:
+    count = 0
+    for seed in range(5000, 5060):
+        case = drawn(seed, 3 if seed % 5 == 4 else 2)
+        try:
+            for way in ({"subdomains_per_rank": 2}, {"patch": 2, "threads": 2}):
+                for found, right in zip(ran(case, **way), wanted(case, 2), strict=True):
+                    assert np.array_equal(found, right), (seed, way)
+            count += 1
+        except InputError as error:
+            assert any(words in str(error) for words in ("wait for those", "no point beside", "cells along"))
+    assert count > 15
