@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from math import prod
 from typing import Any
@@ -623,3 +624,59 @@ def test_ghosts_have_no_divergence_on_a_device() -> None:
     sims = [induction(shape, periodic, **how) for how in ({}, {"device": "opencl:0,1"})]
     for name in ("B0", "B1", "seen"):
         assert sims[0].checksum(name) == sims[1].checksum(name), name
+
+
+# --- what is refused ---
+
+
+@pytest.mark.parametrize(
+    ("ndim", "read", "message"),
+    [
+        (1, lambda u: u[0, 1], r"kernel of 'u': \[0, 1\] has 2 entries; a grid of 1 axis takes \[m\]"),
+        (2, lambda u: u[0, 1, 1], r"has 3 entries; a grid of 2 axes takes \[m\] or \[m, s\]: cells inward"),
+        (3, lambda u: u[0, 1], r"has 2 entries; a grid of 3 axes takes \[m\] or \[m, s, t\]"),
+        (2, lambda u: u[-1, 1], r"\[-1\] must be a whole number, 0 for the first cell inside"),
+        (2, lambda u: u[()], r"\[\(\)\] must be a whole number, 0 for the first cell inside"),
+        (2, lambda u: u[0, 0.5], r"kernel of 'u': 0.5 must be a whole number, points along the wall"),
+        (2, lambda u: u[0, 1:2], r"slice\(1, 2, None\) must be a whole number, points along the wall"),
+    ],
+)
+def test_wrong_places_are_named(ndim: int, read: Any, message: str) -> None:
+    grid = hc.Grid((8,) * ndim)
+    u, v = grid.field("u", boundary=hc.BoundaryKernel(read)), grid.field("v")
+    with pytest.raises(InputError, match=message):
+        compile_program(hc.program(lambda: v.set(u[unit(ndim, 0)])).trace(), grid)
+
+
+def test_walls_that_wait_for_each_other_are_named() -> None:
+    grid = hc.Grid((8, 8))
+    smooth = hc.BoundaryKernel(lambda u: 0.5 * u[0] + 0.25 * (u[0, -1] + u[0, 1]))
+    u = grid.field("u", boundary={"x-": smooth, "y+": smooth, "other": hc.Value(0.0)})
+    v = grid.field("v")
+    message = (
+        r"condition of field 'u' on side 'x-' reads ghosts of field 'u' beyond side 'y\+', which wait for "
+        r"those it forms \(in a circle: 'u' beyond 'y\+', 'u' beyond 'x-'\): on one of the walls read "
+        r"straight inward, u\[m\], or make axis x or y periodic"
+    )
+    with pytest.raises(InputError, match=message):
+        compile_program(hc.program(lambda: v.set(u[-1, 0] + u[0, 1])).trace(), grid)
+
+
+def test_a_field_without_a_point_beside_is_named() -> None:
+    """Read in place. Points on both sides are ghosts at the ends."""
+    grid = hc.Grid((8, 8))
+    p = grid.field("p", boundary=hc.Value(0.0))
+    for s, refused in ((0, True), (-1, False)):
+        mean = hc.BoundaryKernel(partial(mean_of, p, s))
+        w = grid.field(f"w{-s}", location="face-y", boundary=mean)
+        v = grid.field(f"v{-s}", location="face-y")
+        program = hc.program(lambda v=v, w=w: v.set(w[-1, 0])).trace()
+        if refused:
+            with pytest.raises(InputError, match=r"'p', which has no point beside that of 'w0' at the upper"):
+                compile_program(program, grid)
+        else:
+            compile_program(program, grid)
+
+
+def mean_of(p: hc.Field, s: int, w: Any) -> Any:
+    return 0.5 * (w.of(p)[0, s] + w.of(p)[0, 0])

@@ -80,6 +80,7 @@ class Mutation:
 
 
 HALO, EXCHANGE, FILLS = "compile/halo.py", "plan/exchange.py", "plan/fills.py"
+WALLS, WRAPS = "compile/walls.py", "compile/wraps.py"
 INLINE, NESTS = "compile/passes/inline.py", "compile/passes/nests.py"
 REACH, CONTRACT = "compile/passes/reach.py", "compile/passes/contract.py"
 
@@ -184,7 +185,7 @@ MUTATIONS = (
     Mutation(
         "extended-walls",
         HALO,
-        "if not self._around(g, there) <= around[g]:",
+        "if not around_points(g, there) <= around[g]:",
         "if False:",
         "fields are computed in the halo from ghosts that nothing has filled",
         ("test_halo.py",),
@@ -224,33 +225,33 @@ MUTATIONS = (
     ),
     Mutation(
         "staggered-ghosts",
-        HALO,
-        "upper = o + s - own",
-        "upper = o",
+        WALLS,
+        "more = o + place[axis] - field.staggered[axis]",
+        "more = o",
         "points at upper walls read ghosts that nothing has filled",
         ("test_compile.py",),
     ),
     Mutation(
         "fills-unsorted",
         HALO,
-        "        halo.fills.sort(key=lambda fill: fill.axis)\n",
-        "",
+        "halo.fills = ordered(halo.fills)",
+        "halo.fills = list(halo.fills)",
         "ghosts at corners are formed from ghosts of another field that come later",
         ("test_halo.py",),
     ),
     Mutation(
         "walls-one-round",
-        HALO,
-        "            if found == points:\n                return points\n            points = found",
-        "            return found",
+        WALLS,
+        "        if found == needed:\n            return needed\n        needed = found",
+        "        return found",
         "ghosts read ghosts of ghosts that nothing has filled",
         ("test_halo.py",),
     ),
     Mutation(
         "walls-no-corners",
-        HALO,
-        "along = [*product(*(range(-lower, upper + 1) for lower, upper in fill.corners))]",
-        "along = [(0,) * self.grid.ndim]",
+        WALLS,
+        "_segments(field, offset, place, fill.corners, there)",
+        "_segments(field, offset, place, ((0, 0),) * len(own), there)",
         "ghosts at corners read another field beyond its halo",
         ("test_halo.py",),
     ),
@@ -434,8 +435,8 @@ MUTATIONS = (
     Mutation(
         "fills-higher-walls",
         FILLS,
-        "if not layers or (wall and axis > fill.axis):",
-        "if not layers:",
+        "axis in fill.covers if wall else alone",
+        "True if wall else alone",
         "a fill writes ghosts of a higher axis",
         ("test_plan.py",),
     ),
@@ -458,10 +459,58 @@ MUTATIONS = (
     Mutation(
         "rims-operands",
         FILLS,
-        "dict.fromkeys(fill.operands, read)",
-        "{fill.field: read}",
+        "dict.fromkeys(fill.operands, _read(box, fill))",
+        "{fill.field: _read(box, fill)}",
         "ghosts are formed before what they read of another field has come",
         ("test_halo.py",),
+    ),
+    Mutation(
+        "along-core",
+        FILLS,
+        "start = min(below, n) if comes[0] else",
+        "start = 0 if comes[0] else",
+        "ghosts that read along a wall are formed before the messages that they read have come",
+        ("test_along_walls.py",),
+    ),
+    Mutation(
+        "along-rims",
+        FILLS,
+        "if any(_reads(boxes.core, fill, other, box) for other, box in late):",
+        "if False:",
+        "ghosts are formed of others that wait for messages",
+        ("test_along_walls.py",),
+    ),
+    Mutation(
+        "along-needs",
+        FILLS,
+        "inward if axis == fill.axis else fill.along[axis]",
+        "inward if axis == fill.axis else (0, 0)",
+        "ghosts wait for less than they read along the wall",
+        ("test_along_walls.py",),
+    ),
+    Mutation(
+        "along-order",
+        WALLS,
+        "if done.keys() >= {*before[fill.node]}",
+        "if True",
+        "ghosts are formed before those of a higher axis that they read",
+        ("test_along_walls.py",),
+    ),
+    Mutation(
+        "along-covers",
+        WALLS,
+        "ready = [axis for axis in left if after[axis] <= {*order}]",
+        "ready = left",
+        "a formula that reads its own field's ghosts of a higher axis is refused",
+        ("test_along_walls.py",),
+    ),
+    Mutation(
+        "along-wraps",
+        WRAPS,
+        "if fill.corners[-1] != (0, 0) or any(offset[-1] for offset in offsets)",
+        "if fill.corners[-1] != (0, 0)",
+        "ghosts are formed of ends of rows that the kernel fills only then",
+        ("test_along_walls.py",),
     ),
     Mutation(
         "blocks-reach-depth",
