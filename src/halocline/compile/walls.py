@@ -27,14 +27,10 @@ class WallFill:
     field: Field
     axis: int
     side: int
+    depth: int
     corners: tuple[tuple[int, int], ...]
     ghosts: tuple[Expr, ...] = dataclasses.field(compare=False)  # they follow from the rest
     covers: tuple[int, ...] = ()  # the axes whose ghosts of the field are formed before
-
-    @property
-    def depth(self) -> int:
-        """How many layers."""
-        return len(self.ghosts)
 
     @property
     def node(self) -> Node:
@@ -194,7 +190,7 @@ def fills_of(f: Field, around: Footprint) -> list[WallFill]:
                 upper = max((w[other] for d, w in beyond if d[other] > 0), default=0)
                 along[other] = lower, upper
         ghosts = (f.boundary[name].ghost(Ghost(f, axis, side, layer)) for layer in range(depth))
-        fills.append(WallFill(f, axis, side, tuple(along), tuple(ghosts)))
+        fills.append(WallFill(f, axis, side, depth, tuple(along), tuple(ghosts)))
     return _covering(f, fills)
 
 
