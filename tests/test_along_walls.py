@@ -632,13 +632,13 @@ def test_ghosts_have_no_divergence_on_a_device() -> None:
 @pytest.mark.parametrize(
     ("ndim", "read", "message"),
     [
-        (1, lambda u: u[0, 1], r"kernel of 'u': \[0, 1\] has 2 entries; a grid of 1 axis takes \[m\]"),
-        (2, lambda u: u[0, 1, 1], r"has 3 entries; a grid of 2 axes takes \[m\] or \[m, s\]: cells inward"),
-        (3, lambda u: u[0, 1], r"has 2 entries; a grid of 3 axes takes \[m\] or \[m, s, t\]"),
-        (2, lambda u: u[-1, 1], r"\[-1\] must be a whole number, 0 for the first cell inside"),
-        (2, lambda u: u[()], r"\[\(\)\] must be a whole number, 0 for the first cell inside"),
-        (2, lambda u: u[0, 0.5], r"kernel of 'u': 0.5 must be a whole number, points along the wall"),
-        (2, lambda u: u[0, 1:2], r"slice\(1, 2, None\) must be a whole number, points along the wall"),
+        (1, lambda u: u[0, 1], r"kernel of field 'u' reads \[0, 1\]; in 1D expected \[m\]: cells inward"),
+        (2, lambda u: u[0, 1, 1], r"reads \[0, 1, 1\]; in 2D expected \[m\] or \[m, s\]: cells inward"),
+        (3, lambda u: u[0, 1], r"reads \[0, 1\]; in 3D expected \[m\] or \[m, s, t\]"),
+        (2, lambda u: u[-1, 1], r"reads \[-1\]; expected a whole number, 0 or more"),
+        (2, lambda u: u[()], r"reads \[\(\)\]; expected a whole number, 0 or more"),
+        (2, lambda u: u[0, 0.5], r"reads \[0, 0.5\]; expected whole numbers"),
+        (2, lambda u: u[0, 1:2], r"reads \[0, slice\(1, 2, None\)\]; expected whole numbers"),
     ],
 )
 def test_wrong_places_are_named(ndim: int, read: Any, message: str) -> None:

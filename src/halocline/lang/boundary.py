@@ -280,20 +280,20 @@ class Inward:
         name, ndim = self.at.field.name, self.at.field.grid.ndim
         if not isinstance(m, int) or m < 0:
             raise InputError(
-                f"the boundary kernel of field {name!r} reads [{m!r}]; expected a whole number, 0 or more: it "
-                "counts cells inward from the wall, so write u[0] for the first one"
+                f"the boundary kernel of field {name!r} reads [{m!r}]; expected a whole number, 0 or more: "
+                "it counts cells inward from the wall, so write u[0] for the first one"
             )
         if along and 1 + len(along) != ndim:
             expected = ("[m]", "[m] or [m, s]", "[m] or [m, s, t]")[ndim - 1]
             raise InputError(
-                f"boundary kernel of {name!r}: {list(place)} has {1 + len(along)} entries; a grid of {ndim} "  # type: ignore[arg-type]
-                f"ax{'i' if ndim == 1 else 'e'}s takes {expected}: cells inward, then points along the other "
-                "axes"
+                f"the boundary kernel of field {name!r} reads {[m, *along]}; in {ndim}D expected {expected}: "
+                "cells inward from the wall, then points along the other axes"
             )
         for s in along:
             if not isinstance(s, int):
                 raise InputError(
-                    f"boundary kernel of {name!r}: {s!r} must be a whole number, points along the wall"
+                    f"the boundary kernel of field {name!r} reads {[m, *along]}; expected whole numbers: "
+                    "cells inward from the wall, then points along it"
                 )
         return self.at.inner(m, self.field, along)
 
