@@ -345,6 +345,14 @@ def test_all_that_ghosts_are_formed_of_is_there_before() -> None:
     assert checked(range(40)) > 10
 
 
+def test_ghosts_do_not_wait_for_rows_that_kernels_wrap_around() -> None:
+    """Without corners the kernel could fill the ends of rows itself, but only after the ghosts."""
+    walls = dict.fromkeys(SIDES[:2], (Term(1, 0, 0, (1,)), Term(2, 0, 0, (-1,))))
+    offsets = ((1, 0), (-1, 0), (0, 1), (0, -1))
+    for parts in ((1, 1), (2, 1), (1, 2)):
+        assert check_plans(Case((8, 8), (False, True), ("cell",), (walls,), (offsets,)), parts, 3)
+
+
 @pytest.mark.long
 def test_all_that_ghosts_are_formed_of_is_there_before_in_many_programs() -> None:
     assert checked(range(1000, 2500)) > 400
