@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from halocline.compile.ir.kernel import Array, Kernel
-from halocline.compile.ir.statements import Nest, Store
+from halocline.compile.ir.kernel import Array, Kernel, Value
+from halocline.compile.ir.statements import Nest, Reduce, Store
 from halocline.compile.passes.contract import contract
 from halocline.compile.translate import Translation
 from halocline.lang.expression import Expr
@@ -59,3 +59,28 @@ def loads(
     """Every (array, offset) that values are loaded from, without those below what is known."""
     found = (kernel.values[n] for n in kernel.below(values, frozenset(known)))
     return [value.attribute for value in found if value.op == "load"]
+
+
+def small() -> Kernel:
+    """r = 2 (u[1] - s[-1]) where s = u * u is a stage, with a sum of u over all cells."""
+    values = (
+        Value("load", (), ("u", (0,))),
+        Value("mul", (0, 0)),
+        Value("load", (), ("u", (1,))),
+        Value("load", (), ("s", (-1,))),
+        Value("sub", (2, 3)),
+        Value("const", (), 2.0, depth=0),
+        Value("mul", (4, 5)),
+    )
+    return Kernel(
+        name="k",
+        comment="k",
+        ndim=1,
+        periodic=(True,),
+        arrays=(Array("u", "float64"), Array("r", "float64"), Array("s", "float64", "scratch")),
+        values=values,
+        body=(
+            Nest((Store("s", 1, "gas.py:7"),), ((1, 0),), (0,)),
+            Nest((Store("r", 6, "gas.py:9"), Reduce(0, "sum", 0)), ((0, 0),), (0,)),
+        ),
+    )

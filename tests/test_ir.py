@@ -33,33 +33,9 @@ from halocline.compile.passes.loops import loops
 from halocline.compile.passes.pieces import pieces
 from halocline.compile.passes.place import place
 from halocline.compile.passes.scratch import scratch
+from kernels import small
 
 NONE = ((0, 0),)
-
-
-def small() -> Kernel:
-    """r = 2 (u[1] - s[-1]) where s = u * u is a stage, with a sum of u over all cells."""
-    values = (
-        Value("load", (), ("u", (0,))),
-        Value("mul", (0, 0)),
-        Value("load", (), ("u", (1,))),
-        Value("load", (), ("s", (-1,))),
-        Value("sub", (2, 3)),
-        Value("const", (), 2.0, depth=0),
-        Value("mul", (4, 5)),
-    )
-    return Kernel(
-        name="k",
-        comment="k",
-        ndim=1,
-        periodic=(True,),
-        arrays=(Array("u", "float64"), Array("r", "float64"), Array("s", "float64", "scratch")),
-        values=values,
-        body=(
-            Nest((Store("s", 1, "gas.py:7"),), ((1, 0),), (0,)),
-            Nest((Store("r", 6, "gas.py:9"), Reduce(0, "sum", 0)), NONE, (0,)),
-        ),
-    )
 
 
 def test_a_kernel_from_translation_to_printing() -> None:

@@ -330,7 +330,7 @@ MUTATIONS = (
     Mutation(
         "reach-unstaggered",
         REACH,
-        "mine = place(kernel, result)",
+        "mine = staggering(kernel, result)",
         "mine = (False,) * kernel.ndim",
         "the points of face fields at upper walls read too little",
         ("test_passes.py",),

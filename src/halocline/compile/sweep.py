@@ -14,7 +14,7 @@ from halocline.compile.lower import SweepGraph
 from halocline.compile.passes.contract import contract
 from halocline.compile.passes.inline import inline, without
 from halocline.compile.passes.nests import nests
-from halocline.compile.passes.reach import Points, place, reach
+from halocline.compile.passes.reach import Points, reach, staggering
 from halocline.compile.translate import translate
 from halocline.lang.grid import Field, Grid
 
@@ -72,7 +72,7 @@ def in_halo(staged: Kernel, fields: Collection[str]) -> Kernel:
     rooms: dict[tuple[bool, ...], Body] = {}
     for statement in kernel.body:
         if isinstance(statement, Store) and statement.array in fields:
-            mine = place(kernel, statement)
+            mine = staggering(kernel, statement)
             rooms[mine] = (*rooms.get(mine, ()), statement)
     none = ((0, 0),) * kernel.ndim
     body = tuple(Nest(room, none, tuple(map(int, mine))) for mine, room in rooms.items())

@@ -8,7 +8,7 @@ from typing import Any
 
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import Body, Nest, Offset, Reduce, Stage, Store
-from halocline.compile.passes.reach import Points, Result, place, results
+from halocline.compile.passes.reach import Points, Result, results, staggering
 
 # Results that one loop may compute where they share no array. A sum takes four vector registers, of which
 # there are 16 or 32: a loop over many sums spills them, and the time to compile it grows as their square.
@@ -51,7 +51,7 @@ def _of_results(kernel: Kernel) -> Body:
     rooms: dict[tuple[tuple[bool, ...], Offset | None], list[Result]] = {}
     for result in results(kernel):
         cell = result.cell if isinstance(result, Reduce) else None
-        rooms.setdefault((place(kernel, result), cell), []).append(result)
+        rooms.setdefault((staggering(kernel, result), cell), []).append(result)
     none = ((0, 0),) * kernel.ndim
     # single cells first: they must see the values from before the sweep writes its fields
     return tuple(

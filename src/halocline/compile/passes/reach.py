@@ -37,7 +37,7 @@ def results(kernel: Kernel) -> list[Result]:
     return [s for s in kernel.body if isinstance(s, (Store, Reduce))]
 
 
-def place(kernel: Kernel, result: Statement) -> tuple[bool, ...]:
+def staggering(kernel: Kernel, result: Statement) -> tuple[bool, ...]:
     """The axes that the points of a result are staggered along."""
     if isinstance(result, Store):
         return kernel.array[result.array].staggered
@@ -73,7 +73,7 @@ def reach(kernel: Kernel) -> Reach:
         for stage in reversed(stages):
             if stage.array in wanted:
                 demanded(kernel, stage.value, wanted[stage.array], wanted)
-        mine = place(kernel, result)
+        mine = staggering(kernel, result)
         for array, offsets in wanted.items():
             points[array] = points.get(array, frozenset()) | {(o, mine) for o in offsets}
         per_result.append((result, {a: offsets for a, offsets in wanted.items() if a not in kept}))
