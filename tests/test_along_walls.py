@@ -430,7 +430,7 @@ def test_ghosts_are_those_of_the_definition() -> None:
 
 @pytest.mark.usefixtures("opencl")
 def test_ghosts_on_devices_are_those_of_the_definition() -> None:
-    for case in RUNS:
+    for case in RUNS[::2]:
         for way in ({"device": "opencl:0,1"},):
             for found, right in zip(ran(case, **way), wanted(case, 2), strict=True):
                 assert np.array_equal(found, right), (case, way)
