@@ -15,7 +15,6 @@ from typing import Any
 
 from halocline.compile.dependence import Key, Progress, Walls, assigned, beginnings, stages_below
 from halocline.errors import InputError
-from halocline.lang.dtype import dtype_of
 from halocline.lang.expression import Expr, cast, reduction, replace_leaves, walk
 from halocline.lang.expression import read as read_node
 from halocline.lang.expression import stage_read as stage_node
@@ -123,7 +122,7 @@ class _Lowering:
             if target in self.sweep.sets and self.progress.present(target, version):
                 value = self.sweep.sets[target]
                 # as if it were read back: rounded, and of the field's precision
-                return value if dtype_of(value) == target.dtype else cast(value, target.dtype)
+                return value if value.precision == target.dtype else cast(value, target.dtype)
             return read_node(target, 0, offset)
         if leaf.op == "stage":
             stage, offset = leaf.attribute

@@ -170,9 +170,16 @@ class Expr(Operators):
         Whether the value differs from cell to cell.
     digest : bytes
         Identifies the formula; independent of process and of the order in which nodes were made.
+    precision : str or None
+        That of the fields in it. None for numbers, scalars and coordinates, and for stages of these, wherever
+        they are kept: computed in float64, they adapt to what they meet. So do random numbers and entries of
+        tables, whatever they are chosen by.
     """
 
-    __slots__ = ("__weakref__", "args", "attribute", "below", "condition", "digest", "grid", "op", "varies")
+    __slots__ = (
+        "__weakref__", "args", "attribute", "below", "condition", "digest", "grid", "op", "precision",
+        "varies",
+    )  # fmt: skip
 
     op: str
     args: tuple[Expr, ...]
@@ -181,6 +188,7 @@ class Expr(Operators):
     condition: bool
     varies: bool
     digest: bytes
+    precision: str | None
     below: tuple[Expr, ...]  # of `walk`, where it has been asked
 
     @property
@@ -230,8 +238,24 @@ def node(
     made.condition = op in COMPARISONS or op in ("and", "or", "not")
     made.varies = op in ("read", "stage", "index") or (op != "reduce" and any(a.varies for a in args))
     made.grid = grid
+    made.precision = _precision(op, args, attribute)
     _nodes[identity] = made
     return made
+
+
+def _precision(op: str, args: tuple[Expr, ...], attribute: Any) -> str | None:
+    if op == "read":
+        return str(attribute[0].dtype)
+    if op in ("random", "lookup"):
+        return None
+    if op == "cast":
+        return str(attribute)
+    if op == "stage":
+        definition: Expr = attribute[0].definition
+        return definition.precision
+    chosen = args[1:] if op in SELECTIONS else args
+    known = (arg.precision for arg in chosen if arg.precision is not None)
+    return max(known, default=None)  # "float64" > "float32"
 
 
 def constant(value: float) -> Expr:

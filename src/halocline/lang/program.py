@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.boundary import BoundaryCondition, Ghost
-from halocline.lang.dtype import kept_dtype
 from halocline.lang.expression import (
     Expr,
     Operand,
@@ -194,7 +193,7 @@ def stage(
     staggered = None if location is None else staggering(location, grid.ndim, f"stage {label!r}")
     if storage == "array":
         location = location or grid.location_of(place_of(expression))
-        dtype = kept_dtype(expression)
+        dtype = expression.precision or "float64"
         array = program.own_field(
             grid,
             label,

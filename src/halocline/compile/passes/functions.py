@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from textwrap import shorten
 
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import Allocate, Body, Nest, Slot, Store, flat, roots
@@ -35,5 +36,7 @@ def _part(kernel: Kernel, number: int, body: Body) -> Kernel:
     touched = {array for array, _ in kernel.loads(roots(body))}
     touched |= {s.array for s in flat(body) if isinstance(s, Store)}
     arrays = tuple(array for array in kernel.arrays if array.name in touched)
-    name, comment = f"{kernel.name}_part{number}", f"{kernel.comment}, part {number}"
+    name = f"{kernel.name}_part{number}"
+    # short: the text of many parts would grow as the square of their number
+    comment = f"{shorten(kernel.comment, 100, placeholder=' ...')}, part {number}"
     return compacted(replace(kernel, name=name, comment=comment, arrays=arrays, body=body))
