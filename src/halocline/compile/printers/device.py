@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatchmethod
 from math import prod
@@ -41,6 +42,7 @@ from halocline.compile.ir.statements import (
 )
 from halocline.compile.printers.device_values import DeviceValues
 from halocline.compile.printers.spelling import C_TYPES, VARIABLES, Names
+from halocline.compile.printers.text import Text
 from halocline.compile.strategy import LARGEST_GROUP, Strategy
 from halocline.lang.dtype import ITEMSIZE
 
@@ -262,31 +264,11 @@ class _Printer(DeviceValues):
 
     @write.register
     def _(self, statement: Gather) -> None:
-        out = self.out
-        out.add("HC_BARRIER();")
+        self.out.add("HC_BARRIER();")
         for plane in statement.planes:
             array = self.kernel.array[plane]
-            name, (rows, row), ((below, above), (before, behind)) = (
-                self.name_of(array),
-                array.shape,
-                array.layers,
-            )
-            group = rows - below - above, row - before - behind
-            out.open(f"for (int n = (int)hc_thread_number(); n < {rows * row}; n += (int)hc_group_threads())")
-            at = []
-            if rows > 1 or below + above:
-                first = f"f.lo[1] + hc_group(1) * {group[0]} - {below}"
-                out.add(f"const hc_int64 row = {first} + n / {row};")
-                at.append(f"row < f.hi[1] + {above}")
-            else:
-                out.add("const hc_int64 row = j;")
-            first = f"f.lo[2] + hc_group(0) * {group[1]} - {before}"
-            out.add(f"const hc_int64 cell = {first} + n % {row};")
-            at.append(f"cell < end + {behind}")
-            where = f"{name}_where.at + i * {name}_where.s0 + row * {name}_where.s1 + cell"
-            out.add(f"if ({' && '.join(at)}) {name}_plane[n] = {name}_data[{where}];")
-            out.close()
-        out.add("HC_BARRIER();")
+            _gather(self.out, self.name_of(array), array)
+        self.out.add("HC_BARRIER();")
 
     @write.register
     def _(self, statement: Tile) -> None:
@@ -349,13 +331,38 @@ class _Printer(DeviceValues):
 
     @write.register
     def _(self, statement: Finish) -> None:
-        out, count = self.out, len(statement.kinds)
-        # in one loop, not one after the other: PoCL compiles kernels of many in a third of the time
-        out.add(f"hc_partial partial[{count}] = {{{', '.join(f'partial{n}' for n in range(count))}}};")
-        out.add(f"const int kinds[{count}] = {{{', '.join(f'HC_{k.upper()}' for k in statement.kinds)}}};")
-        out.add(f"HC_UNROLL({count})")
-        out.open(f"for (int n = 0; n < {count}; ++n)")
-        out.add("hc_group_reduce(kinds[n], &partial[n], shared, hc_thread_number(), hc_group_threads());")
-        slot = "f.group0 + n * f.stride + hc_group_number()"
-        out.add(f"if (hc_thread_number() == 0) partials[{slot}] = partial[n];")
-        out.close()
+        _finish(self.out, statement.kinds)
+
+
+def _gather(out: Text, name: str, array: Array) -> None:
+    """A group reads a plane of a field around its threads."""
+    (rows, row), ((below, above), (before, behind)) = array.shape, array.layers
+    group = rows - below - above, row - before - behind
+    out.open(f"for (int n = (int)hc_thread_number(); n < {rows * row}; n += (int)hc_group_threads())")
+    at = []
+    if rows > 1 or below + above:
+        first = f"f.lo[1] + hc_group(1) * {group[0]} - {below}"
+        out.add(f"const hc_int64 row = {first} + n / {row};")
+        at.append(f"row < f.hi[1] + {above}")
+    else:
+        out.add("const hc_int64 row = j;")
+    first = f"f.lo[2] + hc_group(0) * {group[1]} - {before}"
+    out.add(f"const hc_int64 cell = {first} + n % {row};")
+    at.append(f"cell < end + {behind}")
+    where = f"{name}_where.at + i * {name}_where.s0 + row * {name}_where.s1 + cell"
+    out.add(f"if ({' && '.join(at)}) {name}_plane[n] = {name}_data[{where}];")
+    out.close()
+
+
+def _finish(out: Text, kinds: Sequence[str]) -> None:
+    """A group leaves its parts of reductions."""
+    count = len(kinds)
+    # in one loop, not one after the other: PoCL compiles kernels of many in a third of the time
+    out.add(f"hc_partial partial[{count}] = {{{', '.join(f'partial{n}' for n in range(count))}}};")
+    out.add(f"const int kinds[{count}] = {{{', '.join(f'HC_{k.upper()}' for k in kinds)}}};")
+    out.add(f"HC_UNROLL({count})")
+    out.open(f"for (int n = 0; n < {count}; ++n)")
+    out.add("hc_group_reduce(kinds[n], &partial[n], shared, hc_thread_number(), hc_group_threads());")
+    slot = "f.group0 + n * f.stride + hc_group_number()"
+    out.add(f"if (hc_thread_number() == 0) partials[{slot}] = partial[n];")
+    out.close()
