@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halocline as hc
 from halocline.compile.compiler import compile_program
-from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.kernel import Array, Kernel
 from halocline.compile.ir.statements import First, Let, Statement, Store, flat
 from halocline.compile.ir.verify import InvalidKernel, verify
 from halocline.compile.passes.invariants import invariants, needed
@@ -186,3 +188,78 @@ def queues(fields: int) -> int:
 def test_queues_are_as_many_as_registers_are_left_for() -> None:
     assert queues(4) == 4
     assert 4 < queues(30) < 20
+
+
+# -- results that replace what others read -----------------------------------------------------------------
+
+
+def large(field: hc.Field | Expr) -> Expr:
+    """A value with many others waiting at a time."""
+    parts = [hc.sqrt(field * field + float(n)) for n in range(MANY)]
+    one: Expr = parts[0] * 2.0
+    other: Expr = parts[0] * 3.0
+    for part in parts[1:]:
+        one, other = one / part, other / part
+    return one - other
+
+
+def rotated(u: hc.Field, v: hc.Field, w: hc.Field) -> None:
+    hc.assign({u: v, v: w, w: u})
+    x = u.grid.field("x")
+    x.set(large(x + 1.0))
+
+
+def swapped_beside(u: hc.Field, v: hc.Field, w: hc.Field) -> None:
+    hc.assign({u: v, v: u, w: large(w)})
+
+
+def summed_before(u: hc.Field, v: hc.Field, w: hc.Field) -> None:
+    hc.scalar("total").set(hc.sum(u))
+    hc.assign({u: large(w), v: 2.0 * v})
+
+
+def each_of_the_others(u: hc.Field, v: hc.Field, w: hc.Field) -> None:
+    hc.assign({u: large(v) + w, v: large(w) + u, w: large(u) + v})
+
+
+PROGRAMS = (rotated, swapped_beside, summed_before, each_of_the_others)
+
+
+@pytest.mark.parametrize("statements", PROGRAMS)
+def test_every_result_is_stored_and_sees_what_was_there_before(
+    statements: Callable[[hc.Field, hc.Field, hc.Field], None], opencl: None
+) -> None:
+    found = []
+    for device in (None, "opencl:0"):
+        grid = hc.Grid((6, 7), (1.0, 1.0), periodic=True)
+        fields = [grid.field(name) for name in "uvw"]
+        sim = hc.Simulation(grid, hc.program(lambda fields=fields: statements(*fields)), device=device)
+        for n, f in enumerate(fields):
+            sim[f] = 1.0 + np.arange(42.0).reshape(6, 7) % (5 + n)
+        result = sim.run()
+        found.append((dict(result.scalars), [sim.checksum(f) for f in fields]))
+    assert found[0] == found[1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 8), min_size=5, max_size=5), st.permutations(range(5)))
+def test_stores_wait_for_old_values_alone(chosen: list[int], stored: list[int]) -> None:
+    """Results that are other fields as they were, or large values of them, in any arrangement."""
+    grid = hc.Grid((8, 8), (1.0, 1.0), periodic=True)
+    fields = [grid.field(f"f{n}") for n in range(5)]
+    values = [fields[n] * 1.0 if n < 5 else large(fields[n - 5]) for n in chosen]
+    kernel = in_nest(kernel_of(*values, large(fields[0])))
+    (nest,) = kernel.body
+    stores = [
+        replace(s, array=f"f{stored[n]}") if n < 5 else s  # type: ignore[type-var]
+        for n, s in enumerate(nest.body)  # type: ignore[attr-defined]
+    ]
+    kept = tuple(a for a in kernel.arrays if not a.name.startswith("r") or a.name == "r5")
+    missing = tuple(Array(f"f{n}", "float64") for n in range(5) if f"f{n}" not in {a.name for a in kept})
+    kernel = replace(kernel, arrays=kept + missing, body=(replace(nest, body=tuple(stores)),))  # type: ignore[call-arg]
+    before = marched(kernel)
+    after = order(before)
+    verify(before)
+    verify(after)
+    assert set(statements(after, Store)) == set(statements(before, Store))
+    assert len(statements(after, Store)) == 6

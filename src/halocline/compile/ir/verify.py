@@ -275,9 +275,15 @@ def _uses_points(kernel: Kernel, strip: Strip) -> bool:
 
 
 def _scopes(kernel: Kernel, body: Body, known: frozenset[int], fail: Fail) -> None:
+    stored: set[str] = set()
     for statement in body:
+        if isinstance(statement, Store):
+            stored.add(statement.array)
         if isinstance(statement, Let):
             for number in statement.values:
+                value = kernel.values[number]
+                if value.op == "load" and value.attribute[0] in stored:
+                    fail(f"value {number} loads {value.attribute[0]!r} after it was stored; load it before")
                 missing = [arg for arg in kernel.values[number].args if arg not in known]
                 if missing:
                     fail(f"value {number} is computed before value {missing[0]}, which it takes")

@@ -144,6 +144,10 @@ class Steps:
         values = self.kernel.values
         self.takes: list[set[int]] = []
         self.takers: dict[int, list[int]] = {}
+        self.loads: dict[str, set[int]] = {}  # of each array
+        for number in self.leaves:
+            if values[number].op == "load":
+                self.loads.setdefault(values[number].attribute[0], set()).add(number)
         reads: dict[str, list[int]] = {}
         for n, step in enumerate(self.steps):
             if isinstance(step, Store):
@@ -153,16 +157,16 @@ class Steps:
             self.takes.append(taken)
             for number in taken:
                 self.takers.setdefault(number, []).append(n)
-                if values[number].op == "load":
+                if values[number].op == "load" and isinstance(step, list):
                     reads.setdefault(values[number].attribute[0], []).append(n)
-        # a store waits until the array has been read
+        # a store waits for what is computed of the old values of its array; what other stores take, or what
+        # follows, is loaded before it: two stores could wait for each other
         self.after: dict[int, list[int]] = {}
         self.waits = [len(taken - self.leaves) for taken in self.takes]
         for n, step in enumerate(self.steps):
             for reader in reads.get(step.array, ()) if isinstance(step, Store) else ():
-                if reader != n:
-                    self.after.setdefault(reader, []).append(n)
-                    self.waits[n] += 1
+                self.after.setdefault(reader, []).append(n)
+                self.waits[n] += 1
 
     def _order(self) -> tuple[Body, int]:
         kernel, left = self.kernel, {number: len(by) for number, by in self.takers.items()}
@@ -193,16 +197,20 @@ class Steps:
             if costs.get(n) != cost:
                 continue
             del costs[n]
-            fresh = sorted(self.takes[n] & self.leaves - done)
-            run += fresh
+            step = self.steps[n]
+            fresh = self.takes[n] & self.leaves
+            if isinstance(step, Store):
+                fresh |= self.loads.get(step.array, set())
+            fresh -= done
+            run += sorted(fresh)
             taken += sum(registers(kernel, number) for number in fresh)
-            changed: dict[int, None] = {}  # steps whose cost is another one now
             for number in self.takes[n]:
                 left[number] -= 1
+            changed: dict[int, None] = {}  # steps whose cost is another one now
+            for number in self.takes[n] | fresh:
                 if number in fresh or left[number] == 1:
-                    changed |= dict.fromkeys(self.takers[number])
+                    changed |= dict.fromkeys(self.takers.get(number, ()))
             done.update(fresh)
-            step = self.steps[n]
             if isinstance(step, Store):
                 body += [Let(tuple(run)), step] if run else [step]
                 run = []
@@ -221,6 +229,7 @@ class Steps:
             for other in changed:
                 if other in costs:
                     put(other)
+        assert not any(self.waits), "steps that wait for each other"
         run += sorted(self.leaves - done)  # that are used later alone
         body += [Let(tuple(run))] if run else []
         return tuple(body), most
