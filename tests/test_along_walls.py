@@ -691,3 +691,25 @@ def test_a_field_without_a_point_beside_is_named() -> None:
 
 def mean_of(p: hc.Field, s: int, w: Any) -> Any:
     return 0.5 * (w.of(p)[0, s] + w.of(p)[0, 0])
+
+
+def test_corners_do_not_depend_on_what_else_a_sweep_reads() -> None:
+    """A formula that reads along the wall in its second layer alone, of which one sweep reads the first."""
+    found = []
+    for deeper in (False, True):
+        grid = hc.Grid((6, 6))
+        along = hc.BoundaryKernel(lambda u, layer: u[0] * u[0] if layer == 0 else u[0, 1])
+        u = grid.field("u", boundary={"x-": along, "other": hc.Value(5.0)})
+        a, v = grid.field("a"), grid.field("v")
+
+        @hc.program
+        def program(u=u, a=a, v=v, deeper=deeper) -> None:  # type: ignore[no-untyped-def]
+            if deeper:
+                a.set(u[-2, 0])
+            v.set(u[-1, -1] + u[1, 1])
+
+        sim = hc.Simulation(grid, program)
+        sim[u] = np.arange(36.0).reshape(6, 6) ** 2
+        sim.run()
+        found.append(sim.checksum(v))
+    assert found[0] == found[1]

@@ -17,6 +17,7 @@ from halocline.lang.expression import Expr, walk
 from halocline.lang.grid import AXES, Field
 
 WALL = 2  # see `around`
+LAYERS = 8  # as many are looked at, however few a sweep reads; formulas rarely differ beyond the second
 Node = tuple[str, int, int]  # the ghosts of a field, by its name, beyond the wall of an axis and side
 
 
@@ -200,9 +201,9 @@ def _covering(f: Field, fills: list[WallFill]) -> list[WallFill]:
     if len({fill.axis for fill in fills}) < 2:
         return fills
     after: dict[int, set[int]] = {axis: set() for axis in range(f.grid.ndim)}
-    # all walls, so that it is the same in every sweep
+    # all walls and layers that may be read, so that it is the same in every sweep
     for axis, side in product(after, (-1, 1)):
-        for ghost in _formulas(f, axis, side, max(fill.depth for fill in fills)):
+        for ghost in _formulas(f, axis, side, max(LAYERS, *(fill.depth for fill in fills))):
             for leaf in walk((ghost,)):
                 if leaf.op == "read" and leaf.attribute[0] is f:
                     past = {n for n, o in enumerate(leaf.attribute[2]) if o and not f.grid.periodic[n]}
