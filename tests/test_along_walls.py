@@ -659,6 +659,26 @@ def test_wrong_places_are_named(ndim: int, read: Any, message: str) -> None:
         compile_program(hc.program(lambda: v.set(u[unit(ndim, 0)])).trace(), grid)
 
 
+@pytest.mark.parametrize(
+    ("ghost", "message"),
+    [
+        (lambda a, u, w, q: u + 1.0, r"reads field 'u' beyond the wall.*u\[0\] is the first"),
+        (lambda a, u, w, q: w + 1.0, r"reads field 'w' beyond the wall.*u\.of\(w\)\[0\] is the first"),
+        (lambda a, u, w, q: a[0][-1, 0] + 1.0, "reads field 'u' beyond the wall"),
+        (lambda a, u, w, q: a.of(w)[0][-1, 0] + 1.0, "reads field 'w' beyond the wall"),
+        (lambda a, u, w, q: a.of(q)[0], "'u' reads field 'q' of another grid; expected a field of the same"),
+        (lambda a, u, w, q: a[0] + q, "mixes fields of two grids"),
+    ],
+)
+def test_what_is_not_read_inward_is_refused(ghost: Any, message: str) -> None:
+    grid = hc.Grid((8, 8))
+    u, v, w = grid.field("u"), grid.field("v"), grid.field("w", boundary=hc.Value(0.0))
+    q = hc.Grid((8, 8, 8)).field("q")
+    u.boundary["x-"] = hc.BoundaryKernel(lambda a: ghost(a, u, w, q))
+    with pytest.raises(InputError, match=message):
+        compile_program(hc.program(lambda: v.set(u[-1, 0])).trace(), grid)
+
+
 def test_walls_that_wait_for_each_other_are_named() -> None:
     grid = hc.Grid((8, 8))
     smooth = hc.BoundaryKernel(lambda u: 0.5 * u[0] + 0.25 * (u[0, -1] + u[0, 1]))

@@ -235,7 +235,11 @@ class BoundaryKernel(BoundaryCondition):
     def ghost(self, at: Ghost) -> Expr:
         arguments = (Inward(at), at.layer)
         count = len(inspect.signature(self.function).parameters)
-        return as_expr(trace.call(self.function, *arguments[:count]), "boundary kernel's result")
+        ghost = as_expr(trace.call(self.function, *arguments[:count]), "boundary kernel's result")
+        for leaf in walk((ghost,)):
+            if leaf.op == "read":
+                _check_inward(at, *leaf.attribute)
+        return ghost
 
     def homogeneous(self) -> BoundaryCondition:
         return LinearPart(self)
@@ -261,6 +265,18 @@ class LinearPart(BoundaryCondition):
 
     def homogeneous(self) -> LinearPart:
         return self
+
+
+def _check_inward(at: Ghost, field: Field, _: int, offset: tuple[int, ...]) -> None:
+    """Raise where a formula reads a field by itself, not from the wall inward: ghosts are not there yet."""
+    nearest = at.inner(0, field).attribute[2][at.axis]
+    if -at.side * (offset[at.axis] - nearest) < 0:
+        name = "u" if field is at.field else f"u.of({field.name})"
+        raise InputError(
+            f"the boundary kernel of field {at.field.name!r} reads field {field.name!r} beyond the wall, "
+            "where its ghosts are not formed yet; expected values counted inward from the wall: "
+            f"{name}[0] is the first"
+        )
 
 
 def _with_reads(root: Expr, values: Mapping[Expr, float]) -> Expr:
@@ -299,6 +315,11 @@ class Inward:
 
     def of(self, field: Field) -> Inward:
         """The same for another field of the grid."""
+        if field.grid is not self.at.field.grid:
+            raise InputError(
+                f"the boundary kernel of field {self.at.field.name!r} reads field {field.name!r} of another "
+                "grid; expected a field of the same Grid object"
+            )
         return Inward(self.at, field)
 
     @property
