@@ -15,7 +15,7 @@ from halocline.compile.compiler import compile_program
 from halocline.compile.ir.kernel import Array, Kernel
 from halocline.compile.ir.statements import First, Let, Statement, Store, flat
 from halocline.compile.ir.verify import InvalidKernel, verify
-from halocline.compile.passes.invariants import invariants, needed
+from halocline.compile.passes.invariants import NAME, invariants, needed
 from halocline.compile.passes.order import AT_ONCE, order, waiting
 from halocline.compile.passes.threads import threads
 from halocline.compile.strategy import REGISTERS, SHARED_BYTES, Strategy
@@ -139,7 +139,7 @@ def test_weights_take_registers() -> None:
 
 
 def test_the_first_thread_of_a_group_computes_what_is_the_same_in_all_cells() -> None:
-    kernel = invariants(weighted(MANY))
+    kernel = invariants(weighted(MANY), SHARED_BYTES)
     verify(kernel)
     assert needed(kernel) == needed(weighted(MANY))  # they are taken from memory, but they are values too
     placed = marched(kernel)
@@ -155,16 +155,36 @@ def test_the_first_thread_of_a_group_computes_what_is_the_same_in_all_cells() ->
 
 
 def test_what_the_first_thread_leaves_it_has_computed() -> None:
-    placed = marched(invariants(weighted(MANY)))
+    placed = marched(invariants(weighted(MANY), SHARED_BYTES))
     body = tuple(replace(s, body=()) if isinstance(s, First) else s for s in placed.body)
     with pytest.raises(InvalidKernel, match="does not compute its values"):
         verify(replace(placed, body=body))
 
 
+def test_a_group_holds_as_much_as_it_has_room_for() -> None:
+    made = invariants(weighted(MANY), 800 - 8)
+    verify(made)
+    assert made.array[NAME].shape == (MANY - 1,)
+    assert invariants(weighted(MANY), -8).arrays == weighted(MANY).arrays
+
+
+def test_planes_have_the_room_that_is_left() -> None:
+    grid = hc.Grid((8, 8, 8), (1.0, 1.0, 1.0), periodic=True)
+    u, p = grid.field("u"), hc.parameter("p")
+    total: Expr = u[0, 0, 1] + u[0, 1, 0]
+    for n in range(MANY):
+        total = hc.sqrt(total) * (p + float(n + 2))
+    kernel = in_nest(kernel_of(total))
+    plane = 65 * 5 * 8
+    for kernel_, room, planes in ((kernel, plane, 1), (invariants(kernel, 800), plane + 792, 0)):
+        made = threads(kernel_, Strategy(reads="planes"), room)
+        assert sum(a.kind == "plane" for a in made.arrays) == planes
+
+
 def test_kernels_without_such_values_stay_as_they_are() -> None:
     grid = hc.Grid((8, 8), (1.0, 1.0), periodic=True)
     kernel = in_nest(kernel_of(grid.field("u") * 2.0))
-    assert invariants(kernel) is kernel
+    assert invariants(kernel, SHARED_BYTES) is kernel
 
 
 def queues(fields: int) -> int:

@@ -14,8 +14,10 @@ from halocline.compile.ir.kernel import Array, Kernel, Table
 from halocline.compile.ir.statements import Body, First, Nest, Store, roots
 from halocline.compile.passes.order import Steps, registers
 from halocline.compile.passes.rename import renumbered, substituted
+from halocline.lang.dtype import ITEMSIZE
 
 ADDRESS = 2  # registers
+DTYPE = "float64"
 NAME = ":invariants"  # no field has a colon in its name
 
 
@@ -32,11 +34,12 @@ def needed(kernel: Kernel) -> int:
     return ADDRESS * len(touched) + same + Steps(kernel, inside, stores, ends).most
 
 
-def invariants(kernel: Kernel) -> Kernel:
-    """The only nest of a kernel with what is the same in all cells in memory of the group."""
+def invariants(kernel: Kernel, room: int) -> Kernel:
+    """The only nest of a kernel with what is the same in all cells in memory of the group, which has `room`
+    bytes."""
     (nest,) = (s for s in kernel.body if isinstance(s, Nest))
     wanted = roots(nest.body)
-    taken = _taken(kernel, kernel.below(wanted), wanted)
+    taken = _taken(kernel, kernel.below(wanted), wanted)[: max(0, room) // ITEMSIZE[DTYPE]]
     if not taken:
         return kernel
     table = Table(kernel.grid, kernel.arrays, kernel.values)
@@ -45,7 +48,7 @@ def invariants(kernel: Kernel) -> Kernel:
         for place, n in enumerate(taken)
     }
     made = dict(zip(wanted, substituted(table, wanted, instead), strict=True))
-    array = Array(NAME, "float64", "invariants", shape=(len(taken),))
+    array = Array(NAME, DTYPE, "invariants", shape=(len(taken),))
     body: Body = tuple(s for s in kernel.body if s is not nest)
     body += (Share(NAME), First(NAME, tuple(taken)), replace(nest, body=renumbered(nest.body, made)))
     return replace(kernel, arrays=(*kernel.arrays, array), values=tuple(table.values), body=body)

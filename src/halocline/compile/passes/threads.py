@@ -7,6 +7,7 @@ once for many cells, and what is read along the march can wait in registers for 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 
 from halocline.compile.ir.axes import padded
 from halocline.compile.ir.device import (
@@ -46,7 +47,8 @@ def threads(kernel: Kernel, strategy: Strategy, shared: int) -> Kernel:
     """The only nest of a kernel as cells of threads. `shared`: bytes that a group can share."""
     (nest,) = (s for s in kernel.body if isinstance(s, Nest))
     reductions = [s for s in nest.body if isinstance(s, Reduce)]
-    room = shared - bool(reductions) * REDUCING_BYTES
+    held = sum(prod(a.shape) * ITEMSIZE[a.dtype] for a in kernel.arrays if a.kind == "invariants")
+    room = shared - bool(reductions) * REDUCING_BYTES - held
     written = {s.array for s in nest.body if isinstance(s, Store)}
     touched = written | {name for name, _ in kernel.loads(roots(nest.body))}
     near = _Near(kernel, nest, strategy, room)

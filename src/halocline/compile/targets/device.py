@@ -28,6 +28,7 @@ from halocline.compile.strategy import (
     LAYOUT_BYTES,
     PARAMETER_BYTES,
     POINTER_BYTES,
+    REDUCING_BYTES,
     REGISTERS,
     Strategy,
 )
@@ -98,7 +99,7 @@ class Device:
         staged = len(kernel.body) > 1
         slots = tuple(s.slot for s in nest.body if isinstance(s, Reduce))
         if needed(kernel) > REGISTERS:
-            kernel = run(kernel, invariants)
+            kernel = run(kernel, partial(invariants, room=self.shared - bool(slots) * REDUCING_BYTES))
         made = run(kernel, partial(threads, strategy=strategy, shared=self.shared), branched, order)
         planes = any(array.kind == "plane" for array in made.arrays)
         group, layouts = strategy.threads(kernel.ndim), _layouts_are_too_many(made, staged, bool(slots))
