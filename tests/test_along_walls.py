@@ -19,6 +19,7 @@ from halocline import plan as planning
 from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Fill, Schedule, Sweep
 from halocline.errors import InputError
+from halocline.lang.boundary import Ghost
 from halocline.plan import Box, Transfers, decompose, least_thickness
 from halocline.plan.rank import SubdomainPlan, SweepPlan
 from halocline.run.mpi import world
@@ -648,6 +649,7 @@ def test_ghosts_have_no_divergence_on_a_device() -> None:
         (3, lambda u: u[0, 1], r"reads \[0, 1\]; in 3D expected \[m\] or \[m, s, t\]"),
         (2, lambda u: u[-1, 1], r"reads \[-1\]; expected a whole number, 0 or more"),
         (2, lambda u: u[()], r"reads \[\(\)\]; expected a whole number, 0 or more"),
+        (2, lambda u: u[True, 0], r"reads \[True\]; expected a whole number, 0 or more"),
         (2, lambda u: u[0, 0.5], r"reads \[0, 0.5\]; expected whole numbers"),
         (2, lambda u: u[0, 1:2], r"reads \[0, slice\(1, 2, None\)\]; expected whole numbers"),
     ],
@@ -677,6 +679,14 @@ def test_what_is_not_read_inward_is_refused(ghost: Any, message: str) -> None:
     u.boundary["x-"] = hc.BoundaryKernel(lambda a: ghost(a, u, w, q))
     with pytest.raises(InputError, match=message):
         compile_program(hc.program(lambda: v.set(u[-1, 0])).trace(), grid)
+
+
+def test_places_may_be_numbers_of_numpy() -> None:
+    u = hc.Grid((8, 8)).field("u")
+    ghosts = [
+        hc.BoundaryKernel(lambda u, t=t: u[t(1), t(-1)]).ghost(Ghost(u, 0, -1, 0)) for t in (int, np.int64)
+    ]
+    assert ghosts[0] is ghosts[1]
 
 
 def test_walls_that_wait_for_each_other_are_named() -> None:

@@ -18,7 +18,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from halocline.errors import InputError
 from halocline.lang import trace
@@ -267,6 +268,11 @@ class LinearPart(BoundaryCondition):
         return self
 
 
+def _is_whole(value: Any) -> TypeGuard[int]:
+    """Whether it is a whole number, NumPy's too."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
 def _check_inward(at: Ghost, field: Field, _: int, offset: tuple[int, ...]) -> None:
     """Raise where a formula reads a field by itself, not from the wall inward: ghosts are not there yet."""
     nearest = at.inner(0, field).attribute[2][at.axis]
@@ -294,7 +300,7 @@ class Inward:
     def __getitem__(self, place: int | tuple[int, ...]) -> Expr:
         m, *along = place if isinstance(place, tuple) and place else (place,)
         name, ndim = self.at.field.name, self.at.field.grid.ndim
-        if not isinstance(m, int) or m < 0:
+        if not _is_whole(m) or m < 0:
             raise InputError(
                 f"the boundary kernel of field {name!r} reads [{m!r}]; expected a whole number, 0 or more: "
                 "it counts cells inward from the wall, so write u[0] for the first one"
@@ -306,12 +312,12 @@ class Inward:
                 "cells inward from the wall, then points along the other axes"
             )
         for s in along:
-            if not isinstance(s, int):
+            if not _is_whole(s):
                 raise InputError(
                     f"the boundary kernel of field {name!r} reads {[m, *along]}; expected whole numbers: "
                     "cells inward from the wall, then points along it"
                 )
-        return self.at.inner(m, self.field, along)
+        return self.at.inner(int(m), self.field, [int(s) for s in along])
 
     def of(self, field: Field) -> Inward:
         """The same for another field of the grid."""
