@@ -138,7 +138,16 @@ def binary(op: str, a: Number, b: Number) -> Number:
             error = np.abs(value) * (np.abs(y) * ex / np.abs(x) + np.abs(np.log(np.abs(x))) * ey) * 2
         else:
             raise NotImplementedError(op)
-        return rounded(value, error, dtype)
+        return rounded(value, known(error, value, ex, ey), dtype)
+
+
+def known(error: Array, value: Array, *of: Array) -> Array:
+    """A bound made of others: none, which is infinite, where it is 0 times infinity. NaN marks ghosts that have
+    not been formed, and stays."""
+    lost = (
+        np.isnan(error) & ~np.isnan(value) & ~np.any([np.isnan(e) for e in np.broadcast_arrays(*of)], axis=0)
+    )
+    return np.where(lost, np.inf, error)
 
 
 def rounded(value: Array, error: Array, dtype: str | None) -> Number:
@@ -170,7 +179,7 @@ def unary(op: str, a: Number) -> Number:
             return Number(value, np.minimum(e, 2.0) + 2 * ROUNDING[a.dtype], a.dtype)
         else:
             raise NotImplementedError(op)
-    return rounded(value, error, a.dtype)
+    return rounded(value, known(error, value, e), a.dtype)
 
 
 def compare(op: str, a: Number, b: Number) -> Truth:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import halocline as hc
 from halocline.errors import InputError
-from numpy_reference import Reference, Undecided
+from numpy_reference import Number, Reference, Undecided, binary, unary
 
 Draw = Any
 
@@ -532,3 +532,15 @@ def test_random_programs_are_the_same_on_ranks() -> None:
 @pytest.mark.ranks(2, 3, 4, 6, 8, timeout=3000)
 def test_many_random_programs_are_the_same_on_ranks() -> None:
     assert on_ranks(150) > 150
+
+
+def test_what_has_no_bound_has_none_times_zero() -> None:
+    """And what lies in a ghost that has not been formed stays that."""
+    zero, free = (
+        Number(np.zeros(1), np.zeros(1), "float64"),
+        Number(np.ones(1), np.full(1, np.inf), "float64"),
+    )
+    unformed = Number(np.full(1, np.nan), np.full(1, np.nan), "float64")
+    assert binary("mul", zero, free).error == np.inf
+    assert unary("exp", Number(np.full(1, -1e4), np.full(1, 1e4), "float64")).error == np.inf
+    assert np.isnan(binary("mul", zero, unformed).error)
