@@ -142,8 +142,10 @@ def binary(op: str, a: Number, b: Number) -> Number:
 
 
 def known(error: Array, value: Array, *of: Array) -> Array:
-    """A bound made of others: none, which is infinite, where it is 0 times infinity. NaN marks ghosts that have
-    not been formed, and stays."""
+    """A bound made of others: none, which is infinite, where it is 0 times infinity.
+
+    NaN marks ghosts that have not been formed, and stays.
+    """
     unformed = np.any([np.isnan(e) for e in np.broadcast_arrays(value, *of)], axis=0)
     return np.where(np.isnan(error) & ~unformed, np.inf, error)
 
