@@ -132,7 +132,7 @@ class Walls:
         return self._known[field]
 
     def _reachable(self, field: Field, layers: int) -> tuple[frozenset[Key], int]:
-        """What so many layers of ghosts depend on, and how many more may be read: formulas that read along
+        """What `layers` of ghosts depend on, and how many more may be read: formulas that read along
         walls read deeper into ghosts of other axes, each at most once on the way."""
         found: set[Key] = set()
         farther = 0

@@ -106,7 +106,7 @@ def _boxes(
 def _intervals(
     subdomain: Subdomain, fill: Fill, axis: int, n: int, transfers: Transfers
 ) -> list[tuple[int, int]]:
-    """What a fill covers along another axis of so many points: the interval without messages, perhaps empty,
+    """What a fill covers along another axis of `n` points: the interval without messages, perhaps empty,
     then those of rims."""
     alone = subdomain.decomposition.parts[axis] == 1 and transfers.copied(*[subdomain.number] * 2)
     (lower, upper), (below, above) = fill.corners[axis], fill.along[axis]
