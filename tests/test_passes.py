@@ -9,7 +9,7 @@ import pytest
 
 import halocline as hc
 from halocline.compile.compiler import arranged, compile_program
-from halocline.compile.ir.statements import Stage
+from halocline.compile.ir.statements import Nest, Stage
 from halocline.compile.passes.nests import MOST
 
 storages = pytest.mark.parametrize("storage", ["inline", "patch", "auto"])
@@ -184,3 +184,36 @@ def test_rows_that_wrap_around_themselves_have_halos_along_other_axes(parts: tup
     sim.run()
     want = np.roll(u0, -1, 0) + 3 * np.roll(u0, 1, 0) + 5 * np.roll(u0, -1, 1) + 7 * np.roll(u0, 1, 1)
     assert np.array_equal(sim[v], want)
+
+
+@pytest.mark.parametrize(
+    ("other", "count"),
+    [("shared", 2), ("its own", 3), ("beyond the halo", 3)],
+)
+def test_stages_that_share_most_of_their_values_have_one_nest(other: str, count: int) -> None:
+    """Unless the one that is needed less far would read, around it, what nothing else needs there."""
+    grid, (u, v, w) = periodic("uvw")
+
+    def near(common: Any) -> Any:
+        if other == "shared":
+            return common + 5.0
+        return common * w if other == "beyond the halo" else w * w + 5.0
+
+    @hc.program
+    def program() -> None:
+        common = u * u + u * 3.0 + u[1, 0] * u
+        wide = hc.stage(common * 2.0, "wide", storage="patch")
+        narrow = hc.stage(near(common), "narrow", storage="patch")
+        v.set(wide[2, 0] + wide[0, 1] + narrow[0, 1] + narrow)
+
+    (found,) = arranged(program.trace(), grid).nests.values()
+    assert sum(isinstance(statement, Nest) for statement in found.kernel.body) == count
+    sim = hc.Simulation(grid, program, patch=2)
+    u0, w0 = start(grid.shape, 1), start(grid.shape, 2)
+    sim[u], sim[w] = u0, w0
+    sim.run()
+    common = u0 * u0 + u0 * 3 + np.roll(u0, -1, 0) * u0
+    wide = common * 2
+    narrow = {"shared": common + 5, "its own": w0 * w0 + 5, "beyond the halo": common * w0}[other]
+    expected = np.roll(wide, -2, 0) + np.roll(wide, -1, 1) + np.roll(narrow, -1, 1) + narrow
+    assert np.array_equal(sim[v], expected)

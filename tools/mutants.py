@@ -304,6 +304,14 @@ MUTATIONS = (
         ("test_passes.py",),
     ),
     Mutation(
+        "joined-beyond",
+        NESTS,
+        "if _extent(needed[array] | read, kernel.ndim) != _extent(needed[array], kernel.ndim):",
+        "if False:",
+        "a stage in the nest of another reads what is not there",
+        ("test_passes.py",),
+    ),
+    Mutation(
         "sharing-stores",
         NESTS,
         "        if isinstance(result, Store):\n            arrays.append(result.array)\n",

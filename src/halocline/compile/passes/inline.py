@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from halocline.compile.ir.kernel import Kernel, Table, below
@@ -20,7 +21,12 @@ CHEAP = 8
 
 def cost(kernel: Kernel, root: int) -> int:
     """Arithmetic of a value at a cell, in units of one simple operation."""
-    values = (kernel.values[number] for number in kernel.below((root,)))
+    return price(kernel, kernel.below((root,)))
+
+
+def price(kernel: Kernel, numbers: Iterable[int]) -> int:
+    """Arithmetic of values at a cell."""
+    values = (kernel.values[number] for number in numbers)
     return sum(EXPENSIVE.get(value.op, 1) for value in values if value.args and value.depth > 0)
 
 

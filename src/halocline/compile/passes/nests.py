@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import Body, Nest, Offset, Reduce, Stage, Store
-from halocline.compile.passes.reach import Points, Result, results, staggering
+from halocline.compile.passes.inline import price
+from halocline.compile.passes.reach import Points, Result, results, staggering, sums
 
 # Results that one loop may compute where they share no array. A sum takes four vector registers, of which
 # there are 16 or 32: a loop over many sums spills them, and the time to compile it grows as their square.
@@ -18,25 +18,59 @@ MOST = 8
 MOST_SHARING = 32
 
 
+Extent = tuple[tuple[tuple[int, int], ...], tuple[int, ...]]
+
+
 def nests(kernel: Kernel, needed: Mapping[str, Points]) -> Kernel:
     """A nest for the stages of one depth and extent, and for results of the same points. `needed`: where
-    stages are, see `Reach`."""
+    stages are, see `Reach`.
+
+    Stages that share most of their values, such as the fluxes of several quantities, have one nest, of the
+    extent of that which is needed farthest.
+    """
     return replace(kernel, body=(*_of_stages(kernel, needed), *_of_results(kernel)))
 
 
 def _of_stages(kernel: Kernel, needed: Mapping[str, Points]) -> Body:
     levels: dict[str, int] = {}
-    rooms: dict[tuple[int, Any], Body] = {}
+    rooms: dict[tuple[int, Extent], list[Store]] = {}
     for stage in kernel.body:
         if isinstance(stage, Stage):
             read = (array for array, _ in kernel.loads((stage.value,)))
             levels[stage.array] = 1 + max((levels.get(array, 0) for array in read), default=0)
             key = levels[stage.array], _extent(needed[stage.array], kernel.ndim)
-            rooms[key] = (*rooms.get(key, ()), Store(stage.array, stage.value, stage.origin))
-    return tuple(Nest(rooms[key], *key[1]) for key in sorted(rooms))
+            rooms.setdefault(key, []).append(Store(stage.array, stage.value, stage.origin))
+    for key in sorted(rooms):
+        for other in sorted(rooms):
+            if key != other and _covers(other, key) and _share(kernel, rooms[key], rooms[other], needed):
+                rooms[other] += rooms.pop(key)
+                break
+    return tuple(Nest(tuple(rooms[key]), *key[1]) for key in sorted(rooms))
 
 
-def _extent(points: Points, ndim: int) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
+def _covers(other: tuple[int, Extent], key: tuple[int, Extent]) -> bool:
+    """Whether a nest of the same depth has all points of another, and the same more at upper walls."""
+    (depth, (wide, wide_top)), (own, (narrow, top)) = other, key
+    inside = all(a[0] >= b[0] and a[1] >= b[1] for a, b in zip(wide, narrow, strict=True))
+    return depth == own and wide_top == top and inside
+
+
+def _share(kernel: Kernel, some: list[Store], others: list[Store], needed: Mapping[str, Points]) -> bool:
+    """Whether most of what stages compute is computed for others too, and all that they read is there around
+    the points of these."""
+    mine, theirs = [store.value for store in some], [store.value for store in others]
+    alone = price(kernel, set(kernel.below(mine)) - set(kernel.below(theirs)))
+    if 2 * alone > price(kernel, kernel.below(mine)):
+        return False
+    places = {point for store in others for point in needed[store.array]}
+    for array, offset in set(kernel.loads(mine)) - set(kernel.loads(theirs)):
+        read = {(sums(place, offset), staggered) for place, staggered in places}
+        if _extent(needed[array] | read, kernel.ndim) != _extent(needed[array], kernel.ndim):
+            return False
+    return True
+
+
+def _extent(points: Points, ndim: int) -> Extent:
     """The layers (lower, upper) of each axis that hold all points, and how many more at an upper wall.
 
     No layer more: a stage reads fields that have halo for just these.
