@@ -54,23 +54,26 @@ def strong(
 
     alone()
     case_named(case.name, ("poisson",))
-    case = _warmed(case, warm_up)
     sizes = sorted(whole_numbers(n, "--n", POINTS))
+    case = _chosen(_warmed(case, warm_up), sizes[0])
     there = layouts(ranks, threads, case.device)
-    several = sorted({case.order, *whole_numbers(orders, "--orders", ORDER)}) if orders else [case.order]
+    several = [case.order]
+    if orders:
+        own = () if case.order is None else (case.order,)
+        several = sorted({*own, *whole_numbers(orders, "--orders", ORDER)})
     ready = {order: [_ready(replace(case, order=order), each) for each in sizes] for order in several}
     names = ["strong.png", *(["parts.png"] if parts else []), *(["orders.png"] if orders else [])]
     _check(json, csv, html, pictures, names)
     kinds = list(PARTS.values()) if parts else [(None, "read")]
     runs: list[Run] = []
-    for each, shape in ((own.shape[0], own.shape) for own in ready[case.order]):
+    for each, shape in ((made.shape[0], made.shape) for made in ready[case.order]):
         for r, t in there:
             runs += [(replace(case, only=only, halo=halo), each, shape, r, t) for only, halo in kinds]
             others = [order for order in several if order != case.order]
             runs += [(replace(case, order=order), each, shape, r, t) for order in others]
     if not parts:
         runs += _exchange(case, runs)
-    travelling = _travels({order: own[0] for order, own in ready.items()}, runs)
+    travelling = _travels({order: made[0] for order, made in ready.items()}, runs)
     measured = _measure(runs, repeat)
     theory = Theory.of(travelling, [m for m in measured if m["only"] == "exchange"])
     whole, same = wholes(measured), [m for m in measured if m["order"] == case.order]
@@ -124,8 +127,8 @@ def weak(
 
     alone()
     case_named(case.name)
-    case = _warmed(case, warm_up)
     sizes = sorted(whole_numbers(n, "--n", POINTS))
+    case = _chosen(_warmed(case, warm_up), sizes[0])
     there = layouts(ranks, threads, case.device)
     ready = [_ready(case, each) for each in sizes]
     _check(json, csv, html, pictures, ["weak.png"])
@@ -146,10 +149,18 @@ def weak(
 def _warmed(case: Steps, warm_up: int | None) -> Steps:
     """With the steps that are done, and those of them that are not timed."""
     steps = case_named(case.name).steps if case.steps is None else case.steps
+    if steps is None:
+        raise InputError(f"{case.name} runs to a time, but a study measures a number of steps: give --steps")
     warm_up = min(WARM_UP, steps - 1) if warm_up is None else warm_up
     if not 0 <= warm_up < steps:
         raise InputError(f"--warm-up {warm_up}: expected a whole number from 0, fewer than the {steps} steps")
     return replace(case, steps=steps, warm_up=warm_up)
+
+
+def _chosen(case: Steps, n: int) -> Steps:
+    """With order and scheme; a case that is a program has neither."""
+    ready = _ready(case, n)
+    return case if ready.is_program else replace(case, order=ready.order, scheme=ready.scheme)
 
 
 def _ready(case: Steps, n: int) -> CaseRun:
@@ -157,7 +168,7 @@ def _ready(case: Steps, n: int) -> CaseRun:
     from halocline.study.run_case import CaseRun
 
     given = parameters_of(case.settings, case.name, case_named(case.name))
-    return CaseRun(case.name, [n], given, order=case.order, scheme=case.scheme)
+    return CaseRun(case.name, [n], given, dim=case.dim, order=case.order, scheme=case.scheme)
 
 
 def _check(
@@ -169,6 +180,7 @@ def _check(
 def _measure(runs: Sequence[Run], repeat: int) -> list[Measurement]:
     from halocline.study.case_runs import nanoseconds, ns
     from halocline.study.measure import measure
+    from halocline.study.table import joined, method
 
     prepare()
     measured = []
@@ -179,14 +191,15 @@ def _measure(runs: Sequence[Run], repeat: int) -> list[Measurement]:
         device = case.options().get("--device")
         on = f", device {device}" if device else ""
         where = f"ranks {ranks}, threads {threads}{on}"
-        note(f"[{number}/{len(runs)}] {cells} cells, order {case.order}, {where}{part}")
+        what = joined(f"{cells} cells", method(case.order, None), where)
+        note(f"[{number}/{len(runs)}] {what}{part}")
         found = measure(case, shape, ranks=ranks, threads=threads, repeat=repeat)
         measured.append({"n": n, **found})
         note(f"      {nanoseconds(ns(found))} ns a cell and step")
     return measured
 
 
-def _travels(made: Mapping[int, CaseRun], runs: Sequence[Run]) -> dict[int, Travels]:
+def _travels(made: Mapping[int | None, CaseRun], runs: Sequence[Run]) -> dict[int | None, Travels]:
     """What travels at each order; grids that cannot be cut as asked for are found here."""
     from halocline.run.execution import chosen_devices
     from halocline.study.theory import travels
@@ -226,6 +239,7 @@ def _leave(
     if html or pictures:
         from halocline.io.style import save, styled
         from halocline.study.page import Page, facts_of_measurements
+        from halocline.study.table import joined
 
         with styled():
             figures = draw()
@@ -236,7 +250,7 @@ def _leave(
             if html:
                 page = Page(
                     title=f"{title}: {case.name}",
-                    lead=lead(f"{case.scheme}, {case.steps} steps", measured),
+                    lead=lead(joined(measured[0]["scheme"], f"{case.steps} steps"), measured),
                     said=said,
                     tables=tables,
                     figure=list(figures.values()),

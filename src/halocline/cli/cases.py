@@ -30,7 +30,10 @@ def _facts(case: Case) -> dict[str, Any]:
         "origin": case.origin,
         "axes": len(case.shape),
         "shape": case.shape,
+        "shapes": case.sizes,
         "steps": case.steps,
+        "until": case.until,
+        "check": case.check is not None,
         "parameters": {
             name: {
                 "default": own.default,
@@ -40,6 +43,7 @@ def _facts(case: Case) -> dict[str, Any]:
                 "above": own.above,
                 "most": own.most,
                 "whole": own.whole,
+                "words": own.words,
                 "origin": own.origin,
             }
             for name, own in case.parameters.items()
@@ -48,9 +52,11 @@ def _facts(case: Case) -> dict[str, Any]:
 
 
 def _axes(case: Case) -> str:
-    most = len(case.shape)
-    least = case.least_axes or most
-    return str(most) if least == most else f"{least}-{most}"
+    counts = list(case.sizes)
+    least, most = counts[0], counts[-1]
+    if len(counts) == most - least + 1:
+        return str(most) if least == most else f"{least}-{most}"
+    return ",".join(map(str, counts))
 
 
 def _list(chosen: Mapping[str, Case]) -> str:
@@ -65,12 +71,23 @@ def _page(name: str, case: Case) -> str:
     from halocline.study.table import Table
 
     rows = tuple(
-        (key, f"{p.default:g}", p.range.removeprefix("a "), p.unit, p.about)
+        (
+            key,
+            p.default if isinstance(p.default, str) else f"{p.default:g}",
+            p.range.removeprefix("a "),
+            p.unit,
+            p.about,
+        )
         for key, p in case.parameters.items()
     )
     shape = " x ".join(map(str, case.shape))
+    end = f"to time {case.until:g}" if case.until is not None else f"{case.steps} steps"
+    further = [
+        f"{'':9} {' x '.join(map(str, own))} cells with --dim {dim}" for dim, own in case.shapes.items()
+    ]
+    judged = [f"{'check':9} --check compares the result with what it must satisfy"]
     heads = ("name", "default", "range", "unit", "meaning")
-    table = Table("Parameters, for --set NAME=NUMBER", heads, rows, left=5)
+    table = Table("Parameters, for --set NAME=VALUE", heads, rows, left=5)
     origins: dict[str, list[str]] = {}
     for key, p in case.parameters.items():
         origins.setdefault(p.origin, []).append(key)
@@ -80,7 +97,9 @@ def _page(name: str, case: Case) -> str:
             "",
             f"{'origin':9} {case.origin}",
             f"{'axes':9} {_axes(case)}",
-            f"{'default':9} {shape} cells, {case.steps} steps",
+            f"{'default':9} {shape} cells, {end}",
+            *further,
+            *(judged if case.check is not None else []),
             "",
             table.text().rstrip(),
             "",

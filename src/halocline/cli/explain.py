@@ -50,9 +50,10 @@ def case(
     name: str,
     *,
     n: str | None,
+    dim: int | None,
     settings: Sequence[str],
-    order: int,
-    scheme: str,
+    order: int | None,
+    scheme: str | None,
     ranks: int,
     rank: int | None,
     code: bool,
@@ -66,16 +67,22 @@ def case(
     from halocline.physics.cases import case_named
     from halocline.study.explain import explain_program
     from halocline.study.run_case import CaseRun
+    from halocline.study.table import joined
 
     given = parameters_of(settings, name, case_named(name, ("poisson",)))
     check_files(json, picture)
     check_pictures(picture)
-    ready = CaseRun(name, None if n is None else cells_of(n), given, order=order, scheme=scheme)
+    cells = None if n is None else cells_of(n)
+    ready = CaseRun(name, cells, given, dim=dim, order=order, scheme=scheme)
     told = explain_program(ready.program, ready.setup.grid, ranks=ranks, rank=rank, **execution)
-    heading = {"case": name, "shape": ready.shape, "order": order, "scheme": scheme, "ranks": ranks}
-    heading["parameters"] = dict(ready.values)
-    cells = " x ".join(f"{each:,}" for each in ready.shape)
-    title = f"{name}, {cells} cells, order {order}, {scheme}; a pass is a step"
+    heading: dict[str, Any] = {
+        "case": name,
+        "shape": ready.shape,
+        "order": None if ready.is_program else ready.order,
+    }
+    heading |= {"scheme": ready.scheme, "ranks": ranks, "parameters": dict(ready.values)}
+    shape = " x ".join(f"{each:,}" for each in ready.shape)
+    title = f"{joined(name, f'{shape} cells', ready.method)}; a pass is a step"
     _tell(told, title, heading, code, passes, picture, json)
 
 

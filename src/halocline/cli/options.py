@@ -95,6 +95,16 @@ CellsOfCase = Annotated[
         help="Cells along the first axis, the others in the case's own proportion; or along each axis.",
     ),
 ]
+DimOfCase = Annotated[
+    int | None,
+    whole(
+        PROBLEM,
+        "--dim",
+        numbers=AXES,
+        metavar="1|2|3",
+        help="Axes, where a case can have several numbers of them; see `halocline cases NAME`.",
+    ),
+]
 Steps = Annotated[
     int | None,
     whole(
@@ -102,7 +112,7 @@ Steps = Annotated[
         "--steps",
         numbers=STEPS,
         metavar="S",
-        help="Steps at most; those of the case without --until.",
+        help="Steps at most. Without --steps and --until the case decides where it ends.",
     ),
 ]
 Until = Annotated[
@@ -182,7 +192,7 @@ Settings = Annotated[
     _option(
         PROBLEM,
         "--set",
-        metavar="NAME=NUMBER",
+        metavar="NAME=VALUE",
         help="A parameter that is not as by default; may be given several times.",
     ),
 ]
@@ -202,7 +212,20 @@ SeriesCsv = Annotated[
 ]
 FieldPictures = Annotated[
     Path | None,
-    place(RESULTS, "--pictures", metavar="FOLDER", help="Draw each field at the end in that folder."),
+    place(
+        RESULTS,
+        "--pictures",
+        metavar="FOLDER",
+        help="Draw each field at the end in that folder, or the quantities that the case derives from them.",
+    ),
+]
+Check = Annotated[
+    bool,
+    typer.Option(
+        "--check",
+        help="Compare the result with what the case must satisfy, and exit with status 1 where it does not.",
+        rich_help_panel=RESULTS,
+    ),
 ]
 Dim = Annotated[int, whole(PROBLEM, "--dim", numbers=AXES, metavar="1|2|3", help="Axes of the problem.")]
 Radius = Annotated[int, whole(PROBLEM, "--radius", numbers=RADIUS, metavar="R", help="Layers of halo.")]
@@ -225,6 +248,26 @@ Order = Annotated[
     int,
     whole(
         HOW, "--order", numbers=ORDER, metavar="2|4|6|...", help="Order of accuracy of differences in space."
+    ),
+]
+SchemeOfCase = Annotated[
+    str | None,
+    _option(
+        HOW,
+        "--scheme",
+        metavar="euler|rk2|rk3|rk4|ssprk3",
+        help="How time is integrated, rk3 by default. Some cases have a scheme of their own.",
+    ),
+]
+OrderOfCase = Annotated[
+    int | None,
+    whole(
+        HOW,
+        "--order",
+        numbers=ORDER,
+        metavar="2|4|6|...",
+        help="Order of accuracy of differences in space, 6 by default. Cases with a scheme of their own take "
+        "none.",
     ),
 ]
 Rtol = Annotated[

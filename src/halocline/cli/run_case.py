@@ -8,6 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from halocline.cli.output import check_files, say, write, write_json, written
 from halocline.cli.progress import progress
 from halocline.cli.ranks import spread
@@ -15,7 +17,7 @@ from halocline.errors import InputError
 from halocline.lang.grid import near
 
 if TYPE_CHECKING:
-    from halocline.physics.case import Case
+    from halocline.physics.case import Case, Check, Parameter
     from halocline.study.run_case import Result
 
 
@@ -23,10 +25,11 @@ def case(
     name: str,
     *,
     n: str | None,
+    dim: int | None,
     steps: int | None,
     until: float | None,
-    order: int,
-    scheme: str,
+    order: int | None,
+    scheme: str | None,
     only: str | None,
     warm_up: int,
     every: int | None,
@@ -35,9 +38,10 @@ def case(
     json: str | None,
     csv: Path | None,
     pictures: Path | None,
+    check: bool,
     execution: Mapping[str, Any],
 ) -> None:
-    """Run a case from its start, and tell how it went."""
+    """Run a case from its start, print how it went, and end with status 1 where its check fails."""
     from halocline.physics.cases import cases
 
     known = cases()
@@ -48,15 +52,19 @@ def case(
     trace = execution.get("trace")
     if only is not None:
         without = {"--until": until, "--every": every, "--csv": csv, "--pictures": pictures, "--trace": trace}
-        _check_part(only, {option: value for option, value in without.items() if value is not None})
+        given_too = {option: f" {value}" for option, value in without.items() if value is not None}
+        _check_part(only, given_too | ({"--check": ""} if check else {}))
+    if check and known[name].check is None:
+        judged = ", ".join(each for each, own in known.items() if own.check is not None) or "none"
+        raise InputError(f"--check: {name} has no check; cases that have one: {judged}")
     from halocline.study.run_case import CaseRun
 
-    ready = CaseRun(name, cells, given, order=order, scheme=scheme)
+    ready = CaseRun(name, cells, given, dim=dim, order=order, scheme=scheme)
     spread(ranks)
     from halocline.run.machine import this_machine
 
-    drawn = [] if pictures is None else [pictures / f"{f.name}.png" for f in ready.fields]
-    check_files(json, csv, trace, *drawn)
+    shown = {} if pictures is None else {pictures / f"{key}.png": (key, e) for key, e in ready.shown.items()}
+    check_files(json, csv, trace, *shown)
     shape = " x ".join(map(str, ready.shape))
     if only is not None:
         result = ready.time_part(only, steps=steps, warm_up=warm_up, **execution)
@@ -75,16 +83,22 @@ def case(
                     say(_table(series, ready.setup.shown))
             raise
     record = result.record
+    checks = ready.check(result) if check else None
     if json != "-":
         if every is not None and record.series is not None:
             say(_table(record.series, ready.setup.shown))
         say(_summary(result, ready.setup.shown))
-    write_json(json, asdict(record) | {"machine": this_machine().as_dict()})
+        if checks is not None:
+            say("\n" + _judgement(checks))
+    of_checks = {} if checks is None else {"checks": [_facts(each) for each in checks]}
+    write_json(json, asdict(record) | of_checks | {"machine": this_machine().as_dict()})
     if record.series is not None:
         _write_series(csv, record.series)
-    for f, path in zip(ready.fields, drawn, strict=False):
-        _draw(result, f, path)
-    written([json, csv, trace, *drawn])
+    for path, (key, what) in shown.items():
+        _draw(result, key, what, path)
+    written([json, csv, trace, *shown])
+    if checks is not None and not all(each.passed for each in checks):
+        raise typer.Exit(1)
 
 
 def _write_series(csv: Path | None, series: Sequence[Mapping[str, Any]]) -> None:
@@ -103,7 +117,7 @@ def _check_part(only: str, refused: Mapping[str, Any]) -> None:
     if refused:
         option, value = next(iter(refused.items()))
         raise InputError(
-            f"{option} {value}: with --only {only} a fixed number of steps is timed, and the fields hold "
+            f"{option}{value}: with --only {only} a fixed number of steps is timed, and the fields hold "
             f"nonsense; leave {option} out"
         )
 
@@ -122,7 +136,7 @@ def cells_of(text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def parameters_of(settings: Sequence[str], name: str, case: Case) -> dict[str, float]:
+def parameters_of(settings: Sequence[str], name: str, case: Case) -> dict[str, float | str]:
     """The parameters that --set gives.
 
     Raises
@@ -130,7 +144,7 @@ def parameters_of(settings: Sequence[str], name: str, case: Case) -> dict[str, f
     InputError
         One that the case does not have, has no value, or is there twice.
     """
-    given: dict[str, float] = {}
+    given: dict[str, float | str] = {}
     for setting in settings:
         key, _, text = setting.partition("=")
         own = case.parameters.get(key)
@@ -138,26 +152,62 @@ def parameters_of(settings: Sequence[str], name: str, case: Case) -> dict[str, f
             hint = near(key, case.parameters)
             known = ", ".join(f"{each} [{p.unit}]" for each, p in case.parameters.items())
             raise InputError(f"--set {setting}: {name} has no parameter {key!r}{hint}; known: {known}")
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
+        value = text if own.words else _finite(setting, key, text, own)
+        if own.words and text not in own.words:
+            hint = near(text, own.words)
             raise InputError(
-                f"--set {setting}: expected {key}=NUMBER, {own.about} [{own.unit}]; "
-                f"by default {own.default:g}"
+                f"--set {setting}: expected {own.range}{hint}: {own.about}; by default {own.default}"
             )
         if key in given:
             raise InputError(f"--set {setting}: {key} is given twice")
-        given[key] = number
+        given[key] = value
     return given
 
 
-def _draw(result: Result, f: Any, path: Path) -> None:
+def _finite(setting: str, key: str, text: str, own: Parameter) -> float:
+    """The number that --set gives a parameter."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(
+            f"--set {setting}: expected {key}=NUMBER, {own.about} [{own.unit}]; by default {own.default:g}"
+        )
+    return number
+
+
+def _draw(result: Result, name: str, what: Any, path: Path) -> None:
     from halocline.io.picture import picture
 
     r = result.record
-    picture(result.simulation, f, path, title=f"{f.name}, {r.case}, t = {r.time:g}", label=f.name)
+    picture(result.simulation, what, path, title=f"{name}, {r.case}, t = {r.time:g}", label=name)
+
+
+def _facts(check: Check) -> dict[str, Any]:
+    """A check for JSON, which knows no NaN."""
+    value = float(check.value)
+    return asdict(check) | {"value": value if math.isfinite(value) else None, "passed": check.passed}
+
+
+def _judgement(checks: Sequence[Check]) -> str:
+    """The table of checks."""
+    from halocline.study.table import Table, counted
+
+    rows = tuple(
+        (
+            each.name,
+            each.about,
+            _number(float(each.value)),
+            each.bound,
+            "passed" if each.passed else "FAILED",
+        )
+        for each in checks
+    )
+    failed = sum(not each.passed for each in checks)
+    note = f"{counted(failed, 'check')} of {len(checks)} failed." if failed else "All checks passed."
+    heads = ("check", "what it compares", "value", "expected", "result")
+    return Table("Checks", heads, rows, left=2, note=note).text().rstrip()
 
 
 def _number(value: Any) -> str:
@@ -176,12 +226,13 @@ def _table(series: Sequence[Mapping[str, Any]], shown: Sequence[str]) -> str:
 
 def _summary(result: Result, shown: Sequence[str]) -> str:
     from halocline.run.bandwidth import yardstick
-    from halocline.study.table import amount, counted, duration, where
+    from halocline.study import case_events
+    from halocline.study.table import amount, counted, duration, joined, method, where
 
     r, whole = result.record, result.outcome
     shape = " x ".join(f"{n:,}" for n in r.shape)
     ran = where(r.ranks, r.threads, r.devices)
-    lines = [f"{r.case}, {shape} cells, order {r.order}, {r.scheme}, {ran}", ""]
+    lines = [joined(r.case, f"{shape} cells", method(r.order, r.scheme), ran), ""]
     after = counted(r.steps, "step") + (f", {r.warm_up} of them not timed" if r.warm_up else "")
     if r.only is not None:
         alone = {"compute": "computing alone, no messages", "exchange": "the exchange alone, no kernels"}
@@ -199,6 +250,7 @@ def _summary(result: Result, shown: Sequence[str]) -> str:
     for start in range(0, len(shown) if numbers else 0, 3):
         parts = [f"{name} = {_number(numbers.get(name))}" for name in shown[start : start + 3]]
         lines.append(f"{'diagnostics' if start == 0 else '':13} {', '.join(parts)}")
+    lines += case_events.lines(r.events or {}, r.steps)
     if r.ns_per_cell_step is not None:
         lines.append(f"{'time':13} {duration(r.seconds)}, {r.ns_per_cell_step:.4g} ns a cell and step")
     if whole is not None:

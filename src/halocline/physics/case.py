@@ -6,22 +6,27 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
 from halocline.lang.expression import Expr
-from halocline.lang.grid import Field, Grid, unknown
+from halocline.lang.grid import Field, Grid, near, unknown
+from halocline.lang.program import ProgramFunction
+
+if TYPE_CHECKING:
+    from halocline.run.simulation import Simulation
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that a case takes.
+    """A number, or one of some words, that a case takes.
 
     Parameters
     ----------
-    default : float
+    default : float or str
     unit : str
-        In terms of the case's own units of length, time, mass and temperature; "1" for a pure number.
+        In terms of the case's own units of length, time, mass and temperature; "1" for a pure number
+        or a word.
     about : str
     least, above, most : float, optional
         It is at least so, or above that, and at most so.
@@ -29,9 +34,11 @@ class Parameter:
         It is a whole number.
     origin : str
         Where the default comes from: a paper, a sample of another code, or chosen here.
+    words : tuple of str
+        It is one of these words, and no number.
     """
 
-    default: float
+    default: float | str
     unit: str
     about: str
     least: float | None = None
@@ -39,10 +46,13 @@ class Parameter:
     most: float | None = None
     whole: bool = False
     origin: str = "chosen here"
+    words: tuple[str, ...] = ()
 
     @property
     def range(self) -> str:
         """What it can be, in words."""
+        if self.words:
+            return f"one of {', '.join(self.words)}"
         kind = "a whole number" if self.whole else "a number"
         if self.above is not None:
             kind += f" above {self.above:g}"
@@ -50,8 +60,13 @@ class Parameter:
             kind += f" from {self.least:g}" + (" on" if self.most is None else "")
         return kind if self.most is None else f"{kind} to {self.most:,.12g}"
 
-    def check(self, name: str, value: float) -> None:
+    def check(self, name: str, value: float | str) -> None:
         """Raise InputError for a value that it cannot have."""
+        if self.words:
+            if value not in self.words:
+                hint = near(value, self.words) if isinstance(value, str) else ""
+                raise InputError(f"{name} is {value!r}{hint}; expected {self.range}: {self.about}")
+            return
         if not isinstance(value, Real):
             raise InputError(f"{name} is {value!r}; expected {self.range}: {self.about}")
         fits = math.isfinite(value)
@@ -70,37 +85,159 @@ def seed(about: str) -> Parameter:
 
 
 @dataclass(frozen=True)
+class Event:
+    """Something that a program of a case counts, such as cells where a floor acted.
+
+    The program sets three scalars, which it makes with ``hc.scalar`` and may read, since they start as said:
+    ``{scalar}_count``, the cells so far, at first 0; ``{scalar}_cell``, the number of the first cell in C
+    order over the grid, at first inf; ``{scalar}_step``, the step in which that was, at first inf.
+
+    Parameters
+    ----------
+    name : str
+        In words: "pressure floor".
+    scalar : str
+        What the names of the scalars begin with.
+    about : str
+        What it means for the result.
+    warn_above : float
+        The share of all cell updates above which a run warns; 0 for never.
+    """
+
+    name: str
+    scalar: str
+    about: str
+    warn_above: float = 0.0
+
+    @property
+    def scalars(self) -> dict[str, float]:
+        """The scalars that the program sets, by name, as they are at the start."""
+        return {
+            f"{self.scalar}_count": 0.0,
+            f"{self.scalar}_cell": math.inf,
+            f"{self.scalar}_step": math.inf,
+        }
+
+
+@dataclass(frozen=True)
+class Check:
+    """A number that a finished run must have within bounds.
+
+    Parameters
+    ----------
+    name : str
+    value : float
+    most, least : float, optional
+    about : str
+        What is compared with what.
+    """
+
+    name: str
+    value: float
+    most: float | None = None
+    least: float | None = None
+    about: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the value is a number within the bounds."""
+        fits = not math.isnan(self.value)
+        fits = fits and (self.most is None or self.value <= self.most)
+        return bool(fits and (self.least is None or self.value >= self.least))
+
+    @property
+    def bound(self) -> str:
+        """The bounds, in words."""
+        if self.least is not None and self.most is not None:
+            return f"{self.least:g} to {self.most:g}"
+        if self.most is not None:
+            return f"at most {self.most:g}"
+        return "a number" if self.least is None else f"at least {self.least:g}"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A finished run, for the check of its case.
+
+    Attributes
+    ----------
+    simulation : Simulation
+        At the end; the field ``f`` is ``simulation.gather(f)`` on the first rank, and None on the others.
+    setup : Setup
+    values : mapping of str to float or str
+        All parameters of the case.
+    shape : tuple of int
+        Cells along each axis.
+    time : float
+    steps : int
+    series : sequence of mapping
+        The diagnostics with "step" and "time", at the start, perhaps meanwhile, and at the end.
+    events : mapping of str to mapping
+        As in the record of the run.
+    """
+
+    simulation: Simulation
+    setup: Setup
+    values: Mapping[str, Any]
+    shape: tuple[int, ...]
+    time: float
+    steps: int
+    series: Sequence[Mapping[str, Any]]
+    events: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
 class Setup:
     """A case on a grid, ready for `halocline.Simulation`.
 
     Parameters
     ----------
     grid : Grid
-    equations : callable
-        The time derivatives; see `Simulation`.
+    equations : callable or program
+        The time derivatives; or a program (``hc.program``) that does the whole step, and then no scheme is
+        needed. See `Simulation`.
     parameters : mapping of str to float
         What the equations read.
-    dt : float or callable
+    dt : float, callable or None
+        None for a program that sets ``t`` itself, or has no time.
     start : mapping of Field to expression, number or function of the coordinates
     diagnostics : callable
         Numbers over the grid by name, as expressions; called while differences have the order of the run.
     terms : callable, optional
-        The terms of each time derivative by name, to tell where a value comes from that is not finite.
+        The terms of each time derivative by name, to tell where a value comes from that is not finite. By
+        default there are none, and a run that fails is not repeated to find the step that went wrong.
     limit : callable, optional
         What limits the time step, in words, by the scalars that a run left.
     shown : tuple of str
         The diagnostics that tell most, for a table that fits a terminal.
+    time_step : {"exact", "delayed"}
+        See `Simulation`.
+    scheme_name : str, optional
+        How a program integrates, for the record: "mhdtvd".
+    events : tuple of Event
+        What a program counts.
+    derived : callable
+        Quantities by name, as expressions, that pictures show instead of the fields; called while differences
+        have the order of the run.
+    check_start : callable, optional
+        Called with the simulation on all ranks, after the fields are set and before the first step; raises
+        InputError for a start that cannot be.
     """
 
     grid: Grid
-    equations: Callable[..., Any]
+    equations: Callable[..., Any] | ProgramFunction
     parameters: Mapping[str, float]
-    dt: float | Callable[..., Any]
+    dt: float | Callable[..., Any] | None
     start: Mapping[Field, Any]
     diagnostics: Callable[[], Mapping[str, Expr]] = dict
     terms: Callable[[], Mapping[Field, Mapping[str, Expr]]] = dict
     limit: Callable[[Mapping[str, float]], str] | None = None
     shown: tuple[str, ...] = ()
+    time_step: str = "exact"
+    scheme_name: str | None = None
+    events: tuple[Event, ...] = ()
+    derived: Callable[[], Mapping[str, Expr]] = dict
+    check_start: Callable[[Simulation], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -115,24 +252,36 @@ class Case:
         Where the problem and its numbers come from.
     shape : tuple of int
         Cells by default, as many numbers as the case has axes.
-    steps : int
-        By default.
+    steps : int or None
+        By default; where there is `until`, only of what times steps. None where `until` alone ends a run.
     parameters : mapping of str to Parameter
     make : callable
         ``make(shape, values)`` gives its Setup.
     least_axes : int, optional
         The case can do with so many axes too: with the last of them where it has walls.
+    shapes : mapping of int to tuple of int
+        Further numbers of axes that the case can have, and its cells by default with these.
+    until : float, optional
+        The time that a run goes to by default.
+    order : int
+        Of differences by default. A program, whose order cannot be chosen, has this one.
+    check : callable, optional
+        What a finished run must satisfy. All ranks call it; what it gives on the first rank counts.
     """
 
     about: str
     origin: str
     shape: tuple[int, ...]
-    steps: int
+    steps: int | None
     parameters: Mapping[str, Parameter]
-    make: Callable[[tuple[int, ...], Mapping[str, float]], Setup] = field(repr=False)
+    make: Callable[[tuple[int, ...], Mapping[str, Any]], Setup] = field(repr=False)
     least_axes: int | None = None
+    shapes: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    until: float | None = None
+    order: int = 6
+    check: Callable[[Checked], Sequence[Check]] | None = field(default=None, repr=False)
 
-    def values(self, given: Mapping[str, float]) -> dict[str, float]:
+    def values(self, given: Mapping[str, float | str]) -> dict[str, Any]:
         """All parameters: those given, the others by default.
 
         Raises
@@ -147,20 +296,40 @@ class Case:
             self.parameters[name].check(name, value)
         return {name: given.get(name, own.default) for name, own in self.parameters.items()}
 
-    def shape_of(self, n: Sequence[int]) -> tuple[int, ...]:
-        """The cells along each axis for one number, or one for each axis.
+    @property
+    def sizes(self) -> dict[int, tuple[int, ...]]:
+        """The cells by default for each number of axes that the case can have."""
+        axes = len(self.shape)
+        fewer = {count: self.shape[-count:] for count in range(self.least_axes or axes, axes + 1)}
+        return dict(sorted((fewer | dict(self.shapes)).items()))
+
+    def shape_of(self, n: Sequence[int] | None = None, dim: int | None = None) -> tuple[int, ...]:
+        """The cells along each axis.
+
+        Parameters
+        ----------
+        n : sequence of int, optional
+            One number, for the first axis, the others in the case's own proportion; or one for each axis.
+        dim : int, optional
+            Axes; by default as many as there are numbers, or else those of `shape`.
 
         Raises
         ------
         InputError
-            Another count of numbers.
+            Another count of numbers, or axes that the case does not have.
         """
-        axes = len(self.shape)
-        counts = range(self.least_axes or axes, axes + 1)
-        if len(n) != 1 and len(n) not in counts:
+        sizes = self.sizes
+        if dim is not None and dim not in sizes:
+            known = " or ".join(map(str, sizes))
+            raise InputError(f"dim is {dim}; expected {known}, the axes that this case can have")
+        own = self.shape if dim is None else sizes[dim]
+        if n is None:
+            return own
+        counts = list(sizes) if dim is None else [dim]
+        if len(n) > 1 and len(n) in counts:
+            return tuple(n)
+        if len(n) != 1:
             several = " or ".join(map(str, counts))
             given = ",".join(map(str, n))
             raise InputError(f"n is {given}; expected one number, or {several}, one for each axis")
-        if len(n) in counts:
-            return tuple(n)
-        return tuple(max(1, n[0] * own // self.shape[0]) for own in self.shape)
+        return tuple(max(1, n[0] * each // own[0]) for each in own)

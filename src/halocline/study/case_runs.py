@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from halocline.study.measure import Measurement
-from halocline.study.table import counted
+from halocline.study.table import counted, joined, method
 
 WIDTH = 92  # of notes
 
@@ -69,7 +69,7 @@ def size(measurement: Measurement) -> str:
 
 def named(measurement: Measurement) -> str:
     """What ran, for a heading."""
-    return f"{measurement['case']}, order {measurement['order']}, {measurement['scheme']}"
+    return joined(measurement["case"], method(measurement["order"], measurement["scheme"]))
 
 
 def updates(measurement: Measurement) -> str:
@@ -88,9 +88,8 @@ def same_bits(measurements: Iterable[Measurement]) -> list[str]:
     found = [m for m in measurements if m["checksum"] is not None]
     for _, own in by(found, problem):
         one, sums = own[0], {m["checksum"] for m in own}
-        what = (
-            f"{size(one)}, order {one['order']}, {counted(one['steps'], 'step')}: {counted(len(own), 'run')}"
-        )
+        problem_of = joined(size(one), method(one["order"], None), counted(one["steps"], "step"))
+        what = f"{problem_of}: {counted(len(own), 'run')}"
         if len(sums) > 1:
             said.append(f"{what} gave {len(sums)} different results; please report this as a bug.")
         elif len(own) > 1:

@@ -31,7 +31,7 @@ MACHINE = (
 ENVIRONMENT = ("OMP_PROC_BIND", "OMP_PLACES")
 NESTED = (  # of a measurement, which a table leaves out
     *("machine", "environment", "times", "devices", "shape", "joules_of"),
-    *("parameters", "series", "diagnostics", "checksums"),
+    *("parameters", "series", "diagnostics", "checksums", "events"),
 )
 
 
@@ -105,13 +105,16 @@ class Steps:
     Parameters
     ----------
     name : str
-    order : int
-    scheme : str
+    order : int or None
+    scheme : str or None
+        Both None for a case that is a program.
     steps : int or None
         None: those of the case.
     warm_up : int
     settings : tuple of str
         As --set takes them: "nu=0.1".
+    dim : int or None
+        Axes; None: those of the case.
     only : {"compute", "exchange"} or None
     halo : {"read", "uniform"}
     decomposition, patch, device
@@ -121,8 +124,8 @@ class Steps:
     verb: ClassVar[str] = "run"
 
     name: str
-    order: int = 6
-    scheme: str = "rk3"
+    order: int | None = 6
+    scheme: str | None = "rk3"
     steps: int | None = None
     warm_up: int = 0
     settings: tuple[str, ...] = ()
@@ -131,9 +134,10 @@ class Steps:
     decomposition: str = "optimal"
     patch: str | None = None
     device: str | None = None
+    dim: int | None = None
 
     def options(self) -> dict[str, str]:
-        names = ("order", "scheme", "steps", "warm_up", "only", "halo", "decomposition", "patch")
+        names = ("dim", "order", "scheme", "steps", "warm_up", "only", "halo", "decomposition", "patch")
         return _options(self, names)
 
     def facts(self) -> dict[str, Any]:

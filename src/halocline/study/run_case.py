@@ -13,8 +13,8 @@ from halocline.errors import InputError, RunError
 from halocline.lang import trace
 from halocline.lang.expression import Expr
 from halocline.lang.grid import Field, unknown
-from halocline.lang.program import Program
-from halocline.physics.case import Case, Setup
+from halocline.lang.program import Program, ProgramFunction
+from halocline.physics.case import Check, Checked, Setup
 from halocline.physics.cases import case_named
 from halocline.ranges import SOME_STEPS, STEPS
 from halocline.run.bandwidth import bandwidth
@@ -25,7 +25,9 @@ from halocline.run.peak import multiply_add_peak
 from halocline.run.prepared import Outcome
 from halocline.run.simulation import Simulation, program_of
 from halocline.solvers.schemes import SCHEMES
+from halocline.study import case_events
 from halocline.study.overlap import KINDS, StepBench
+from halocline.study.table import method
 
 PARTS = ("compute", "exchange")  # of a step, that can be timed alone; of KINDS
 
@@ -40,10 +42,10 @@ class Record:
     shape : tuple of int
         Cells along each axis.
     cells, steps : int
-    order : int
-        Of the differences in space.
-    scheme : str
-        How time was integrated.
+    order : int or None
+        Of the differences in space; None for a case that is a program, which has its own.
+    scheme : str or None
+        How time was integrated; None for a program that does not say.
     halo : {"read", "uniform"}
         What travelled; see `halocline.Execution`.
     only : {"compute", "exchange"} or None
@@ -82,7 +84,10 @@ class Record:
     series : list of dict, or None
         "step", "time", "time_step", "limiter" and the diagnostics, at the start, as often as asked for, and
         at the end.
-    parameters : dict of str to float
+    events : dict of str to dict, or None
+        What the program counted, by name: "count" of cells, "share" of all cell updates, "first_cell" and
+        "first_step", None where it did not happen. All is None with `only`.
+    parameters : dict of str to float or str
         Of the case, all of them.
     ranks, threads : int
         Threads are those of one rank.
@@ -96,8 +101,8 @@ class Record:
     shape: tuple[int, ...]
     cells: int
     steps: int
-    order: int
-    scheme: str
+    order: int | None
+    scheme: str | None
     halo: str
     only: str | None
     warm_up: int
@@ -116,7 +121,8 @@ class Record:
     checksums: dict[str, str] | None
     diagnostics: dict[str, float | None] | None
     series: list[dict[str, Any]] | None
-    parameters: dict[str, float]
+    events: dict[str, dict[str, Any]] | None
+    parameters: dict[str, float | str]
     ranks: int
     threads: int
     devices: tuple[OnDevice, ...]
@@ -166,17 +172,19 @@ class CaseRun:
     name : str
     n : sequence of int, optional
         Cells along the first axis, the others in the case's own proportion; or along each axis.
-    given : mapping of str to float, optional
+    given : mapping of str to float or str, optional
         Parameters that are not those by default.
-    order : int
-        Of the differences in space.
-    scheme : str
-        How time is integrated.
+    dim : int, optional
+        Axes, for a case that can have several numbers of them.
+    order : int, optional
+        Of the differences in space; by default that of the case.
+    scheme : str, optional
+        How time is integrated; "rk3" by default. A case that is a program takes neither order nor scheme.
 
     Raises
     ------
     InputError
-        A case, parameter or scheme that is unknown; numbers that cannot be.
+        A case, parameter or scheme that is unknown; numbers that cannot be; axes that the case does not have.
 
     Examples
     --------
@@ -190,25 +198,52 @@ class CaseRun:
         self,
         name: str,
         n: Sequence[int] | None = None,
-        given: Mapping[str, float] | None = None,
+        given: Mapping[str, float | str] | None = None,
         *,
-        order: int = 6,
-        scheme: str = "rk3",
+        dim: int | None = None,
+        order: int | None = None,
+        scheme: str | None = None,
     ) -> None:
-        self.name, self.order, self.scheme = name, order, scheme
-        self.case: Case = case_named(name)
-        if scheme not in SCHEMES:
+        self.name, self.case = name, case_named(name)
+        if scheme is not None and scheme not in SCHEMES:
             raise unknown("scheme", scheme, list(SCHEMES))
-        trace.check_order(order)
+        self.order = self.case.order if order is None else order
+        trace.check_order(self.order)
         self.values = self.case.values(given or {})
-        self.shape = self.case.shape if n is None else self.case.shape_of(n)
-        with trace.order(order):
+        self.shape = self.case.shape_of(n, dim)
+        with trace.order(self.order):
             self.setup: Setup = self.case.make(self.shape, self.values)
+        self.is_program = isinstance(self.setup.equations, ProgramFunction)
+        self.scheme = self.setup.scheme_name if self.is_program else scheme or "rk3"
+        if self.is_program:
+            self._refuse("order", order)
+            self._refuse("scheme", scheme)
+
+    def _refuse(self, what: str, given: object) -> None:
+        """Raise InputError for what a program does not let one choose."""
+        if given is not None:
+            own = "" if self.scheme is None else f", {self.scheme}"
+            raise InputError(
+                f"{what} is {given}, but {self.name} is a program with a scheme of its own{own}: "
+                f"leave {what} out"
+            )
 
     @property
     def fields(self) -> tuple[Field, ...]:
         """Those that the case starts from."""
         return tuple(self.setup.start)
+
+    @property
+    def method(self) -> str:
+        """Order and scheme, in words."""
+        return method(None if self.is_program else self.order, self.scheme)
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """What pictures show, by name: quantities that the case derives, or else its fields."""
+        with trace.order(self.order):
+            derived = dict(self.setup.derived())
+        return derived or {f.name: f for f in self.fields}
 
     @property
     def program(self) -> Program:
@@ -220,15 +255,19 @@ class CaseRun:
         """Of a simulation, beside grid and equations."""
         return {
             "parameters": self.setup.parameters,
-            "scheme": SCHEMES[self.scheme],
+            "scheme": None if self.is_program else SCHEMES[str(self.scheme)],
             "dt": self.setup.dt,
+            "time_step": self.setup.time_step,
             "order": self.order,
         }
 
     def _simulation(self, communicator: Any, execution: Mapping[str, Any]) -> Simulation:
         grid, equations = self.setup.grid, self.setup.equations
         options = {**self._equations, "communicator": communicator, **execution}
-        return Simulation(grid, equations, terms=self.setup.terms, **options)
+        terms = None if self.setup.terms is dict else self.setup.terms
+        sim = Simulation(grid, equations, terms=terms, **options)
+        case_events.begin(sim, self.setup.events)
+        return sim
 
     def run(
         self,
@@ -247,7 +286,7 @@ class CaseRun:
         Parameters
         ----------
         steps : int, optional
-            As many at most; those of the case where `until` is not given either.
+            As many at most; by default, without `until`, the case's own end: a time or a number of steps.
         until : float, optional
             The time to reach; the last step is shortened to end there.
         every : int, optional
@@ -268,18 +307,15 @@ class CaseRun:
             A value is not finite, with field, cell, step and terms; the time step is below its floor.
         """
         if steps is None and until is None:
-            steps = self.case.steps
+            until = self.case.until
+            steps = self._steps(None) if until is None else None
         if every is not None:
             SOME_STEPS.check("every", every)
         if until is not None and not (math.isfinite(until) and until >= 0):
             raise InputError(f"until is {until!r}; expected a finite time from 0 on")
         _check_warm_up(warm_up, steps)
         sim = self._simulation(communicator, execution)
-        assert sim.look_back is not None
-        sim.look_back.begin = self._start
-        self._start(sim)
-        with trace.order(self.order):
-            numbers = dict(self.setup.diagnostics())
+        numbers = self._begun(sim)
         series = [] if series is None else series
         series.append(self._look(sim, numbers))
         whole: Outcome | None = None
@@ -307,21 +343,28 @@ class CaseRun:
             steps=steps_timed,
             energy=meter.total,
         )
-        checksums = {f.name: sim.checksum(f) for f in self.fields}
-        last = series[-1]
-        told = {
-            "steps": sim.steps,
-            "warm_up": min(warm_up, sim.steps),
-            "only": None,
-            "time": sim.time,
-            "time_step": last["time_step"],
-            "limiter": last["limiter"],
-            "checksum": hashlib.blake2b(repr(checksums).encode(), digest_size=16).hexdigest(),
-            "checksums": checksums,
-            "diagnostics": {name: last[name] for name in list(last)[4:]},
-            "series": series,
-        }
+        told = self._told(sim, series, warm_up)
         return self._result(sim, measured, whole, told)
+
+    def check(self, result: Result) -> list[Check]:
+        """What a run of this case must satisfy, and whether it does, the same on all ranks; all ranks call
+        this.
+
+        Raises
+        ------
+        InputError
+            The case has no check; the result is of a part of the steps alone.
+        """
+        if self.case.check is None:
+            raise InputError(f"case {self.name} has no check: it does not say what a run of it must satisfy")
+        r, sim = result.record, result.simulation
+        if r.series is None or r.time is None or r.events is None:
+            raise InputError(f"a run of {r.only} alone leaves fields that hold nonsense: nothing to check")
+        run = Checked(sim, self.setup, self.values, self.shape, r.time, r.steps, r.series, r.events)
+        comm = sim.domain.comm
+        with trace.order(self.order), comm.agreement(f"check {self.name}"):
+            found = list(self.case.check(run))
+        return comm.bcast(found)
 
     def time_part(
         self,
@@ -352,7 +395,7 @@ class CaseRun:
         """
         if only not in PARTS:
             raise unknown("part of a step", only, list(PARTS))
-        steps = self.case.steps if steps is None else steps
+        steps = self._steps(steps)
         SOME_STEPS.check("steps", steps)
         _check_warm_up(warm_up, steps)
         sim = self._simulation(communicator, execution)
@@ -365,9 +408,47 @@ class CaseRun:
         with meter.on():
             seconds = bench.run(**KINDS[only]) * bench.passes
         measured = _Timing(seconds=seconds, loop_seconds=seconds, steps=bench.passes, energy=meter.total)
-        nothing = ("time", "time_step", "limiter", "checksum", "checksums", "diagnostics", "series")
+        nothing = ("time", "time_step", "limiter", "checksum", "checksums", "diagnostics", "series", "events")
         told = {"steps": steps, "warm_up": warm_up, "only": only, **dict.fromkeys(nothing)}
         return self._result(sim, measured, None, told)
+
+    def _begun(self, sim: Simulation) -> dict[str, Expr]:
+        """Set the fields, check them, and return the diagnostics."""
+        if sim.look_back is not None:
+            sim.look_back.begin = self._start
+        self._start(sim)
+        sim.check_inputs("at the start")
+        with trace.order(self.order):
+            if self.setup.check_start is not None:
+                self.setup.check_start(sim)
+            return dict(self.setup.diagnostics())
+
+    def _told(self, sim: Simulation, series: list[dict[str, Any]], warm_up: int) -> dict[str, Any]:
+        """What a record holds of the result of whole steps."""
+        checksums = {f.name: sim.checksum(f) for f in self.fields}
+        last, events = series[-1], case_events.found(sim, self.setup.events)
+        if sim.domain.comm.rank == 0:
+            case_events.warn(self.setup.events, events)
+        return {
+            "steps": sim.steps,
+            "warm_up": min(warm_up, sim.steps),
+            "only": None,
+            "time": sim.time,
+            "time_step": last["time_step"],
+            "limiter": last["limiter"],
+            "checksum": hashlib.blake2b(repr(checksums).encode(), digest_size=16).hexdigest(),
+            "checksums": checksums,
+            "diagnostics": {name: last[name] for name in list(last)[4:]},
+            "series": series,
+            "events": events,
+        }
+
+    def _steps(self, steps: int | None) -> int:
+        """So many steps, or those of the case."""
+        steps = self.case.steps if steps is None else steps
+        if steps is None:
+            raise InputError(f"case {self.name} has no number of steps by default: give steps")
+        return steps
 
     def _start(self, sim: Simulation) -> None:
         for f, at_start in self.setup.start.items():
@@ -382,7 +463,7 @@ class CaseRun:
         when = {
             "step": sim.steps,
             "time": sim.time,
-            "time_step": sim.values["dt"] if stepped else None,
+            "time_step": sim.values.get("dt") if stepped else None,
             "limiter": limit(sim.values) if limit is not None and stepped else None,
         }
         return when | {
@@ -405,7 +486,7 @@ class CaseRun:
             case=self.name,
             shape=self.shape,
             cells=cells,
-            order=self.order,
+            order=None if self.is_program else self.order,
             scheme=self.scheme,
             halo=domain.how.halo,
             seconds=measured.seconds,

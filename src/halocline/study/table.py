@@ -98,6 +98,16 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
+def joined(*parts: str | None) -> str:
+    """The parts that are not empty, with commas between them."""
+    return ", ".join(filter(None, parts))
+
+
+def method(order: int | None, scheme: str | None) -> str:
+    """How a case is solved: "order 6, rk3"; either may be missing."""
+    return joined(None if order is None else f"order {order}", scheme)
+
+
 def where(ranks: int, threads: int, places: Sequence[OnDevice] = ()) -> str:
     """Where something ran: "2 ranks of 4 threads", or "2 ranks, devices cuda:0, cuda:1 (NVIDIA H100)"."""
     if places:

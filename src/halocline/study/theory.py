@@ -61,20 +61,20 @@ class Theory:
 
     Attributes
     ----------
-    travels : mapping of int to Travels
-        By the order of differences.
+    travels : mapping of int or None to Travels
+        By the order of differences; None for a case that is a program.
     per_byte : float or None
         1/β, seconds; None where nothing was measured that travels.
     measured_on : int
         The subdomains between which that was measured; 0 where it was not.
     """
 
-    travels: Mapping[int, Travels]
+    travels: Mapping[int | None, Travels]
     per_byte: float | None
     measured_on: int = 0
 
     @classmethod
-    def of(cls, travels: Mapping[int, Travels], exchanges: Sequence[Measurement]) -> Theory:
+    def of(cls, travels: Mapping[int | None, Travels], exchanges: Sequence[Measurement]) -> Theory:
         """From exchanges alone, of which that of the largest grid on the fewest subdomains counts."""
         several = [m for m in exchanges if subdomains(m) > 1 and m["halo"] == "read"]
         if not several:

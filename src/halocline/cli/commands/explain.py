@@ -11,12 +11,13 @@ from halocline.cli.options import (
     Decomposition,
     Device,
     Dim,
+    DimOfCase,
     Halo,
     Json,
     Method,
     Methods,
     N,
-    Order,
+    OrderOfCase,
     Overlap,
     Passes,
     Patch,
@@ -25,7 +26,7 @@ from halocline.cli.options import (
     PlannedRanks,
     PlannedThreads,
     RanksPerNode,
-    Scheme,
+    SchemeOfCase,
     Settings,
     SubdomainsPerRank,
     WhoPicture,
@@ -96,9 +97,10 @@ def explain_poisson(
 def explain_case(
     context: typer.Context,
     n: CellsOfCase = None,
+    dim: DimOfCase = None,
     settings: Settings = None,
-    order: Order = 6,
-    scheme: Scheme = "rk3",
+    order: OrderOfCase = None,
+    scheme: SchemeOfCase = None,
     ranks: PlannedRanks = 1,
     rank: PlannedRank = None,
     threads: PlannedThreads = 1,
@@ -119,8 +121,8 @@ def explain_case(
     from halocline.cli.explain import case
 
     case(
-        str(context.info_name), n=n, settings=settings or [], order=order, scheme=scheme, ranks=ranks,
-        rank=rank, code=code, passes=passes, picture=picture, json=json,
+        str(context.info_name), n=n, dim=dim, settings=settings or [], order=order, scheme=scheme,
+        ranks=ranks, rank=rank, code=code, passes=passes, picture=picture, json=json,
         execution=execution(
             device=device, threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,

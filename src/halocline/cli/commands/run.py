@@ -11,8 +11,10 @@ from typer.core import TyperCommand
 from halocline.cli.commands import examples, group
 from halocline.cli.options import (
     CellsOfCase,
+    Check,
     Decomposition,
     Device,
+    DimOfCase,
     Every,
     FieldPictures,
     Halo,
@@ -21,13 +23,13 @@ from halocline.cli.options import (
     MailboxesOfMessage,
     Methods,
     Only,
-    Order,
+    OrderOfCase,
     Overlap,
     Patch,
     Ranks,
     RanksPerNode,
     Schedule,
-    Scheme,
+    SchemeOfCase,
     SeriesCsv,
     Settings,
     Steps,
@@ -59,7 +61,8 @@ class FileOrCase(TyperCommand):
 
     def _target(self, args: list[str]) -> str | None:
         """The first word that is no option, nor the value of one."""
-        options = {name for each in self.params for name in each.opts if name.startswith("-")}
+        valued = [each for each in self.params if not getattr(each, "is_flag", False)]
+        options = {name for each in valued for name in each.opts if name.startswith("-")}
         words = iter(args)
         for word in words:
             if not word.startswith("-"):
@@ -97,12 +100,13 @@ def run_file(
         str, typer.Argument(metavar="FILE.py|CASE", help="What `python FILE.py` would run; or a case.")
     ],
     n: CellsOfCase = None,
+    dim: DimOfCase = None,
     steps: Steps = None,
     until: Until = None,
     warm_up: WarmUp = 0,
     settings: Settings = None,
-    order: Order = 6,
-    scheme: Scheme = "rk3",
+    order: OrderOfCase = None,
+    scheme: SchemeOfCase = None,
     only: Only = None,
     every: Every = None,
     ranks: Ranks = None,
@@ -122,6 +126,7 @@ def run_file(
     json: Json = None,
     csv: SeriesCsv = None,
     pictures: FieldPictures = None,
+    check: Check = False,
 ) -> None:
     if names_file(target):
         from halocline.cli.script import script
@@ -131,8 +136,9 @@ def run_file(
     from halocline.cli.run_case import case
 
     case(
-        target, n=n, steps=steps, until=until, order=order, scheme=scheme, only=only, warm_up=warm_up,
-        every=every, settings=settings or [], ranks=ranks, json=json, csv=csv, pictures=pictures,
+        target, n=n, dim=dim, steps=steps, until=until, order=order, scheme=scheme, only=only,
+        warm_up=warm_up, every=every, settings=settings or [], ranks=ranks, json=json, csv=csv,
+        pictures=pictures, check=check,
         execution=execution(
             device=device, threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,

@@ -1,0 +1,45 @@
+"""A blast in a strong field (Mendygral et al. 2017, Section 6.8)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from halocline.lang.functions import symmetric_sum, where
+from halocline.lang.grid import Grid
+from halocline.physics.case import Case, Parameter, Setup
+from halocline.physics.mhd_tvd import parameters, setup
+from halocline.physics.mhd_tvd.scheme import IdealMHD
+
+
+def _blast(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
+    extent = (1.0, 1.5, 1.0)[: len(shape)]
+    grid = Grid(shape, extent=extent, origin=tuple(-e / 2 for e in extent), periodic=True)
+    mhd = IdealMHD(grid, flux=values["flux"])
+    inside = symmetric_sum(*(x * x for x in grid.coordinates())) < values["radius"] ** 2
+    b = (values["field"] / math.sqrt(2.0),) * 2
+    p = where(inside, values["pressure"], 1.0)
+    return setup.ready(mhd, values, setup.start(mhd, 1.0, (0.0, 0.0, 0.0), p, (*b, 0.0)))
+
+
+CASES: Mapping[str, Case] = {
+    "blast": Case(
+        about="Hot gas that bursts out along a strong field.",
+        origin="Mendygral et al. 2017, ApJS 228, 23, Section 6.8; Londrillo and Del Zanna 2000, ApJ 530, 508",
+        shape=(200, 300, 200),
+        shapes={2: (200, 300)},
+        steps=None,
+        until=0.02,
+        parameters={
+            "radius": Parameter(0.125, "length", "of the hot sphere", above=0.0, origin=parameters.PAPER),
+            "pressure": Parameter(
+                100.0, "mass/(length time²)", "inside; 1 outside", above=0.0, origin=parameters.PAPER
+            ),
+            "field": Parameter(10.0, "field", "its strength, along (1, 1, 0)", origin=parameters.PAPER),
+            **parameters.of(),
+        },
+        make=_blast,
+        order=2,
+    ),
+}

@@ -1,0 +1,131 @@
+"""Waves so weak that they only travel (Mendygral et al. 2017, Section 6.1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from halocline.lang.functions import cos, sin
+from halocline.lang.grid import Grid
+from halocline.physics.case import Case, Parameter, Setup
+from halocline.physics.mhd_tvd import parameters, setup
+from halocline.physics.mhd_tvd.oblique import Direction
+from halocline.physics.mhd_tvd.scheme import IdealMHD
+
+WAVES = ("fast", "alfven", "slow", "entropy", "sound", "shear_y", "shear_z", "entropy_hydro")
+CARRIED = ("entropy", "shear_y", "shear_z", "entropy_hydro")  # at rest in the gas, which moves instead
+PAPER = parameters.PAPER
+
+
+@dataclass(frozen=True)
+class Wave:
+    """A background with a small perturbation, (ρ, u, v, w, B_y, B_z, p) each, and how fast it travels."""
+
+    background: tuple[float, ...]
+    across: float
+    mode: tuple[float, ...]
+    speed: float
+
+
+def wave(kind: str, upward: bool, gamma: float) -> Wave:
+    """A wave of ρ = 1, P = 3/5, with B = (1, √2, 1/2) or without field.
+
+    Shear and entropy waves ride on v_x = 1; others travel through gas at rest. (The paper's sentence has the
+    two exchanged: a shear wave at rest would not move.) Modes are those of Roe and Balsara 1996, with ρ α_f,
+    ρ α_s as the density of fast and slow waves.
+    """
+    rho, p, u = 1.0, 0.6, 1.0 if kind in CARRIED else 0.0
+    magnetic = kind in ("fast", "alfven", "slow", "entropy")
+    across, By, Bz = (1.0, math.sqrt(2.0), 0.5) if magnetic else (0.0, 0.0, 0.0)
+    background = (rho, u, 0.0, 0.0, By, Bz, p)
+    sign = 1.0 if upward else -1.0
+    still = {
+        "entropy": (1.0, 0, 0, 0, 0, 0, 0), "entropy_hydro": (1.0, 0, 0, 0, 0, 0, 0),
+        "shear_y": (0, 0, 1.0, 0, 0, 0, 0), "shear_z": (0, 0, 0, 1.0, 0, 0, 0),
+    }  # fmt: skip
+    if kind in still:
+        return Wave(background, across, still[kind], u)
+    a2, root = gamma * p / rho, math.sqrt(rho)
+    a = math.sqrt(a2)
+    if kind == "sound":
+        return Wave(background, across, (rho, sign * a, 0, 0, 0, 0, rho * a2), a)
+    along = math.hypot(By, Bz)
+    y, z, alfven = By / along, Bz / along, across / root
+    if kind == "alfven":
+        return Wave(background, across, (0, 0, -sign * z, sign * y, root * z, -root * y, 0), alfven)
+    total = a2 + (across**2 + along**2) / rho
+    apart = math.sqrt(total**2 - 4 * a2 * alfven**2)
+    fast, slow = math.sqrt((total + apart) / 2), math.sqrt((total - apart) / 2)
+    f, s = math.sqrt((a2 - slow**2) / apart), math.sqrt((fast**2 - a2) / apart)
+    if kind == "fast":
+        turn, bend = -sign * s * slow, root * a * s
+        mode = (rho * f, sign * f * fast, turn * y, turn * z, bend * y, bend * z, rho * a2 * f)
+        return Wave(background, across, mode, fast)
+    turn, bend = sign * f * fast, -root * a * f
+    mode = (rho * s, sign * s * slow, turn * y, turn * z, bend * y, bend * z, rho * a2 * s)
+    return Wave(background, across, mode, slow)
+
+
+def period(values: Mapping[str, Any]) -> float:
+    """How long the wave takes to travel its length, 1."""
+    return 1.0 / wave(values["wave"], values["direction"] > 0, values["gamma"]).speed
+
+
+def _box(shape: tuple[int, ...]) -> tuple[Grid, Direction]:
+    """A periodic box that holds one wave: (1), or (3, 3/2, 3/2) with n = (1/3, 2/3, 2/3)."""
+    if len(shape) == 1:
+        return Grid(shape, extent=1.0, origin=-0.5, periodic=True), Direction.of(1.0)
+    extent = (3.0, 1.5, 1.5)
+    grid = Grid(shape, extent=extent, origin=tuple(-e / 2 for e in extent), periodic=True)
+    return grid, Direction.of(1.0, 2.0, 2.0)
+
+
+def _make(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
+    grid, along = _box(shape)
+    mhd = IdealMHD(grid, flux=values["flux"])
+    own, size = wave(values["wave"], values["direction"] > 0, values["gamma"]), values["amplitude"]
+    k, s = 2 * math.pi, along.along(grid.coordinates())
+    rho, u, v, w, _, _, p = (q + size * r * cos(k * s) for q, r in zip(own.background, own.mode, strict=True))
+
+    def here(q: float, r: float, s: Any) -> Any:
+        return q + size * r * cos(k * s)
+
+    def integral(_: float, r: float, s: Any) -> Any:
+        return size * r / k * sin(k * s)
+
+    fields = list(zip(own.background[4:6], own.mode[4:6], strict=True))
+    b = along.field(
+        grid,
+        (own.across, *own.background[4:6]),
+        [partial(here, *each) for each in fields],
+        [partial(integral, *each) for each in fields],
+    )
+    return setup.ready(mhd, values, setup.start(mhd, rho, along.turned((u, v, w)), p, b))
+
+
+CASES: Mapping[str, Case] = {
+    "linear-wave": Case(
+        about="A weak wave of one family that travels once through a periodic box.",
+        origin="Mendygral et al. 2017, ApJS 228, 23, Section 6.1; Gardiner and Stone 2008, "
+        "J. Comput. Phys. 227, 4123",
+        shape=(256,),
+        shapes={3: (64, 32, 32)},
+        steps=None,
+        until=1.0,
+        parameters={
+            "wave": Parameter(
+                "fast", "1", "which; the last four are those of a gas without field", words=WAVES
+            ),
+            "direction": Parameter(
+                1, "1", "along the wave vector, 1, or against it, -1", least=-1, most=1, whole=True
+            ),
+            "amplitude": Parameter(1e-6, "1", "of the wave", above=0.0, origin=PAPER),
+            **parameters.of(),
+        },
+        make=_make,
+        order=2,
+    ),
+}

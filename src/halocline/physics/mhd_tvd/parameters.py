@@ -1,0 +1,95 @@
+"""The numbers of the scheme, with their ranges, and what cases tell of floors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from halocline.errors import InputError
+from halocline.physics.case import Event, Parameter
+from halocline.physics.mhd_tvd.scheme import FLUXES
+
+PAPER = "Mendygral et al. 2017"
+RJ95 = "within the range of Ryu and Jones 1995 (0.1 to 0.3, less for what does not steepen)"
+BELOW_HALF = 0.4999999999999999
+
+EPSILON = {
+    f"epsilon_{family}": Parameter(
+        default, "1", f"numerical viscosity of {waves}, ε", least=0.0, most=BELOW_HALF, origin=RJ95
+    )
+    for family, waves, default in (
+        ("fast", "fast waves", 0.2),
+        ("alfven", "Alfvén waves", 0.1),
+        ("slow", "slow waves", 0.2),
+        ("entropy", "entropy waves", 0.1),
+    )
+}
+
+FLOORS = {
+    "density_protection": Parameter(
+        1e-6, "mass/length³", "density below which fluxes are those of HLL", least=0.0
+    ),
+    "pressure_protection": Parameter(
+        1e-6, "mass/(length time²)", "pressure below which fluxes are those of HLL", least=0.0
+    ),
+    "density_floor": Parameter(1e-10, "mass/length³", "the least density", above=0.0),
+    "pressure_floor": Parameter(1e-10, "mass/(length time²)", "the least pressure", above=0.0),
+}
+
+ALL: Mapping[str, Parameter] = {
+    "gamma": Parameter(5 / 3, "1", "ratio of specific heats", above=1.0, origin=PAPER),
+    "limiter": Parameter(
+        1.5, "1", "how steep limited waves may be: 1 minmod, 2 superbee", least=1.0, most=2.0
+    ),
+    "courant": Parameter(
+        0.0, "1", "Courant number; 0 for 0.8 of the largest stable one, 1, or 0.5 on three axes", least=0.0
+    ),
+    **EPSILON,
+    **FLOORS,
+    "flux": Parameter("mhdtvd", "1", "fluxes between cells", words=tuple(FLUXES), origin=PAPER),
+}
+
+# beyond these steps grow without bound: Gardiner and Stone 2008 for six solutions of the Riemann problem a
+# step
+STABLE = {1: 1.0, 2: 1.0, 3: 0.5}
+
+WARN_ABOVE = 1e-3  # of all cell updates
+
+EVENTS = (
+    Event(
+        "HLL fall-back", "fallback", "density or pressure would have been below the protection floors",
+        WARN_ABOVE,
+    ),
+    Event("density floor", "density_floor", "the density was raised: mass is not kept", WARN_ABOVE),
+    Event("pressure floor", "pressure_floor", "the pressure was raised: energy is not kept", WARN_ABOVE),
+)  # fmt: skip
+
+
+def of(origin: str = Parameter.origin, /, **defaults: float | str) -> dict[str, Parameter]:
+    """The parameters of a case, some with defaults of its own."""
+    changed = {name: replace(ALL[name], default=own, origin=origin) for name, own in defaults.items()}
+    return {**ALL, **changed}
+
+
+def courant_number(values: Mapping[str, Any], axes: int) -> float:
+    """The Courant number of a case on so many axes.
+
+    Raises
+    ------
+    InputError
+        One that is too large.
+    """
+    given, most = float(values["courant"]), STABLE[axes]
+    if given >= most:
+        on = "one axis" if axes == 1 else f"{axes} axes"
+        raise InputError(
+            f"courant is {given:g}; expected less than {most:g}, beyond which steps on {on} are not stable"
+        )
+    return given or 0.8 * most
+
+
+def of_program(values: Mapping[str, Any]) -> dict[str, float]:
+    """What the program of a case reads of its parameters."""
+    unread = {"flux", "courant", *(EPSILON if values["flux"] in ("hll", "hlld") else ())}
+    return {name: values[name] for name in ALL if name not in unread}

@@ -1,0 +1,94 @@
+"""States on both sides of a face, of second order in space and time, and the fluxes that solvers make.
+
+The scheme is Hancock's (van Leer, SIAM J. Sci. Stat. Comput. 5 (1984), 1; Toro 2009, Section 14.4) in
+primitive quantities: each cell has limited slopes, and both of its sides move by half a step along the axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from halocline.lang.expression import Expr
+from halocline.lang.functions import symmetric_sum, where
+from halocline.lang.operators import shift
+from halocline.lang.program import parameter, stage
+from halocline.physics.mhd_tvd.gas import Flux, Normal, State
+from halocline.physics.mhd_tvd.waves import sweby
+
+
+def states(state: State, bn_cells: Expr, axis: int, ratio: Expr, name: str) -> tuple[Normal, Normal]:
+    """Below and above the lower face of each cell, in the middle of a step of `ratio` = Δt/Δx.
+
+    Where the density or pressure of a side would not be positive, the whole side is as the cell is. How steep
+    slopes may be is the parameter "limiter", β, from 1 (minmod) to 2 (superbee).
+
+    Parameters
+    ----------
+    state : State
+        Of the cells.
+    bn_cells : Expr
+        The field of the cells along the axis.
+    axis : int
+    ratio : Expr
+    name : str
+        Of the stages.
+
+    Returns
+    -------
+    tuple of Normal
+    """
+    w = state.along(axis)
+    beta = parameter("limiter")
+    slopes = Normal(*(sweby(c - shift(c, axis, -1), shift(c, axis) - c, beta) for c in w))
+    half = 0.5 * ratio
+    middle = Normal(*(c - half * d for c, d in zip(w, _changes(w, slopes, bn_cells), strict=True)))
+
+    def side(sign: float, label: str) -> Normal:
+        found = Normal(*(c + sign * s for c, s in zip(middle, slopes, strict=True)))
+        sound = (found.rho > 0.0) & (found.p > 0.0)
+        kept = (where(sound, new, c) for new, c in zip(found, w, strict=True))
+        return Normal(*(c.expr for c in stage(tuple(kept), f"{name}_{label}", storage="patch")))
+
+    low, high = side(-0.5, "low"), side(0.5, "high")
+    return Normal(*(shift(c, axis, -1) for c in high)), low
+
+
+def _changes(w: Normal, d: Normal, bn: Expr) -> Normal:
+    """A · Δw: how primitive quantities with the slopes `d` change, per Δt/Δx and with the opposite sign.
+
+    Of the equations of ideal magnetohydrodynamics along an axis on which the field does not vary.
+    """
+    inverse = 1.0 / w.rho
+    pull = bn * inverse
+    push = d.p + symmetric_sum(w.By * d.By, w.Bz * d.Bz)
+    squeezed = parameter("gamma") * w.p
+    return Normal(
+        symmetric_sum(w.u * d.rho, w.rho * d.u),
+        symmetric_sum(w.u * d.u, push * inverse),
+        w.u * d.v - pull * d.By,
+        w.u * d.w - pull * d.Bz,
+        symmetric_sum(w.u * d.By, w.By * d.u) - bn * d.v,
+        symmetric_sum(w.u * d.Bz, w.Bz * d.u) - bn * d.w,
+        symmetric_sum(w.u * d.p, squeezed * d.u),
+    )
+
+
+def plm(solver: Callable[[Normal, Normal, Expr], Flux]) -> Callable[[State, Expr, int, Expr, str], Flux]:
+    """The flux that a solver of Riemann problems makes of limited slopes, for the lower face of each cell.
+
+    Parameters
+    ----------
+    solver : callable
+        One of `halocline.physics.mhd_tvd.riemann.RIEMANN`.
+
+    Returns
+    -------
+    callable
+        With the arguments of `halocline.physics.mhd_tvd.tvd.mhdtvd`.
+    """
+
+    def through(state: State, bn: Expr, axis: int, ratio: Expr, name: str) -> Flux:
+        left, right = states(state, state.B[axis], axis, ratio, name)
+        return solver(left, right, bn)
+
+    return through

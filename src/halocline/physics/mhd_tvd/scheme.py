@@ -1,0 +1,330 @@
+"""The un-split step: corner transport upwind with constrained transport (Mendygral et al. 2017, Section 5).
+
+Mass, momentum and energy lie in cells, the field on faces; its components along axes that the grid lacks lie
+in cells too. All that a step computes between is a stage: it is computed where it is read, in the halo too,
+so that a step needs one exchange.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from halocline.errors import InputError
+from halocline.lang.expression import Expr
+from halocline.lang.functions import abs as magnitude
+from halocline.lang.functions import branch, maximum, symmetric_sum, where
+from halocline.lang.grid import AXES, Field, Grid, Vector, unknown
+from halocline.lang.operators import shift
+from halocline.lang.program import parameter, scalar, stage
+from halocline.lang.reductions import count, first
+from halocline.lang.reductions import max as greatest
+from halocline.physics.mhd_tvd import transport
+from halocline.physics.mhd_tvd.gas import Flux, State, added, both, fast_speed, frame, pressure
+from halocline.physics.mhd_tvd.reconstruct import plm
+from halocline.physics.mhd_tvd.riemann import RIEMANN, hll
+from halocline.physics.mhd_tvd.tvd import mhdtvd
+
+FLUXES: Mapping[str, Callable[..., Flux]] = {
+    "mhdtvd": mhdtvd,
+    **{name: plm(solver) for name, solver in RIEMANN.items()},
+}
+WALLS = ("rho", "m", "E", "b")  # that walls have conditions for
+EVENTS = ("fallback", "density_floor", "pressure_floor")  # whose scalars a step counts
+
+
+class Conserved(NamedTuple):
+    """Of a cell, per volume; B is its field."""
+
+    rho: Expr
+    m: Vector
+    E: Expr
+    B: Vector
+
+
+class Source(NamedTuple):
+    """What a cell gains in a unit of time, per volume: mass, momentum and energy."""
+
+    rho: Any = 0.0
+    m: Sequence[Any] = (0.0, 0.0, 0.0)
+    E: Any = 0.0
+
+
+@dataclass(frozen=True)
+class _Step:
+    """Δt/Δx along each axis, and half of it; Δt."""
+
+    full: list[Expr]
+    half: list[Expr]
+    dt: Expr
+
+
+class IdealMHD:
+    """The fields of ideal magnetohydrodynamics on a grid, and a step of the scheme.
+
+    Parameters
+    ----------
+    grid : Grid
+        Of one to three axes; vectors have three components on all of them.
+    flux : {"mhdtvd", "hll", "hlld", "roe"}
+        The fluxes: those of the paper, or of a Riemann solver between states reconstructed by straight lines.
+    boundary : mapping of str to what `Grid.field` takes, optional
+        By field: "rho", "m", "E", "b"; for sides that are walls. A vector takes one condition, or one for
+        each component.
+    source : callable, optional
+        ``source(state)`` gives the `Source` of gravity, cooling or the like: any expressions of density,
+        velocity, field and pressure of cells, coordinates and parameters.
+
+    Attributes
+    ----------
+    rho, E : Field
+        Density, and energy per volume: P/(γ-1) + ρv²/2 + B²/2.
+    m : Vector
+        Momentum per volume.
+    b : Vector
+        The field, on faces along the axes of the grid, in cells along others.
+
+    Raises
+    ------
+    InputError
+        A flux that is unknown, or a condition of a field that there is not.
+    """
+
+    def __init__(
+        self,
+        grid: Grid,
+        *,
+        flux: str = "mhdtvd",
+        boundary: Mapping[str, Any] | None = None,
+        source: Callable[[State], Source] | None = None,
+    ) -> None:
+        if flux not in FLUXES:
+            raise unknown("flux", flux, list(FLUXES))
+        walls = boundary or {}
+        for name in walls:
+            if name not in WALLS:
+                raise InputError(f"boundary has {name!r}; expected names of fields: {', '.join(WALLS)}")
+        self.grid, self.axes, self.source = grid, grid.ndim, source
+        self._flux = FLUXES[flux]
+        self.rho = grid.field("rho", boundary=walls.get("rho"))
+        self.m = grid.vector("m", components=3, boundary=walls.get("m"))
+        self.E = grid.field("E", boundary=walls.get("E"))
+        places = [_face(a) if a < grid.ndim else "cell" for a in range(3)]
+        self.b = grid.vector("b", components=3, location=places, boundary=walls.get("b"))
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All of them."""
+        return (self.rho, *self.m, self.E, *self.b)
+
+    def state(self) -> State:
+        """Density, velocity, field and pressure of cells as they are, without floors."""
+        return _primitive(self._conserved())
+
+    def _conserved(self) -> Conserved:
+        return Conserved(
+            self.rho.expr, Vector(c.expr for c in self.m), self.E.expr, transport.at_cells(self.b, self.axes)
+        )
+
+    def time_step(self, courant: Any) -> Expr:
+        """Courant number times the least Δx / (|v| + c_f) of all cells and axes (Section 5)."""
+        w = self.state()
+        safe = State(
+            maximum(w.rho, parameter("density_floor")), w.v, w.B, maximum(w.p, parameter("pressure_floor"))
+        )
+        rates = [(magnitude(w.v[a]) + fast_speed(safe, a)) / self.grid.h(a) for a in range(self.axes)]
+        longest: Expr = courant / greatest(rates[0] if len(rates) == 1 else maximum(*rates))
+        return longest
+
+    def step(self, dt: Expr, step: Expr) -> None:
+        """Record a step of Δt, with its number: Section 5.1 in the plane, Section 5.2 in space."""
+        ratios = [dt / self.grid.h(a) for a in range(self.axes)]
+        size = _Step(ratios, [0.5 * r for r in ratios], dt)
+        b = self.b
+        U, w = self._floored()
+
+        # Step 1: fluxes along each axis alone. On one axis they are those of the step.
+        F = self._fluxes([w] * self.axes, b, size, "F")
+        # Steps 2 and 3: electromotive forces in cells and on edges
+        corners = transport.at_edges(F, transport.reference(w.v, w.B, self.axes), "e")
+        # Step 4: the field on faces after half a step
+        b_half = self._on_faces(transport.advanced(b, corners, F, size.half), "b_half")
+        B_half = transport.at_cells(b_half, self.axes)
+        # Steps 5 to 7: for each axis the state after half a step across it, and the fluxes from there
+        across = [self._across(a, U, w, F, B_half, size) for a in range(self.axes)]
+        G = self._fluxes([q for q, _ in across], b_half, size, "G") if self.axes > 1 else F
+        bad = self._unphysical(U, G, [kept for _, kept in across if kept is not None], size)
+        # Step 8: electromotive forces in cells in the middle of the step
+        middle = self._middle(U, w, G, B_half, bad, size)
+        # where a state would be unphysical fluxes are those of HLL, of first order
+        H = self._protected(G, w, bad)
+        # Step 9: electromotive forces on edges
+        corners = transport.at_edges(H, transport.reference(middle.v, middle.B, self.axes), "e_half")
+        # Steps 10 and 11: the whole step of cells and faces
+        new = _less(U, H, size.full)
+        if self.source is not None:
+            new = _plus(new, self.source(middle), dt)
+        self._count(U, bad, step)
+        self.rho.set(new.rho)
+        self.m.set(new.m)
+        self.E.set(new.E)
+        self.b.set(transport.advanced(b, corners, H, size.full))
+
+    def _floored(self) -> tuple[Conserved, State]:
+        """Cells at the start of the step; density and pressure are at least their floors."""
+        U = self._conserved()
+        rho = maximum(U.rho, parameter("density_floor"))
+        raw = pressure(rho, U.m, U.B, U.E)
+        p = maximum(raw, parameter("pressure_floor"))
+        E = where(p > raw, U.E + (p - raw) / (parameter("gamma") - 1.0), U.E)
+        w = _staged(State(rho, Vector(c / rho for c in U.m), U.B, p), "w")
+        return Conserved(w.rho, U.m, stage(E, "w_E", storage="patch"), w.B), w
+
+    def _fluxes(self, states: Sequence[State], b: Vector, size: _Step, name: str) -> list[Flux]:
+        """Through the lower faces across each axis, over a whole step."""
+        found = []
+        for a, (w, ratio) in enumerate(zip(states, size.full, strict=True)):
+            label = f"{name}_{AXES[a]}"
+            F = self._flux(w, b[a].expr, a, ratio, label)
+            found.append(_staged_flux(F, a, label))
+        return found
+
+    def _on_faces(self, b: Vector, name: str) -> Vector:
+        return Vector(
+            stage(c, f"{name}_{AXES[a]}", location=_face(a), storage="patch") if a < self.axes else c
+            for a, c in enumerate(b)
+        )
+
+    def _across(
+        self, axis: int, U: Conserved, w: State, F: Sequence[Flux], B_half: Vector, size: _Step
+    ) -> tuple[State, Expr | None]:
+        """Step 5: the state after half a step of the fluxes along the other axes, and where it is not used
+        since it would be unphysical.
+
+        The fluxes along `axis` are computed as if the field along it were uniform there. What they lack is
+        added, ∂B_x/∂x times (B, v_y, v_z, v_y B_y + v_z B_z) for momentum, field and energy (GS05, Section
+        4.1; GS08, Section 3.2).
+        """
+        others = [n for n in range(self.axes) if n != axis]
+        if not others:
+            return w, None
+        q = _less(U, F, size.half, others)
+        db = size.half[axis] * (shift(self.b[axis], axis) - self.b[axis])
+        _, y, z = frame(axis)
+        m = Vector(m + db * B for m, B in zip(q.m, w.B, strict=True))
+        E = q.E + db * added(w.v[y] * w.B[y], w.v[z] * w.B[z])
+        B = Vector(B_half[c] if c == axis else q.B[c] + db * w.v[c] for c in range(3))
+        q = Conserved(q.rho, m, E, B)
+        if self.source is not None:
+            q = _plus(q, self.source(w), 0.5 * size.dt)
+        s = _primitive(q)
+        name = f"q_{AXES[axis]}"
+        kept = _flagged(~_physical(s), f"{name}_kept")
+        chosen = (where(kept > 0.0, old, new) for old, new in zip(_parts(w), _parts(s), strict=True))
+        rho, vx, vy, vz, Bx, By, Bz, p = chosen
+        return _staged(State(rho, Vector((vx, vy, vz)), Vector((Bx, By, Bz)), p), name), kept
+
+    def _unphysical(self, U: Conserved, G: Sequence[Flux], kept: Sequence[Expr], size: _Step) -> Expr:
+        """1 in cells whose density or pressure would fall below the protection floors, else 0."""
+        good = _physical(_primitive(_less(U, G, size.full)))
+        for each in kept:
+            good = good & (each == 0.0)
+        return _flagged(~good, "unphysical")
+
+    def _middle(
+        self, U: Conserved, w: State, G: Sequence[Flux], B_half: Vector, bad: Expr, size: _Step
+    ) -> State:
+        """Step 8: cells in the middle of the step, by an un-split update with the second fluxes."""
+        q = _less(U, G, size.half)
+        if self.source is not None:
+            q = _plus(q, self.source(w), 0.5 * size.dt)
+        s = _primitive(q._replace(B=B_half))
+        v = Vector(where(bad > 0.0, old, new) for old, new in zip(w.v, s.v, strict=True))
+        v = stage(v, "v_half", storage="patch")
+        return State(where(bad > 0.0, w.rho, s.rho), v, B_half, where(bad > 0.0, w.p, s.p))
+
+    def _protected(self, G: Sequence[Flux], w: State, bad: Expr) -> list[Flux]:
+        """The fluxes of the step: those of HLL around cells that would be unphysical (Equations A10 to
+        A12)."""
+        found = []
+        for a, second in enumerate(G):
+            left, right = both(w, a)
+            safe = hll(left, right, self.b[a].expr)
+            needed = shift(bad, a, -1) + bad > 0.0
+            chosen = branch(needed, Vector(safe), Vector(second))
+            found.append(_staged_flux(Flux(*chosen), a, f"H_{AXES[a]}"))
+        return found
+
+    def _count(self, U: Conserved, bad: Expr, step: Expr) -> None:
+        """Count where fluxes fell back and floors acted in this step, and note the first cell and step."""
+        conditions = (bad > 0.0, U.rho != self.rho, U.E != self.E)
+        numbers = [(count(c), first(c)) for c in conditions]
+        for name, (many, cell) in zip(EVENTS, numbers, strict=True):
+            total, place, when = (scalar(f"{name}_{part}") for part in ("count", "cell", "step"))
+            now = scalar(f"{name}_now")
+            now.set(many)
+            place.set(where(total > 0.0, place, cell))
+            when.set(where(total > 0.0, when, where(now > 0.0, step, math.inf)))
+            total.set(total + now)
+
+
+def _face(axis: int) -> str:
+    return f"face-{AXES[axis]}"
+
+
+def _physical(s: State) -> Expr:
+    """Whether density and pressure are above the protection floors; not where they are NaN."""
+    return (s.rho > parameter("density_protection")) & (s.p > parameter("pressure_protection"))
+
+
+def _primitive(U: Conserved) -> State:
+    return State(U.rho, Vector(c / U.rho for c in U.m), U.B, pressure(U.rho, U.m, U.B, U.E))
+
+
+def _flagged(condition: Expr, name: str) -> Expr:
+    """1 where it holds, else 0."""
+    flag: Expr = stage(where(condition, 1.0, 0.0), name, storage="patch").expr
+    return flag
+
+
+def _parts(s: State) -> tuple[Expr, ...]:
+    return (s.rho, *s.v, *s.B, s.p)
+
+
+def _staged(s: State, name: str) -> State:
+    def kept(value: Any, part: str) -> Any:
+        return stage(value, f"{name}_{part}", storage="patch")
+
+    return State(kept(s.rho, "rho"), kept(s.v, "v"), kept(s.B, "B"), kept(s.p, "p"))
+
+
+def _staged_flux(F: Flux, axis: int, name: str) -> Flux:
+    return Flux(*stage(tuple(F), name, location=_face(axis), storage="patch"))
+
+
+def _less(
+    U: Conserved, F: Sequence[Flux], ratios: Sequence[Expr], axes: Sequence[int] | None = None
+) -> Conserved:
+    """Cells after what flows out of them along some axes, or all, in a step of `ratios`."""
+    along = range(len(F)) if axes is None else axes
+
+    def left(value: Expr, fluxes: Sequence[tuple[int, Expr]]) -> Expr:
+        lost = [ratios[n] * (shift(f, n) - f) for n, f in fluxes if n in along]
+        return value - symmetric_sum(*lost) if lost else value
+
+    return Conserved(
+        left(U.rho, [(n, f.rho) for n, f in enumerate(F)]),
+        Vector(
+            left(U.m[c], [(n, (f.mx, f.my, f.mz)[(c - n) % 3]) for n, f in enumerate(F)]) for c in range(3)
+        ),
+        left(U.E, [(n, f.E) for n, f in enumerate(F)]),
+        Vector(left(U.B[c], transport.carried(F, c)) for c in range(3)),
+    )
+
+
+def _plus(U: Conserved, gain: Source, dt: Expr) -> Conserved:
+    """Cells after a time `dt` of a source."""
+    m = Vector(m + dt * s for m, s in zip(U.m, gain.m, strict=True))
+    return Conserved(U.rho + dt * gain.rho, m, U.E + dt * gain.E, U.B)

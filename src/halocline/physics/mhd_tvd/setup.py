@@ -1,0 +1,121 @@
+"""What the cases of the scheme have in common: how they start, and what is checked of all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from halocline.errors import InputError
+from halocline.lang.expression import Expr, Operand, as_expr
+from halocline.lang.grid import Field, Grid, Vector
+from halocline.lang.operators import shift
+from halocline.lang.program import program
+from halocline.lang.reductions import first
+from halocline.lang.reductions import min as least
+from halocline.physics.case import Check, Checked, Setup
+from halocline.physics.mhd_tvd import parameters, transport
+from halocline.physics.mhd_tvd.diagnostics import derived, diagnostics
+from halocline.physics.mhd_tvd.gas import energy
+from halocline.physics.mhd_tvd.scheme import IdealMHD
+
+ROUND_OFF = 1e-13
+
+
+def curl(grid: Grid, potential: Callable[..., Sequence[Operand]]) -> Vector:
+    """The field on faces of a vector potential on edges, so that ∇·b is 0 but for rounding.
+
+    ``potential(x, ...)`` gives its three components from as many coordinates as the grid has axes. Where the
+    result has a component along an axis that the grid lacks, it lies in cells.
+    """
+    axes = grid.ndim
+    A = []
+    for component in range(3):
+        edge = [axis != component for axis in range(axes)]
+        A.append(as_expr(potential(*grid.coordinates(edge))[component]))
+    found = []
+    for a in range(3):
+        y, z = (a + 1) % 3, (a + 2) % 3
+        b = as_expr(0.0)
+        if y < axes:
+            b = b + (shift(A[z], y) - A[z]) / grid.h(y)
+        if z < axes:
+            b = b - (shift(A[y], z) - A[y]) / grid.h(z)
+        found.append(b)
+    return Vector(found)
+
+
+def start(
+    mhd: IdealMHD, rho: Operand, v: Sequence[Operand], p: Operand, b: Sequence[Operand]
+) -> dict[Field, Expr]:
+    """The fields of a state: density, velocity and pressure of cells, the field as `IdealMHD.b` has it."""
+    faces = Vector(as_expr(c) for c in b)
+    rho, p, v = as_expr(rho), as_expr(p), Vector(as_expr(c) for c in v)
+    B = transport.at_cells(faces, mhd.axes)
+    found = {mhd.rho: rho, mhd.E: energy(rho, v, B, p)}
+    found |= {m: rho * c for m, c in zip(mhd.m, v, strict=True)}
+    return found | dict(zip(mhd.b, faces, strict=True))
+
+
+def ready(
+    mhd: IdealMHD, values: Mapping[str, Any], at_start: Mapping[Field, Any], shown: Sequence[str] = ()
+) -> Setup:
+    """A case that starts so."""
+    courant = parameters.courant_number(values, mhd.axes)
+
+    @program
+    def step(dt: Any, step: Any) -> None:
+        mhd.step(dt, step)
+
+    return Setup(
+        grid=mhd.grid,
+        equations=step,
+        parameters=parameters.of_program(values),
+        dt=lambda: mhd.time_step(courant),
+        start=at_start,
+        diagnostics=lambda: diagnostics(mhd),
+        shown=tuple(shown) or ("rho_min", "p_min", "E_mag", *(["div_b"] if mhd.axes > 1 else [])),
+        time_step="delayed",
+        scheme_name=f"{values['flux']}, CTU + CT" if mhd.axes > 1 else str(values["flux"]),
+        events=parameters.EVENTS,
+        derived=lambda: derived(mhd),
+        check_start=lambda sim: physical(sim, mhd),
+    )
+
+
+def physical(sim: Any, mhd: IdealMHD) -> None:
+    """Raise InputError where density or pressure of the start is not positive, with cell and value."""
+    w = mhd.state()
+    for name, quantity in (("density", w.rho), ("pressure", w.p)):
+        number, worst = sim.evaluate(first(~(quantity > 0.0)), least(quantity))
+        if math.isfinite(number):
+            shape = mhd.grid.shape
+            rest, cell = int(number), list[int]()
+            for n in reversed(shape):
+                rest, at = divmod(rest, n)
+                cell.insert(0, at)
+            raise InputError(
+                f"{name} at the start is not positive, first at cell {tuple(cell)}; its least value is "
+                f"{worst:g}; expected positive values everywhere"
+            )
+
+
+def general(done: Checked, *, periodic: bool = True) -> list[Check]:
+    """What holds for every run: ∇·b at round-off, and, between periodic sides and where no floor acted,
+    mass, energy, momentum and flux as they were."""
+    before, after = done.series[0], done.series[-1]
+    found = [Check("steps", done.steps, least=1, about="the run moved")]
+    if "div_b" in after:
+        about = "greatest |∇·b| over |b|/Δx"
+        found.append(Check("div_b", _number(after["div_b"]), most=ROUND_OFF, about=about))
+    floors = sum(done.events[name]["count"] for name in ("density floor", "pressure floor"))
+    if periodic and not floors:
+        scale = max(abs(_number(before["energy"])), abs(_number(before["mass"])))
+        for name in ("mass", "energy", *(f"{v}_{a}" for v in ("momentum", "flux") for a in "xyz")):
+            change = abs(_number(after[name]) - _number(before[name])) / scale
+            found.append(Check(f"{name} kept", change, most=ROUND_OFF, about="change of the mean"))
+    return found
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value

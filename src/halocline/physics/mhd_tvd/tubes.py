@@ -1,0 +1,240 @@
+"""Shock tubes (Mendygral et al. 2017, Sections 6.2 to 6.4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from halocline.lang.boundary import Symmetric
+from halocline.lang.expression import Expr, as_expr
+from halocline.lang.functions import maximum, minimum, where
+from halocline.lang.grid import Grid
+from halocline.physics.case import Case, Check, Checked, Setup
+from halocline.physics.mhd_tvd import parameters, setup
+from halocline.physics.mhd_tvd.oblique import Direction
+from halocline.physics.mhd_tvd.observed import primitives
+from halocline.physics.mhd_tvd.scheme import IdealMHD
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Profiles = tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]
+
+UNIT = 1 / math.sqrt(4 * math.pi)
+PERIOD = 2.0  # of an oblique tube: a layer of the left state, 1 thick, and as much of the right one
+LAYERS = range(-4, 6, 2)  # where such layers end, as far as the cube reaches
+FIELDS = (4, 5)  # of a state: B_y and B_z
+SHOWN = ("rho_min", "rho_max", "p_min")
+QUANTITIES = ("rho", "p", "u", "v", "w", "By", "Bz")
+LOOKED_AT = (-0.4, 0.49)  # before waves from another diaphragm
+LEAST_ERROR = 4.0  # of profiles, for each unit of spacing
+WIDEST = 10.0  # cells that a plateau has at least, so that shocks beside it end before its centre
+FLAT = 1e-3
+
+
+@dataclass(frozen=True)
+class Tube:
+    """Two states, (ρ, v_x, v_y, v_z, B_y, B_z, P), with the field between them, and when their waves are
+    looked at."""
+
+    left: tuple[float, ...]
+    right: tuple[float, ...]
+    across: float
+    until: float
+
+
+RJ2A = Tube(
+    left=(1.08, 1.2, 0.01, 0.5, 3.6 * UNIT, 2 * UNIT, 0.95),
+    right=(1.0, 0.0, 0.0, 0.0, 4 * UNIT, 2 * UNIT, 1.0),
+    across=2 * UNIT,
+    until=0.2,
+)
+RJ4A = Tube(
+    left=(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0),
+    right=(0.2, 0.0, 0.0, 0.0, 0.0, 0.0, 0.1),
+    across=1.0,
+    until=0.15,
+)
+BRIO_WU = Tube(
+    left=(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0),
+    right=(0.125, 0.0, 0.0, 0.0, -1.0, 0.0, 0.1),
+    across=0.75,
+    until=0.08,
+)
+
+
+def _profile(x: Expr, left: float, right: float) -> Expr:
+    """Left of the diaphragm at 0, and right of it."""
+    value: Expr = where(x < 0.0, left, right)
+    return value
+
+
+def _along_x(tube: Tube, shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
+    """Between walls that waves do not reach, with the diaphragm in the middle."""
+    grid = Grid(shape, extent=1.0, origin=-0.5)
+    open_ends = {name: Symmetric() for name in ("rho", "m", "E", "b")}
+    mhd = IdealMHD(grid, flux=values["flux"], boundary=open_ends)
+    rho, u, v, w, By, Bz, p = (_profile(grid.x, *pair) for pair in zip(tube.left, tube.right, strict=True))
+    return setup.ready(mhd, values, setup.start(mhd, rho, (u, v, w), p, (tube.across, By, Bz)), SHOWN)
+
+
+def _oblique(tube: Tube, shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
+    """Along (1, 1, 1)/√3 in a periodic cube, in which the left state is a layer of thickness 1 between right
+    ones.
+
+    What is looked at are the waves from its upper side, before those from the lower side arrive.
+    """
+    edge = PERIOD * math.sqrt(3)
+    grid = Grid(shape, extent=(edge,) * 3, origin=(-0.5 * edge,) * 3, periodic=True)
+    mhd, along = IdealMHD(grid, flux=values["flux"]), Direction.of(1, 1, 1)
+    s = along.along(grid.coordinates())
+
+    def share(
+        s: Expr,
+    ) -> Expr:  # how much is left: where s is -1 to 0, and as far from other multiples of the period
+        return as_expr(sum(where((s >= at - 1.0) & (s < at), 1.0, 0.0) for at in LAYERS))
+
+    def gathered(s: Expr) -> Expr:  # the integral of that over s
+        return as_expr(sum(minimum(maximum(s - (at - 1.0), 0.0), 1.0) for at in LAYERS))
+
+    def mixed(l: float, r: float, part: Expr) -> Expr:
+        return r + (l - r) * part
+
+    left, right = tube.left, tube.right
+
+    def here(component: int, s: Expr) -> Expr:
+        return mixed(left[component], right[component], share(s))
+
+    def integral(component: int, s: Expr) -> Expr:
+        return (left[component] - right[component]) * (gathered(s) - 0.5 * s)
+
+    rho, u, v, w, _, _, p = (mixed(l, r, share(s)) for l, r in zip(left, right, strict=True))
+    B = along.field(
+        grid,
+        (tube.across, *(0.5 * (left[c] + right[c]) for c in FIELDS)),
+        [partial(here, c) for c in FIELDS],
+        [partial(integral, c) for c in FIELDS],
+    )
+    return setup.ready(mhd, values, setup.start(mhd, rho, along.turned((u, v, w)), p, B), SHOWN)
+
+
+def _make(tube: Tube, shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
+    return (_along_x if len(shape) == 1 else _oblique)(tube, shape, values)
+
+
+def reference(name: str) -> Profiles:
+    """The converged profiles of a tube: positions from the diaphragm, and each quantity by name.
+
+    Of a run on 8192 cells with fluxes of HLLD, in means of 8 cells (tools/mhd_references.py).
+    """
+    import numpy as np
+
+    with np.load(Path(__file__).parent / "data" / "tubes.npz") as data:
+        x = data[f"{name}/x"].astype(np.float64)
+        return x, {q: data[f"{name}/{q}"].astype(np.float64) for q in QUANTITIES}
+
+
+def profile(done: Checked) -> Profiles | None:
+    """Positions from the diaphragm, and each quantity along the normal; on the first rank.
+
+    In space these are the cells on the diagonal of the cube.
+    """
+    import numpy as np
+
+    state = primitives(done.simulation, done.values["gamma"])
+    if state is None:
+        return None
+    grid, axes = done.setup.grid, done.setup.grid.ndim
+    cells = np.arange(min(grid.shape))
+    on_line = (cells,) * axes
+    s = np.sum([x[cells] for x in grid.positions()], axis=0) / math.sqrt(axes)
+    along = Direction.of(*(1,) * axes)
+    rho, p = state["rho"][on_line], state["p"][on_line]
+    found = {"rho": rho, "p": p}
+    for kind, names in (("v", ("u", "v", "w")), ("B", ("Bn", "By", "Bz"))):
+        components = [state[f"{kind}_{a}"][on_line] for a in "xyz"]
+        for name, basis in zip(names, (along.n, along.e1, along.e2), strict=True):
+            found[name] = np.tensordot(basis, components, 1)
+    return s, {name: found[name] for name in QUANTITIES}
+
+
+def _check(name: str, done: Checked) -> list[Check]:
+    """Profiles and plateaux against the converged ones."""
+    import numpy as np
+
+    found = setup.general(done, periodic=len(done.shape) > 1)
+    measured = profile(done)
+    if measured is None:
+        return found
+    x, exact = reference(name)
+    s, values = measured
+    inside = (s > LOOKED_AT[0]) & (s < LOOKED_AT[1])
+    spacing = float(np.diff(s).mean())
+    for quantity in QUANTITIES:
+        whole = exact[quantity]
+        size = max(float(np.ptp(whole)), 1e-3)
+        error = np.abs(values[quantity] - np.interp(s, x, whole))[inside].mean() / size
+        about = "mean difference from the converged profile, over its range"
+        found.append(Check(f"{quantity} profile", float(error), most=LEAST_ERROR * spacing, about=about))
+    for centre in plateaux(x, exact, WIDEST * spacing):
+        at = int(np.argmin(np.abs(s - centre)))
+        off = max(
+            abs(values[q][at] - np.interp(s[at], x, exact[q])) / max(float(np.abs(exact[q]).max()), 1e-3)
+            for q in QUANTITIES
+        )
+        found.append(
+            Check(f"plateau at {centre:+.3f}", float(off), most=0.01, about="over the greatest value")
+        )
+    return found
+
+
+def plateaux(x: NDArray[np.float64], exact: Mapping[str, NDArray[np.float64]], width: float) -> list[float]:
+    """The centres of stretches, at least so wide, in which no quantity varies by more than a thousandth of
+    its range."""
+    import numpy as np
+
+    ranges = {q: max(float(np.ptp(v)), 1e-3) for q, v in exact.items()}
+    steps = np.max([np.abs(np.diff(v)) / ranges[q] for q, v in exact.items()], axis=0)
+    jumps = np.flatnonzero(steps > FLAT)
+    edges = [0, *(jumps + 1), len(x) - 1]
+    return [float(x[a] + x[b]) / 2 for a, b in pairwise(edges) if x[b] - x[a] >= width]
+
+
+def _case(name: str, tube: Tube, section: str, oblique: bool, **defaults: float) -> Case:
+    return Case(
+        about=ABOUT[name],
+        origin=f"Mendygral et al. 2017, ApJS 228, 23, Section {section}; " + ORIGIN[name],
+        shape=CELLS[name],
+        steps=None,
+        until=tube.until,
+        shapes={3: (128, 128, 128)} if oblique else {},
+        parameters=parameters.of(parameters.PAPER, **defaults),
+        make=partial(_make, tube),
+        check=partial(_check, name),
+        order=2,
+    )
+
+
+ABOUT = {
+    "rj2a": "A shock tube with all seven waves: shocks, rotations and slow waves on both sides of a contact.",
+    "rj4a": "A shock tube with a switch-on rarefaction: the field behind it turns up from nothing.",
+    "brio-wu": "A shock tube with a compound wave, a slow shock with a rarefaction attached.",
+}
+ORIGIN = {
+    "rj2a": "Ryu and Jones 1995, ApJ 442, 228, Figure 2a",
+    "rj4a": "Ryu and Jones 1995, ApJ 442, 228, Figure 4a",
+    "brio-wu": "Brio and Wu 1988, J. Comput. Phys. 75, 400",
+}
+CELLS = {"rj2a": (512,), "rj4a": (512,), "brio-wu": (400,)}
+
+CASES: Mapping[str, Case] = {
+    "rj2a": _case("rj2a", RJ2A, "6.2", oblique=True),
+    "rj4a": _case("rj4a", RJ4A, "6.3", oblique=True),
+    "brio-wu": _case("brio-wu", BRIO_WU, "6.4", oblique=False, gamma=2.0),
+}

@@ -1,0 +1,213 @@
+"""The seven waves of ideal magnetohydrodynamics between two states.
+
+P. Cargo and G. Gallice, Roe matrices for ideal MHD and systematic construction of Roe matrices for systems of
+conservation laws, J. Comput. Phys. 136 (1997), 446: averages with which the jumps of fluxes are those of a
+linear system. With X = |ΔB|² / (2 (√ρ_l + √ρ_r)²) and π = Δp + X Δρ the jumps of density, velocity, field and
+π obey the equations of small waves in a gas of the averaged density, velocity and field, and of a speed of
+sound a² = γ <p/ρ> + (γ-1)/2 <ρ> |Δv|² / (√ρ_l + √ρ_r)² + γ X, a sum of what is not negative. So strengths and
+fluxes are formed from jumps of primitive quantities. Waves are normalised as by Roe and Balsara (SIAM J.
+Appl. Math. 56 (1996), 57): nothing is singular where the field along the face or across it vanishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from halocline.lang.expression import Expr
+from halocline.lang.functions import abs as magnitude
+from halocline.lang.functions import sqrt, where
+from halocline.lang.program import parameter
+from halocline.physics.mhd_tvd.gas import Flux, Normal, added
+
+FAMILIES = ("fast", "alfven", "slow", "entropy")
+
+
+class Seven(NamedTuple):
+    """A number of each wave: against the normal, along it, and what is carried with the gas."""
+
+    fast_down: Any
+    alfven_down: Any
+    slow_down: Any
+    entropy: Any
+    slow_up: Any
+    alfven_up: Any
+    fast_up: Any
+
+    def each(self, function: Callable[..., Any], *others: Seven) -> Seven:
+        """The function of the numbers of each wave."""
+        return Seven(*map(function, self, *others))
+
+
+OF_FAMILY = Seven("fast", "alfven", "slow", "entropy", "slow", "alfven", "fast")
+
+
+@dataclass(frozen=True)
+class Waves:
+    """Averages at a face, with what makes the eigenvectors.
+
+    Parameters
+    ----------
+    rho, u, v, w, By, Bz, a : Expr
+        The averaged state, and its speed of sound.
+    fast, alfven, slow : Expr
+        Speeds against the gas.
+    share_fast, share_slow : Expr
+        α_f and α_s: how much of a fast and slow wave is sound.
+    along_y, along_z : Expr
+        The direction of the field along the face, β.
+    towards : Expr
+        The sign of the field across the face.
+    root, X : Expr
+        √ρ; X.
+    """
+
+    rho: Expr
+    root: Expr
+    u: Expr
+    v: Expr
+    w: Expr
+    By: Expr
+    Bz: Expr
+    X: Expr
+    a: Expr
+    fast: Expr
+    alfven: Expr
+    slow: Expr
+    share_fast: Expr
+    share_slow: Expr
+    along_y: Expr
+    along_z: Expr
+    towards: Expr
+
+    @classmethod
+    def between(cls, left: Normal, right: Normal, bn: Expr) -> Waves:
+        """Of the states on both sides of a face."""
+        gamma = parameter("gamma")
+        root_l, root_r = sqrt(left.rho), sqrt(right.rho)
+        total = added(root_l, root_r)
+        share = 1.0 / total
+        part_l, part_r = root_l * share, root_r * share
+
+        def mean(l: Expr, r: Expr) -> Expr:
+            return added(part_l * l, part_r * r)
+
+        rho = root_l * root_r
+        u, v, w = mean(left.u, right.u), mean(left.v, right.v), mean(left.w, right.w)
+        # the field's weights are those of the other side
+        By, Bz = mean(right.By, left.By), mean(right.Bz, left.Bz)
+        dBy, dBz = right.By - left.By, right.Bz - left.Bz
+        X = 0.5 * (share * share) * added(dBy * dBy, dBz * dBz)
+        du, dv, dw = right.u - left.u, right.v - left.v, right.w - left.w
+        stirred = rho * (share * share) * added(du * du, dv * dv, dw * dw)
+        inverse = 1.0 / rho
+        warmth = inverse * added(part_r * left.p, part_l * right.p)
+        a2 = added(gamma * (warmth + X), 0.5 * (gamma - 1.0) * stirred)
+        across, square = bn * bn * inverse, added(By * By, Bz * Bz)
+        along = square * inverse
+        # c_f² - c_s², of which no digits cancel
+        lean = a2 - across - along
+        apart = sqrt(added(lean * lean, 4.0 * a2 * along))
+        fast2 = 0.5 * added(a2, across, along, apart)
+        a, root, fast = sqrt(a2), sqrt(rho), sqrt(fast2)
+        alfven = magnitude(bn) / root
+        slow = a * alfven / fast
+        # α_f² and α_s², (a² - c_s²) and (c_f² - a²) over c_f² - c_s²: the greater one as it is, the other by
+        # their product
+        greater = 0.5 * (apart + magnitude(lean))
+        lesser = a2 * along / greater
+        scale = 1.0 / apart
+        still = apart > 0.0
+        more, few = sqrt(greater * scale), sqrt(lesser * scale)
+        sound = lean >= 0.0
+        share_fast = where(still, where(sound, more, few), 1.0)
+        share_slow = where(still, where(sound, few, more), 0.0)
+        # without field along the face its direction is that of the jump
+        none = square <= 0.0
+        y, z = where(none, dBy, By), where(none, dBz, Bz)
+        length = sqrt(added(y * y, z * z))
+        flat, inverse_length = length > 0.0, 1.0 / length
+        along_y = where(flat, y * inverse_length, 0.7071067811865476)
+        along_z = where(flat, z * inverse_length, 0.7071067811865476)
+        return cls(
+            rho, root, u, v, w, By, Bz, X, a, fast, alfven, slow, share_fast, share_slow, along_y, along_z,
+            where(bn >= 0.0, 1.0, -1.0),
+        )  # fmt: skip
+
+    @property
+    def speeds(self) -> Seven:
+        """a_k."""
+        u = self.u
+        return Seven(
+            u - self.fast, u - self.alfven, u - self.slow, u, u + self.slow, u + self.alfven, u + self.fast
+        )
+
+    def strengths(self, left: Normal, right: Normal) -> Seven:
+        """α_k = L_k · Δq (Equation A5)."""
+        f, s, y, z = self.share_fast, self.share_slow, self.along_y, self.along_z
+        d = Normal(*(r - l for l, r in zip(left, right, strict=True)))
+        push = d.p + self.X * d.rho
+        a2 = self.a * self.a
+        half = 0.5 / a2
+        turned = self.towards * added(y * d.v, z * d.w)
+        bent = self.a / self.root * added(y * d.By, z * d.Bz)
+        pushed = push / self.rho
+        fast_even, fast_odd = added(s * bent, f * pushed), f * self.fast * d.u - s * self.slow * turned
+        slow_even, slow_odd = s * pushed - f * bent, added(s * self.slow * d.u, f * self.fast * turned)
+        twist_odd = y * d.w - z * d.v
+        twist_even = self.towards / self.root * (z * d.By - y * d.Bz)
+        return Seven(
+            half * (fast_even - fast_odd),
+            0.5 * (twist_even - twist_odd),
+            half * (slow_even - slow_odd),
+            d.rho - push / a2,
+            half * (slow_even + slow_odd),
+            0.5 * (twist_even + twist_odd),
+            half * (fast_even + fast_odd),
+        )
+
+    def combined(self, by: Seven) -> Flux:
+        """Σ by_k R_k, in conserved quantities."""
+        f, s, y, z = self.share_fast, self.share_slow, self.along_y, self.along_z
+        gamma = parameter("gamma")
+        fast_even, fast_odd = by.fast_up + by.fast_down, by.fast_up - by.fast_down
+        slow_even, slow_odd = by.slow_up + by.slow_down, by.slow_up - by.slow_down
+        twist_even, twist_odd = by.alfven_up + by.alfven_down, by.alfven_up - by.alfven_down
+        sound = self.rho * added(f * fast_even, s * slow_even)
+        rho, p = sound + by.entropy, self.a * self.a * sound
+        u = added(f * self.fast * fast_odd, s * self.slow * slow_odd)
+        turn = self.towards * (f * self.fast * slow_odd - s * self.slow * fast_odd)
+        v, w = y * turn - z * twist_odd, added(z * turn, y * twist_odd)
+        bend = self.root * self.a * (s * fast_even - f * slow_even)
+        twist = self.root * self.towards * twist_even
+        By, Bz = added(y * bend, z * twist), z * bend - y * twist
+        motion = added(self.u * self.u, self.v * self.v, self.w * self.w)
+        worth = 0.5 * motion + (gamma - 2.0) / (gamma - 1.0) * self.X
+        moved = self.rho * added(self.u * u, self.v * v, self.w * w)
+        E = added(p / (gamma - 1.0), worth * rho, moved, self.By * By, self.Bz * Bz)
+        return Flux(
+            rho,
+            added(self.u * rho, self.rho * u),
+            added(self.v * rho, self.rho * v),
+            added(self.w * rho, self.rho * w),
+            By,
+            Bz,
+            E,
+        )
+
+
+def viscosity(chi: Expr, epsilon: Expr) -> Expr:
+    """Q(χ), the coefficient of numerical viscosity (Equation A9): |χ|, rounded below 2ε."""
+    size = magnitude(chi)
+    rounded: Expr = where(size < 2.0 * epsilon, (0.25 / epsilon) * (size * size) + epsilon, size)
+    return rounded
+
+
+def sweby(a: Expr, b: Expr, beta: Expr) -> Expr:
+    """The limiter: 0 where signs differ, else between minmod (β = 1) and superbee (β = 2)."""
+    size_a, size_b = magnitude(a), magnitude(b)
+    less, more = where(size_a < size_b, size_a, size_b), where(size_a < size_b, size_b, size_a)
+    limited = where(beta * less < more, beta * less, more)
+    chosen: Expr = where(a * b > 0.0, where(a > 0.0, limited, -limited), 0.0)
+    return chosen

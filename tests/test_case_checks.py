@@ -1,0 +1,358 @@
+"""What a case can bring beside its equations: further grids, words, a time to end at, a step of its own,
+events, checks of its result, pictures of derived quantities, a look at its start. On two small cases."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import halocline as hc
+from halocline.cli.app import run as command
+from halocline.errors import InputError
+from halocline.physics.case import Case, Check, Checked, Event, Parameter, Setup
+from halocline.study.run_case import CaseRun
+
+FLOOR = Event("floor", "floored", "the sink takes less than it should", warn_above=0.01)
+RATES = {"slow": 1.0, "fast": 2.0, "faster": 4.0}
+
+
+def sink(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
+    """A program: u falls evenly down to a floor, which the last cells reach first."""
+    grid = hc.Grid(shape, extent=tuple(0.25 * n for n in shape), periodic=True)
+    u = grid.field("u")
+
+    @hc.program
+    def fall(dt: Any, step: Any, floor: Any) -> None:
+        count, first, when = (hc.scalar(name) for name in FLOOR.scalars)
+        lower = u - RATES[values["rate"]] * dt
+        low = lower < floor
+        now = hc.sum(hc.where(low, 1.0, 0.0))
+        begins = (count < 0.5) & (now > 0.5)
+        first.set(hc.where(begins, hc.min(hc.where(low, grid.cell_number(), float(grid.size))), first))
+        when.set(hc.where(begins, step + 1.0, when))
+        count.set(count + now)
+        u.set(hc.maximum(lower, floor))
+
+    def start_is_above(sim: hc.Simulation) -> None:
+        least = sim.evaluate(hc.min(u))
+        if least < values["floor"]:
+            raise InputError(f"u is {least:g} at the start; expected at least floor = {values['floor']:g}")
+
+    return Setup(
+        grid,
+        fall,
+        {"floor": values["floor"]},
+        dt=lambda: 0.25 + 0.0 * hc.max(u),
+        # the number of the cell tells how much there is
+        start={u: values["most"] - 0.5 * grid.cell_number() / grid.size},
+        diagnostics=lambda: {"mean": hc.sum(u) / grid.size},
+        shown=("mean",),
+        time_step="delayed",
+        scheme_name="evenly",
+        events=(FLOOR,),
+        derived=lambda: {"depth": 1.0 - u, "square": u**2},
+        check_start=start_is_above,
+    )
+
+
+def judge(run: Checked) -> list[Check]:
+    u = run.simulation.gather("u")
+    if u is None:
+        return []
+    lost = run.series[0]["mean"] - run.series[-1]["mean"]
+    return [
+        Check("least u", u.min(), least=run.values["floor"]),
+        Check("loss", lost, least=0.1, most=RATES[run.values["rate"]] * run.time, about="of the mean of u"),
+        Check("floored", run.events["floor"]["count"], most=0.0),
+    ]
+
+
+SINK = Case(
+    about="Something that falls until it lies on a floor.",
+    origin="this test",
+    shape=(8,),
+    steps=None,
+    parameters={
+        "floor": Parameter(0.25, "1", "where u ends", least=0.0),
+        "most": Parameter(2.0, "1", "of u at the start"),
+        "rate": Parameter("slow", "1", "of the fall", words=tuple(RATES)),
+    },
+    make=sink,
+    shapes={2: (6, 4), 3: (4, 2, 2)},
+    until=1.0,
+    order=2,
+    check=judge,
+)
+
+
+def decay(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
+    grid = hc.Grid(shape, periodic=True)
+    u = grid.field("u")
+    return Setup(grid, lambda: {u: -1.0 * u}, {}, dt=0.125, start={u: 1.0})
+
+
+DECAY = Case("Decay.", "this test", (8, 4), 2, {}, decay, least_axes=1)
+
+Using = Callable[..., None]
+
+
+@pytest.fixture(autouse=True)
+def use(monkeypatch: pytest.MonkeyPatch) -> Using:
+    """Makes these cases known, or others."""
+
+    def known(**cases: Case) -> None:
+        monkeypatch.setattr("halocline.physics.cases.cases", lambda: cases)
+
+    known(sink=SINK, decay=DECAY)
+    return known
+
+
+def refused(*words: str) -> str:
+    with pytest.raises(InputError) as told:
+        command(list(words))
+    return str(told.value)
+
+
+# -- shapes --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n", "dim", "shape"),
+    [
+        (None, None, (8,)),
+        (None, 2, (6, 4)),
+        ([4], None, (4,)),
+        ([12], 2, (12, 8)),
+        ([12, 8], None, (12, 8)),
+        ([12, 8], 2, (12, 8)),
+        ([8], 3, (8, 4, 4)),
+        ([5, 3, 2], None, (5, 3, 2)),
+    ],
+)
+def test_axes_are_chosen_by_dim_or_by_n(n: Sequence[int] | None, dim: int | None, shape: tuple[int, ...]):
+    ready = CaseRun("sink", n, dim=dim)
+    assert ready.shape == ready.setup.grid.shape == shape
+
+
+def test_axes_that_a_case_does_not_have():
+    with pytest.raises(InputError, match="dim is 3; expected 1 or 2, the axes that this case can have"):
+        CaseRun("decay", dim=3)
+    assert CaseRun("decay", dim=1).shape == (4,)  # the last of its axes
+    for n, dim, words in (
+        ([4, 4], 3, "n is 4,4; expected one number, or 3, one for each axis"),
+        ([4] * 4, None, "n is 4,4,4,4; expected one number, or 1 or 2 or 3, one for each axis"),
+    ):
+        with pytest.raises(InputError, match=words):
+            CaseRun("sink", n, dim=dim)
+    assert "dim is 3; expected 1 or 2" in refused("run", "decay", "--dim", "3")
+    assert "'--dim': 4; expected a whole number from 1 to 3" in refused("run", "sink", "--dim", "4")
+
+
+# -- words ---------------------------------------------------------------------------------------------
+
+
+def test_a_word_is_chosen_and_kept(tmp_path: Path):
+    fast = CaseRun("sink", given={"rate": "fast"}).run(steps=1, threads=1).record
+    assert fast.parameters == {"floor": 0.25, "most": 2.0, "rate": "fast"}
+    line = ["run", "sink", "--set", "rate=fast", "--steps", "1", "--json", f"{tmp_path / 'a.json'}"]
+    assert command(line) == 0
+    told = json.loads((tmp_path / "a.json").read_text())
+    assert (told["parameters"]["rate"], told["checksum"]) == ("fast", fast.checksum)
+    assert "checks" not in told
+
+
+def test_other_words_are_refused(capsys: pytest.CaptureFixture[str]):
+    for value, words in (
+        (
+            "fsat",
+            r"rate is 'fsat' \(did you mean 'fast'\?\); expected one of slow, fast, faster: of the fall",
+        ),
+        (1.0, r"rate is 1.0; expected one of slow, fast, faster"),
+    ):
+        with pytest.raises(InputError, match=words):
+            CaseRun("sink", given={"rate": value})
+    with pytest.raises(InputError, match="floor is 'deep'; expected a number from 0 on: where u ends"):
+        CaseRun("sink", given={"floor": "deep"})
+    told = refused("run", "sink", "--set", "rate=slwo")
+    assert "--set rate=slwo: expected one of slow, fast, faster (did you mean 'slow'?): of the fall" in told
+    assert "by default slow" in told
+    assert "rate is given twice" in refused("run", "sink", "--set", "rate=slow", "--set", "rate=slow")
+    command(["cases", "sink"])
+    page = capsys.readouterr().out
+    assert "one of slow, fast, faster" in page
+    assert "8 cells, to time 1\n" in page
+    assert "4 x 2 x 2 cells with --dim 3" in page
+
+
+# -- where a run ends ----------------------------------------------------------------------------------
+
+
+def test_a_case_runs_to_its_time_where_nobody_says_otherwise(use: Using):
+    assert CaseRun("sink").run(threads=1).record.time == 1.0
+    assert CaseRun("sink").run(threads=1, steps=2).record.time == 0.5
+    assert CaseRun("sink").run(threads=1, until=0.75).record.steps == 3
+    with pytest.raises(InputError, match="case sink has no number of steps by default: give steps"):
+        CaseRun("sink").time_part("compute", threads=1)
+    use(sink=replace(SINK, until=None))
+    with pytest.raises(InputError, match="no number of steps"):
+        CaseRun("sink").run(threads=1)
+
+
+# -- programs ------------------------------------------------------------------------------------------
+
+
+def test_a_program_has_its_own_scheme(capsys: pytest.CaptureFixture[str]):
+    ready = CaseRun("sink")
+    record = ready.run(steps=2, threads=1).record
+    assert (record.order, record.scheme, record.events["floor"]["count"]) == (None, "evenly", 0)
+    assert ready.program.name == "fall"
+    other = CaseRun("decay", order=4).run(threads=1).record
+    assert (other.order, other.scheme, other.steps, other.events) == (4, "rk3", 2, {})
+    for option, value in (("--scheme", "rk4"), ("--order", "4")):
+        what = option[2:]
+        told = refused("run", "sink", option, value)
+        assert told == (
+            f"{what} is {value}, but sink is a program with a scheme of its own, evenly: leave {what} out"
+        )
+    command(["run", "sink", "--steps", "1"])
+    out = capsys.readouterr().out
+    assert out.startswith("sink, 8 cells, evenly, 1 rank")
+    assert "events        none: floor" in out
+    command(["explain", "sink", "--dim", "2"])
+    assert capsys.readouterr().out.startswith("sink, 6 x 4 cells, evenly; a pass is a step")
+
+
+# -- events --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.ranks(1, 2)
+def test_what_a_program_counts(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]):
+    # least of all is the last cell: it begins at 1.02, and is at 0.27 after 3 steps
+    with caplog.at_level(logging.WARNING):
+        result = CaseRun("sink", [4, 6], {"most": 1.5}).run(threads=1, every=1)
+    told = result.record.events["floor"]
+    count = sum(1.5 - 0.5 * i / 24 - 1.0 < 0.25 for i in range(24))
+    assert 0 < count < 24
+    assert told["count"] == count
+    assert told["share"] == count / (24 * 4)
+    number = 24 - count
+    assert (told["first_cell"], told["first_step"]) == ([number // 6, number % 6], 4)
+    first = result.simulation.domain.comm.rank == 0
+    warned = [r.getMessage() for r in caplog.records if "more than 1 %" in r.getMessage()]
+    assert len(warned) == first
+    if first:
+        assert warned[0].endswith("the sink takes less than it should")
+    # how often one looks changes no bit, though the time step is delayed
+    whole = CaseRun("sink", [4, 6], {"most": 1.5}).run(threads=1).record
+    assert (whole.checksum, whole.events) == (result.record.checksum, result.record.events)
+    capsys.readouterr()
+    command(["run", "sink", "--n", "4,6", "--set", "most=1.5"])
+    out = capsys.readouterr().out
+    line = f"floor         acted on {count} cells in 4 steps ({count / 96:.2g} of all), first at cell "
+    assert (line + f"{(number // 6, number % 6)} in step 4" in out) == first
+
+
+def test_an_event_that_the_program_does_not_set(use: Using):
+    def make(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
+        return replace(sink(shape, values), events=(Event("roof", "roofed", ""),))
+
+    use(sink=replace(SINK, make=make))
+    with pytest.raises(
+        InputError,
+        match="event 'roof': the program 'fall' does not set roofed_cell, roofed_count, roofed_step; it must",
+    ):
+        CaseRun("sink").run(threads=1)
+
+
+# -- checks --------------------------------------------------------------------------------------------
+
+
+def test_a_check_has_bounds():
+    for check, passed, bound in (
+        (Check("a", 1.0, most=1.0), True, "at most 1"),
+        (Check("a", 1.5, most=1.0), False, "at most 1"),
+        (Check("a", 1.0, least=2.0), False, "at least 2"),
+        (Check("a", 1.0, least=0.5, most=2.0), True, "0.5 to 2"),
+        (Check("a", math.nan, most=1.0), False, "at most 1"),
+        (Check("a", math.nan), False, "a number"),
+        (Check("a", math.inf, least=1.0), True, "at least 1"),
+    ):
+        assert (check.passed, check.bound) == (passed, bound)
+
+
+@pytest.mark.ranks(1, 2)
+def test_all_ranks_get_the_same_checks():
+    ready = CaseRun("sink", given={"rate": "fast"})
+    checks = ready.check(ready.run(threads=1))
+    assert [(each.name, each.passed) for each in checks] == [
+        ("least u", True),
+        ("loss", True),
+        ("floored", False),
+    ]
+
+
+@pytest.mark.ranks(1, 2)
+def test_the_command_checks_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    line = ["run", "sink", "--check", "--json", f"{tmp_path / 'a.json'}", "--pictures", f"{tmp_path}"]
+    from halocline.run.mpi import world
+
+    first = world().rank == 0
+    assert command(line) == 0
+    assert ("All checks passed." in capsys.readouterr().out) == first
+    assert command([*line, "--set", "rate=fast"]) == 1
+    out = capsys.readouterr().out
+    world().barrier()
+    if first:
+        assert "1 check of 3 failed." in out
+        assert "FAILED" in out
+        told = json.loads((tmp_path / "a.json").read_text())["checks"]
+        assert [each["passed"] for each in told] == [True, True, False]
+        assert told[1]["about"] == "of the mean of u"
+        assert (told[2]["value"], told[2]["most"], told[2]["least"]) == (
+            11.0,
+            0.0,
+            None,
+        )  # 3 in step 3, 8 in step 4
+        assert sorted(p.name for p in tmp_path.glob("*.png")) == ["depth.png", "square.png"]
+    assert command(["run", "--check", "sink"]) == 0  # an option before the name takes no value
+
+
+def test_a_value_that_is_nan_fails_and_is_null(use: Using, capsys: pytest.CaptureFixture[str]):
+    use(sink=replace(SINK, check=lambda run: [Check("odd", math.nan)]))
+    assert command(["run", "sink", "--check", "--json", "-"]) == 1
+    assert json.loads(capsys.readouterr().out)["checks"][0]["value"] is None
+
+
+def test_what_cannot_be_checked():
+    told = refused("run", "decay", "--check")
+    assert told == "--check: decay has no check; cases that have one: sink"
+    told = refused("run", "sink", "--check", "--only", "compute", "--steps", "2")
+    assert told.startswith("--check: with --only compute")
+    ready = CaseRun("decay")
+    with pytest.raises(InputError, match="case decay has no check"):
+        ready.check(ready.run(threads=1))
+    ready = CaseRun("sink")
+    with pytest.raises(InputError, match="a run of compute alone"):
+        ready.check(ready.time_part("compute", steps=2, threads=1))
+
+
+# -- pictures and start --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", ["1", "2", "3"])
+def test_pictures_show_what_is_derived(tmp_path: Path, dim: str):
+    assert command(["run", "sink", "--dim", dim, "--steps", "1", "--pictures", f"{tmp_path}"]) == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["depth.png", "square.png"]
+
+
+@pytest.mark.ranks(1, 2)
+def test_a_bad_start_is_refused_before_the_first_step():
+    with pytest.raises(InputError, match=r"u is -0.\d+ at the start; expected at least floor = 0.25"):
+        CaseRun("sink", given={"most": 0.2}).run(threads=1)
