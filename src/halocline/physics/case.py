@@ -222,6 +222,8 @@ class Setup:
     check_start : callable, optional
         Called with the simulation on all ranks, after the fields are set and before the first step; raises
         InputError for a start that cannot be.
+    until : float, optional
+        The time that a run goes to by default, where it depends on the parameters.
     """
 
     grid: Grid
@@ -238,6 +240,7 @@ class Setup:
     events: tuple[Event, ...] = ()
     derived: Callable[[], Mapping[str, Expr]] = dict
     check_start: Callable[[Simulation], None] | None = None
+    until: float | None = None
 
 
 @dataclass(frozen=True)

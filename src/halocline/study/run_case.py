@@ -307,7 +307,7 @@ class CaseRun:
             A value is not finite, with field, cell, step and terms; the time step is below its floor.
         """
         if steps is None and until is None:
-            until = self.case.until
+            until = self.case.until if self.setup.until is None else self.setup.until
             steps = self._steps(None) if until is None else None
         if every is not None:
             SOME_STEPS.check("every", every)

@@ -8,19 +8,33 @@ from typing import Any
 
 from halocline.lang.functions import symmetric_sum, where
 from halocline.lang.grid import Grid
-from halocline.physics.case import Case, Parameter, Setup
+from halocline.physics.case import Case, Check, Checked, Parameter, Setup
 from halocline.physics.mhd_tvd import parameters, setup
-from halocline.physics.mhd_tvd.scheme import IdealMHD
+from halocline.physics.mhd_tvd.observed import primitives
+from halocline.physics.mhd_tvd.observed import turned as half_turned
 
 
 def _blast(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
     extent = (1.0, 1.5, 1.0)[: len(shape)]
     grid = Grid(shape, extent=extent, origin=tuple(-e / 2 for e in extent), periodic=True)
-    mhd = IdealMHD(grid, flux=values["flux"])
+    mhd = parameters.solver(grid, values)
     inside = symmetric_sum(*(x * x for x in grid.coordinates())) < values["radius"] ** 2
     b = (values["field"] / math.sqrt(2.0),) * 2
     p = where(inside, values["pressure"], 1.0)
     return setup.ready(mhd, values, setup.start(mhd, 1.0, (0.0, 0.0, 0.0), p, (*b, 0.0)))
+
+
+def _check(done: Checked) -> list[Check]:
+    """What every run keeps, and symmetry under half a turn about the middle; where floors acted the energy
+    may change."""
+    found, state = setup.general(done), primitives(done.simulation, done.values["gamma"])
+    before, after = (done.series[at]["energy"] for at in (0, -1))
+    found.append(Check("energy", abs(after / before - 1), most=1e-3, about="change, by floors"))
+    if state is not None:
+        for quantity in ("rho", "p"):
+            about = "difference from itself turned by 180°, over the greatest value"
+            found.append(Check(f"{quantity} symmetric", half_turned(state[quantity]), most=1e-9, about=about))
+    return found
 
 
 CASES: Mapping[str, Case] = {
@@ -40,6 +54,7 @@ CASES: Mapping[str, Case] = {
             **parameters.of(),
         },
         make=_blast,
+        check=_check,
         order=2,
     ),
 }

@@ -10,14 +10,14 @@ from typing import Any
 
 from halocline.lang.functions import cos, sin
 from halocline.lang.grid import Grid
-from halocline.physics.case import Case, Parameter, Setup
+from halocline.physics.case import Case, Check, Checked, Parameter, Setup
 from halocline.physics.mhd_tvd import parameters, setup
 from halocline.physics.mhd_tvd.oblique import Direction
-from halocline.physics.mhd_tvd.scheme import IdealMHD
 
 WAVES = ("fast", "alfven", "slow", "entropy", "sound", "shear_y", "shear_z", "entropy_hydro")
 CARRIED = ("entropy", "shear_y", "shear_z", "entropy_hydro")  # at rest in the gas, which moves instead
 PAPER = parameters.PAPER
+ERROR = {1: 200.0, 3: 200.0}  # over the square of the cells along the shorter side, by the number of axes
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,6 @@ def wave(kind: str, upward: bool, gamma: float) -> Wave:
     return Wave(background, across, mode, slow)
 
 
-def period(values: Mapping[str, Any]) -> float:
-    """How long the wave takes to travel its length, 1."""
-    return 1.0 / wave(values["wave"], values["direction"] > 0, values["gamma"]).speed
-
-
 def _box(shape: tuple[int, ...]) -> tuple[Grid, Direction]:
     """A periodic box that holds one wave: (1), or (3, 3/2, 3/2) with n = (1/3, 2/3, 2/3)."""
     if len(shape) == 1:
@@ -85,7 +80,7 @@ def _box(shape: tuple[int, ...]) -> tuple[Grid, Direction]:
 
 def _make(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
     grid, along = _box(shape)
-    mhd = IdealMHD(grid, flux=values["flux"])
+    mhd = parameters.solver(grid, values)
     own, size = wave(values["wave"], values["direction"] > 0, values["gamma"]), values["amplitude"]
     k, s = 2 * math.pi, along.along(grid.coordinates())
     rho, u, v, w, _, _, p = (q + size * r * cos(k * s) for q, r in zip(own.background, own.mode, strict=True))
@@ -103,7 +98,17 @@ def _make(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
         [partial(here, *each) for each in fields],
         [partial(integral, *each) for each in fields],
     )
-    return setup.ready(mhd, values, setup.start(mhd, rho, along.turned((u, v, w)), p, b))
+    at_start = setup.start(mhd, rho, along.turned((u, v, w)), p, b)
+    return setup.ready(mhd, values, at_start, until=1.0 / own.speed)
+
+
+def _check(done: Checked) -> list[Check]:
+    """The error after one period, which the cells along a wave length set."""
+    found = setup.general(done)
+    cells = min(n for n in done.shape)
+    error = setup.error(done) / done.values["amplitude"]
+    about = f"error of the wave over its amplitude, with {cells} cells along its shorter side"
+    return [*found, Check("error", error, most=ERROR[len(done.shape)] / cells**2, about=about)]
 
 
 CASES: Mapping[str, Case] = {
@@ -114,7 +119,7 @@ CASES: Mapping[str, Case] = {
         shape=(256,),
         shapes={3: (64, 32, 32)},
         steps=None,
-        until=1.0,
+        until=0.5,
         parameters={
             "wave": Parameter(
                 "fast", "1", "which; the last four are those of a gas without field", words=WAVES
@@ -126,6 +131,7 @@ CASES: Mapping[str, Case] = {
             **parameters.of(),
         },
         make=_make,
+        check=_check,
         order=2,
     ),
 }

@@ -11,7 +11,6 @@ from halocline.lang.functions import maximum, sqrt
 from halocline.lang.grid import Grid
 from halocline.physics.case import Case, Check, Checked, Parameter, Setup
 from halocline.physics.mhd_tvd import parameters, setup
-from halocline.physics.mhd_tvd.scheme import IdealMHD
 
 GS08 = "Gardiner and Stone 2008"
 
@@ -37,7 +36,7 @@ def _loop(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
             size = maximum(*(A * (R0 - sqrt(u * u + y * y)) for u in images), 0.0)
             return -s * size, 0.0, c * size
 
-    mhd = IdealMHD(grid, flux=values["flux"])
+    mhd = parameters.solver(grid, values)
     b = setup.curl(grid, potential)
     return setup.ready(mhd, values, setup.start(mhd, 1.0, v, 1.0, b), ("E_mag", "div_b", "flux_z"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,3 +35,27 @@ def primitives(sim: Any, gamma: float) -> dict[str, NDArray[np.float64]] | None:
     field = sum(found[f"B_{a}"] ** 2 for a in "xyz")
     found["p"] = (gamma - 1) * (fields["E"] - 0.5 * (motion + field))
     return found
+
+
+def restricted(values: NDArray[np.float64], shape: Sequence[int]) -> NDArray[np.float64]:
+    """Means over blocks of cells, so many that `shape` is left; it divides that of `values`."""
+    for axis, n in enumerate(shape):
+        before, after = values.shape[:axis], values.shape[axis + 1 :]
+        values = values.reshape(*before, n, values.shape[axis] // n, *after).mean(axis + 1)
+    return values
+
+
+def difference(values: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
+    """The relative L1 difference, Σ |a - b| / Σ |b|, on the coarser of both grids."""
+    import numpy as np
+
+    coarse = [min(pair) for pair in zip(values.shape, reference.shape, strict=True)]
+    a, b = restricted(values, coarse), restricted(reference, coarse)
+    return float(np.abs(a - b).sum() / np.abs(b).sum())
+
+
+def turned(values: NDArray[np.float64]) -> float:
+    """How far values are from those turned by half a turn about the middle of the grid, over the greatest."""
+    import numpy as np
+
+    return float(np.abs(values - values[(slice(None, None, -1),) * values.ndim]).max() / np.abs(values).max())

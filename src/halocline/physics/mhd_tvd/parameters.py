@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from halocline.errors import InputError
+from halocline.lang.grid import Grid
 from halocline.physics.case import Event, Parameter
-from halocline.physics.mhd_tvd.scheme import FLUXES
+from halocline.physics.mhd_tvd.limiters import LIMITERS
+from halocline.physics.mhd_tvd.scheme import FLUXES, IdealMHD
 
 PAPER = "Mendygral et al. 2017"
 RJ95 = "within the range of Ryu and Jones 1995 (0.1 to 0.3, less for what does not steepen)"
@@ -19,10 +21,10 @@ EPSILON = {
         default, "1", f"numerical viscosity of {waves}, ε", least=0.0, most=BELOW_HALF, origin=RJ95
     )
     for family, waves, default in (
-        ("fast", "fast waves", 0.2),
-        ("alfven", "Alfvén waves", 0.1),
-        ("slow", "slow waves", 0.2),
-        ("entropy", "entropy waves", 0.1),
+        ("fast", "fast waves", 0.1),
+        ("alfven", "Alfvén waves", 0.0),
+        ("slow", "slow waves", 0.05),
+        ("entropy", "entropy waves", 0.0),
     )
 }
 
@@ -40,7 +42,13 @@ FLOORS = {
 ALL: Mapping[str, Parameter] = {
     "gamma": Parameter(5 / 3, "1", "ratio of specific heats", above=1.0, origin=PAPER),
     "limiter": Parameter(
-        1.5, "1", "how steep limited waves may be: 1 minmod, 2 superbee", least=1.0, most=2.0
+        2.0, "1", "how steep limited waves and slopes may be, β: 1 is minmod", least=1.0, most=2.0
+    ),
+    "limiting": Parameter(
+        "central",
+        "1",
+        "what waves and slopes are limited to; sweby is that of the paper",
+        words=tuple(LIMITERS),
     ),
     "courant": Parameter(
         0.0, "1", "Courant number; 0 for 0.8 of the largest stable one, 1, or 0.5 on three axes", least=0.0
@@ -72,6 +80,11 @@ def of(origin: str = Parameter.origin, /, **defaults: float | str) -> dict[str, 
     return {**ALL, **changed}
 
 
+def solver(grid: Grid, values: Mapping[str, Any], **more: Any) -> IdealMHD:
+    """The scheme that a case asks for."""
+    return IdealMHD(grid, flux=values["flux"], limiting=values["limiting"], **more)
+
+
 def courant_number(values: Mapping[str, Any], axes: int) -> float:
     """The Courant number of a case on so many axes.
 
@@ -91,5 +104,5 @@ def courant_number(values: Mapping[str, Any], axes: int) -> float:
 
 def of_program(values: Mapping[str, Any]) -> dict[str, float]:
     """What the program of a case reads of its parameters."""
-    unread = {"flux", "courant", *(EPSILON if values["flux"] in ("hll", "hlld") else ())}
+    unread = {"flux", "limiting", "courant", *(EPSILON if values["flux"] in ("hll", "hlld") else ())}
     return {name: values[name] for name in ALL if name not in unread}

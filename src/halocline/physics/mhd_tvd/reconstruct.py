@@ -13,14 +13,16 @@ from halocline.lang.functions import symmetric_sum, where
 from halocline.lang.operators import shift
 from halocline.lang.program import parameter, stage
 from halocline.physics.mhd_tvd.gas import Flux, Normal, State
-from halocline.physics.mhd_tvd.waves import sweby
+from halocline.physics.mhd_tvd.limiters import Limiter, central
 
 
-def states(state: State, bn_cells: Expr, axis: int, ratio: Expr, name: str) -> tuple[Normal, Normal]:
+def states(
+    state: State, bn_cells: Expr, axis: int, ratio: Expr, name: str, limit: Limiter = central
+) -> tuple[Normal, Normal]:
     """Below and above the lower face of each cell, in the middle of a step of `ratio` = Δt/Δx.
 
     Where the density or pressure of a side would not be positive, the whole side is as the cell is. How steep
-    slopes may be is the parameter "limiter", β, from 1 (minmod) to 2 (superbee).
+    slopes may be is the parameter "limiter", β.
 
     Parameters
     ----------
@@ -32,6 +34,8 @@ def states(state: State, bn_cells: Expr, axis: int, ratio: Expr, name: str) -> t
     ratio : Expr
     name : str
         Of the stages.
+    limit : callable
+        What makes one slope of the differences to both neighbours; see `limiters`.
 
     Returns
     -------
@@ -39,7 +43,7 @@ def states(state: State, bn_cells: Expr, axis: int, ratio: Expr, name: str) -> t
     """
     w = state.along(axis)
     beta = parameter("limiter")
-    slopes = Normal(*(sweby(c - shift(c, axis, -1), shift(c, axis) - c, beta) for c in w))
+    slopes = Normal(*(limit(c - shift(c, axis, -1), shift(c, axis) - c, beta) for c in w))
     half = 0.5 * ratio
     middle = Normal(*(c - half * d for c, d in zip(w, _changes(w, slopes, bn_cells), strict=True)))
 
@@ -73,7 +77,7 @@ def _changes(w: Normal, d: Normal, bn: Expr) -> Normal:
     )
 
 
-def plm(solver: Callable[[Normal, Normal, Expr], Flux]) -> Callable[[State, Expr, int, Expr, str], Flux]:
+def plm(solver: Callable[[Normal, Normal, Expr], Flux]) -> Callable[..., Flux]:
     """The flux that a solver of Riemann problems makes of limited slopes, for the lower face of each cell.
 
     Parameters
@@ -87,8 +91,8 @@ def plm(solver: Callable[[Normal, Normal, Expr], Flux]) -> Callable[[State, Expr
         With the arguments of `halocline.physics.mhd_tvd.tvd.mhdtvd`.
     """
 
-    def through(state: State, bn: Expr, axis: int, ratio: Expr, name: str) -> Flux:
-        left, right = states(state, state.B[axis], axis, ratio, name)
+    def through(state: State, bn: Expr, axis: int, ratio: Expr, name: str, limit: Limiter = central) -> Flux:
+        left, right = states(state, state.B[axis], axis, ratio, name, limit)
         return solver(left, right, bn)
 
     return through

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from halocline.errors import InputError
@@ -23,6 +24,7 @@ from halocline.lang.reductions import count, first
 from halocline.lang.reductions import max as greatest
 from halocline.physics.mhd_tvd import transport
 from halocline.physics.mhd_tvd.gas import Flux, State, added, both, fast_speed, frame, pressure
+from halocline.physics.mhd_tvd.limiters import LIMITERS
 from halocline.physics.mhd_tvd.reconstruct import plm
 from halocline.physics.mhd_tvd.riemann import RIEMANN, hll
 from halocline.physics.mhd_tvd.tvd import mhdtvd
@@ -70,6 +72,8 @@ class IdealMHD:
         Of one to three axes; vectors have three components on all of them.
     flux : {"mhdtvd", "hll", "hlld", "roe"}
         The fluxes: those of the paper, or of a Riemann solver between states reconstructed by straight lines.
+    limiting : {"central", "sweby"}
+        How waves, or slopes, are limited; the paper's is "sweby". See `limiters`.
     boundary : mapping of str to what `Grid.field` takes, optional
         By field: "rho", "m", "E", "b"; for sides that are walls. A vector takes one condition, or one for
         each component.
@@ -97,17 +101,20 @@ class IdealMHD:
         grid: Grid,
         *,
         flux: str = "mhdtvd",
+        limiting: str = "central",
         boundary: Mapping[str, Any] | None = None,
         source: Callable[[State], Source] | None = None,
     ) -> None:
         if flux not in FLUXES:
             raise unknown("flux", flux, list(FLUXES))
+        if limiting not in LIMITERS:
+            raise unknown("limiting", limiting, list(LIMITERS))
         walls = boundary or {}
         for name in walls:
             if name not in WALLS:
                 raise InputError(f"boundary has {name!r}; expected names of fields: {', '.join(WALLS)}")
         self.grid, self.axes, self.source = grid, grid.ndim, source
-        self._flux = FLUXES[flux]
+        self._flux = partial(FLUXES[flux], limit=LIMITERS[limiting])
         self.rho = grid.field("rho", boundary=walls.get("rho"))
         self.m = grid.vector("m", components=3, boundary=walls.get("m"))
         self.E = grid.field("E", boundary=walls.get("E"))

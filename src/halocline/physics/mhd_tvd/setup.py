@@ -8,11 +8,13 @@ from typing import Any
 
 from halocline.errors import InputError
 from halocline.lang.expression import Expr, Operand, as_expr
+from halocline.lang.functions import abs as magnitude
 from halocline.lang.grid import Field, Grid, Vector
 from halocline.lang.operators import shift
 from halocline.lang.program import program
 from halocline.lang.reductions import first
 from halocline.lang.reductions import min as least
+from halocline.lang.reductions import sum as total
 from halocline.physics.case import Check, Checked, Setup
 from halocline.physics.mhd_tvd import parameters, transport
 from halocline.physics.mhd_tvd.diagnostics import derived, diagnostics
@@ -58,7 +60,11 @@ def start(
 
 
 def ready(
-    mhd: IdealMHD, values: Mapping[str, Any], at_start: Mapping[Field, Any], shown: Sequence[str] = ()
+    mhd: IdealMHD,
+    values: Mapping[str, Any],
+    at_start: Mapping[Field, Any],
+    shown: Sequence[str] = (),
+    until: float | None = None,
 ) -> Setup:
     """A case that starts so."""
     courant = parameters.courant_number(values, mhd.axes)
@@ -80,6 +86,7 @@ def ready(
         events=parameters.EVENTS,
         derived=lambda: derived(mhd),
         check_start=lambda sim: physical(sim, mhd),
+        until=until,
     )
 
 
@@ -115,6 +122,17 @@ def general(done: Checked, *, periodic: bool = True) -> list[Check]:
             change = abs(_number(after[name]) - _number(before[name])) / scale
             found.append(Check(f"{name} kept", change, most=ROUND_OFF, about="change of the mean"))
     return found
+
+
+def error(done: Checked) -> float:
+    """How far a run has come from its start: the norm of the mean differences of all fields.
+
+    Of a wave that has travelled through a periodic box, this is the error (Mendygral et al. 2017, Section
+    6.1).
+    """
+    start, size = done.setup.start, done.setup.grid.size
+    apart = done.simulation.evaluate(*(total(magnitude(f - e)) for f, e in start.items()))
+    return math.hypot(*apart) / size
 
 
 def _number(value: float | None) -> float:

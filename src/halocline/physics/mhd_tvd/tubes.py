@@ -18,7 +18,6 @@ from halocline.physics.case import Case, Check, Checked, Setup
 from halocline.physics.mhd_tvd import parameters, setup
 from halocline.physics.mhd_tvd.oblique import Direction
 from halocline.physics.mhd_tvd.observed import primitives
-from halocline.physics.mhd_tvd.scheme import IdealMHD
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,7 +78,7 @@ def _along_x(tube: Tube, shape: tuple[int, ...], values: Mapping[str, Any]) -> S
     """Between walls that waves do not reach, with the diaphragm in the middle."""
     grid = Grid(shape, extent=1.0, origin=-0.5)
     open_ends = {name: Symmetric() for name in ("rho", "m", "E", "b")}
-    mhd = IdealMHD(grid, flux=values["flux"], boundary=open_ends)
+    mhd = parameters.solver(grid, values, boundary=open_ends)
     rho, u, v, w, By, Bz, p = (_profile(grid.x, *pair) for pair in zip(tube.left, tube.right, strict=True))
     return setup.ready(mhd, values, setup.start(mhd, rho, (u, v, w), p, (tube.across, By, Bz)), SHOWN)
 
@@ -92,7 +91,7 @@ def _oblique(tube: Tube, shape: tuple[int, ...], values: Mapping[str, Any]) -> S
     """
     edge = PERIOD * math.sqrt(3)
     grid = Grid(shape, extent=(edge,) * 3, origin=(-0.5 * edge,) * 3, periodic=True)
-    mhd, along = IdealMHD(grid, flux=values["flux"]), Direction.of(1, 1, 1)
+    mhd, along = parameters.solver(grid, values), Direction.of(1, 1, 1)
     s = along.along(grid.coordinates())
 
     def share(

@@ -5,16 +5,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from halocline.lang.expression import Expr
 from halocline.lang.functions import cos, maximum, minimum, sin, sqrt
 from halocline.lang.grid import Grid
-from halocline.physics.case import Case, Setup
+from halocline.physics.case import Case, Check, Checked, Setup
 from halocline.physics.mhd_tvd import parameters, setup
-from halocline.physics.mhd_tvd.scheme import IdealMHD
+from halocline.physics.mhd_tvd.observed import difference, primitives, turned
 
 TURN = 2 * math.pi
+RHO0 = 25 / (36 * math.pi)
+DATA = Path(__file__).parent / "data"
+SYMMETRIC = 1e-9  # rounding, that shocks let grow
+# relative L1 differences from the converged solution, and the cells along each axis that they hold for
+MOST = {
+    "orszag-tang": {"rho": (0.015, 192), "p": (0.025, 192)},
+    "rotor": {"rho": (0.03, 400), "p": (0.03, 400)},
+}
 
 
 def square(shape: tuple[int, ...]) -> Grid:
@@ -24,7 +34,7 @@ def square(shape: tuple[int, ...]) -> Grid:
 
 def _orszag_tang(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
     grid = square(shape)
-    mhd = IdealMHD(grid, flux=values["flux"])
+    mhd = parameters.solver(grid, values)
     x, y = grid.coordinates()
     B0 = 1 / math.sqrt(4 * math.pi)
 
@@ -33,7 +43,7 @@ def _orszag_tang(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
 
     v = (-sin(TURN * y), sin(TURN * x), 0.0)
     b = setup.curl(grid, potential)
-    at_start = setup.start(mhd, 25 / (36 * math.pi), v, 5 / (12 * math.pi), b)
+    at_start = setup.start(mhd, RHO0, v, 5 / (12 * math.pi), b)
     return setup.ready(mhd, values, at_start)
 
 
@@ -41,7 +51,7 @@ def _rotor(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
     """A dense disk, r < 0.1, that turns with v = 2 r / 0.1, and a taper to the gas at rest from r = 0.115
     on."""
     grid = square(shape)
-    mhd = IdealMHD(grid, flux=values["flux"])
+    mhd = parameters.solver(grid, values)
     x, y = grid.coordinates()
     r0, r1, v0 = 0.1, 0.115, 2.0
     r = sqrt(x * x + y * y)
@@ -50,6 +60,26 @@ def _rotor(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
     b = (5 / math.sqrt(4 * math.pi), 0.0, 0.0)
     at_start = setup.start(mhd, 1.0 + 9.0 * taper, (-spin * y, spin * x, 0.0), 1.0, b)
     return setup.ready(mhd, values, at_start)
+
+
+def _check(name: str, done: Checked) -> list[Check]:
+    """Against the converged solution; symmetry under half a turn; and that something moved."""
+    import numpy as np
+
+    found, state = setup.general(done), primitives(done.simulation, done.values["gamma"])
+    if state is None:
+        return found
+    cells = done.shape[0]
+    with np.load(DATA / f"{name}.npz") as kept:
+        for quantity, (most, of) in MOST[name].items():
+            off = difference(state[quantity], kept[quantity].astype(np.float64))
+            about = "relative L1 difference from a run on four times the cells"
+            found.append(Check(f"{quantity} converged", off, most=most * max(1.0, of / cells), about=about))
+    for quantity in ("rho", "p"):
+        about = "difference from itself turned by 180°, over the greatest value"
+        found.append(Check(f"{quantity} symmetric", turned(state[quantity]), most=SYMMETRIC, about=about))
+    moved = float(np.ptp(state["p"]) / state["p"].mean())
+    return [*found, Check("moved", moved, least=0.5, about="range of the pressure over its mean")]
 
 
 CASES: Mapping[str, Case] = {
@@ -62,6 +92,7 @@ CASES: Mapping[str, Case] = {
         until=0.5,
         parameters=parameters.of(),
         make=_orszag_tang,
+        check=partial(_check, "orszag-tang"),
         order=2,
     ),
     "rotor": Case(
@@ -73,6 +104,7 @@ CASES: Mapping[str, Case] = {
         until=0.15,
         parameters=parameters.of(gamma=1.4),
         make=_rotor,
+        check=partial(_check, "rotor"),
         order=2,
     ),
 }

@@ -202,12 +202,3 @@ def viscosity(chi: Expr, epsilon: Expr) -> Expr:
     size = magnitude(chi)
     rounded: Expr = where(size < 2.0 * epsilon, (0.25 / epsilon) * (size * size) + epsilon, size)
     return rounded
-
-
-def sweby(a: Expr, b: Expr, beta: Expr) -> Expr:
-    """The limiter: 0 where signs differ, else between minmod (β = 1) and superbee (β = 2)."""
-    size_a, size_b = magnitude(a), magnitude(b)
-    less, more = where(size_a < size_b, size_a, size_b), where(size_a < size_b, size_b, size_a)
-    limited = where(beta * less < more, beta * less, more)
-    chosen: Expr = where(a * b > 0.0, where(a > 0.0, limited, -limited), 0.0)
-    return chosen

@@ -1,0 +1,63 @@
+"""Converged solutions that the cases of ideal magnetohydrodynamics are checked against.
+
+.venv/bin/python tools/mhd_references.py [tubes|orszag-tang|rotor ...]
+
+Runs on grids of four times the cells, and 8192 along tubes, with fluxes of HLLD, another scheme than the one
+that is checked; writes means over cells into src/halocline/physics/mhd_tvd/data. Takes 20 minutes on a core.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from halocline.physics.case import Checked
+from halocline.physics.mhd_tvd import tubes
+from halocline.physics.mhd_tvd.observed import primitives, restricted
+from halocline.study.run_case import CaseRun
+
+DATA = Path(tubes.__file__).parent / "data"
+TUBE, KEPT = 8192, 1024  # cells that are computed, and means that are kept
+PLANES = {"orszag-tang": (768, 192), "rotor": (1600, 200)}
+
+
+def tube(name: str) -> dict[str, np.ndarray]:
+    """The profiles of a tube, of which each number is the mean of a few cells."""
+    run = CaseRun(name, [TUBE], {"flux": "hlld"}, dim=1)
+    result = run.run(threads=1)
+    record = result.record
+    done = Checked(result.simulation, run.setup, run.values, run.shape, record.time, record.steps, [], {})
+    found = tubes.profile(done)
+    assert found is not None
+    x, values = found
+    return {
+        f"{name}/{key}": v.reshape(KEPT, -1).mean(1).astype(np.float32)
+        for key, v in {"x": x, **values}.items()
+    }
+
+
+def plane(name: str) -> dict[str, np.ndarray]:
+    """Density and pressure of a problem in the plane, as means over squares of cells."""
+    n, kept = PLANES[name]
+    run = CaseRun(name, [n, n], {"flux": "hlld"})
+    state = primitives(run.run(threads=1).simulation, run.values["gamma"])
+    assert state is not None
+    return {q: restricted(state[q], (kept, kept)).astype(np.float32) for q in ("rho", "p")}
+
+
+def main() -> None:
+    """Compute what is named, or all."""
+    DATA.mkdir(exist_ok=True)
+    for what in sys.argv[1:] or ["tubes", *PLANES]:
+        if what == "tubes":
+            kept = {k: v for name in tubes.CASES for k, v in tube(name).items()}
+        else:
+            kept = plane(what)
+        np.savez_compressed(DATA / f"{what}.npz", **kept)
+        print(what, {key: v.shape for key, v in kept.items()}, flush=True)
+
+
+if __name__ == "__main__":
+    main()
