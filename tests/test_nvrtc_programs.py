@@ -119,6 +119,7 @@ PROGRAMS: dict[str, Callable[[Take], None]] = {
 # What is much the same as another one: a scheme with a wider stencil, a problem in the other precision, and
 # 19 programs that differ in a constant.
 ALIKE = {"example-l_shape"}
+ALIKE |= {f"case-{name}" for name in ("linear-wave", "rj4a", "brio-wu", "rotor", "field-loop", "cp-alfven")}
 ALIKE |= {f"heat-{scheme}-6-{dim}" for scheme in SCHEMES if scheme != "rk3" for dim in (1, 2, 3)}
 ALIKE |= {f"{p.__name__}-float32" for p in test_bitwise.PROBLEMS} - {"fluxes-float32", "gray_scott-float32"}
 
@@ -133,6 +134,11 @@ SPILLED: dict[str, dict[str, int]] = {
     "case-helical-turbulence": {"default": 270, "direct": 270, "planes": 175, "unrolled": 4350},
     "case-orszag-tang-resistive": {"default": 120, "direct": 120, "planes": 140, "unrolled": 710},
     "case-convection": {"default": 200, "direct": 200, "planes": 70, "unrolled": 2250},
+    **{
+        f"case-{name}": {"default": 210, "direct": 210, "planes": 210, "unrolled": 690}
+        for name in ("orszag-tang", "rotor", "field-loop", "cp-alfven")
+    },
+    "case-blast": {"default": 210, "direct": 210, "planes": 210, "unrolled": 2000},
     "many-fields": {"unrolled": 340},  # 30 addresses for each of four cells
 }
 

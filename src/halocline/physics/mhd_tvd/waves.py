@@ -123,9 +123,9 @@ class Waves:
         sound = lean >= 0.0
         share_fast = where(still, where(sound, more, few), 1.0)
         share_slow = where(still, where(sound, few, more), 0.0)
-        # without field along the face its direction is that of the jump
-        none = square <= 0.0
-        y, z = where(none, dBy, By), where(none, dBz, Bz)
+        # without field along the face its direction is that of its jump, or else of the jump of velocity
+        none, jump = square <= 0.0, X > 0.0
+        y, z = where(none, where(jump, dBy, dv), By), where(none, where(jump, dBz, dw), Bz)
         length = sqrt(added(y * y, z * z))
         flat, inverse_length = length > 0.0, 1.0 / length
         along_y = where(flat, y * inverse_length, 0.7071067811865476)
