@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import halocline as hc
 from halocline.physics.mhd_tvd.gas import Normal, State
-from halocline.physics.mhd_tvd.limiters import sweby
+from halocline.physics.mhd_tvd.limiters import central, sweby
 from halocline.physics.mhd_tvd.reconstruct import plm, states
 from halocline.physics.mhd_tvd.riemann import RIEMANN
 from halocline.physics.mhd_tvd.tvd import mhdtvd
@@ -377,8 +377,9 @@ def rows() -> Callable[..., list[Array]]:
     def step(*q: Any) -> list[Any]:
         w = State(q[0].expr, hc.Vector(c.expr for c in q[1:4]), hc.Vector(c.expr for c in q[4:7]), q[7].expr)
         bn, ratio = q[8].expr, hc.parameter("ratio")
-        sides = states(w, w.B[0], 0, ratio, "sides")
-        fluxes = [F(w, bn, 0, ratio, name) for F, name in ((mhdtvd, "t"), (plm(RIEMANN["hlld"]), "p"))]
+        sides = states(w, w.B[0], 0, ratio, "sides", sweby)
+        both = (mhdtvd, "t"), (plm(RIEMANN["hlld"]), "p")
+        fluxes = [F(w, bn, 0, ratio, name, sweby) for F, name in both]
         return [c for part in (*fluxes, *sides) for c in part]
 
     machine = Machine(CELLS, 28, step, gamma=GAMMA, ratio=RATIO, limiter=1.5, **EPSILON)
@@ -561,13 +562,14 @@ def test_in_even_gas_the_flux_is_its_own(rows: Any, which: int) -> None:
 
 @pytest.fixture(scope="module")
 def small() -> Callable[..., Array]:
-    """viscosity(a, epsilon) and sweby(a, b, limiter)."""
+    """viscosity(a, epsilon), sweby(a, b, limiter) and central(a, b, limiter)."""
 
     def step(a: Any, b: Any) -> list[Any]:
         beta = hc.parameter("limiter")
-        return [viscosity(a.expr, hc.parameter("epsilon_fast")), sweby(a.expr, b.expr, beta)]
+        limited = [limit(a.expr, b.expr, beta) for limit in (sweby, central)]
+        return [viscosity(a.expr, hc.parameter("epsilon_fast")), *limited]
 
-    return Machine(["a", "b"], 2, step, limiter=1.0, epsilon_fast=0.1)
+    return Machine(["a", "b"], 3, step, limiter=1.0, epsilon_fast=0.1)
 
 
 def test_viscosity_is_the_size_far_from_nothing_and_smooth_near(small: Any) -> None:
@@ -575,7 +577,7 @@ def test_viscosity_is_the_size_far_from_nothing_and_smooth_near(small: Any) -> N
     a = np.linspace(-1, 1, N)
     edge = 2 * epsilon
     a[:5] = np.nextafter(edge, 0), edge, np.nextafter(edge, 1), -edge, 0
-    Q, _ = small(a, a, epsilon_fast=epsilon)
+    Q, *_ = small(a, a, epsilon_fast=epsilon)
     far = np.abs(a) >= edge
     assert np.array_equal(Q[far], np.abs(a[far]))
     close(Q[None], (np.where(far, np.abs(a), a**2 / (2 * edge) + epsilon))[None], 1, 1e-15)
@@ -583,24 +585,31 @@ def test_viscosity_is_the_size_far_from_nothing_and_smooth_near(small: Any) -> N
     assert Q[:4] == pytest.approx(edge, rel=1e-15)  # continuous
     assert np.abs(np.diff(Q[5:])).max() <= (a[6] - a[5]) * (1 + 1e-9)  # and so is its slope, at most 1
     assert (np.abs(a) <= Q).all()
-    Q, _ = small(a, a, epsilon_fast=0.0)
+    Q, *_ = small(a, a, epsilon_fast=0.0)
     assert np.array_equal(Q, np.abs(a))
 
 
+def mean_of(a: Array, b: Array, beta: float) -> Array:
+    """The mean of both, at most beta times the lesser."""
+    size = np.minimum(np.abs(a + b) / 2, beta * np.minimum(np.abs(a), np.abs(b)))
+    return np.where(a * b > 0, np.sign(a) * size, 0.0)
+
+
 @pytest.mark.parametrize("beta", [1.0, 1.3, 2.0])
-def test_limiter(small: Any, beta: float) -> None:
+@pytest.mark.parametrize(("which", "known"), [(1, limited_of), (2, mean_of)], ids=["sweby", "central"])
+def test_limiter(small: Any, which: int, known: Callable[..., Array], beta: float) -> None:
     draw = np.random.default_rng(8)
     a, b = draw.normal(size=(2, N)) * np.exp(3 * draw.normal(size=(2, N)))
     a[:4], b[:4] = (0, 1, 0, 2), (1, 0, 0, 2)
-    found = small(a, b, limiter=beta)[1]
-    assert np.array_equal(found, small(b, a, limiter=beta)[1])
-    assert np.array_equal(-found, small(-a, -b, limiter=beta)[1])
+    found = small(a, b, limiter=beta)[which]
+    assert np.array_equal(found, small(b, a, limiter=beta)[which])
+    assert np.array_equal(-found, small(-a, -b, limiter=beta)[which])
     assert (found[a * b <= 0] == 0).all()
-    close(found[None], limited_of(a, b, beta)[None], np.abs(a) + np.abs(b) + 1e-300, 1e-15)
+    close(found[None], known(a, b, beta)[None], np.abs(a) + np.abs(b) + 1e-300, 1e-15)
     alike = a * b > 0
     less, more = np.minimum(abs(a), abs(b))[alike], np.maximum(abs(a), abs(b))[alike]
     if beta == 1:
         assert np.array_equal(np.abs(found[alike]), less)
-    if beta == 2:
+    if beta == 2 and known is limited_of:  # superbee
         assert np.array_equal(np.abs(found[alike]), np.where(2 * less < more, 2 * less, more))
     assert found[3] == 2
