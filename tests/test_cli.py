@@ -291,6 +291,7 @@ def test_cases_are_listed_and_shown(tmp_path):
         "most": None,
         "whole": False,
         "origin": "Pencil Code, samples/helical-MHDturb",
+        "words": [],
     }
 
 
