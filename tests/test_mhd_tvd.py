@@ -264,6 +264,34 @@ def test_gravity_moves_gas_as_it_must() -> None:
     assert np.abs(state["v_x"]).max() < 1e-15
 
 
+def pushed(n: int) -> Array:
+    """Density, momentum and energy of gas that a force has pushed together, in 32 parts of the grid."""
+    grid = hc.Grid((n,), periodic=True)
+
+    def force(w: State) -> Source:
+        push = w.rho * 0.5 * hc.sin(2 * math.pi * grid.x)
+        return Source(m=(push, 0.0, 0.0), E=push * w.v[0])
+
+    mhd = IdealMHD(grid, source=force, flux="hlld")
+
+    @hc.program
+    def step(dt: Any, step: Any) -> None:
+        mhd.step(dt, step)
+
+    values = {name: own.default for name, own in ALL.items()} | {"flux": "hlld"}
+    sim = hc.Simulation(grid, step, parameters=of_program(values), dt=0.3 / n, threads=1)
+    for f, value in setup.start(mhd, 1.0, (0.0, 0.0, 0.0), 1.0, (0.3, 0.2, 0.1)).items():
+        sim[f] = value
+    sim.run(until=0.3)
+    return np.array([sim[f].reshape(32, -1).mean(1) for f in (mhd.rho, mhd.m[0], mhd.E)])
+
+
+def test_sources_are_of_second_order_in_time() -> None:
+    coarse, middle, fine = (pushed(n) for n in (64, 128, 256))
+    order = math.log2(np.abs(coarse - middle).mean() / np.abs(middle - fine).mean())
+    assert 1.8 < order < 2.6
+
+
 # -- the same bits everywhere ------------------------------------------------------------------------------
 
 

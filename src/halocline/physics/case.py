@@ -84,6 +84,13 @@ def seed(about: str) -> Parameter:
     return Parameter(0, "1", about, least=0, most=10**9, whole=True)
 
 
+def cell_at(number: float, shape: Sequence[int]) -> list[int]:
+    """The index of the cell that `hc.first` gives the number of."""
+    import numpy as np
+
+    return [int(index) for index in np.unravel_index(int(number), tuple(shape))]
+
+
 @dataclass(frozen=True)
 class Event:
     """Something that a program of a case counts, such as cells where a floor acted.

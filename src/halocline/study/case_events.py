@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from halocline.errors import InputError
-from halocline.physics.case import Event
+from halocline.physics.case import Event, cell_at
 from halocline.run.simulation import Simulation
 from halocline.study.table import counted
 
@@ -42,19 +42,10 @@ def found(sim: Simulation, events: Sequence[Event]) -> dict[str, dict[str, Any]]
         told[event.name] = {
             "count": int(count),
             "share": count / updates if updates else 0.0,
-            "first_cell": _cell(int(cell), sim.grid.shape) if math.isfinite(cell) else None,
+            "first_cell": cell_at(cell, sim.grid.shape) if math.isfinite(cell) else None,
             "first_step": int(step) if math.isfinite(step) else None,
         }
     return told
-
-
-def _cell(number: int, shape: Sequence[int]) -> list[int]:
-    """The indices of a cell that is counted in C order."""
-    indices: list[int] = []
-    for points in reversed(shape):
-        number, index = divmod(number, points)
-        indices.insert(0, index)
-    return indices
 
 
 def warn(events: Sequence[Event], told: Mapping[str, Mapping[str, Any]]) -> None:

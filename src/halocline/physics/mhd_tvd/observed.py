@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from halocline.lang.grid import AXES
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -18,21 +20,21 @@ def primitives(sim: Any, gamma: float) -> dict[str, NDArray[np.float64]] | None:
     """
     import numpy as np
 
-    names = ("rho", "E", *(f"{v}_{a}" for v in "mb" for a in "xyz"))
+    names = ("rho", "E", *(f"{v}_{a}" for v in "mb" for a in AXES))
     fields = {name: sim.gather(name) for name in names}
     if fields["rho"] is None:
         return None
     grid = sim.grid
     found = {"rho": fields["rho"]}
-    for axis, a in enumerate("xyz"):
+    for axis, a in enumerate(AXES):
         found[f"v_{a}"] = fields[f"m_{a}"] / fields["rho"]
         b = fields[f"b_{a}"]
         if axis < grid.ndim:
             above = np.roll(b, -1, axis)  # between walls there is one face more, whose roll is left out
             b = (0.5 * (b + above)).take(range(grid.shape[axis]), axis)
         found[f"B_{a}"] = b
-    motion = fields["rho"] * sum(found[f"v_{a}"] ** 2 for a in "xyz")
-    field = sum(found[f"B_{a}"] ** 2 for a in "xyz")
+    motion = fields["rho"] * sum(found[f"v_{a}"] ** 2 for a in AXES)
+    field = sum(found[f"B_{a}"] ** 2 for a in AXES)
     found["p"] = (gamma - 1) * (fields["E"] - 0.5 * (motion + field))
     return found
 

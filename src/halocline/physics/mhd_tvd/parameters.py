@@ -10,10 +10,10 @@ from halocline.errors import InputError
 from halocline.lang.grid import Grid
 from halocline.physics.case import Event, Parameter
 from halocline.physics.mhd_tvd.limiters import LIMITERS
-from halocline.physics.mhd_tvd.scheme import FLUXES, IdealMHD
+from halocline.physics.mhd_tvd.scheme import COUNTED, FLUXES, IdealMHD
 
 PAPER = "Mendygral et al. 2017"
-RJ95 = "within the range of Ryu and Jones 1995 (0.1 to 0.3, less for what does not steepen)"
+RJ95 = "chosen here: no more than the test problems need; Ryu and Jones 1995 take about 0.1 to 0.3"
 BELOW_HALF = 0.4999999999999999
 
 EPSILON = {
@@ -58,20 +58,19 @@ ALL: Mapping[str, Parameter] = {
     "flux": Parameter("mhdtvd", "1", "fluxes between cells", words=tuple(FLUXES), origin=PAPER),
 }
 
-# beyond these steps grow without bound: Gardiner and Stone 2008 for six solutions of the Riemann problem a
-# step
+# beyond these Courant numbers steps are unstable (Gardiner and Stone 2008, for six Riemann problems a step)
 STABLE = {1: 1.0, 2: 1.0, 3: 0.5}
 
 WARN_ABOVE = 1e-3  # of all cell updates
 
-EVENTS = (
-    Event(
-        "HLL fall-back", "fallback", "density or pressure would have been below the protection floors",
-        WARN_ABOVE,
-    ),
-    Event("density floor", "density_floor", "the density was raised: mass is not kept", WARN_ABOVE),
-    Event("pressure floor", "pressure_floor", "the pressure was raised: energy is not kept", WARN_ABOVE),
-)  # fmt: skip
+_TOLD = (
+    ("HLL fall-back", "density or pressure would have been below the protection floors"),
+    ("density floor", "the density was raised: mass is not kept"),
+    ("pressure floor", "the pressure was raised: energy is not kept"),
+)
+EVENTS = tuple(
+    Event(name, scalar, about, WARN_ABOVE) for scalar, (name, about) in zip(COUNTED, _TOLD, strict=True)
+)
 
 
 def of(origin: str = Parameter.origin, /, **defaults: float | str) -> dict[str, Parameter]:

@@ -34,7 +34,7 @@ FLUXES: Mapping[str, Callable[..., Flux]] = {
     **{name: plm(solver) for name, solver in RIEMANN.items()},
 }
 WALLS = ("rho", "m", "E", "b")  # that walls have conditions for
-EVENTS = ("fallback", "density_floor", "pressure_floor")  # whose scalars a step counts
+COUNTED = ("fallback", "density_floor", "pressure_floor")  # what begins the names of a step's counters
 
 
 class Conserved(NamedTuple):
@@ -152,7 +152,7 @@ class IdealMHD:
         b = self.b
         U, w = self._floored()
 
-        # Step 1: fluxes along each axis alone. On one axis they are those of the step.
+        # Step 1: fluxes along each axis alone
         F = self._fluxes([w] * self.axes, b, size, "F")
         # Steps 2 and 3: electromotive forces in cells and on edges
         corners = transport.at_edges(F, transport.reference(w.v, w.B, self.axes), "e")
@@ -161,7 +161,7 @@ class IdealMHD:
         B_half = transport.at_cells(b_half, self.axes)
         # Steps 5 to 7: for each axis the state after half a step across it, and the fluxes from there
         across = [self._across(a, U, w, F, B_half, size) for a in range(self.axes)]
-        G = self._fluxes([q for q, _ in across], b_half, size, "G") if self.axes > 1 else F
+        G = self._fluxes([q for q, _ in across], b_half, size, "G") if self._moves_across else F
         bad = self._unphysical(U, G, [kept for _, kept in across if kept is not None], size)
         # Step 8: electromotive forces in cells in the middle of the step
         middle = self._middle(U, w, G, B_half, bad, size)
@@ -178,6 +178,11 @@ class IdealMHD:
         self.m.set(new.m)
         self.E.set(new.E)
         self.b.set(transport.advanced(b, corners, H, size.full))
+
+    @property
+    def _moves_across(self) -> bool:
+        """Whether half a step changes cells otherwise than along an axis; else the first fluxes are all."""
+        return self.axes > 1 or self.source is not None
 
     def _floored(self) -> tuple[Conserved, State]:
         """Cells at the start of the step; density and pressure are at least their floors."""
@@ -214,10 +219,9 @@ class IdealMHD:
         added, ∂B_x/∂x times (B, v_y, v_z, v_y B_y + v_z B_z) for momentum, field and energy (GS05, Section
         4.1; GS08, Section 3.2).
         """
-        others = [n for n in range(self.axes) if n != axis]
-        if not others:
+        if not self._moves_across:
             return w, None
-        q = _less(U, F, size.half, others)
+        q = _less(U, F, size.half, [n for n in range(self.axes) if n != axis])
         db = size.half[axis] * (shift(self.b[axis], axis) - self.b[axis])
         _, y, z = frame(axis)
         m = Vector(m + db * B for m, B in zip(q.m, w.B, strict=True))
@@ -268,7 +272,7 @@ class IdealMHD:
         """Count where fluxes fell back and floors acted in this step, and note the first cell and step."""
         conditions = (bad > 0.0, U.rho != self.rho, U.E != self.E)
         numbers = [(count(c), first(c)) for c in conditions]
-        for name, (many, cell) in zip(EVENTS, numbers, strict=True):
+        for name, (many, cell) in zip(COUNTED, numbers, strict=True):
             total, place, when = (scalar(f"{name}_{part}") for part in ("count", "cell", "step"))
             now = scalar(f"{name}_now")
             now.set(many)

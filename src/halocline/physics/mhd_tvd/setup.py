@@ -9,13 +9,13 @@ from typing import Any
 from halocline.errors import InputError
 from halocline.lang.expression import Expr, Operand, as_expr
 from halocline.lang.functions import abs as magnitude
-from halocline.lang.grid import Field, Grid, Vector
+from halocline.lang.grid import AXES, Field, Grid, Vector
 from halocline.lang.operators import shift
 from halocline.lang.program import program
 from halocline.lang.reductions import first
 from halocline.lang.reductions import min as least
 from halocline.lang.reductions import sum as total
-from halocline.physics.case import Check, Checked, Setup
+from halocline.physics.case import Check, Checked, Setup, cell_at
 from halocline.physics.mhd_tvd import parameters, transport
 from halocline.physics.mhd_tvd.diagnostics import derived, diagnostics
 from halocline.physics.mhd_tvd.gas import energy
@@ -96,13 +96,9 @@ def physical(sim: Any, mhd: IdealMHD) -> None:
     for name, quantity in (("density", w.rho), ("pressure", w.p)):
         number, worst = sim.evaluate(first(~(quantity > 0.0)), least(quantity))
         if math.isfinite(number):
-            shape = mhd.grid.shape
-            rest, cell = int(number), list[int]()
-            for n in reversed(shape):
-                rest, at = divmod(rest, n)
-                cell.insert(0, at)
+            cell = tuple(cell_at(number, mhd.grid.shape))
             raise InputError(
-                f"{name} at the start is not positive, first at cell {tuple(cell)}; its least value is "
+                f"{name} at the start is not positive, first at cell {cell}; its least value is "
                 f"{worst:g}; expected positive values everywhere"
             )
 
@@ -118,7 +114,7 @@ def general(done: Checked, *, periodic: bool = True) -> list[Check]:
     floors = sum(done.events[name]["count"] for name in ("density floor", "pressure floor"))
     if periodic and not floors:
         scale = max(abs(_number(before["energy"])), abs(_number(before["mass"])))
-        for name in ("mass", "energy", *(f"{v}_{a}" for v in ("momentum", "flux") for a in "xyz")):
+        for name in ("mass", "energy", *(f"{v}_{a}" for v in ("momentum", "flux") for a in AXES)):
             change = abs(_number(after[name]) - _number(before[name])) / scale
             found.append(Check(f"{name} kept", change, most=ROUND_OFF, about="change of the mean"))
     return found

@@ -32,9 +32,9 @@ FIELDS = (4, 5)  # of a state: B_y and B_z
 SHOWN = ("rho_min", "rho_max", "p_min")
 QUANTITIES = ("rho", "p", "u", "v", "w", "By", "Bz")
 LOOKED_AT = (-0.4, 0.49)  # before waves from another diaphragm
-LEAST_ERROR = 4.0  # of profiles, for each unit of spacing
-WIDEST = 10.0  # cells that a plateau has at least, so that shocks beside it end before its centre
-FLAT = 1e-3
+MOST_ERROR = 4.0  # of profiles, for each unit of spacing
+NARROWEST = 10.0  # cells of a plateau, so that shocks beside it end before its centre
+FLAT = 1e-3  # of the range of a quantity: what it varies by at most within a plateau
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,12 @@ def _oblique(tube: Tube, shape: tuple[int, ...], values: Mapping[str, Any]) -> S
     mhd, along = parameters.solver(grid, values), Direction.of(1, 1, 1)
     s = along.along(grid.coordinates())
 
-    def share(
-        s: Expr,
-    ) -> Expr:  # how much is left: where s is -1 to 0, and as far from other multiples of the period
+    def share(s: Expr) -> Expr:
+        """1 in layers of the left state, which end at 0 and other multiples of the period."""
         return as_expr(sum(where((s >= at - 1.0) & (s < at), 1.0, 0.0) for at in LAYERS))
 
-    def gathered(s: Expr) -> Expr:  # the integral of that over s
+    def gathered(s: Expr) -> Expr:
+        """Its integral over s."""
         return as_expr(sum(minimum(maximum(s - (at - 1.0), 0.0), 1.0) for at in LAYERS))
 
     def mixed(l: float, r: float, part: Expr) -> Expr:
@@ -180,8 +180,8 @@ def _check(name: str, done: Checked) -> list[Check]:
         size = max(float(np.ptp(whole)), 1e-3)
         error = np.abs(values[quantity] - np.interp(s, x, whole))[inside].mean() / size
         about = "mean difference from the converged profile, over its range"
-        found.append(Check(f"{quantity} profile", float(error), most=LEAST_ERROR * spacing, about=about))
-    for centre in plateaux(x, exact, WIDEST * spacing):
+        found.append(Check(f"{quantity} profile", float(error), most=MOST_ERROR * spacing, about=about))
+    for centre in plateaux(x, exact, NARROWEST * spacing):
         at = int(np.argmin(np.abs(s - centre)))
         off = max(
             abs(values[q][at] - np.interp(s[at], x, exact[q])) / max(float(np.abs(exact[q]).max()), 1e-3)
@@ -205,11 +205,13 @@ def plateaux(x: NDArray[np.float64], exact: Mapping[str, NDArray[np.float64]], w
     return [float(x[a] + x[b]) / 2 for a, b in pairwise(edges) if x[b] - x[a] >= width]
 
 
-def _case(name: str, tube: Tube, section: str, oblique: bool, **defaults: float) -> Case:
+def _case(
+    name: str, tube: Tube, origin: str, about: str, *, cells: int, oblique: bool, **defaults: float
+) -> Case:
     return Case(
-        about=ABOUT[name],
-        origin=f"Mendygral et al. 2017, ApJS 228, 23, Section {section}; " + ORIGIN[name],
-        shape=CELLS[name],
+        about=about,
+        origin=f"Mendygral et al. 2017, ApJS 228, 23, {origin}",
+        shape=(cells,),
         steps=None,
         until=tube.until,
         shapes={3: (128, 128, 128)} if oblique else {},
@@ -220,20 +222,30 @@ def _case(name: str, tube: Tube, section: str, oblique: bool, **defaults: float)
     )
 
 
-ABOUT = {
-    "rj2a": "A shock tube with all seven waves: shocks, rotations and slow waves on both sides of a contact.",
-    "rj4a": "A shock tube with a switch-on rarefaction: the field behind it turns up from nothing.",
-    "brio-wu": "A shock tube with a compound wave, a slow shock with a rarefaction attached.",
-}
-ORIGIN = {
-    "rj2a": "Ryu and Jones 1995, ApJ 442, 228, Figure 2a",
-    "rj4a": "Ryu and Jones 1995, ApJ 442, 228, Figure 4a",
-    "brio-wu": "Brio and Wu 1988, J. Comput. Phys. 75, 400",
-}
-CELLS = {"rj2a": (512,), "rj4a": (512,), "brio-wu": (400,)}
-
 CASES: Mapping[str, Case] = {
-    "rj2a": _case("rj2a", RJ2A, "6.2", oblique=True),
-    "rj4a": _case("rj4a", RJ4A, "6.3", oblique=True),
-    "brio-wu": _case("brio-wu", BRIO_WU, "6.4", oblique=False, gamma=2.0),
+    "rj2a": _case(
+        "rj2a",
+        RJ2A,
+        "Section 6.2; Ryu and Jones 1995, ApJ 442, 228, Figure 2a",
+        "A shock tube with all seven waves: shocks, rotations and slow waves on both sides of a contact.",
+        cells=512,
+        oblique=True,
+    ),
+    "rj4a": _case(
+        "rj4a",
+        RJ4A,
+        "Section 6.3; Ryu and Jones 1995, ApJ 442, 228, Figure 4a",
+        "A shock tube with a switch-on rarefaction: the field behind it turns up from nothing.",
+        cells=512,
+        oblique=True,
+    ),
+    "brio-wu": _case(
+        "brio-wu",
+        BRIO_WU,
+        "Section 6.4; Brio and Wu 1988, J. Comput. Phys. 75, 400",
+        "A shock tube with a compound wave, a slow shock with a rarefaction attached.",
+        cells=400,
+        oblique=False,
+        gamma=2.0,
+    ),
 }

@@ -21,8 +21,6 @@ from halocline.lang.functions import sqrt, where
 from halocline.lang.program import parameter
 from halocline.physics.mhd_tvd.gas import Flux, Normal, added
 
-FAMILIES = ("fast", "alfven", "slow", "entropy")
-
 
 class Seven(NamedTuple):
     """A number of each wave: against the normal, along it, and what is carried with the gas."""
