@@ -17,7 +17,7 @@ from halocline.physics.mhd_tvd.oblique import Direction
 WAVES = ("fast", "alfven", "slow", "entropy", "sound", "shear_y", "shear_z", "entropy_hydro")
 CARRIED = ("entropy", "shear_y", "shear_z", "entropy_hydro")  # at rest in the gas, which moves instead
 PAPER = parameters.PAPER
-ERROR = {1: 200.0, 3: 200.0}  # over the square of the cells along the shorter side, by the number of axes
+ERROR = 40.0  # over the square of the cells along the shorter side; measured: 10 to 32, by wave and flux
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def _check(done: Checked) -> list[Check]:
     cells = min(n for n in done.shape)
     error = setup.error(done) / done.values["amplitude"]
     about = f"error of the wave over its amplitude, with {cells} cells along its shorter side"
-    return [*found, Check("error", error, most=ERROR[len(done.shape)] / cells**2, about=about)]
+    return [*found, Check("error", error, most=ERROR / cells**2, about=about)]
 
 
 CASES: Mapping[str, Case] = {
