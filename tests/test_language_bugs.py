@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 
 import numpy as np
 import pytest
@@ -379,6 +380,37 @@ def test_differences_along_two_axes_have_the_same_bits():
     sim[u[0]], sim[u[1]], sim[v] = start, start.T, even + even.T
     sim.run()
     assert np.array_equal(sim[v], sim[v].T)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_a_symmetric_sum_depends_on_no_order(count):
+    """Nor, of two or three terms, on their sign; also where terms of both signs have one magnitude."""
+    grid = hc.Grid((200,), periodic=True)
+    names = "abcd"[:count]
+    fields = [grid.field(name) for name in names]
+    total, turned = grid.field("total"), grid.field("turned")
+    rng = np.random.default_rng(8)
+    values = rng.normal(size=(count, 200)) * 10.0 ** rng.integers(-3, 3, (count, 200))
+    values[-1, :40] = -values[0, :40]
+
+    def sums(order):
+        @hc.program
+        def add():
+            terms = [fields[n] for n in order]
+            hc.assign({total: hc.symmetric_sum(*terms), turned: hc.symmetric_sum(*(-t for t in terms))})
+
+        sim = hc.Simulation(grid, add)
+        for f, value in zip(fields, values, strict=True):
+            sim[f] = value
+        sim.run()
+        return sim[total].copy(), sim[turned].copy()
+
+    first, negative = sums(range(count))
+    assert np.allclose(first, values.sum(0), rtol=1e-12, atol=1e-12)
+    if count < 4:
+        assert np.array_equal(negative, -first)
+    for order in itertools.permutations(range(count)):
+        assert np.array_equal(sums(order)[0], first)
 
 
 # -- precision, and simplifications, where a value is computed in several places -----------------------------

@@ -35,6 +35,7 @@ from halocline.compile.schedule import (
     Reduction,
     Scalars,
     Schedule,
+    Scratch,
     StageUse,
     Stop,
     Sweep,
@@ -221,7 +222,7 @@ class _Compiler:
         of = Operands(read, sinks)
         wraps = wrapped(nests, halo, self.found.grid) if self.target.wraps else frozenset()
         kernel = run(nests.kernel, partial(operands, of=of, numbers=self.operand_numbers(of)))
-        kernel = replace(kernel, wraps=tuple(sorted(f.name for f in wraps)))
+        kernel = self.target.ordered(replace(kernel, wraps=tuple(sorted(f.name for f in wraps))))
         # a field that the sweep does not read need not pass through the cache
         streamed = frozenset(sinks.values()) - set(read)
         symbol = self.once("sweep", self.target.sweep(kernel, self.numbering.names, streamed))
@@ -242,7 +243,7 @@ class _Compiler:
             swaps=tuple((numbers[name], numbers[to]) for name, to in sinks.items() if name in doubled),
             overwrites=tuple(numbers[name] for name in sinks if name not in doubled),
             wraps=tuple(sorted(numbers[f.name] for f in wraps)),
-            scratch=tuple((slot.item, *slot.extra) for slot in shared(lives(kernel))[1]),
+            scratch=tuple(Scratch(s.item, s.extra, s.planes) for s in shared(lives(kernel))[1]),
             stages=_stages(kernel),
             flops=float(count_flops(kernel)),
             bytes=float(sum(items.values()) + sum(items[to] for to in sinks.values() if to in read)),

@@ -7,7 +7,7 @@ the two after the sweep, so that a number always stands for the field's current 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from halocline.compile.footprint import Footprint
@@ -100,6 +100,31 @@ class StageUse:
 
 
 @dataclass(frozen=True)
+class Scratch:
+    """Memory of a kernel for stages, of which one after the other has it.
+
+    Parameters
+    ----------
+    item : int
+        Bytes of an element.
+    extra : tuple of int
+        Points per axis beside those of the patch.
+    planes : int
+        How many there are along the first axis where nests go plane by plane; 0: all of the patch, and
+        extra.
+    """
+
+    item: int
+    extra: tuple[int, ...]
+    planes: int = 0
+
+    def points(self, patch: Sequence[int]) -> tuple[int, ...]:
+        """How many there are along each axis, for a patch."""
+        first, *rest = (n + e for n, e in zip(patch, self.extra, strict=True))
+        return (self.planes or first, *rest)
+
+
+@dataclass(frozen=True)
 class Sweep:
     """One pass over all patches.
 
@@ -128,10 +153,8 @@ class Sweep:
     wraps : tuple of int
         Fields whose rows the kernel wraps around itself where one subdomain spans the periodic last axis: the
         scalar `AROUND` says so, by the number of cells of that axis, or 0.
-    scratch : tuple of (int, ...)
-        For each scratch array of the kernel: (bytes per element, extra points on axis 0, 1, 2...):
-        it takes the product of (patch size + extra points) elements, rows padded to 64 bytes. Stages whose
-        lives do not overlap have one array in turn.
+    scratch : tuple of Scratch
+        Rows are padded to 64 bytes.
     stages : tuple of StageUse
     flops, bytes : float
         Per cell: floating-point operations (an fma is two) and the bytes that must cross memory.
@@ -152,7 +175,7 @@ class Sweep:
     swaps: tuple[tuple[int, int], ...] = ()
     overwrites: tuple[int, ...] = ()
     wraps: tuple[int, ...] = ()
-    scratch: tuple[tuple[int, ...], ...] = ()
+    scratch: tuple[Scratch, ...] = ()
     stages: tuple[StageUse, ...] = ()
     flops: float = 0.0
     bytes: float = 0.0

@@ -77,8 +77,9 @@ def _select(op: str, first: Operand, *rest: Operand) -> Expr:
 def symmetric_sum(*terms: Any) -> Any:
     """A sum whose bits do not depend on the order of its terms, for schemes that must be mirror symmetric.
 
-    Two terms are added as they are (addition commutes); more are sorted by value before they are added, and
-    no product is fused into the sum.
+    No product is fused into the sum. Two terms are added as they are, since addition commutes. Of three, the
+    result is the middle one of the three sums that begin with two of them: terms of the other sign have the
+    same sum with the other sign. More than three are sorted by value before they are added.
 
     Parameters
     ----------
@@ -87,15 +88,29 @@ def symmetric_sum(*terms: Any) -> Any:
     if any(isinstance(t, tuple) for t in terms):
         return Vector(symmetric_sum(*components) for components in zip(*terms, strict=True))
     values = [as_expr(t) for t in terms]
-    # odd-even transposition sort by compare and select, then sum from the least
-    for phase in range(len(values) if len(values) > 2 else 0):
+    if len(values) == 3:
+        a, b, c = values
+        less, more = _ordered(_added(_added(a, b), c), _added(_added(b, c), a))
+        middle = _ordered(more, _added(_added(c, a), b))[0]
+        return _ordered(less, middle)[1]
+    # odd-even transposition sort, then the sum from the least
+    for phase in range(len(values) if len(values) > 3 else 0):
         for i in range(phase % 2, len(values) - 1, 2):
-            a, b = values[i], values[i + 1]
-            values[i], values[i + 1] = minimum(a, b), maximum(a, b)
+            values[i], values[i + 1] = _ordered(values[i], values[i + 1])
     total = values[0] if values else as_expr(0.0)
     for value in values[1:]:
-        total = node("sum2", (total, value))
+        total = _added(total, value)
     return total
+
+
+def _added(a: Expr, b: Expr) -> Expr:
+    return node("sum2", (a, b))
+
+
+def _ordered(a: Expr, b: Expr) -> tuple[Expr, Expr]:
+    """Both, the lesser one first; a NaN stays one of the two."""
+    in_order = a < b
+    return where(in_order, a, b), where(in_order, b, a)
 
 
 def random(seed: Operand, step: Operand = 0, index: Operand = 0) -> Expr:

@@ -10,7 +10,7 @@ from math import ceil, prod
 from operator import index
 from typing import TYPE_CHECKING
 
-from halocline.compile.schedule import Schedule, Sweep
+from halocline.compile.schedule import Schedule, Scratch, Sweep
 from halocline.errors import InputError
 from halocline.lang.blocks import Blocks
 from halocline.lang.dtype import ITEMSIZE
@@ -51,11 +51,11 @@ class WorkingSet:
     arrays : tuple of (bytes, layers)
         For each operand the bytes of an element and the layers (lower, upper) per axis that it is read at
         around a cell.
-    scratch : tuple of (bytes, extra points along axis 0, 1, ...)
+    scratch : tuple of Scratch
     """
 
     arrays: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
-    scratch: tuple[tuple[int, ...], ...] = ()
+    scratch: tuple[Scratch, ...] = ()
 
     @classmethod
     def of(cls, schedule: Schedule, sweep: Sweep) -> WorkingSet:
@@ -78,10 +78,7 @@ class WorkingSet:
             size * (1 + sum(layers[0])) * prod(n + sum(l) for n, l in zip(patch[1:], layers[1:], strict=True))
             for size, layers in self.arrays
         )
-        scratch = sum(
-            size * prod(n + e for n, e in zip(patch, extra, strict=True)) for size, *extra in self.scratch
-        )
-        return planes + scratch
+        return planes + sum(each.item * prod(each.points(patch)) for each in self.scratch)
 
     def least(self, axis: int) -> int:
         """How short a patch may become along an axis before its halo outweighs it."""
@@ -90,7 +87,7 @@ class WorkingSet:
 
     def least_staged(self, axis: int) -> int:
         """How short it may become before what stages compute around it is more than a part of them."""
-        return max(self.least(axis), OVERLAP * max((extra[axis] for _, *extra in self.scratch), default=0))
+        return max(self.least(axis), OVERLAP * max((s.extra[axis] for s in self.scratch), default=0))
 
 
 def patch_shape(shape: Sequence[int], working_sets: Sequence[WorkingSet], caches: Caches) -> tuple[int, ...]:
@@ -333,7 +330,7 @@ def scratch_bytes(sweep: Sweep, patches: Patches) -> int:
     """Scratch memory that the kernel of a sweep needs for the largest patch."""
     extents = (patches.table[:, 1] - patches.table[:, 0]).max(axis=0, initial=0).tolist()
     total = 0
-    for item, *extra in sweep.scratch:
-        *outer, row = (n + e for n, e in zip(extents, extra, strict=True))
-        total += prod(outer) * -(-item * row // ROW_ALIGNMENT) * ROW_ALIGNMENT
+    for each in sweep.scratch:
+        *outer, row = each.points(extents)
+        total += prod(outer) * -(-each.item * row // ROW_ALIGNMENT) * ROW_ALIGNMENT
     return total

@@ -62,33 +62,47 @@ class Stage(Statement):
 @dataclass(frozen=True)
 class Slot(Statement):
     """Memory for stages, of which one after the other has it: for elements of `item` bytes at the points of a
-    patch, and `extra` more per axis."""
+    patch, and `extra` more per axis. `planes`: there is a ring of so many along the first axis, not all."""
 
     number: int
     item: int
     extra: tuple[int, ...]
+    planes: int = 0
 
 
 @dataclass(frozen=True)
 class Allocate(Statement):
     """A stage lies in a slot: for the points of a patch, `extent` (lower, upper) more per axis, and `top`
-    more at the upper walls."""
+    more at the upper walls; or a ring of its `planes`."""
 
     array: str
     extent: tuple[tuple[int, int], ...]
     top: tuple[int, ...]
     slot: int = 0
+    planes: int = 0
+
+
+@dataclass(frozen=True)
+class Planes(Statement):
+    """Nests go through a patch together along the first axis: of each the plane that is as far ahead as the
+    nest says. From `before` planes below the patch to `after` above it, and `top` more at an upper wall."""
+
+    body: Body
+    before: int
+    after: int
+    top: int = 0
 
 
 @dataclass(frozen=True)
 class Nest(Statement):
     """The points of a patch, `extent` more around it and `top` more at upper walls; `cell`: only this one, by
-    global index."""
+    global index. `ahead`: how many planes ahead of the results, where nests go plane by plane."""
 
     body: Body
     extent: tuple[tuple[int, int], ...]
     top: tuple[int, ...]
     cell: Offset | None = None
+    ahead: int | None = None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ stored before it is read, as far around as it is read. Of statements: each is wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 from halocline.compile.ir.device import (
@@ -38,6 +38,7 @@ from halocline.compile.ir.statements import (
     Nest,
     Offset,
     OpenSum,
+    Planes,
     Reduce,
     Row,
     Stage,
@@ -225,8 +226,9 @@ def _stages(kernel: Kernel, fail: Fail) -> None:
     where there is just room for it."""
     staged = {array.name for array in kernel.arrays if array.kind in ("scratch", "tile")}
     made: dict[str, Nest | Allocate | Stage] = {}
+    rings = {s.array: s.planes for s in kernel.body if isinstance(s, Allocate)}
     stored = {s.array for s in flat(kernel.body) if isinstance(s, (Store, Stage))}
-    for statement in kernel.body:
+    for statement in _unrolled(kernel.body):
         if isinstance(statement, Allocate) and statement.array not in stored:
             made[statement.array] = statement
         if not isinstance(statement, (Nest, Stage)):
@@ -236,11 +238,29 @@ def _stages(kernel: Kernel, fail: Fail) -> None:
                 fail(f"stage {name!r} is read before it is stored")
             if name in staged and isinstance(statement, Nest):
                 _within(made[name], statement, name, offset, fail)
+                _in_ring(made[name], statement, name, offset, rings.get(name, 0), fail)
         here = [statement] if isinstance(statement, Stage) else flat((statement,))
         for name in {s.array for s in here if isinstance(s, (Store, Stage))} & staged:
             if name in made:
                 fail(f"stage {name!r} is stored twice")
             made[name] = statement
+
+
+def _unrolled(body: Body) -> Iterator[Statement]:
+    """Nests that go plane by plane, too, in their order."""
+    for statement in body:
+        yield from statement.body if isinstance(statement, Planes) else (statement,)
+
+
+def _in_ring(made: Statement, reader: Nest, name: str, offset: Offset, ring: int, fail: Fail) -> None:
+    """A plane that is read is there already, and not yet overwritten."""
+    if not isinstance(made, Nest) or made.ahead is None:
+        return
+    if reader.ahead is None:
+        fail(f"stage {name!r} is stored plane by plane, and read by a nest that is not so")
+    behind = made.ahead - reader.ahead - offset[0]
+    if behind < 0 or (ring and behind >= ring):
+        fail(f"stage {name!r}, {made.ahead} planes ahead in a ring of {ring}, is read at {offset}")
 
 
 def _within(made: Statement, reader: Nest, name: str, offset: Offset, fail: Fail) -> None:

@@ -8,6 +8,7 @@ from math import prod
 
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import Allocate, Nest, Slot, Store, roots
+from halocline.compile.passes.planes import rings
 from halocline.lang.dtype import ITEMSIZE
 
 TYPICAL = 64  # cells of a patch along an axis, to compare slots by size
@@ -15,13 +16,15 @@ TYPICAL = 64  # cells of a patch along an axis, to compare slots by size
 
 @dataclass(frozen=True)
 class Life:
-    """A stage: from the nest that stores it to the last one that loads it, by number."""
+    """A stage: from the nest that stores it to the last one that loads it, by number; a ring of `planes`, or
+    all of them at once."""
 
     array: str
     item: int  # bytes
     nest: Nest
     first: int
     last: int
+    planes: int = 0
 
     @property
     def extra(self) -> tuple[int, ...]:
@@ -33,34 +36,37 @@ def lives(kernel: Kernel) -> list[Life]:
     """The stages of a kernel, in the order in which they are stored."""
     nests = [s for s in kernel.body if isinstance(s, Nest)]
     last: dict[str, int] = {}
+    ring = rings(kernel)
     for number, nest in enumerate(nests):
         last.update((array, number) for array, _ in kernel.loads(roots(nest.body)))
     return [
-        Life(s.array, ITEMSIZE[kernel.array[s.array].dtype], nest, number, last.get(s.array, number))
+        Life(s.array, ITEMSIZE[kernel.array[s.array].dtype], nest, number, last.get(s.array, number), planes)
         for number, nest in enumerate(nests)
         for s in nest.body
-        if isinstance(s, Store) and kernel.array[s.array].kind == "scratch"
+        if isinstance(s, Store) and (planes := ring.get(s.array)) is not None
     ]
 
 
 def shared(found: Sequence[Life]) -> tuple[dict[str, int], list[Slot]]:
     """The slot of each stage, and how large slots are: a stage takes one that is free, where it grows least,
     or a new one. Nests run through a patch one after the other, so that a stage must not share with what a
-    nest still reads that stores it.
+    nest still reads that stores it. A ring of several planes has its slot alone: while nests go plane by
+    plane, it is always in use.
     """
     slots: list[Slot] = []
     free_after: list[int] = []  # the last nest that needs what is in a slot
     chosen: dict[str, int] = {}
     for life in found:
         # of one precision: what is double and what is float may not share memory in C++
-        free = [n for n, last in enumerate(free_after) if last < life.first and slots[n].item == life.item]
+        alike = [n for n, s in enumerate(slots) if (s.item, s.planes) == (life.item, life.planes)]
+        free = [n for n in alike if free_after[n] < life.first and life.planes < 2]
         if free:
             number = min(free, key=lambda n: _size(_grown(slots[n], life)) - _size(slots[n]))
             slots[number] = _grown(slots[number], life)
             free_after[number] = life.last
         else:
             number = len(slots)
-            slots.append(Slot(number, life.item, life.extra))
+            slots.append(Slot(number, life.item, life.extra, life.planes))
             free_after.append(life.last)
         chosen[life.array] = number
     return chosen, slots
@@ -83,4 +89,7 @@ def rooms(kernel: Kernel) -> tuple[Slot | Allocate, ...]:
     """What says how much memory there is for stages, and which part of it is whose."""
     found = lives(kernel)
     chosen, slots = shared(found)
-    return (*slots, *(Allocate(s.array, s.nest.extent, s.nest.top, chosen[s.array]) for s in found))
+    return (
+        *slots,
+        *(Allocate(s.array, s.nest.extent, s.nest.top, chosen[s.array], s.planes) for s in found),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
 from halocline.compile.ir.axes import padded, padded_extent
@@ -30,6 +30,7 @@ from halocline.compile.ir.statements import (
     Nest,
     OpenSum,
     Pieces,
+    Planes,
     Row,
     Slot,
     Statement,
@@ -71,6 +72,14 @@ def print_calls(kernel: Kernel, parts: list[Kernel], names: Names) -> str:
 class _Printer(CppValues):
     """Writes the statements."""
 
+    rings: dict[str, int] = field(default_factory=dict)  # how many planes of a stage there are
+    by_plane: bool = False
+
+    @property
+    def first(self) -> int:
+        """The first axis of the grid, of three."""
+        return 3 - self.kernel.ndim
+
     def function(self, linkage: str) -> str:
         kernel, out = self.kernel, self.out
         out.add(f"// {kernel.comment}")
@@ -105,7 +114,7 @@ class _Printer(CppValues):
 
     @write.register
     def _(self, statement: Slot) -> None:
-        out, size = self.out, self.points(padded(statement.extra, self.kernel.ndim))
+        out, size = self.out, self.points(padded(statement.extra, self.kernel.ndim), statement.planes)
         row = f"hc_padded_row({size[2]}, {statement.item})"
         out.add(f"char *const slot{statement.number} = free_scratch;")
         out.add(f"free_scratch += {statement.item} * {row} * ({size[1]}) * ({size[0]});")
@@ -115,14 +124,26 @@ class _Printer(CppValues):
         out, array, ndim = self.out, self.kernel.array[statement.array], self.kernel.ndim
         name, ctype = self.name_stage(array.name), C_TYPES[array.dtype]
         extent, top = padded_extent(statement.extent, ndim), padded(statement.top, ndim)
-        size = self.points(tuple(lo + hi + t for (lo, hi), t in zip(extent, top, strict=True)))
+        extra = tuple(lo + hi + t for (lo, hi), t in zip(extent, top, strict=True))
+        size = self.points(extra, statement.planes)
         out.add(f"const int64_t {name}_s1 = hc_padded_row({size[2]}, sizeof({ctype}));")
         out.add(f"const int64_t {name}_s0 = {name}_s1 * ({size[1]});")
         out.add(f"{ctype} *const {name}_base = ({ctype} *)slot{statement.slot};")
         first = [f"(box->lo[{a}] - {lo})" for a, (lo, _) in enumerate(extent)]
+        if statement.planes:
+            self.rings[array.name] = statement.planes
+            first[self.first] = "0"  # a plane of a ring is found by the lowest bits of its index
         out.add(
             f"const int64_t {name}_origin = {first[0]} * {name}_s0 + {first[1]} * {name}_s1 + {first[2]};"
         )
+
+    @write.register
+    def _(self, statement: Planes) -> None:
+        lo, hi = f"box->lo[{self.first}] - {statement.before}", f"box->hi[{self.first}] + {statement.after}"
+        if statement.top:
+            hi += f" + box->top[{self.first}]"
+        self.by_plane = True
+        self.block(f"for (int64_t plane = {lo}; plane < {hi}; ++plane)", statement.body)
 
     @write.register
     def _(self, statement: Nest) -> None:
@@ -134,6 +155,9 @@ class _Printer(CppValues):
     @write.register
     def _(self, statement: Loop) -> None:
         v, (lo, hi) = VARIABLES[statement.axis], self.edges(statement.axis)
+        if self.by_plane and statement.axis == self.first:
+            here = f"plane + {self.nest.ahead}"
+            lo, hi = f"hc_max_index({lo}, {here})", f"hc_min_index({hi}, {here} + 1)"
         self.block(f"for (int64_t {v} = {lo}; {v} < {hi}; ++{v})", statement.body)
 
     @write.register
@@ -144,6 +168,8 @@ class _Printer(CppValues):
         for axis, o in enumerate(statement.offset):
             v = VARIABLES[axis]
             index = v if o == 0 else f"({v} {'+' if o > 0 else '-'} {abs(o)})"
+            if axis == self.first and array.name in self.rings:
+                index = f"({index} & {self.rings[array.name] - 1})"
             terms.append(f"{index} * {name}_s{axis}")
         base = f"{name}_base - {name}_origin" if array.kind == "scratch" else name
         place = f"{base} + {' + '.join(terms)}"

@@ -38,9 +38,12 @@ class CppValues(ValuePrinter):
             body() if callable(body) else self.body(body)
         self.out.close()
 
-    def points(self, extra: Offset) -> list[str]:
-        """How many points there are along each axis for a patch."""
-        return [f"box->hi[{a}] - box->lo[{a}] + {more}" for a, more in enumerate(extra)]
+    def points(self, extra: Offset, planes: int = 0) -> list[str]:
+        """How many points there are along each axis for a patch, or in a ring of planes."""
+        found = [f"box->hi[{a}] - box->lo[{a}] + {more}" for a, more in enumerate(extra)]
+        if planes:
+            found[3 - self.kernel.ndim] = str(planes)
+        return found
 
     def edges(self, axis: int) -> tuple[str, str]:
         """Where the nest begins and ends along an axis."""

@@ -81,7 +81,7 @@ _OWN = re.compile(
 
 _RESERVED = frozenset(
     """
-    a box i j k k0 k1 c0 c1 end row_end s memcpy NULL errno
+    a box i j k k0 k1 c0 c1 end row_end s plane memcpy NULL errno
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t
     class co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue
     decltype default delete do double dynamic_cast else enum explicit export extern false float for friend

@@ -27,6 +27,10 @@ class Target(Protocol):
 
     wraps: bool  # whether kernels wrap rows around themselves
 
+    def ordered(self, kernel: Kernel) -> Kernel:
+        """The nests of a sweep in the order in which they go through a patch."""
+        ...
+
     def sweep(self, kernel: Kernel, names: Names, streamed: frozenset[str]) -> Code:
         """The nests of a sweep; `streamed` arrays need not pass through the cache."""
         ...

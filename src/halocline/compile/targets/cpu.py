@@ -16,6 +16,7 @@ from halocline.compile.passes.lanes import lanes
 from halocline.compile.passes.loops import loops
 from halocline.compile.passes.pieces import pieces
 from halocline.compile.passes.place import place
+from halocline.compile.passes.planes import planes, together
 from halocline.compile.passes.scratch import scratch
 from halocline.compile.passes.split import split
 from halocline.compile.printers.cpp import EXTERN, PRIVATE, print_calls, print_kernel
@@ -49,6 +50,10 @@ class Cpu:
     """The target of programs that run on processors."""
 
     wraps = True
+
+    def ordered(self, kernel: Kernel) -> Kernel:
+        """Nests with stages plane by plane."""
+        return run(kernel, planes)
 
     def sweep(self, kernel: Kernel, names: Names, streamed: frozenset[str]) -> Code:
         """Two functions: for fields that the cache holds, and for others."""
@@ -94,13 +99,13 @@ def _parts(kernel: Kernel) -> list[Kernel]:
 
 def _cached(parts: list[Kernel]) -> list[Kernel]:
     """For fields that the cache holds."""
-    return [run(part, pieces, near_or_far, place) for part in parts]
+    return [run(part, pieces, near_or_far, place, together) for part in parts]
 
 
 def _past(parts: list[Kernel], streamed: frozenset[str]) -> list[Kernel]:
     """For fields that exceed it."""
     past = partial(pieces, streamed=streamed, streaming=True)
-    return [run(part, past, near_or_far, place) for part in parts]
+    return [run(part, past, near_or_far, place, together) for part in parts]
 
 
 def _past_cache(kernel: Kernel) -> Kernel:

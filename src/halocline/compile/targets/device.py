@@ -54,6 +54,10 @@ class Device:
     shared: int
     wraps = False  # all rows are wrapped at once, by a kernel that copies
 
+    def ordered(self, kernel: Kernel) -> Kernel:
+        """Nest after nest, each through the whole box."""
+        return kernel
+
     def sweep(self, kernel: Kernel, names: Names, streamed: frozenset[str]) -> Code:
         """A kernel for all nests, or one for each."""
         return self._kernels(kernel, names, self.strategy)

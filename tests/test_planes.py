@@ -1,0 +1,124 @@
+"""Nests that go through a patch together, plane by plane."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import halocline as hc
+from halocline.compile.compiler import arranged, compile_program
+from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.statements import Allocate, Nest, Planes, Slot
+from halocline.compile.ir.verify import InvalidKernel, verify
+from halocline.compile.passes.planes import planes, together
+from halocline.compile.passes.scratch import scratch
+
+
+def kernel_of(shape: tuple[int, ...], make: Any) -> Kernel:
+    grid = hc.Grid(shape, periodic=True)
+    u = grid.field("u")
+    (nests,) = arranged(hc.program(make).trace(u), grid).nests.values()
+    return nests.kernel
+
+
+def plain(name: str) -> str:
+    """The user's name of a stage."""
+    return name.partition(".")[0]
+
+
+def flow(u: Any) -> None:
+    """s0 is read two planes up by s1, and three down by the result; s2 where the result is."""
+    first = hc.stage(u[1, 0] * u[0, 1], "s0", storage="patch")
+    second = hc.stage(first[2, 0] + first[0, -1], "s1", storage="patch")
+    here = hc.stage(second * first[1, 0], "s2", storage="patch")
+    u.set(0.1 * (here + first[-3, 0] + second[-1, 0]))
+
+
+def test_nests_are_no_more_planes_ahead_than_they_must_be() -> None:
+    kernel = scratch(planes(kernel_of((16, 16), flow)))
+    ahead = {plain(nest.body[0].array): nest.ahead for nest in kernel.body if isinstance(nest, Nest)}
+    assert ahead == {"s0": 2, "s1": 0, "s2": 0, "u": 0}
+    # from the plane that is stored to the oldest one that is read, rounded up to a power of two
+    rings = {plain(s.array): s.planes for s in kernel.body if isinstance(s, Allocate)}
+    assert rings == {"s0": 8, "s1": 2, "s2": 1}
+    assert [s.planes for s in kernel.body if isinstance(s, Slot)] == [8, 2, 1]
+    rolled = together(kernel)
+    assert isinstance(rolled.body[-1], Planes)
+    # s0 begins three planes below the patch, and is two ahead: the first step is five below
+    assert (rolled.body[-1].before, rolled.body[-1].after) == (5, 0)
+    verify(rolled)
+
+
+def test_stages_of_the_same_plane_have_memory_in_turn() -> None:
+    def chain(u: Any) -> None:
+        value = u
+        for n in range(6):
+            value = hc.stage(0.4 * (value[0, 1] + value[0, -1]), f"s{n}", storage="patch")
+        u.set(value)
+
+    grid = hc.Grid((40, 40), periodic=True)
+    u = grid.field("u")
+    (sweep,) = compile_program(hc.program(chain).trace(u), grid).sweeps()
+    assert [each.planes for each in sweep.scratch] == [1, 1]
+    assert sweep.scratch[0].points((40, 40)) == (1, 50)
+
+
+def test_along_one_axis_there_are_no_planes() -> None:
+    def chain(u: Any) -> None:
+        u.set(hc.stage(u[1] * u[-1], "s", storage="patch")[1])
+
+    kernel = kernel_of((16,), chain)
+    assert planes(kernel) is kernel
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda s: replace(s, planes=4) if isinstance(s, Allocate) and s.planes == 8 else s, "ring of 4"),
+        (lambda s: replace(s, ahead=1) if isinstance(s, Nest) and s.ahead == 2 else s, "1 planes ahead"),
+        (lambda s: replace(s, ahead=None) if isinstance(s, Nest) and s.ahead == 0 else s, "plane by plane"),
+    ],
+)
+def test_verify_finds_planes_that_are_not_there(change: Any, words: str) -> None:
+    kernel = scratch(planes(kernel_of((16, 16), flow)))
+    with pytest.raises(InvalidKernel, match=words):
+        verify(together(replace(kernel, body=tuple(map(change, kernel.body)))))
+
+
+offsets = st.tuples(st.integers(-2, 2), st.integers(-1, 1))
+links = st.lists(st.tuples(offsets, offsets, st.integers(0, 3)), min_size=1, max_size=5)
+
+
+@settings(max_examples=12, deadline=None)
+@given(links, st.tuples(st.integers(1, 9), st.integers(3, 20)), st.booleans())
+def test_rings_hold_what_is_read(found: list[Any], patch: tuple[int, int], wall: bool) -> None:
+    """The same bits as without stages in memory, for all patches; the first field of a wall lies on faces."""
+
+    def bits(storage: str, **how: Any) -> str:
+        grid = hc.Grid((19, 23), periodic=(not wall, True))
+        u = grid.field("u", boundary=hc.Symmetric() if wall else None)
+        f = grid.field("f", location="face-x")
+
+        @hc.program
+        def step(u: Any, f: Any) -> None:
+            values = [u]
+            for n, (a, b, back) in enumerate(found):
+                other = values[max(0, n - back)]
+                sum_ = 0.4 * values[-1][a] + 0.3 * other[b] + 0.1 * u
+                values.append(hc.stage(sum_, f"s{n}", storage=storage))
+            face = hc.stage(values[-1] - values[-1][-1, 0], "face", location="face-x", storage=storage)
+            hc.assign({u: values[-1] + 0.01 * (face[1, 0] - face), f: face.expr})
+
+        if wall:  # a stage has no ghosts: read along the wall only
+            found[:] = [((0, a[1]), (0, b[1]), back) for a, b, back in found]
+        sim = hc.Simulation(grid, step, **how)
+        sim[u] = np.random.default_rng(6).uniform(0, 1, grid.shape)
+        sim.run(steps=2)
+        return sim.checksum(u) + sim.checksum(f)
+
+    assert bits("patch", patch=patch) == bits("patch", threads=2) == bits("inline")
