@@ -20,6 +20,7 @@ MEANINGS = {  # of options
     "cases": "what is measured, separated by commas",
     "dtypes": "precisions, separated by commas",
     "fields": "how many fields",
+    "fluxes": "fluxes of the scheme, separated by commas",
     "iterations": "of one measurement",
     "method": "cg or cg-fused",
     "methods": "transfer methods, separated by commas",
@@ -29,6 +30,7 @@ MEANINGS = {  # of options
     "radius": "layers of halo",
     "ranks": "numbers of ranks, separated by commas",
     "rounds": "runs of each process, whose median counts",
+    "short": "cells along each axis for vectors of all lengths",
     "solve": "1: solve to the end too; 0: only measure iterations",
     "threads": "of each rank",
 }

@@ -23,8 +23,8 @@ from typing import Any
 from measure import arguments, at_once, competitor, in_turn, median, numbers, ratio, save
 
 import halocline as hc
-from halocline.compile import emit
 from halocline.compile.driver import find_compiler
+from halocline.compile.targets import cpu
 from halocline.physics.cases import case_named
 
 HERE = Path(__file__).parent
@@ -53,11 +53,11 @@ def simulation(n: int, order: int, threads: int) -> hc.Simulation:
 
 def one_loop(n: int, order: int) -> hc.Simulation:
     """The same without groups."""
-    split, emit.split = emit.split, lambda roots: []
+    split, cpu.split = cpu.split, lambda kernel: kernel
     try:
         return simulation(n, order, 1)
     finally:
-        emit.split = split
+        cpu.split = split
 
 
 def stepping(sim: hc.Simulation) -> Callable[[], float]:

@@ -13,7 +13,18 @@ from pathlib import Path
 from measure import RESULTS
 
 HERE = Path(__file__).parent
-ALL = ("poisson_cg", "heat", "mhd", "reduce", "elementary", "exchange", "overlap", "patches", "model")
+ALL = (
+    "poisson_cg",
+    "heat",
+    "mhd",
+    "mhd_shocks",
+    "reduce",
+    "elementary",
+    "exchange",
+    "overlap",
+    "patches",
+    "model",
+)
 
 
 def main() -> int:

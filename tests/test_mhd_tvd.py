@@ -60,10 +60,19 @@ def test_waves_converge_at_second_order(wave: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "wave", ["fast", "alfven", "slow", "entropy", "sound", "shear_y", "shear_z", "entropy_hydro"]
-)
-def test_waves_converge_at_second_order_up_to_1024_cells(wave: str) -> None:
-    coarse, fine = (wave_error((n,), {"wave": wave}) for n in (512, 1024))
+    ("wave", "courant"),
+    # of a wave that moves half a cell a step the leading error vanishes, and the order is 2.22: others are
+    # tested at a smaller step
+    [
+        ("fast", 0.8), ("slow", 0.8), ("entropy", 0.8), ("sound", 0.8),
+        ("alfven", 0.4), ("shear_y", 0.4), ("shear_z", 0.4), ("entropy_hydro", 0.4),
+    ],
+)  # fmt: skip
+def test_waves_converge_at_second_order_up_to_1024_cells(wave: str, courant: float) -> None:
+    """With an amplitude of a tenth of the paper's: the sound wave of 1e-6 steepens by 8e-12 in a period, as
+    much as its error on 1024 cells."""
+    given = {"wave": wave, "courant": courant, "amplitude": 1e-7}
+    coarse, fine = (wave_error((n,), given) for n in (512, 1024))
     assert abs(math.log2(coarse / fine) - 2.0) < 0.1
 
 
@@ -196,7 +205,7 @@ def test_a_loop_of_field_keeps_its_energy(n: tuple[int, ...], given: dict[str, f
 @pytest.mark.parametrize(
     ("flux", "most"),
     # in "mhdtvd" rounding grows where there is no field: the direction of waves is not known there
-    [("mhdtvd", 1e-3), ("hlld", 1e-14), pytest.param("roe", 1e-14, marks=pytest.mark.long)],
+    [("mhdtvd", 1e-9), ("hlld", 1e-14), pytest.param("roe", 1e-14, marks=pytest.mark.long)],
 )
 def test_a_flow_along_a_loop_makes_no_field_along_it(flux: str, most: float) -> None:
     sim = run("field-loop", (64, 32), {"v_z": 1.0, "flux": flux}, steps=60).simulation
@@ -328,7 +337,7 @@ def test_no_bit_depends_on_eight_ranks() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("how", [
     {"threads": 2}, {"patch": (8, 8, 8)}, {"patch": (5, 7, 16)}, {"patch": (64, 64, 64)},
-    {"threads": 2, "schedule": "static"}, {"subdomains_per_rank": 2}, {"overlap": "off"},
+    {"threads": 2, "schedule": "static"}, {"subdomains_per_rank": 2}, {"overlap": False},
 ], ids=str)  # fmt: skip
 def test_no_bit_depends_on_how_a_blast_runs(how: dict[str, Any]) -> None:
     assert run("blast", SMALL["blast"], steps=4, **how).record.checksum == alone("blast")

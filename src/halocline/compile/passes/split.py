@@ -8,7 +8,7 @@ left. It all compiles in a fraction of the time, too.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from halocline.compile.ir.kernel import POINT, Array, Kernel, Table
@@ -79,7 +79,7 @@ def groups(kernel: Kernel, wanted: Sequence[int]) -> list[list[int]]:
     for number in order:
         if len(arrays[number]) < 2:
             continue
-        for arg in values[number].args:
+        for arg in _numbers(kernel, values[number].args):
             if len(arrays[arg]) == 1 and values[arg].depth == POINT:
                 if arg not in several:
                     several[arg] = len(kernel.loads((arg,))) > 1
@@ -89,6 +89,15 @@ def groups(kernel: Kernel, wanted: Sequence[int]) -> list[list[int]]:
     if len(found) < 2:
         return []
     return [loop for group in found.values() for loop in _loops(kernel, _needed(kernel, group))]
+
+
+def _numbers(kernel: Kernel, args: Sequence[int]) -> Iterator[int]:
+    """What can be kept of arguments: conditions cannot, but what they are made of can."""
+    for arg in args:
+        if kernel.values[arg].condition:
+            yield from _numbers(kernel, kernel.values[arg].args)
+        else:
+            yield arg
 
 
 def _needed(kernel: Kernel, group: Collection[int]) -> list[int]:
@@ -131,7 +140,7 @@ def _loops(kernel: Kernel, group: list[int]) -> list[list[int]]:
     for number in group:
         kept[loop(number)][number] = None
     for number in order:
-        for arg in values[number].args:
+        for arg in _numbers(kernel, values[number].args):
             here = loop(arg)
             if loop(number) != here and values[arg].depth == POINT and values[arg].op != "load":
                 kept[here][arg] = None

@@ -13,27 +13,30 @@ from halocline.physics.mhd_tvd import parameters, setup
 from halocline.physics.mhd_tvd.observed import primitives
 from halocline.physics.mhd_tvd.observed import turned as half_turned
 
+STEADY = "chosen here: fluxes of first order are stable on three axes too, so that no floor acts"
+
 
 def _blast(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
     extent = (1.0, 1.5, 1.0)[: len(shape)]
     grid = Grid(shape, extent=extent, origin=tuple(-e / 2 for e in extent), periodic=True)
     mhd = parameters.solver(grid, values)
-    inside = symmetric_sum(*(x * x for x in grid.coordinates())) < values["radius"] ** 2
+    inside = symmetric_sum(*(x * x for x in setup.centred(grid))) < values["radius"] ** 2
     b = (values["field"] / math.sqrt(2.0),) * 2
     p = where(inside, values["pressure"], 1.0)
     return setup.ready(mhd, values, setup.start(mhd, 1.0, (0.0, 0.0, 0.0), p, (*b, 0.0)))
 
 
 def _check(done: Checked) -> list[Check]:
-    """What every run keeps, and symmetry under half a turn about the middle; where floors acted the energy
-    may change."""
+    """What every run keeps, no use of a floor, and symmetry under half a turn about the middle."""
     found, state = setup.general(done), primitives(done.simulation, done.values["gamma"])
-    before, after = (done.series[at]["energy"] for at in (0, -1))
-    found.append(Check("energy", abs(after / before - 1), most=1e-3, about="change, by floors"))
+    floors = sum(done.events[name]["count"] for name in ("density floor", "pressure floor"))
+    found.append(Check("floors", floors, most=0, about="cells raised to the least density or pressure"))
     if state is not None:
         for quantity in ("rho", "p"):
             about = "difference from itself turned by 180°, over the greatest value"
-            found.append(Check(f"{quantity} symmetric", half_turned(state[quantity]), most=1e-9, about=about))
+            found.append(
+                Check(f"{quantity} symmetric", half_turned(state[quantity]), most=1e-13, about=about)
+            )
     return found
 
 
@@ -51,7 +54,7 @@ CASES: Mapping[str, Case] = {
                 100.0, "mass/(length time²)", "inside; 1 outside", above=0.0, origin=parameters.PAPER
             ),
             "field": Parameter(10.0, "field", "its strength, along (1, 1, 0)", origin=parameters.PAPER),
-            **parameters.of(),
+            **parameters.of(STEADY, courant=0.3),
         },
         make=_blast,
         check=_check,

@@ -20,10 +20,9 @@ def sweby(a: Expr, b: Expr, beta: Expr) -> Expr:
 
     It makes steps steep, and steps of long waves too.
     """
-    size_a, size_b = magnitude(a), magnitude(b)
-    less, more = where(size_a < size_b, size_a, size_b), where(size_a < size_b, size_b, size_a)
-    limited = where(beta * less < more, beta * less, more)
-    return _signed(a, b, limited)
+    in_order = magnitude(a) < magnitude(b)
+    less, more = where(in_order, a, b), where(in_order, b, a)
+    return _limited(a, b, beta * less, more)
 
 
 def central(a: Expr, b: Expr, beta: Expr) -> Expr:
@@ -31,14 +30,13 @@ def central(a: Expr, b: Expr, beta: Expr) -> Expr:
 
     Where the solution is smooth it is the mean, so that waves keep their form.
     """
-    size_a, size_b = magnitude(a), magnitude(b)
-    most, mean = beta * where(size_a < size_b, size_a, size_b), 0.5 * magnitude(a + b)
-    return _signed(a, b, where(most < mean, most, mean))
+    less = where(magnitude(a) < magnitude(b), a, b)
+    return _limited(a, b, beta * less, 0.5 * (a + b))
 
 
-def _signed(a: Expr, b: Expr, size: Expr) -> Expr:
-    """A size with the sign that both have."""
-    chosen: Expr = where(a * b > 0.0, where(a > 0.0, size, -size), 0.0)
+def _limited(a: Expr, b: Expr, most: Expr, wanted: Expr) -> Expr:
+    """What is wanted, but no more than the most; 0 where the signs of both numbers differ."""
+    chosen: Expr = where(a * b > 0.0, where(magnitude(most) < magnitude(wanted), most, wanted), 0.0)
     return chosen
 
 

@@ -162,17 +162,22 @@ class IdealMHD:
         # Steps 5 to 7: for each axis the state after half a step across it, and the fluxes from there
         across = [self._across(a, U, w, F, B_half, size) for a in range(self.axes)]
         G = self._fluxes([q for q, _ in across], b_half, size, "G") if self._moves_across else F
-        bad = self._unphysical(U, G, [kept for _, kept in across if kept is not None], size)
         # Step 8: electromotive forces in cells in the middle of the step
-        middle = self._middle(U, w, G, B_half, bad, size)
-        # where a state would be unphysical fluxes are those of HLL, of first order
-        H = self._protected(G, w, bad)
+        middle = self._middle(U, w, F, B_half, size)
         # Step 9: electromotive forces on edges
-        corners = transport.at_edges(H, transport.reference(middle.v, middle.B, self.axes), "e_half")
-        # Steps 10 and 11: the whole step of cells and faces
-        new = _less(U, H, size.full)
-        if self.source is not None:
-            new = _plus(new, self.source(middle), dt)
+        corners = transport.at_edges(G, transport.reference(middle.v, middle.B, self.axes), "e_half")
+        # Step 10: the whole step of cells, with the field that step 11 leaves there
+        gain = None if self.source is None else self.source(middle)
+        tried = _tried(_after(U, G, gain, size))
+        b_tried = self._on_faces(transport.advanced(b, corners, G, size.full), "b_tried")
+        kept = [flag for _, flag in across if flag is not None]
+        bad = _unphysical(tried._replace(B=transport.at_cells(b_tried, self.axes)), kept)
+        # around cells that would be unphysical the step has fluxes of first order
+        safe = self._safe(w)
+        H = [_chosen(S, second, _beside(bad, a)) for a, (S, second) in enumerate(zip(safe, G, strict=True))]
+        new = _branched(_around(bad, self.axes), _after(U, H, gain, size), tried)
+        # Step 11: the whole step of faces
+        corners = transport.protected(corners, safe, bad, "e_kept")
         self._count(U, bad, step)
         self.rho.set(new.rho)
         self.m.set(new.m)
@@ -237,35 +242,30 @@ class IdealMHD:
         rho, vx, vy, vz, Bx, By, Bz, p = chosen
         return _staged(State(rho, Vector((vx, vy, vz)), Vector((Bx, By, Bz)), p), name), kept
 
-    def _unphysical(self, U: Conserved, G: Sequence[Flux], kept: Sequence[Expr], size: _Step) -> Expr:
-        """1 in cells whose density or pressure would fall below the protection floors, else 0."""
-        good = _physical(_primitive(_less(U, G, size.full)))
-        for each in kept:
-            good = good & (each == 0.0)
-        return _flagged(~good, "unphysical")
+    def _middle(self, U: Conserved, w: State, F: Sequence[Flux], B_half: Vector, size: _Step) -> State:
+        """Step 8: cells in the middle of the step, by an un-split update with the fluxes along each axis.
 
-    def _middle(
-        self, U: Conserved, w: State, G: Sequence[Flux], B_half: Vector, bad: Expr, size: _Step
-    ) -> State:
-        """Step 8: cells in the middle of the step, by an un-split update with the second fluxes."""
-        q = _less(U, G, size.half)
+        As GS05 have it (Section 3.2). The paper takes the second fluxes, which read cells one farther away:
+        with these the check of step 10 would need a halo of six.
+        """
+        q = _less(U, F, size.half)
         if self.source is not None:
             q = _plus(q, self.source(w), 0.5 * size.dt)
         s = _primitive(q._replace(B=B_half))
-        v = Vector(where(bad > 0.0, old, new) for old, new in zip(w.v, s.v, strict=True))
-        v = stage(v, "v_half", storage="patch")
-        return State(where(bad > 0.0, w.rho, s.rho), v, B_half, where(bad > 0.0, w.p, s.p))
+        sound = _physical(s)
+        v = stage(
+            Vector(where(sound, new, old) for new, old in zip(s.v, w.v, strict=True)),
+            "v_half",
+            storage="patch",
+        )
+        return State(where(sound, s.rho, w.rho), v, B_half, where(sound, s.p, w.p))
 
-    def _protected(self, G: Sequence[Flux], w: State, bad: Expr) -> list[Flux]:
-        """The fluxes of the step: those of HLL around cells that would be unphysical (Equations A10 to
-        A12)."""
+    def _safe(self, w: State) -> list[Flux]:
+        """The fluxes of HLL, of first order (Equations A10 to A12)."""
         found = []
-        for a, second in enumerate(G):
+        for a in range(self.axes):
             left, right = both(w, a)
-            safe = hll(left, right, self.b[a].expr)
-            needed = shift(bad, a, -1) + bad > 0.0
-            chosen = branch(needed, Vector(safe), Vector(second))
-            found.append(_staged_flux(Flux(*chosen), a, f"H_{AXES[a]}"))
+            found.append(_staged_flux(hll(left, right, self.b[a].expr), a, f"safe_{AXES[a]}"))
         return found
 
     def _count(self, U: Conserved, bad: Expr, step: Expr) -> None:
@@ -302,6 +302,53 @@ def _flagged(condition: Expr, name: str) -> Expr:
 
 def _parts(s: State) -> tuple[Expr, ...]:
     return (s.rho, *s.v, *s.B, s.p)
+
+
+def _beside(bad: Expr, axis: int) -> Expr:
+    """Above 0 at faces of cells that are bad."""
+    beside: Expr = symmetric_sum(shift(bad, axis, -1), bad)
+    return beside
+
+
+def _around(bad: Expr, axes: int) -> Expr:
+    """Above 0 in cells that are bad, and beside them."""
+    sums = [symmetric_sum(shift(bad, a, -1), shift(bad, a)) for a in range(axes)]
+    around: Expr = symmetric_sum(bad, *sums)
+    return around
+
+
+def _unphysical(U: Conserved, kept: Sequence[Expr]) -> Expr:
+    """1 in cells whose density or pressure falls below the protection floors, or did half a step before;
+    else 0."""
+    good = _physical(_primitive(U))
+    for each in kept:
+        good = good & (each == 0.0)
+    return _flagged(~good, "unphysical")
+
+
+def _tried(U: Conserved) -> Conserved:
+    """As stages."""
+    return Conserved(*(stage(v, f"tried_{n}", storage="patch") for n, v in zip(U._fields, U, strict=True)))
+
+
+def _chosen(safe: Flux, other: Flux, needed: Expr) -> Flux:
+    return Flux(*(where(needed > 0.0, s, o) for s, o in zip(safe, other, strict=True)))
+
+
+def _branched(needed: Expr, careful: Conserved, quick: Conserved) -> Conserved:
+    """The first where it is needed; elsewhere it is not computed."""
+
+    def parts(U: Conserved) -> Vector:
+        return Vector((U.rho, *U.m, U.E))
+
+    rho, x, y, z, E = branch(needed > 0.0, parts(careful), parts(quick))
+    return Conserved(rho, Vector((x, y, z)), E, quick.B)
+
+
+def _after(U: Conserved, F: Sequence[Flux], gain: Source | None, size: _Step) -> Conserved:
+    """Cells after the step."""
+    new = _less(U, F, size.full)
+    return new if gain is None else _plus(new, gain, size.dt)
 
 
 def _staged(s: State, name: str) -> State:

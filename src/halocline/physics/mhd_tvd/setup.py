@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from halocline.errors import InputError
-from halocline.lang.expression import Expr, Operand, as_expr
+from halocline.lang.expression import Expr, Operand, as_expr, index
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.grid import AXES, Field, Grid, Vector
 from halocline.lang.operators import shift
@@ -24,7 +24,19 @@ from halocline.physics.mhd_tvd.scheme import IdealMHD
 ROUND_OFF = 1e-13
 
 
-def curl(grid: Grid, potential: Callable[..., Sequence[Operand]]) -> Vector:
+def centred(grid: Grid, staggered: Sequence[bool] | None = None) -> tuple[Expr, ...]:
+    """Coordinates about the middle of the grid: those of mirror images differ in their sign alone, in all
+    bits, as those from an origin do not."""
+    places = staggered or (False,) * grid.ndim
+    ends = [(0.0 if face else 0.5) - n / 2 for n, face in zip(grid.shape, places, strict=True)]
+    return tuple((index(grid, a) + end) * grid.h(a) for a, end in enumerate(ends))
+
+
+def curl(
+    grid: Grid,
+    potential: Callable[..., Sequence[Operand]],
+    coordinates: Callable[[Grid, Sequence[bool]], Sequence[Expr]] = Grid.coordinates,
+) -> Vector:
     """The field on faces of a vector potential on edges, so that ∇·b is 0 but for rounding.
 
     ``potential(x, ...)`` gives its three components from as many coordinates as the grid has axes. Where the
@@ -34,7 +46,7 @@ def curl(grid: Grid, potential: Callable[..., Sequence[Operand]]) -> Vector:
     A = []
     for component in range(3):
         edge = [axis != component for axis in range(axes)]
-        A.append(as_expr(potential(*grid.coordinates(edge))[component]))
+        A.append(as_expr(potential(*coordinates(grid, edge))[component]))
     found = []
     for a in range(3):
         y, z = (a + 1) % 3, (a + 2) % 3

@@ -14,7 +14,7 @@ from halocline.lang.functions import symmetric_sum, where
 from halocline.lang.grid import AXES, Vector
 from halocline.lang.operators import shift
 from halocline.lang.program import stage
-from halocline.physics.mhd_tvd.gas import Flux, frame
+from halocline.physics.mhd_tvd.gas import Flux, added, frame
 
 
 def at_cells(b: Vector, axes: int) -> Vector:
@@ -32,7 +32,7 @@ def reference(v: Vector, B: Vector, axes: int) -> dict[int, Expr]:
     found = {}
     for axis in edges(axes):
         _, x, y = frame(axis)
-        found[axis] = v[y] * B[x] - v[x] * B[y]
+        found[axis] = added(v[y] * B[x], -(v[x] * B[y]))
     return found
 
 
@@ -65,6 +65,27 @@ def at_edges(F: Sequence[Flux], cells: Mapping[int, Expr], name: str) -> dict[in
         found[axis] = stage(
             0.25 * symmetric_sum(*pairs), f"{name}_{AXES[axis]}", location=place, storage="patch"
         )
+    return found
+
+
+def protected(e: Mapping[int, Expr], safe: Sequence[Flux], bad: Expr, name: str) -> dict[int, Expr]:
+    """The forces on edges; beside cells that are `bad` the mean of those by safe fluxes of all four faces.
+
+    So what moves the field there is what moves the energy: else the field, which lies on faces, would take
+    from the pressure of a cell what no flux has brought to it.
+    """
+    found = {}
+    for axis, own in e.items():
+        _, x, y = frame(axis)
+        below = symmetric_sum(bad, shift(bad, x, -1))
+        beside = symmetric_sum(below, shift(below, y, -1))
+        on_x, on_y = -safe[x].By, safe[y].Bz
+        total = symmetric_sum(
+            symmetric_sum(on_x, shift(on_x, y, -1)), symmetric_sum(on_y, shift(on_y, x, -1))
+        )
+        chosen = where(beside > 0.0, 0.25 * total, own)
+        place = f"edge-{AXES[axis]}"
+        found[axis] = stage(chosen, f"{name}_{AXES[axis]}", location=place, storage="patch")
     return found
 
 

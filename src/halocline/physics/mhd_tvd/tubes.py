@@ -177,20 +177,28 @@ def _check(name: str, done: Checked) -> list[Check]:
     spacing = float(np.diff(s).mean())
     for quantity in QUANTITIES:
         whole = exact[quantity]
-        size = max(float(np.ptp(whole)), 1e-3)
+        size = max(float(np.ptp(exact[q])) for q in _together(quantity))
         error = np.abs(values[quantity] - np.interp(s, x, whole))[inside].mean() / size
-        about = "mean difference from the converged profile, over its range"
+        about = "mean difference from the converged profile, over its range, or that of its vector"
         found.append(Check(f"{quantity} profile", float(error), most=MOST_ERROR * spacing, about=about))
     for centre in plateaux(x, exact, NARROWEST * spacing):
         at = int(np.argmin(np.abs(s - centre)))
         off = max(
-            abs(values[q][at] - np.interp(s[at], x, exact[q])) / max(float(np.abs(exact[q]).max()), 1e-3)
+            abs(values[q][at] - np.interp(s[at], x, exact[q]))
+            / max(float(np.abs(exact[one]).max()) for one in _together(q))
             for q in QUANTITIES
         )
         found.append(
             Check(f"plateau at {centre:+.3f}", float(off), most=0.01, about="over the greatest value")
         )
     return found
+
+
+def _together(quantity: str) -> tuple[str, ...]:
+    """The components of the vector that a quantity belongs to: where the field or the flow lies in a plane,
+    one of them is rounding, or the error of others in a turned tube."""
+    vectors = (("u", "v", "w"), ("By", "Bz"))
+    return next((names for names in vectors if quantity in names), (quantity,))
 
 
 def plateaux(x: NDArray[np.float64], exact: Mapping[str, NDArray[np.float64]], width: float) -> list[float]:

@@ -1,0 +1,228 @@
+"""Magnetohydrodynamics with shocks: steps of the un-split scheme on three axes, beside machine limits.
+
+The case is `blast`. Printed are zone updates a second with each flux, the share of the multiply-add peak of
+as many cores at once (peers/fma_peak.c), the share of the bandwidth bound, and what a second thread gains.
+WOMBAT updates 1.25e5 zones a second on each core of a full Broadwell node, 2.7e5 with one thread (Mendygral
+et al. 2017, Sections 3.1.1 and 3.2, Table 4).
+
+Then vectors of 64 to 512 bits, as in Figure 3 and Table 4 there: how much faster a step is than with scalars,
+and floating-point instructions for each zone, scalar and vector ones, with the share of vector ones (wanted:
+at least 90 %). They are counted in the disassembly: those in a loop along a row as often as the loop runs in
+a row of so many cells, all others once a row. At last the seconds from the equations to a first step, with an
+empty cache (wanted: below 60) and with the kernels in it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from measure import arguments, at_once, competitor, in_turn, median, numbers, ratio, save
+from mhd import peak
+
+import halocline as hc
+from halocline.compile import driver
+from halocline.physics.cases import case_named
+
+WANTED = {"mhdtvd": 1.2e6, "hlld": 1.8e6}  # zones a second on one core
+WOMBAT = 1.25e5
+ZONES = 2e6  # that a measurement updates
+WIDTHS = (64, 128, 256, 512)
+ARITHMETIC = re.compile(r"v?(add|sub|mul|div|sqrt|f?n?m(add|sub)|fn?m(add|sub)\d+|min|max)\d*([sp])d$")
+LANES = {"zmm": 8, "ymm": 4, "xmm": 2}
+
+
+def simulation(n: int, flux: str, threads: int) -> hc.Simulation:
+    """The case on n^3 cells, warmed up."""
+    case = case_named("blast")
+    setup = case.make((n, n, n), case.values({"flux": flux}))
+    sim = hc.Simulation(
+        setup.grid, setup.equations, parameters=setup.parameters, dt=setup.dt, time_step=setup.time_step,
+        threads=threads,
+    )  # fmt: skip
+    for field, value in setup.start.items():
+        sim[field] = value
+    sim.run(steps=2)
+    return sim
+
+
+def stepping(sim: hc.Simulation) -> Callable[[], float]:
+    """Measures seconds of a step."""
+    steps = max(1, round(ZONES / sim.grid.size))
+    return lambda: sim.run(steps=steps).loop_seconds / steps
+
+
+def rates(n: int, flux: str, threads: list[int], repeats: int) -> dict[str, Any]:
+    """Zone updates with a flux: threads and peak in turn."""
+    with ExitStack() as stack:
+        program = peak(stack.enter_context(tempfile.TemporaryDirectory()))
+        fmas = [stack.enter_context(competitor(program)) for _ in range(max(threads))]
+        sims = {t: simulation(n, flux, t) for t in threads}
+        runs: dict[str, Callable[[], float]] = {f"peak of {t}": at_once(fmas[:t]) for t in threads}
+        runs |= {f"{t} threads": stepping(sim) for t, sim in sims.items()}
+        times = in_turn(runs, repeats)
+    flops = sum(sweep.flops for sweep in sims[threads[0]].schedule.sweeps())
+    row: dict[str, Any] = {"flux": flux, "n": n, "flops_per_zone": flops, "wanted": WANTED.get(flux)}
+    for t, sim in sims.items():
+        row[f"zones_per_second_{t}"] = n**3 / median(times[f"{t} threads"])
+        row[f"of_peak_{t}"] = ratio(times, f"{t} threads", f"peak of {t}") * 1e-6 * flops * n**3
+        row[f"of_bandwidth_{t}"] = sim.share_of_bound()
+        row[f"faster_{t}"] = ratio(times, f"{t} threads", f"{threads[0]} threads")
+        row[f"peak_faster_{t}"] = ratio(times, f"peak of {t}", f"peak of {threads[0]}")
+    return row
+
+
+def shown(row: dict[str, Any], threads: list[int]) -> str:
+    """A row in words."""
+    lines = [f"{row['flux']}, {row['n']}^3: {row['flops_per_zone']:.0f} operations a zone"]
+    for t in threads:
+        rate = row[f"zones_per_second_{t}"]
+        line = f"  {t} thread{'s' if t > 1 else ''}: {rate / 1e6:.2f} million zones a second"
+        if t == 1:
+            wanted = f"wanted: {row['wanted'] / 1e6:.1f}; " if row["wanted"] else ""
+            line += f" ({wanted}{rate / WOMBAT:.1f} times WOMBAT's rate on each core of a Broadwell node)"
+        else:
+            line += f", {row[f'faster_{t}']:.2f} times as fast as {threads[0]} (wanted: 1.9; multiply-adds "
+            line += f"alone: {row[f'peak_faster_{t}']:.2f})"
+        line += (
+            f", {row[f'of_peak_{t}']:.0%} of the peak, {row[f'of_bandwidth_{t}']:.0%} of the bandwidth bound"
+        )
+        lines.append(line)
+    return "\n".join(lines)
+
+
+# -- lengths of vectors --------------------------------------------------------------------------------------
+
+
+def with_vectors(bits: int, n: int, flux: str) -> tuple[hc.Simulation, Path]:
+    """The case with vectors of so many bits, and the library of its kernels."""
+    flags, libraries = driver.Compiler.flags, []
+    scalar = ("-fno-tree-vectorize", "-fno-openmp-simd", "-fno-tree-slp-vectorize")
+    changed = scalar if bits == 64 else (f"-mprefer-vector-width={bits}",)
+    library = driver.compile_library
+
+    def compiled(*given: Any, **how: Any) -> Path:
+        libraries.append(library(*given, **how))
+        return libraries[-1]
+
+    kept = tuple(f for f in driver.FLAGS if bits > 64 or f != "-fopenmp-simd")
+    driver.Compiler.flags = property(lambda _: (*kept, *changed))  # type: ignore[assignment, method-assign]
+    users = [m for m in sys.modules.values() if getattr(m, "compile_library", None) is library]
+    for module in users:
+        module.compile_library = compiled  # type: ignore[attr-defined]
+    try:
+        return simulation(n, flux, 1), max(libraries, key=lambda path: path.stat().st_size)
+    finally:
+        driver.Compiler.flags = flags  # type: ignore[method-assign]
+        for module in users:
+            module.compile_library = library  # type: ignore[attr-defined]
+
+
+def counted(library: Path, row: int) -> dict[str, float]:
+    """Floating-point instructions for each cell of a row, scalar and vector ones."""
+    text = subprocess.run(
+        ["objdump", "-d", "--no-show-raw-insn", library], capture_output=True, text=True, check=True
+    ).stdout
+    found = [line.split("\t") for line in text.splitlines() if line.startswith(" ") and "\t" in line]
+    code = [(int(address.rstrip(": "), 16), *[*what.split(maxsplit=1), ""][:2]) for address, what in found]
+    loops = []
+    for address, name, given in code:
+        to = re.match(r"([0-9a-f]+) <", given) if name.startswith("j") else None
+        if to and int(to[1], 16) < address:
+            loops.append((int(to[1], 16), address))
+    inner = [a for a in loops if not any(b != a and a[0] <= b[0] and b[1] <= a[1] for b in loops)]
+    lanes: dict[tuple[int, int], int] = {}
+    rows: list[tuple[tuple[int, int] | None, int]] = []
+    inner.sort()
+    for address, name, given in code:
+        kind = ARITHMETIC.match(name)
+        if not kind:
+            continue
+        wide = max((LANES[r] for r in LANES if r in given), default=1) if kind[4] == "p" else 1
+        loop = next((l for l in inner if l[0] <= address <= l[1]), None)
+        if loop:
+            lanes[loop] = max(lanes.get(loop, 1), wide)
+        rows.append((loop, wide))
+    widest = max(lanes.values(), default=1)
+    total = {"scalar": 0.0, "vector": 0.0}
+    for loop, wide in rows:
+        # shorter vectors take what is left of a row, half of a longer one on average
+        step = lanes[loop] if loop else 0
+        times = row // widest if step == widest else (widest / step - 1) / 2 if loop else 1
+        total["vector" if wide > 1 else "scalar"] += times / row
+    return total
+
+
+def vectors(n: int, flux: str, repeats: int) -> list[dict[str, Any]]:
+    """A step with vectors of each length that the machine has, in turn."""
+    has = "avx512f" in driver.cpu(), "avx2" in driver.cpu()
+    widths = [bits for bits in WIDTHS if bits <= (512 if has[0] else 256 if has[1] else 128)]
+    made = {bits: with_vectors(bits, n, flux) for bits in widths}
+    times = in_turn({str(bits): stepping(sim) for bits, (sim, _) in made.items()}, repeats)
+    rows = []
+    for bits, (_, library) in made.items():
+        counts = counted(library, n)
+        share = counts["vector"] / (counts["vector"] + counts["scalar"])
+        faster = ratio(times, str(bits), "64")
+        rows.append({"bits": bits, "flux": flux, "n": n, "faster": faster, **counts, "vector_share": share})
+        print(
+            f"  {bits:3} bits: {faster:.2f} times as fast as scalars; {counts['scalar']:.0f} scalar and "
+            f"{counts['vector']:.0f} vector instructions a zone, {share:.1%} vector",
+            flush=True,
+        )
+    return rows
+
+
+START = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from mhd_shocks import simulation
+begun = time.perf_counter()
+simulation(32, sys.argv[2], 1)
+print(time.perf_counter() - begun)
+"""
+
+
+def start(flux: str) -> dict[str, float]:
+    """Seconds to a first step, with an empty cache and with the kernels in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"HALOCLINE_CACHE": folder}
+        command = [sys.executable, "-c", START, str(Path(__file__).parent), flux]
+        seconds = [
+            float(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+            for _ in range(2)
+        ]
+    return {"compile_seconds": seconds[0], "cached_seconds": seconds[1]}
+
+
+def main() -> None:
+    """Measure, print, record."""
+    given = arguments(__doc__.splitlines()[0], n="128", threads="1,2", fluxes="mhdtvd,hlld", short=64)
+    threads, rows = numbers(given.threads), []
+    fluxes = given.fluxes.split(",")
+    for n in numbers(given.n):
+        for flux in fluxes:
+            rows.append(rates(n, flux, threads, given.repeats))
+            print(shown(rows[-1], threads), flush=True)
+    print(f"vectors, {fluxes[0]}, {given.short}^3:", flush=True)
+    rows += vectors(given.short, fluxes[0], given.repeats)
+    for flux in fluxes:
+        begun = start(flux)
+        rows.append({"flux": flux} | begun)
+        print(
+            f"{flux}: {begun['compile_seconds']:.1f} s to a first step with an empty cache (wanted: below "
+            f"60), {begun['cached_seconds']:.1f} s with the kernels in it",
+            flush=True,
+        )
+    save(given.json, rows)
+
+
+if __name__ == "__main__":
+    main()
