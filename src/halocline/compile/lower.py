@@ -126,9 +126,11 @@ class _Lowering:
             return read_node(target, 0, offset)
         if leaf.op == "stage":
             stage, offset = leaf.attribute
-            for inner in (*stages_below([stage.definition]), stage):
-                if inner not in self._stages:
-                    self._stages[inner] = self.resolved(inner, self.of_cells(inner.definition))
+            if stage not in self._stages:
+                # those that it reads first: no stage is resolved within another, however long their chain
+                for inner in (*stages_below([stage.definition]), stage):
+                    if inner not in self._stages:
+                        self._stages[inner] = self.resolved(inner, self.of_cells(inner.definition))
             return stage_node(self._stages[stage], offset)
         return leaf
 
