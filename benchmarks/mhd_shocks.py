@@ -7,9 +7,9 @@ et al. 2017, Sections 3.1.1 and 3.2, Table 4).
 
 Then vectors of 64 to 512 bits, as in Figure 3 and Table 4 there: how much faster a step is than with scalars,
 and floating-point instructions for each zone, scalar and vector ones, with the share of vector ones (wanted:
-at least 90 %). They are counted in the disassembly: those in a loop along a row as often as the loop runs in
-a row of so many cells, all others once a row. At last the seconds from the equations to a first step, with an
-empty cache (wanted: below 60) and with the kernels in it.
+at least 90 %). They are counted in the disassembly: those in a loop along a row as often as it runs in rows
+of the grid and of stages around it, all others once a row. At last the seconds from the equations to a first
+step, with an empty cache (wanted: below 60) and with the kernels in it.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ WOMBAT = 1.25e5
 ZONES = 2e6  # that a measurement updates
 WIDTHS = (64, 128, 256, 512)
 ARITHMETIC = re.compile(r"v?(add|sub|mul|div|sqrt|f?n?m(add|sub)|fn?m(add|sub)\d+|min|max)\d*([sp])d$")
+LEAST = 4  # instructions in a loop of arithmetic
+AROUND = range(11)  # how much longer than the grid rows of stages are, about equally often
 LANES = {"zmm": 8, "ymm": 4, "xmm": 2}
 
 
@@ -125,38 +127,40 @@ def with_vectors(bits: int, n: int, flux: str) -> tuple[hc.Simulation, Path]:
             module.compile_library = library  # type: ignore[attr-defined]
 
 
-def counted(library: Path, row: int) -> dict[str, float]:
-    """Floating-point instructions for each cell of a row, scalar and vector ones."""
+def counted(library: Path, n: int) -> dict[str, float]:
+    """Floating-point instructions for each of n cells of a row, scalar and vector ones."""
     text = subprocess.run(
         ["objdump", "-d", "--no-show-raw-insn", library], capture_output=True, text=True, check=True
     ).stdout
     found = [line.split("\t") for line in text.splitlines() if line.startswith(" ") and "\t" in line]
     code = [(int(address.rstrip(": "), 16), *[*what.split(maxsplit=1), ""][:2]) for address, what in found]
-    loops = []
+    ends: dict[int, int] = {}  # of loops, by where they begin: a jump back is the end of one
+    lanes: dict[int, int] = {}  # of each instruction, by address
     for address, name, given in code:
         to = re.match(r"([0-9a-f]+) <", given) if name.startswith("j") else None
         if to and int(to[1], 16) < address:
-            loops.append((int(to[1], 16), address))
-    inner = [a for a in loops if not any(b != a and a[0] <= b[0] and b[1] <= a[1] for b in loops)]
-    lanes: dict[tuple[int, int], int] = {}
-    rows: list[tuple[tuple[int, int] | None, int]] = []
-    inner.sort()
-    for address, name, given in code:
-        kind = ARITHMETIC.match(name)
-        if not kind:
-            continue
-        wide = max((LANES[r] for r in LANES if r in given), default=1) if kind[4] == "p" else 1
-        loop = next((l for l in inner if l[0] <= address <= l[1]), None)
-        if loop:
-            lanes[loop] = max(lanes.get(loop, 1), wide)
-        rows.append((loop, wide))
-    widest = max(lanes.values(), default=1)
+            ends[int(to[1], 16)] = max(ends.get(int(to[1], 16), 0), address)
+        if ARITHMETIC.match(name):
+            wide = max((LANES[r] for r in LANES if r in given), default=1)
+            lanes[address] = wide if name.endswith("pd") else 1
+    # loops along rows are those without others in them; some jumps are no loops of arithmetic
+    inner: list[tuple[list[int], int]] = []
+    taken: set[int] = set()
+    for first, last in sorted(ends.items(), key=lambda loop: loop[1] - loop[0]):
+        inside = [address for address in lanes if first <= address <= last]
+        if len(inside) >= LEAST and not taken.intersection(inside):
+            taken.update(inside)
+            inner.append((inside, max(lanes[address] for address in inside)))
+    widest = max((step for _, step in inner), default=1)
+    rows = [n + more for more in AROUND]
     total = {"scalar": 0.0, "vector": 0.0}
-    for loop, wide in rows:
-        # shorter vectors take what is left of a row, half of a longer one on average
-        step = lanes[loop] if loop else 0
-        times = row // widest if step == widest else (widest / step - 1) / 2 if loop else 1
-        total["vector" if wide > 1 else "scalar"] += times / row
+    for inside, step in inner:
+        left = rows if step == widest else [length % widest for length in rows]
+        times = sum(length // step for length in left) / sum(rows)
+        for address in inside:
+            total["vector" if lanes[address] > 1 else "scalar"] += times
+    for address in lanes.keys() - taken:
+        total["vector" if lanes[address] > 1 else "scalar"] += len(rows) / sum(rows)
     return total
 
 
