@@ -81,13 +81,13 @@ print(time.perf_counter() - begun)
 """
 
 
-def start(order: int) -> dict[str, float]:
-    """Seconds to a simulation, with an empty cache and with the kernels in it."""
+def start(script: str, *given: object) -> dict[str, float]:
+    """Seconds that a script prints, with an empty cache and with its kernels in it."""
     with tempfile.TemporaryDirectory() as folder:
         found = {}
         for name in ("compile_seconds", "trace_seconds"):
             done = subprocess.run(
-                [sys.executable, "-c", START, str(order)],
+                [sys.executable, "-c", script, *map(str, given)],
                 env=os.environ | {"HALOCLINE_CACHE": folder},
                 capture_output=True,
                 text=True,
@@ -175,7 +175,7 @@ def main() -> None:
     """Measure, print, record."""
     given = arguments(__doc__.splitlines()[0], n="64,128", threads="1,2", order=6)
     threads, rows = numbers(given.threads), []
-    begun = start(given.order)
+    begun = start(START, given.order)
     print(
         f"from the equations to a simulation: {begun['compile_seconds']:.1f} s with an empty cache (wanted: "
         f"below 15), {begun['trace_seconds']:.2f} s with the kernels in it (below 1)",

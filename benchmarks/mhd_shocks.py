@@ -17,15 +17,15 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from measure import arguments, at_once, competitor, in_turn, median, numbers, ratio, save
-from mhd import peak
+from mhd import peak, start, stepping
 
 import halocline as hc
 from halocline.compile import driver
@@ -33,9 +33,8 @@ from halocline.physics.cases import case_named
 
 WANTED = {"mhdtvd": 1.2e6, "hlld": 1.8e6}  # zones a second on one core
 WOMBAT = 1.25e5
-ZONES = 2e6  # that a measurement updates
 WIDTHS = (64, 128, 256, 512)
-ARITHMETIC = re.compile(r"v?(add|sub|mul|div|sqrt|f?n?m(add|sub)|fn?m(add|sub)\d+|min|max)\d*([sp])d$")
+ARITHMETIC = re.compile(r"v?(add|sub|mul|div|sqrt|min|max|fn?m(add|sub)\d+)[sp]d$")
 LEAST = 4  # instructions in a loop of arithmetic
 AROUND = range(11)  # how much longer than the grid rows of stages are, about equally often
 LANES = {"zmm": 8, "ymm": 4, "xmm": 2}
@@ -53,12 +52,6 @@ def simulation(n: int, flux: str, threads: int) -> hc.Simulation:
         sim[field] = value
     sim.run(steps=2)
     return sim
-
-
-def stepping(sim: hc.Simulation) -> Callable[[], float]:
-    """Measures seconds of a step."""
-    steps = max(1, round(ZONES / sim.grid.size))
-    return lambda: sim.run(steps=steps).loop_seconds / steps
 
 
 def rates(n: int, flux: str, threads: list[int], repeats: int) -> dict[str, Any]:
@@ -94,7 +87,7 @@ def shown(row: dict[str, Any], threads: list[int]) -> str:
             line += f", {row[f'faster_{t}']:.2f} times as fast as {threads[0]} (wanted: 1.9; multiply-adds "
             line += f"alone: {row[f'peak_faster_{t}']:.2f})"
         line += (
-            f", {row[f'of_peak_{t}']:.0%} of the peak, {row[f'of_bandwidth_{t}']:.0%} of the bandwidth bound"
+            f", {row[f'of_peak_{t}']:.0%} of the peak, {row[f'of_bandwidth_{t}']:.1%} of the bandwidth bound"
         )
         lines.append(line)
     return "\n".join(lines)
@@ -103,28 +96,17 @@ def shown(row: dict[str, Any], threads: list[int]) -> str:
 # -- lengths of vectors --------------------------------------------------------------------------------------
 
 
-def with_vectors(bits: int, n: int, flux: str) -> tuple[hc.Simulation, Path]:
-    """The case with vectors of so many bits, and the library of its kernels."""
-    flags, libraries = driver.Compiler.flags, []
-    scalar = ("-fno-tree-vectorize", "-fno-openmp-simd", "-fno-tree-slp-vectorize")
-    changed = scalar if bits == 64 else (f"-mprefer-vector-width={bits}",)
-    library = driver.compile_library
-
-    def compiled(*given: Any, **how: Any) -> Path:
-        libraries.append(library(*given, **how))
-        return libraries[-1]
-
-    kept = tuple(f for f in driver.FLAGS if bits > 64 or f != "-fopenmp-simd")
-    driver.Compiler.flags = property(lambda _: (*kept, *changed))  # type: ignore[assignment, method-assign]
-    users = [m for m in sys.modules.values() if getattr(m, "compile_library", None) is library]
-    for module in users:
-        module.compile_library = compiled  # type: ignore[attr-defined]
-    try:
-        return simulation(n, flux, 1), max(libraries, key=lambda path: path.stat().st_size)
-    finally:
-        driver.Compiler.flags = flags  # type: ignore[method-assign]
-        for module in users:
-            module.compile_library = library  # type: ignore[attr-defined]
+def with_vectors(bits: int, n: int, flux: str) -> tuple[hc.Simulation, dict[str, float]]:
+    """The case with vectors of so many bits, and its instructions: see `counted`."""
+    scalar = "-fno-tree-vectorize -fno-tree-slp-vectorize -fno-openmp -fno-openmp-simd"
+    flags = scalar if bits == 64 else f"-mprefer-vector-width={bits}"
+    with tempfile.TemporaryDirectory() as folder:
+        compiler, cache = Path(folder) / f"g++-{bits}", Path(folder) / "cache"
+        compiler.write_text(f'#!/bin/sh\nexec {driver.find_compiler().path} "$@" {flags}\n')
+        compiler.chmod(0o700)
+        with patch.dict(os.environ, CXX=str(compiler), HALOCLINE_CACHE=str(cache)):
+            made = simulation(n, flux, 1)
+        return made, counted(max(cache.glob("*.so"), key=lambda library: library.stat().st_size), n)
 
 
 def counted(library: Path, n: int) -> dict[str, float]:
@@ -171,8 +153,7 @@ def vectors(n: int, flux: str, repeats: int) -> list[dict[str, Any]]:
     made = {bits: with_vectors(bits, n, flux) for bits in widths}
     times = in_turn({str(bits): stepping(sim) for bits, (sim, _) in made.items()}, repeats)
     rows = []
-    for bits, (_, library) in made.items():
-        counts = counted(library, n)
+    for bits, (_, counts) in made.items():
         share = counts["vector"] / (counts["vector"] + counts["scalar"])
         faster = ratio(times, str(bits), "64")
         rows.append({"bits": bits, "flux": flux, "n": n, "faster": faster, **counts, "vector_share": share})
@@ -194,18 +175,6 @@ print(time.perf_counter() - begun)
 """
 
 
-def start(flux: str) -> dict[str, float]:
-    """Seconds to a first step, with an empty cache and with the kernels in it."""
-    with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {"HALOCLINE_CACHE": folder}
-        command = [sys.executable, "-c", START, str(Path(__file__).parent), flux]
-        seconds = [
-            float(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
-            for _ in range(2)
-        ]
-    return {"compile_seconds": seconds[0], "cached_seconds": seconds[1]}
-
-
 def main() -> None:
     """Measure, print, record."""
     given = arguments(__doc__.splitlines()[0], n="128", threads="1,2", fluxes="mhdtvd,hlld", short=64)
@@ -218,11 +187,11 @@ def main() -> None:
     print(f"vectors, {fluxes[0]}, {given.short}^3:", flush=True)
     rows += vectors(given.short, fluxes[0], given.repeats)
     for flux in fluxes:
-        begun = start(flux)
+        begun = start(START, Path(__file__).parent, flux)
         rows.append({"flux": flux} | begun)
         print(
             f"{flux}: {begun['compile_seconds']:.1f} s to a first step with an empty cache (wanted: below "
-            f"60), {begun['cached_seconds']:.1f} s with the kernels in it",
+            f"60), {begun['trace_seconds']:.1f} s with the kernels in it",
             flush=True,
         )
     save(given.json, rows)

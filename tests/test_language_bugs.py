@@ -413,6 +413,32 @@ def test_a_symmetric_sum_depends_on_no_order(count):
         assert np.array_equal(sums(order)[0], first)
 
 
+# -- loops in parts ------------------------------------------------------------------------------------------
+
+
+def test_a_loop_in_parts_keeps_no_condition():
+    """A branch that one array decides at several places, in a kernel of more values than one loop loads: the
+    condition was kept for the last loop as a number, which C++ does not take for one."""
+    grid = hc.Grid((24, 24), periodic=True)
+    u, flag, out = grid.field("u"), grid.field("flag"), grid.field("out")
+
+    @hc.program
+    def step(u, flag, out):
+        wide = hc.symmetric_sum(sum(u[n, m] for n in range(-4, 5) for m in range(-4, 5)), u)
+        costly = hc.sqrt(abs(wide)) / (2.0 + wide * wide) + hc.exp(-abs(wide)) / (1.0 + abs(u))
+        out.set(hc.branch(flag[1, 0] + flag[-1, 0] + flag > 0.0, costly * flag[0, 1], wide))
+
+    sim = hc.Simulation(grid, step, threads=1)
+    rng = np.random.default_rng(3)
+    sim[u], sim[flag] = rng.normal(size=(24, 24)), (rng.random((24, 24)) > 0.9).astype(float)
+    sim.run()
+    a, f = sim[u], sim[flag]
+    wide = a + sum(np.roll(a, (-n, -m), (0, 1)) for n in range(-4, 5) for m in range(-4, 5))
+    costly = np.sqrt(abs(wide)) / (2 + wide**2) + np.exp(-abs(wide)) / (1 + abs(a))
+    near = np.roll(f, -1, 0) + np.roll(f, 1, 0) + f > 0
+    assert np.allclose(sim[out], np.where(near, costly * np.roll(f, -1, 1), wide), rtol=1e-12, atol=1e-12)
+
+
 # -- precision, and simplifications, where a value is computed in several places -----------------------------
 
 

@@ -177,6 +177,9 @@ def _arrays(kernel: Kernel, fail: Fail) -> None:
             fail(
                 f"{what}: it holds values of array {array.of!r}, which the kernel does not have; add that too"
             )
+    for statement in flat(kernel.body):
+        if isinstance(statement, Store) and kernel.values[statement.value].condition:
+            fail(f"{statement}: a condition is no number; store what it is made of, or a selection by it")
     named = (
         Store,
         Stage,

@@ -25,9 +25,8 @@ def planes(kernel: Kernel) -> Kernel:
         ahead = max((needed.get(array, 0) for array in _stages(kernel, nest)), default=0)
         for array, offset in kernel.loads(roots(nest.body)):
             needed[array] = max(needed.get(array, 0), ahead + offset[0])
-        made.insert(0, replace(nest, ahead=ahead))
-    rest = tuple(s for s in kernel.body if not isinstance(s, Nest))
-    return replace(kernel, body=(*rest, *made))
+        made.append(replace(nest, ahead=ahead))
+    return replace(kernel, body=tuple(reversed(made)))
 
 
 def _stages(kernel: Kernel, nest: Nest) -> list[str]:

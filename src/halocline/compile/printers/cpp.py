@@ -76,7 +76,7 @@ class _Printer(CppValues):
     by_plane: bool = False
 
     @property
-    def first(self) -> int:
+    def outermost(self) -> int:
         """The first axis of the grid, of three."""
         return 3 - self.kernel.ndim
 
@@ -132,16 +132,19 @@ class _Printer(CppValues):
         first = [f"(box->lo[{a}] - {lo})" for a, (lo, _) in enumerate(extent)]
         if statement.planes:
             self.rings[array.name] = statement.planes
-            first[self.first] = "0"  # a plane of a ring is found by the lowest bits of its index
+            first[self.outermost] = "0"  # a plane of a ring is found by the lowest bits of its index
         out.add(
             f"const int64_t {name}_origin = {first[0]} * {name}_s0 + {first[1]} * {name}_s1 + {first[2]};"
         )
 
     @write.register
     def _(self, statement: Planes) -> None:
-        lo, hi = f"box->lo[{self.first}] - {statement.before}", f"box->hi[{self.first}] + {statement.after}"
+        lo, hi = (
+            f"box->lo[{self.outermost}] - {statement.before}",
+            f"box->hi[{self.outermost}] + {statement.after}",
+        )
         if statement.top:
-            hi += f" + box->top[{self.first}]"
+            hi += f" + box->top[{self.outermost}]"
         self.by_plane = True
         self.block(f"for (int64_t plane = {lo}; plane < {hi}; ++plane)", statement.body)
 
@@ -155,7 +158,7 @@ class _Printer(CppValues):
     @write.register
     def _(self, statement: Loop) -> None:
         v, (lo, hi) = VARIABLES[statement.axis], self.edges(statement.axis)
-        if self.by_plane and statement.axis == self.first:
+        if self.by_plane and statement.axis == self.outermost:
             here = f"plane + {self.nest.ahead}"
             lo, hi = f"hc_max_index({lo}, {here})", f"hc_min_index({hi}, {here} + 1)"
         self.block(f"for (int64_t {v} = {lo}; {v} < {hi}; ++{v})", statement.body)
@@ -168,7 +171,7 @@ class _Printer(CppValues):
         for axis, o in enumerate(statement.offset):
             v = VARIABLES[axis]
             index = v if o == 0 else f"({v} {'+' if o > 0 else '-'} {abs(o)})"
-            if axis == self.first and array.name in self.rings:
+            if axis == self.outermost and array.name in self.rings:
                 index = f"({index} & {self.rings[array.name] - 1})"
             terms.append(f"{index} * {name}_s{axis}")
         base = f"{name}_base - {name}_origin" if array.kind == "scratch" else name

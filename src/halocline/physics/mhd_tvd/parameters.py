@@ -14,6 +14,7 @@ from halocline.physics.mhd_tvd.scheme import COUNTED, FLUXES, IdealMHD
 
 PAPER = "Mendygral et al. 2017"
 RJ95 = "chosen here: no more than the test problems need; Ryu and Jones 1995 take about 0.1 to 0.3"
+STEADY = "chosen here: fluxes of first order are stable too, so that no floor acts"
 BELOW_HALF = 0.4999999999999999
 
 EPSILON = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -32,6 +32,8 @@ FIELDS = (4, 5)  # of a state: B_y and B_z
 SHOWN = ("rho_min", "rho_max", "p_min")
 QUANTITIES = ("rho", "p", "u", "v", "w", "By", "Bz")
 LOOKED_AT = (-0.4, 0.49)  # before waves from another diaphragm
+VECTORS = (("u", "v", "w"), ("By", "Bz"))
+LEAST = 1e-3  # that differences are compared with
 MOST_ERROR = 4.0  # of profiles, for each unit of spacing
 NARROWEST = 10.0  # cells of a plateau, so that shocks beside it end before its centre
 FLAT = 1e-3  # of the range of a quantity: what it varies by at most within a plateau
@@ -174,18 +176,18 @@ def _check(name: str, done: Checked) -> list[Check]:
     x, exact = reference(name)
     s, values = measured
     inside = (s > LOOKED_AT[0]) & (s < LOOKED_AT[1])
-    spacing = float(np.diff(s).mean())
+    spacing, turned = float(np.diff(s).mean()), len(done.shape) > 1
     for quantity in QUANTITIES:
         whole = exact[quantity]
-        size = max(float(np.ptp(exact[q])) for q in _together(quantity))
+        size = _size(np.ptp, exact, quantity, turned)
         error = np.abs(values[quantity] - np.interp(s, x, whole))[inside].mean() / size
-        about = "mean difference from the converged profile, over its range, or that of its vector"
+        about = "mean difference from the converged profile, over its range"
         found.append(Check(f"{quantity} profile", float(error), most=MOST_ERROR * spacing, about=about))
     for centre in plateaux(x, exact, NARROWEST * spacing):
         at = int(np.argmin(np.abs(s - centre)))
         off = max(
             abs(values[q][at] - np.interp(s[at], x, exact[q]))
-            / max(float(np.abs(exact[one]).max()) for one in _together(q))
+            / _size(lambda v: np.abs(v).max(), exact, q, turned)
             for q in QUANTITIES
         )
         found.append(
@@ -194,11 +196,22 @@ def _check(name: str, done: Checked) -> list[Check]:
     return found
 
 
-def _together(quantity: str) -> tuple[str, ...]:
-    """The components of the vector that a quantity belongs to: where the field or the flow lies in a plane,
-    one of them is rounding, or the error of others in a turned tube."""
-    vectors = (("u", "v", "w"), ("By", "Bz"))
-    return next((names for names in vectors if quantity in names), (quantity,))
+def _size(
+    measure: Callable[[NDArray[np.float64]], Any],
+    exact: Mapping[str, NDArray[np.float64]],
+    quantity: str,
+    turned: bool,
+) -> float:
+    """What differences of a quantity are compared with: its own size, at least `LEAST`.
+
+    A turned tube mixes the components of vectors: one that vanishes has the errors of the others there, and
+    their size.
+    """
+    own = float(measure(exact[quantity]))
+    if turned and own < LEAST:
+        vector = next((names for names in VECTORS if quantity in names), (quantity,))
+        own = max(float(measure(exact[name])) for name in vector)
+    return max(own, LEAST)
 
 
 def plateaux(x: NDArray[np.float64], exact: Mapping[str, NDArray[np.float64]], width: float) -> list[float]:
