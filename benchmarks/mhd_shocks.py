@@ -8,8 +8,9 @@ et al. 2017, Sections 3.1.1 and 3.2, Table 4).
 Then vectors of 64 to 512 bits, as in Figure 3 and Table 4 there: how much faster a step is than with scalars,
 and floating-point instructions for each zone, scalar and vector ones, with the share of vector ones (wanted:
 at least 90 %). They are counted in the disassembly: those in a loop along a row as often as it runs in rows
-of the grid and of stages around it, all others once a row. At last the seconds from the equations to a first
-step, with an empty cache (wanted: below 60) and with the kernels in it.
+of the grid and of stages around it, all others once a row. Loops of scalars have branches: what lies behind
+those is counted as if it ran once a row, so that their number is too low. At last the
+seconds from the equations to a first step, with an empty cache (wanted: below 60) and with the kernels in it.
 """
 
 from __future__ import annotations
