@@ -238,6 +238,18 @@ def test_all_ranks_agree_about_a_failure():
         assert comm.allgather(1) == [1] * comm.size  # still in step
 
 
+@pytest.mark.ranks(2)
+def test_who_waits_for_an_agreement_leaves_its_core_to_others():
+    """A compiler that one rank runs had a few per cent of a core that waiting ranks shared with it."""
+    comm = mpi.world()
+    comm.barrier()
+    begun = time.process_time()
+    with comm.agreement("compile kernels"):
+        if comm.rank == 0:
+            time.sleep(2.0)
+    assert time.process_time() - begun < 0.5
+
+
 def awkward(rank):
     if rank == 1:
         raise Awkward("one", "two")

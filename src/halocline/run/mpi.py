@@ -32,6 +32,7 @@ T = TypeVar("T")
 
 PATIENCE = 2.0  # seconds that a failing rank waits for the others to fail too
 START_PATIENCE = 10.0  # the same where MPI must be initialised first
+SHORTEST_PAUSE, LONGEST_PAUSE = 5e-5, 1e-2  # seconds between looks whether all ranks have come
 RELAY_PATIENCE = 0.5  # seconds that mpiexec gets to pass on what was printed
 
 # Where launchers say which rank a process is, and of how many.
@@ -182,6 +183,7 @@ class Communicator:
             return
         from mpi4py import MPI
 
+        self._asleep_until_all_are_here()
         first = self.mpi.allreduce(self.size if error is None else self.rank, MPI.MIN)
         if first == self.size:
             return
@@ -193,6 +195,14 @@ class Communicator:
             error.add_note(f"This happened on rank {first} of {self.size}{more}, in: {what}.")
         self.mpi.bcast(pack(error), first)
         raise error
+
+    def _asleep_until_all_are_here(self) -> None:
+        """A barrier that leaves the core to those that still work: the wait of MPI takes all of it, and where
+        ranks share cores, a compiler that one of them runs had little left."""
+        request, pause = self.mpi.Ibarrier(), SHORTEST_PAUSE
+        while not request.Test():
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
 
     def check_same(self, what: str, mine: Any, advice: str) -> None:
         """Raise InputError where ranks do not have the same; all ranks call this."""
