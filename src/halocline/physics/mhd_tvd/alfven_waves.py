@@ -31,7 +31,8 @@ def _wave(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
         [lambda s: size * sin(k * s), lambda s: size * cos(k * s)],
         [lambda s: -size / k * cos(k * s), lambda s: size / k * sin(k * s)],
     )
-    v = along.turned((values["v"], size * sin(k * s), size * cos(k * s)))
+    # velocity and field of one sign: the wave travels against the mean field, with 1 through the gas
+    v = along.turned((0.0 - values["v"], size * sin(k * s), size * cos(k * s)))
     return setup.ready(mhd, values, setup.start(mhd, 1.0, v, 0.1, b), until=1.0 / (1.0 + values["v"]))
 
 
