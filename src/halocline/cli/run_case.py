@@ -17,6 +17,7 @@ from halocline.errors import InputError
 from halocline.lang.grid import near
 
 if TYPE_CHECKING:
+    from halocline.io.figure import Figure
     from halocline.physics.case import Case, Check, Parameter
     from halocline.study.run_case import Result
 
@@ -64,7 +65,8 @@ def case(
     from halocline.run.machine import this_machine
 
     shown = {} if pictures is None else {pictures / f"{key}.png": (key, e) for key, e in ready.shown.items()}
-    check_files(json, csv, trace, *shown)
+    figures = {} if pictures is None else {name: pictures / f"{name}.png" for name in ready.case.figures}
+    check_files(json, csv, trace, *shown, *figures.values())
     shape = " x ".join(map(str, ready.shape))
     if only is not None:
         result = ready.time_part(only, steps=steps, warm_up=warm_up, **execution)
@@ -96,7 +98,10 @@ def case(
         _write_series(csv, record.series)
     for path, (key, what) in shown.items():
         _draw(result, key, what, path)
-    written([json, csv, trace, *shown])
+    if figures:
+        for key, figure in ready.figures(result).items():
+            _draw_figure(result, figure, figures[key])
+    written([json, csv, trace, *shown, *figures.values()])
     if checks is not None and not all(each.passed for each in checks):
         raise typer.Exit(1)
 
@@ -182,6 +187,16 @@ def _draw(result: Result, name: str, what: Any, path: Path) -> None:
 
     r = result.record
     picture(result.simulation, what, path, title=f"{name}, {r.case}, t = {r.time:g}", label=name)
+
+
+def _draw_figure(result: Result, figure: Figure | None, path: Path) -> None:
+    from halocline.io.figure import draw
+
+    r, comm = result.record, result.simulation.domain.comm
+    with comm.agreement(f"draw {path}"):
+        if figure is not None:
+            shape = " x ".join(map(str, r.shape))
+            draw(figure, path, title=f"{r.case}, {shape} cells, t = {r.time:.4g}")
 
 
 def _facts(check: Check) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def picture(
     --------
     >>> hc.picture(sim, T, "temperature.png", label="temperature [K]", unit="m")  # doctest: +SKIP
     """
-    target, comm = _target(path), fields_of(source).domain.comm
+    target, comm = picture_file(path), fields_of(source).domain.comm
     drawn = section(source, what, axis=axis, at=at)
     with comm.agreement(f"draw {target}"):
         if drawn is not None:
@@ -109,7 +109,7 @@ def plot_lines(
     --------
     >>> hc.plot_lines(sim, {"computed": rho, "exact": exact}, "sod.png", label="density")  # doctest: +SKIP
     """
-    fields, target = fields_of(source), _target(path)
+    fields, target = fields_of(source), picture_file(path)
     if fields.grid.ndim != 1:
         raise InputError(
             f"plot_lines needs a grid of one axis; this one has {fields.grid.ndim}: use hc.picture"
@@ -131,7 +131,8 @@ def plot_lines(
                 save(figure, target, dpi=DPI)
 
 
-def _target(path: str | Path) -> Path:
+def picture_file(path: str | Path) -> Path:
+    """The path; InputError where its name says nothing that can be drawn."""
     target = Path(path)
     if target.suffix not in SUFFIXES:
         raise InputError(f"picture {str(path)!r}: expected a name that ends in {', '.join(SUFFIXES)}")
@@ -160,12 +161,25 @@ def _figure(
         figure = Figure(figsize=_size(drawn), layout="constrained")
         ax = figure.subplots()
         image = draw_plane(ax, drawn, unit=unit, cmap=cmap, limits=limits)
-        bar = figure.colorbar(image, cax=ax.inset_axes((1.03, 0.0, 0.035, 1.0)))
-        bar.outline.set_visible(False)
-        bar.set_label(label or "")
-    where = "".join(f", {a} = {x:.4g}{' ' + unit if unit else ''}" for a, x in drawn.at)
-    ax.set_title((title or drawn.name) + where)
+        colour_bar(figure, ax, image, label or "")
+    ax.set_title((title or drawn.name) + place(drawn, unit))
     return figure
+
+
+def place(drawn: Section, unit: str = "") -> str:
+    """Where a section cuts the other axes, to stand behind a title."""
+    return "".join(f", {a} = {x:.4g}{' ' + unit if unit else ''}" for a, x in drawn.at)
+
+
+def colour_bar(figure: Figure, ax: Axes, image: Any, label: str = "") -> None:
+    """A bar beside an image as high as that, with points where values lie beyond its ends."""
+    low, high = image.get_clim()
+    values = image.get_array()
+    beyond = (bool((values < low).any()), bool((values > high).any()))
+    extend = {(True, False): "min", (False, True): "max", (True, True): "both"}.get(beyond, "neither")
+    bar = figure.colorbar(image, cax=ax.inset_axes((1.03, 0.0, 0.035, 1.0)), extend=extend)
+    bar.outline.set_visible(False)
+    bar.set_label(label)
 
 
 def draw_plane(

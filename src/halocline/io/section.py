@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
-from halocline.lang import trace
-from halocline.lang.expression import as_expr
 from halocline.lang.grid import AXES, Field, unknown
-from halocline.lang.program import Program
 from halocline.run.fields import Fields
-from halocline.run.prepared import prepare
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,23 +64,55 @@ def section(
     InputError
     """
     fields = fields_of(source)
-    with _drawn(fields, what) as field:
-        return _section(fields, field, _name(what), axis, at, most)
+    axes = fields.grid.ndim
+    if axes == 3:
+        return cut(fields, what, {axis or "z": at}, most=most)
+    if axis is not None or at is not None:
+        raise InputError(f"axis and at choose a plane of a grid of three axes; this one has {axes}")
+    return cut(fields, what, {}, most=most)
+
+
+def cut(source: Any, what: Any, at: Mapping[str, float | None], *, most: int = 1024) -> Section | None:
+    """Gather a field along one or two axes; all ranks call this, and the first gets the section, the others
+    None.
+
+    Parameters
+    ----------
+    source : Simulation, LinearProblem, Solution or Fields
+    what : Field, str or expression
+    at : mapping of str to float or None
+        The coordinates that are held, by axis; None in the middle. The nearest points are taken: of two that
+        are equally near, the lower.
+    most : int
+        Points along an axis beyond which only every second, third, ... is taken.
+
+    Raises
+    ------
+    InputError
+
+    Examples
+    --------
+    >>> section = cut(sim, p, {"y": 0.25})  # doctest: +SKIP
+    """
+    fields = fields_of(source)
+    known = AXES[: fields.grid.ndim]
+    for axis in at:
+        if axis not in known:
+            raise unknown("axis", str(axis), list(known))
+    if not 1 <= fields.grid.ndim - len(at) <= 2:
+        raise InputError(f"a section has one or two axes; that of {len(known)} axes holds {len(at)} of them")
+    with fields.holding(what) as field:
+        return _section(fields, field, _name(what), at, most)
 
 
 def _section(
-    fields: Fields, field: Field, name: str, axis: str | None, at: float | None, most: int
+    fields: Fields, field: Field, name: str, at: Mapping[str, float | None], most: int
 ) -> Section | None:
     grid = fields.grid
     points, positions = field.points, field.positions
-    cut: dict[int, int] = {}
-    if grid.ndim == 3:
-        if axis is not None and axis not in AXES:
-            raise unknown("axis", str(axis), list(AXES))
-        normal = AXES.index(axis or "z")
-        cut[normal] = _nearest(positions[normal], at, AXES[normal], grid.extent[normal])
-    elif axis is not None or at is not None:
-        raise InputError(f"axis and at choose a plane of a grid of three axes; this one has {grid.ndim}")
+    cut = {
+        a: _nearest(positions[a], at[axis], axis, grid.extent[a]) for a, axis in enumerate(AXES) if axis in at
+    }
     kept = [a for a in range(grid.ndim) if a not in cut]
     steps = {a: -(-points[a] // most) for a in kept}
     values = _gather(fields, field, points, cut, steps)
@@ -113,41 +140,14 @@ def _name(what: Any) -> str:
     return what if isinstance(what, str) else what.name if isinstance(what, Field) else repr(what)
 
 
-@contextmanager
-def _drawn(fields: Fields, what: Any) -> Iterator[Field]:
-    """What is drawn, as a field: it exists, or holds the values of an expression meanwhile."""
-    if isinstance(what, str):
-        found = fields.grid.fields.get(what)
-        if found is None:
-            raise unknown("field", what, sorted(fields.domain.storages))
-        what = found
-    if isinstance(what, Field):
-        fields[what]  # an InputError where it has no memory; settles what it was set to
-        yield what
-        return
-    expression = as_expr(what, "picture")
-    if not expression.varies or expression.grid is not fields.grid:
-        raise InputError(
-            f"a picture of {what!r}: expected a field of {fields.grid!r} or an expression of them"
-        )
-    program = Program("picture")
-    domain, drawn = fields.domain, fields.grid.field(program.fresh("_drawn"))
-    try:
-        with trace.tracing(program):
-            drawn.set(expression)
-        prepare(domain, program, fields.values).run(fields.values)
-        yield drawn
-    finally:
-        fields.grid.fields.pop(drawn.name, None)
-        domain.forget(drawn.name)
-
-
 def _nearest(line: NDArray[np.float64], at: float | None, axis: str, extent: float) -> int:
     if at is None:
         return (len(line) - 1) // 2
     if not float(line[0]) - extent <= at <= float(line[-1]) + extent:
         raise InputError(f"at is {at!r}: axis {axis} has points from {line[0]:g} to {line[-1]:g}")
-    return int(abs(line - at).argmin())
+    distances = abs(line - at)
+    spacing = float(line[1] - line[0]) if len(line) > 1 else extent
+    return int((distances <= distances.min() + 1e-9 * spacing).argmax())  # of two equally near ones the lower
 
 
 def _gather(

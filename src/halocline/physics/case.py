@@ -14,6 +14,7 @@ from halocline.lang.grid import Field, Grid, near, unknown
 from halocline.lang.program import ProgramFunction
 
 if TYPE_CHECKING:
+    from halocline.io.figure import Figure
     from halocline.run.simulation import Simulation
 
 
@@ -164,7 +165,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Checked:
-    """A finished run, for the check of its case.
+    """A finished run, for the check and the figures of its case.
 
     Attributes
     ----------
@@ -277,6 +278,9 @@ class Case:
         Of differences by default. A program, whose order cannot be chosen, has this one.
     check : callable, optional
         What a finished run must satisfy. All ranks call it; what it gives on the first rank counts.
+    figures : mapping of str to callable
+        Figures of a finished run beside the pictures of `Setup.derived`, by the names of their files. All
+        ranks call each; what it gives on the first rank is drawn.
     """
 
     about: str
@@ -290,6 +294,7 @@ class Case:
     until: float | None = None
     order: int = 6
     check: Callable[[Checked], Sequence[Check]] | None = field(default=None, repr=False)
+    figures: Mapping[str, Callable[[Checked], Figure | None]] = field(default_factory=dict, repr=False)
 
     def values(self, given: Mapping[str, float | str]) -> dict[str, Any]:
         """All parameters: those given, the others by default.

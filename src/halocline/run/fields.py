@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, overload
 
 from halocline.errors import InputError
@@ -244,9 +245,39 @@ class Fields:
         values = tuple(scalars[own_name(f"result{number}")] for number in range(len(wanted)))
         return values[0] if len(values) == 1 else values
 
-    def gather(self, field: Field | str) -> NDArray[Any] | None:
-        """The whole field as an array on the first rank, None on the others; all ranks call this."""
-        return self.domain.gather(self._stored(field))
+    @contextmanager
+    def holding(self, what: Any) -> Iterator[Field]:
+        """A field with these values: the one that is given, or for an expression one that exists inside the
+        block only; all ranks call this.
+
+        Raises
+        ------
+        InputError
+            A field without values; what is neither a field nor an expression that varies from cell to cell.
+        """
+        if isinstance(what, (Field, str)):
+            yield self._stored(what)
+            return
+        expression = as_expr(what, "what is asked for")
+        if not expression.varies or expression.grid is not self.grid:
+            raise InputError(f"{what!r}: expected a field of {self.grid!r} or an expression of them")
+        self._settle()
+        program = Program("values")
+        made = self.grid.field(program.fresh("_values"))
+        try:
+            with trace.tracing(program):
+                made.set(expression)
+            prepare(self.domain, program, self.values).run(self.values)
+            yield made
+        finally:
+            self.grid.fields.pop(made.name, None)
+            self.domain.forget(made.name)
+
+    def gather(self, what: Any) -> NDArray[Any] | None:
+        """A whole field, or the values of an expression such as ``0.5 * rho * u**2``, as an array on the
+        first rank, None on the others; all ranks call this."""
+        with self.holding(what) as field:
+            return self.domain.gather(field)
 
     def checksum(self, field: Field | str) -> str:
         """A hash of a field's bits, the same for any ranks, threads, patches and decomposition."""

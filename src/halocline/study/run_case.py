@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from halocline.errors import InputError, RunError
+from halocline.io.figure import Figure
 from halocline.lang import trace
 from halocline.lang.expression import Expr
 from halocline.lang.grid import Field, unknown
@@ -357,14 +358,37 @@ class CaseRun:
         """
         if self.case.check is None:
             raise InputError(f"case {self.name} has no check: it does not say what a run of it must satisfy")
-        r, sim = result.record, result.simulation
-        if r.series is None or r.time is None or r.events is None:
-            raise InputError(f"a run of {r.only} alone leaves fields that hold nonsense: nothing to check")
-        run = Checked(sim, self.setup, self.values, self.shape, r.time, r.steps, r.series, r.events)
-        comm = sim.domain.comm
+        run, comm = self._checked(result), result.simulation.domain.comm
         with trace.order(self.order), comm.agreement(f"check {self.name}"):
             found = list(self.case.check(run))
         return comm.bcast(found)
+
+    def figures(self, result: Result) -> dict[str, Figure | None]:
+        """The figures of a run of this case, by name, on the first rank; None for each on the others. All
+        ranks call this.
+
+        Raises
+        ------
+        InputError
+            The result is of a part of the steps alone.
+        """
+        run, comm = self._checked(result), result.simulation.domain.comm
+        found: dict[str, Figure | None] = {}
+        for name, described in self.case.figures.items():
+            with trace.order(self.order), comm.agreement(f"figure {name} of {self.name}"):
+                found[name] = described(run)
+        return found
+
+    def _checked(self, result: Result) -> Checked:
+        """A finished run, as its case looks at it."""
+        r = result.record
+        if r.series is None or r.time is None or r.events is None:
+            raise InputError(
+                f"a run of {r.only} alone leaves fields that hold nonsense: nothing to check or draw"
+            )
+        return Checked(
+            result.simulation, self.setup, self.values, self.shape, r.time, r.steps, r.series, r.events
+        )
 
     def time_part(
         self,

@@ -4,18 +4,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from halocline.io.figure import Curve, Figure, Lines
+from halocline.lang.expression import as_expr
 from halocline.lang.functions import cos, sin
 from halocline.lang.grid import Grid
 from halocline.physics.case import Case, Check, Checked, Parameter, Setup
-from halocline.physics.mhd_tvd import parameters, setup
+from halocline.physics.mhd_tvd import drawn, parameters, setup
 from halocline.physics.mhd_tvd.oblique import Direction
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # boxes that hold one wave, and its direction, by their number of axes
 EXTENTS = {1: (1.0,), 2: (math.sqrt(5), math.sqrt(5) / 2), 3: (3.0, 1.5, 1.5)}
 ERROR = 100.0  # over the square of the cells along the shorter side
+SCATTER = 1e-12  # what rounding leaves between cells that are alike, over the amplitude
 ALONG = {1: (1.0,), 2: (1.0, 2.0), 3: (1.0, 2.0, 2.0)}
 
 
@@ -39,9 +46,70 @@ def _wave(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
 def _check(done: Checked) -> list[Check]:
     """The error after one period, which the cells along a wave length set."""
     found, cells = setup.general(done), min(done.shape)
-    error = setup.error(done) / done.values["amplitude"]
     about = f"error of the wave over its amplitude, with {cells} cells along its shorter side"
-    return [*found, Check("error", error, most=ERROR / cells**2, about=about)]
+    error = setup.error(done) / done.values["amplitude"]
+    found.append(Check("error", error, most=ERROR / cells**2, about=about))
+    wave = profile(done)
+    if wave is not None:
+        about = (
+            "greatest spread of the field across the wave among cells of the same phase, over its amplitude"
+        )
+        found.append(
+            Check("scatter", scatter(done.shape, wave[1]) / done.values["amplitude"], SCATTER, about=about)
+        )
+    return found
+
+
+def profile(done: Checked) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Of every cell the coordinate along the wave, and the component of the field across it that lies in the
+    plane; on the first rank, None on others.
+
+    All ranks call this.
+    """
+    import numpy as np
+
+    grid, along, known = done.setup.grid, Direction.of(*ALONG[len(done.shape)]), done.setup.derived()
+    across = sum((e * known[f"B_{a}"] for e, a in zip(along.e1, "xyz", strict=True) if e), start=as_expr(0.0))
+    values = done.simulation.gather(across)
+    if values is None:
+        return None
+    places = np.meshgrid(*grid.positions(), indexing="ij")
+    return np.tensordot(along.n[: grid.ndim], places, 1), values
+
+
+def scatter(shape: Sequence[int], values: NDArray[np.float64]) -> float:
+    """The greatest range of values among cells of the same phase.
+
+    The grid and the start look the same from all of these, so that only rounding tells them apart.
+    """
+    import numpy as np
+
+    # each axis holds one period: the phase of a cell is the sum of its indices over the cells of their axes
+    parts = math.lcm(*shape)
+    steps = [np.arange(n) * (parts // n) for n in shape]
+    phase = sum(np.meshgrid(*steps, indexing="ij")) % parts
+    least, most = np.full(parts, np.inf), np.full(parts, -np.inf)
+    np.minimum.at(least, phase, values)
+    np.maximum.at(most, phase, values)
+    return float((most - least).max())
+
+
+def _wave_front(done: Checked) -> Figure | None:
+    """The field across the wave of every cell, and that of the exact solution (Figure 23, right)."""
+    import numpy as np
+
+    found, size, k = profile(done), done.values["amplitude"], 2 * math.pi
+    if found is None:
+        return None
+    s, values = (each.ravel() for each in found)
+    end = float(np.ceil(2 * np.abs(s).max())) / 2
+    x = np.linspace(-end, end, 401)
+    exact = size * np.sin(k * (x + (1.0 + done.values["v"]) * done.time))
+    curves = [
+        Curve(s, values, f"each of {drawn.cells(done)}", points=True),
+        Curve(x, exact, "exact solution"),
+    ]
+    return Figure([Lines(curves, "$B_2$", "$x_1$, along the wave", (-end, end))], columns=1)
 
 
 CASES: Mapping[str, Case] = {
@@ -59,6 +127,7 @@ CASES: Mapping[str, Case] = {
         },
         make=_wave,
         check=_check,
+        figures={"wave": _wave_front},
         order=2,
     ),
 }

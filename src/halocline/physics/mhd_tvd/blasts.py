@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from halocline.io.figure import Figure
 from halocline.lang.functions import symmetric_sum, where
 from halocline.lang.grid import Grid
 from halocline.physics.case import Case, Check, Checked, Parameter, Setup
-from halocline.physics.mhd_tvd import parameters, setup
+from halocline.physics.mhd_tvd import drawn, parameters, setup
 from halocline.physics.mhd_tvd.observed import primitives
 from halocline.physics.mhd_tvd.observed import turned as half_turned
 
@@ -38,6 +39,12 @@ def _check(done: Checked) -> list[Check]:
     return found
 
 
+def _maps(done: Checked) -> Figure | None:
+    """In space in the plane z = 0 (Figure 22)."""
+    maps = drawn.maps(done, "rho", "kinetic", "p_magnetic", p_magnetic="magnetic energy")
+    return None if maps is None else Figure(maps, columns=3)
+
+
 CASES: Mapping[str, Case] = {
     "blast": Case(
         about="Hot gas that bursts out along a strong field.",
@@ -56,6 +63,7 @@ CASES: Mapping[str, Case] = {
         },
         make=_blast,
         check=_check,
+        figures={"maps": _maps},
         order=2,
     ),
 }

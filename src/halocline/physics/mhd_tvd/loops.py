@@ -6,11 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from halocline.lang.expression import Expr
+from halocline.io.figure import Figure, Map
+from halocline.lang.expression import Expr, as_expr
 from halocline.lang.functions import maximum, sqrt
-from halocline.lang.grid import Grid
+from halocline.lang.grid import AXES, Grid, Vector
 from halocline.physics.case import Case, Check, Checked, Parameter, Setup
-from halocline.physics.mhd_tvd import parameters, setup
+from halocline.physics.mhd_tvd import parameters, setup, transport
+from halocline.physics.mhd_tvd.gas import squared
 
 GS08 = "Gardiner and Stone 2008"
 
@@ -48,6 +50,22 @@ def _check(done: Checked) -> list[Check]:
     return found
 
 
+def _maps(done: Checked) -> Figure | None:
+    """B² at the start and now, in space in the middle of the z axis (Figure 21)."""
+    from halocline.io.section import section
+
+    start, named = done.setup.start, done.setup.grid.fields
+    faces = Vector(as_expr(start[named[f"b_{a}"]]) for a in AXES)
+    at_start = squared(transport.at_cells(faces, done.setup.grid.ndim))
+    now = 2.0 * done.setup.derived()["p_magnetic"]
+    before, after = (section(done.simulation, what) for what in (at_start, now))
+    if before is None or after is None:
+        return None
+    limits = (0.0, done.values["amplitude"] ** 2)  # within the loop the field is as strong as that
+    maps = [Map(before, "$B^2$ at t = 0", limits), Map(after, f"$B^2$ at t = {done.time:.4g}", limits)]
+    return Figure(maps, columns=2)
+
+
 CASES: Mapping[str, Case] = {
     "field-loop": Case(
         about="A weak loop of field carried around a periodic box, twice.",
@@ -64,6 +82,7 @@ CASES: Mapping[str, Case] = {
         },
         make=_loop,
         check=_check,
+        figures={"maps": _maps},
         order=2,
     ),
 }

@@ -10,12 +10,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from halocline.io.figure import Curve, Figure, Lines
 from halocline.lang.boundary import Symmetric
 from halocline.lang.expression import Expr, as_expr
 from halocline.lang.functions import maximum, minimum, where
 from halocline.lang.grid import Grid
 from halocline.physics.case import Case, Check, Checked, Setup
-from halocline.physics.mhd_tvd import parameters, setup
+from halocline.physics.mhd_tvd import drawn, parameters, setup
 from halocline.physics.mhd_tvd.oblique import Direction
 from halocline.physics.mhd_tvd.observed import primitives
 
@@ -33,6 +34,19 @@ SHOWN = ("rho_min", "rho_max", "p_min")
 QUANTITIES = ("rho", "p", "u", "v", "w", "By", "Bz")
 LOOKED_AT = (-0.4, 0.49)  # before waves from another diaphragm
 VECTORS = (("u", "v", "w"), ("By", "Bz"))
+# panels of the figure: of a tube along x, and of one across the grid
+TITLES = {
+    "rho": ("density",) * 2,
+    "p": ("gas pressure",) * 2,
+    "E": ("energy per volume",) * 2,
+    "e": ("P / ((γ - 1) ρ)",) * 2,
+    "u": ("$v_x$", "$v_n$"),
+    "v": ("$v_y$", "$v_1$"),
+    "w": ("$v_z$", "$v_2$"),
+    "By": ("$B_y$", "$B_1$"),
+    "Bz": ("$B_z$", "$B_2$"),
+}
+LEAST_RANGE = 0.1  # of an axis for a component, over the range of the component that varies most
 LEAST = 1e-3  # that differences are compared with
 MOST_ERROR = 4.0  # of profiles, for each unit of spacing
 NARROWEST = 10.0  # cells of a plateau, so that shocks beside it end before its centre
@@ -41,13 +55,14 @@ FLAT = 1e-3  # of the range of a quantity: what it varies by at most within a pl
 
 @dataclass(frozen=True)
 class Tube:
-    """Two states, (ρ, v_x, v_y, v_z, B_y, B_z, P), with the field between them, and when their waves are
-    looked at."""
+    """Two states, (ρ, v_x, v_y, v_z, B_y, B_z, P), with the field between them, when their waves are looked
+    at, and the energy that a figure shows: "E" per volume, or "e" of heat per mass."""
 
     left: tuple[float, ...]
     right: tuple[float, ...]
     across: float
     until: float
+    energy: str = "E"
 
 
 RJ2A = Tube(
@@ -67,7 +82,9 @@ BRIO_WU = Tube(
     right=(0.125, 0.0, 0.0, 0.0, -1.0, 0.0, 0.1),
     across=0.75,
     until=0.08,
+    energy="e",
 )
+TUBES = {"rj2a": RJ2A, "rj4a": RJ4A, "brio-wu": BRIO_WU}
 
 
 def _profile(x: Expr, left: float, right: float) -> Expr:
@@ -141,10 +158,11 @@ def reference(name: str) -> Profiles:
         return x, {q: data[f"{name}/{q}"].astype(np.float64) for q in QUANTITIES}
 
 
-def profile(done: Checked) -> Profiles | None:
+def profile(done: Checked, *, all_layers: bool = False) -> Profiles | None:
     """Positions from the diaphragm, and each quantity along the normal; on the first rank.
 
-    In space these are the cells on the diagonal of the cube.
+    In space these are the cells on the diagonal of the cube; with `all_layers` also one of each layer of
+    cells between them, in which all cells are alike.
     """
     import numpy as np
 
@@ -152,9 +170,11 @@ def profile(done: Checked) -> Profiles | None:
     if state is None:
         return None
     grid, axes = done.setup.grid, done.setup.grid.ndim
-    cells = np.arange(min(grid.shape))
-    on_line = (cells,) * axes
-    s = np.sum([x[cells] for x in grid.positions()], axis=0) / math.sqrt(axes)
+    layers = np.arange(axes * (min(grid.shape) - 1) + 1)
+    if not all_layers:
+        layers = layers[::axes]
+    on_line = tuple((layers + a) // axes for a in range(axes))
+    s = np.sum([x[i] for x, i in zip(grid.positions(), on_line, strict=True)], axis=0) / math.sqrt(axes)
     along = Direction.of(*(1,) * axes)
     rho, p = state["rho"][on_line], state["p"][on_line]
     found = {"rho": rho, "p": p}
@@ -214,6 +234,43 @@ def _size(
     return max(own, LEAST)
 
 
+def _profiles(name: str, done: Checked) -> Figure | None:
+    """All quantities along the normal, with the converged ones (Figures 14 to 18)."""
+    import numpy as np
+
+    measured = profile(done, all_layers=True)
+    if measured is None:
+        return None
+    tube, gamma, turned = TUBES[name], done.values["gamma"], len(done.shape) > 1
+    span = LOOKED_AT if turned else (-0.5, 0.5)
+    least = {
+        q: LEAST_RANGE * max(float(np.ptp(measured[1][other])) for other in vector)
+        for vector in VECTORS
+        for q in vector
+    }
+    lines = {drawn.cells(done): measured}
+    if gamma == CASES[name].parameters["gamma"].default and done.time > 0.0:
+        x, exact = reference(name)
+        lines["converged solution"] = x * (done.time / tube.until), exact  # waves move evenly from 0
+    for _, values in lines.values():
+        rho, p = values["rho"], values["p"]
+        squares = [values[q] ** 2 for q in ("By", "Bz")]
+        motion = rho * sum(values[q] ** 2 for q in VECTORS[0])
+        values["E"] = p / (gamma - 1) + 0.5 * (motion + tube.across**2 + sum(squares))
+        values["e"] = p / ((gamma - 1) * rho)
+    panels = [
+        Lines(
+            [Curve(x, v[q], label, points=label != "converged solution") for label, (x, v) in lines.items()],
+            TITLES[q][turned],
+            "distance along the normal" if turned else "x",
+            span,
+            least.get(q, 0.0),
+        )
+        for q in ("rho", "p", tube.energy, "u", "v", "w", "By", "Bz")
+    ]
+    return Figure(panels, columns=3)
+
+
 def plateaux(x: NDArray[np.float64], exact: Mapping[str, NDArray[np.float64]], width: float) -> list[float]:
     """The centres of stretches, at least so wide, in which no quantity varies by more than a thousandth of
     its range."""
@@ -226,9 +283,8 @@ def plateaux(x: NDArray[np.float64], exact: Mapping[str, NDArray[np.float64]], w
     return [float(x[a] + x[b]) / 2 for a, b in pairwise(edges) if x[b] - x[a] >= width]
 
 
-def _case(
-    name: str, tube: Tube, origin: str, about: str, *, cells: int, oblique: bool, **defaults: float
-) -> Case:
+def _case(name: str, origin: str, about: str, *, cells: int, oblique: bool, **defaults: float) -> Case:
+    tube = TUBES[name]
     return Case(
         about=about,
         origin=f"Mendygral et al. 2017, ApJS 228, 23, {origin}",
@@ -239,6 +295,7 @@ def _case(
         parameters=parameters.of(parameters.PAPER, **defaults),
         make=partial(_make, tube),
         check=partial(_check, name),
+        figures={"profiles": partial(_profiles, name)},
         order=2,
     )
 
@@ -246,7 +303,6 @@ def _case(
 CASES: Mapping[str, Case] = {
     "rj2a": _case(
         "rj2a",
-        RJ2A,
         "Section 6.2; Ryu and Jones 1995, ApJ 442, 228, Figure 2a",
         "A shock tube with all seven waves: shocks, rotations and slow waves on both sides of a contact.",
         cells=512,
@@ -254,7 +310,6 @@ CASES: Mapping[str, Case] = {
     ),
     "rj4a": _case(
         "rj4a",
-        RJ4A,
         "Section 6.3; Ryu and Jones 1995, ApJ 442, 228, Figure 4a",
         "A shock tube with a switch-on rarefaction: the field behind it turns up from nothing.",
         cells=512,
@@ -262,7 +317,6 @@ CASES: Mapping[str, Case] = {
     ),
     "brio-wu": _case(
         "brio-wu",
-        BRIO_WU,
         "Section 6.4; Brio and Wu 1988, J. Comput. Phys. 75, 400",
         "A shock tube with a compound wave, a slow shock with a rarefaction attached.",
         cells=400,

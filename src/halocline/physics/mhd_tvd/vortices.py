@@ -9,11 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from halocline.io.figure import Curve, Figure, Lines
 from halocline.lang.expression import Expr
 from halocline.lang.functions import cos, maximum, minimum, sin, sqrt
 from halocline.lang.grid import Grid
 from halocline.physics.case import Case, Check, Checked, Setup
-from halocline.physics.mhd_tvd import parameters, setup
+from halocline.physics.mhd_tvd import drawn, parameters, setup
 from halocline.physics.mhd_tvd.observed import difference, primitives, turned
 
 TURN = 2 * math.pi
@@ -24,6 +25,15 @@ SYMMETRIC = 1e-14
 MOST = {
     "orszag-tang": {"rho": (0.015, 192), "p": (0.025, 192)},
     "rotor": {"rho": (0.03, 400), "p": (0.008, 400)},
+}
+# what figures show: maps of these quantities, and cuts through one of them at a place on an axis
+MAPS = {
+    "orszag-tang": ("rho", "p", "kinetic", "p_magnetic"),
+    "rotor": ("rho", "p", "mach", "p_magnetic"),
+}
+CUTS = {
+    "orszag-tang": (("p", "y", -0.0723), ("p", "y", -0.1875)),
+    "rotor": (("B_y", "y", 0.0), ("B_x", "x", 0.0)),
 }
 
 
@@ -82,6 +92,43 @@ def _check(name: str, done: Checked) -> list[Check]:
     return [*found, Check("moved", moved, least=0.5, about="range of the pressure over its mean")]
 
 
+def _maps(name: str, done: Checked) -> Figure | None:
+    """Maps and cuts (Figures 19 and 20)."""
+    maps = drawn.maps(done, *MAPS[name])
+    cuts = [drawn.cut(done, *each) for each in CUTS[name]]
+    if maps is None:
+        return None
+    panels = []
+    for cut, (quantity, axis, _) in zip(cuts, CUTS[name], strict=True):
+        assert cut is not None
+        ((_, at),) = cut.at
+        curves = [Curve(cut.coordinates[0], cut.values, drawn.cells(done), points=True)]
+        line = _converged(name, quantity, axis, at, done)
+        curves += [] if line is None else [line]
+        title = f"{drawn.TITLES[quantity]} at ${axis} = {at:.3g}$"
+        panels.append(Lines(curves, title, cut.axes[0], cut.span[0]))
+    return Figure([*maps, *panels], columns=2)
+
+
+def _converged(name: str, quantity: str, axis: str, at: float, done: Checked) -> Curve | None:
+    """The cut through the converged solution, where that is kept and holds."""
+    import numpy as np
+
+    case = CASES[name]
+    known = done.values["gamma"] == case.parameters["gamma"].default
+    if not (known and case.until is not None and math.isclose(done.time, case.until)):
+        return None
+    with np.load(DATA / f"{name}.npz") as kept:
+        if quantity not in kept:
+            return None
+        values = np.moveaxis(kept[quantity].astype(np.float64), "xy".index(axis), 0)
+    x = (np.arange(len(values)) + 0.5) / len(values) - 0.5
+    row = (at - x[0]) * len(values)  # where it lies between two rows, their mean by distance
+    below = int(np.clip(np.floor(row + 1e-9), 0, len(values) - 2))
+    share = row - below
+    return Curve(x, (1 - share) * values[below] + share * values[below + 1], "converged solution")
+
+
 CASES: Mapping[str, Case] = {
     "orszag-tang": Case(
         about="Vortices of flow and field that steepen into shocks.",
@@ -93,6 +140,7 @@ CASES: Mapping[str, Case] = {
         parameters=parameters.of(),
         make=_orszag_tang,
         check=partial(_check, "orszag-tang"),
+        figures={"maps": partial(_maps, "orszag-tang")},
         order=2,
     ),
     "rotor": Case(
@@ -105,6 +153,7 @@ CASES: Mapping[str, Case] = {
         parameters=parameters.of(parameters.STEADY, gamma=1.4, courant=0.4),
         make=_rotor,
         check=partial(_check, "rotor"),
+        figures={"maps": partial(_maps, "rotor")},
         order=2,
     ),
 }

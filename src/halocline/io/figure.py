@@ -1,0 +1,253 @@
+"""Figures of several panels, as data that a case describes, and how they are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from halocline.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+    from numpy.typing import NDArray
+
+    from halocline.io.section import Section
+
+# inches, of what is drawn alone
+LINES, ALONE = (3.2, 2.2), (5.6, 3.4)  # a panel of curves: among others, and one by itself
+MAP = 3.2  # the longer side of a map
+# inches, of what stands around that
+MAP_SIDES, LINES_SIDES = 0.95, 0.5
+ROW, NAMES = 0.55, 0.25  # title and ticks of a row; names of the lowest axes
+TITLE, LEGEND = 0.4, 0.35
+
+
+@dataclass(frozen=True)
+class Map:
+    """A panel of colours over a plane.
+
+    Parameters
+    ----------
+    section : Section
+        The values, of two axes.
+    title : str
+        What they are.
+    limits : (float, float), optional
+        The values at both ends of the colours. Maps in one row with the same limits share a colour bar.
+    """
+
+    section: Section
+    title: str
+    limits: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Numbers over a coordinate, in a panel of them.
+
+    Parameters
+    ----------
+    x, y : array
+    label : str
+        For the legend, in which each label is shown once.
+    points : bool
+        A mark for each number, instead of a line.
+    """
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    label: str
+    points: bool = False
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A panel of curves.
+
+    Parameters
+    ----------
+    curves : sequence of Curve
+    title : str
+        What they are.
+    coordinate : str
+        The name of the horizontal axis.
+    span : (float, float)
+        Where it begins and ends.
+    least_range : float
+        The vertical axis covers at least this much, so that rounding is not magnified.
+    """
+
+    curves: Sequence[Curve]
+    title: str
+    coordinate: str
+    span: tuple[float, float]
+    least_range: float = 0.0
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Panels in rows.
+
+    Parameters
+    ----------
+    panels : sequence of Map or Lines
+        Row by row.
+    columns : int
+        Panels in a row.
+    """
+
+    panels: Sequence[Map | Lines]
+    columns: int
+
+    def __post_init__(self) -> None:
+        if not self.panels:
+            raise InputError("a figure without panels")
+        if self.columns < 1:
+            raise InputError(f"columns is {self.columns}; expected a whole number from 1")
+        for panel in self.panels:
+            if isinstance(panel, Map) and len(panel.section.axes) != 2:
+                axes = len(panel.section.axes)
+                raise InputError(f"map {panel.title!r}: expected a section of two axes; this one has {axes}")
+
+    @property
+    def rows(self) -> list[Sequence[Map | Lines]]:
+        """The panels of each row."""
+        return [self.panels[at : at + self.columns] for at in range(0, len(self.panels), self.columns)]
+
+
+def draw(figure: Figure, path: str | Path, *, title: str = "") -> None:
+    """Draw a figure into a file whose name ends in .png, .pdf or .svg; the rank that has the figure calls
+    this.
+
+    Raises
+    ------
+    InputError
+        A name with another end, or a folder that cannot be made.
+    """
+    from halocline.io.picture import DPI, picture_file
+    from halocline.io.style import save, styled
+
+    target = picture_file(path)
+    with styled():
+        save(_canvas(figure, title), target, dpi=DPI)
+
+
+def _canvas(figure: Figure, title: str) -> Canvas:
+    from matplotlib.figure import Figure as Canvas
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    rows = figure.rows
+    sizes = [[_size(panel, len(figure.panels) == 1) for panel in row] for row in rows]
+    heights = [max(height for _, height in row) for row in sizes]
+    widths = [max(row[column][0] for row in sizes if column < len(row)) for column in range(figure.columns)]
+    named = len({curve.label for panel in figure.panels for curve in _curves(panel)}) > 1
+    room = len(figure.panels) % figure.columns > 0  # for the legend, in the last row
+    height = sum(heights) + ROW * len(rows) + NAMES + TITLE * bool(title) + LEGEND * (named and not room)
+    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06)
+    canvas = Canvas(figsize=(sum(widths), height), layout=layout)
+    axes = canvas.subplots(
+        len(rows), figure.columns, squeeze=False, width_ratios=widths, height_ratios=heights
+    )
+    for r, row in enumerate(rows):
+        below = rows[r + 1] if r + 1 < len(rows) else ()
+        for c, panel in enumerate(row):
+            ax = axes[r][c]
+            if isinstance(panel, Map):
+                _draw_map(canvas, ax, panel, bar=not (c + 1 < len(row) and _same_colours(panel, row[c + 1])))
+            else:
+                _draw_lines(ax, panel)
+            if c < len(below) and _horizontal(panel) == _horizontal(below[c]):
+                ax.set_xlabel("")
+                ax.tick_params(labelbottom=False)
+            if c and isinstance(panel, Map) and _vertical(panel) == _vertical(row[c - 1]):
+                ax.set_ylabel("")
+                ax.tick_params(labelleft=False)
+    for ax in axes[-1][len(rows[-1]) :]:
+        ax.set_axis_off()
+    if named:
+        _legend(canvas, axes, axes[-1][len(rows[-1])] if room else None)
+    if title:
+        canvas.suptitle(title, x=0.02, ha="left", fontsize=12.0)
+    return canvas
+
+
+def _size(panel: Map | Lines, alone: bool) -> tuple[float, float]:
+    """Width with what stands beside it, and height, in inches."""
+    if isinstance(panel, Lines):
+        width, height = ALONE if alone else LINES
+        return width + LINES_SIDES, height
+    across, up = (high - low for low, high in panel.section.span)
+    longer = max(across, up)
+    return MAP * max(across / longer, 0.4) + MAP_SIDES, MAP * max(up / longer, 0.4)
+
+
+def _curves(panel: Map | Lines) -> Sequence[Curve]:
+    return panel.curves if isinstance(panel, Lines) else ()
+
+
+def _same_colours(one: Map | Lines, other: Map | Lines) -> bool:
+    return (
+        isinstance(one, Map)
+        and isinstance(other, Map)
+        and one.limits is not None
+        and one.limits == other.limits
+    )
+
+
+def _horizontal(panel: Map | Lines) -> tuple[Any, ...]:
+    """What a panel has along its horizontal axis."""
+    if isinstance(panel, Lines):
+        return Lines, panel.coordinate, panel.span
+    return Map, panel.section.axes[0], panel.section.span[0]
+
+
+def _vertical(panel: Map | Lines) -> tuple[Any, ...]:
+    return (Lines,) if isinstance(panel, Lines) else (Map, panel.section.axes[1], panel.section.span[1])
+
+
+def _draw_map(canvas: Canvas, ax: Axes, panel: Map, *, bar: bool) -> None:
+    from halocline.io.picture import colour_bar, draw_plane, place
+
+    image = draw_plane(ax, panel.section, limits=panel.limits)
+    if bar:
+        colour_bar(canvas, ax, image)
+    ax.set_title(panel.title + place(panel.section))
+    ax.locator_params(nbins=5)
+
+
+def _draw_lines(ax: Axes, panel: Lines) -> None:
+    from halocline.io.style import COLOURS, INK, gridded
+
+    for curve in panel.curves:
+        if curve.points:
+            inside = (panel.span[0] <= curve.x) & (curve.x <= panel.span[1])
+            size = 4.0 if inside.sum() <= 64 else 3.0 if inside.sum() <= 200 else 2.0
+            ax.plot(curve.x, curve.y, "o", color=COLOURS[0], markersize=size, mew=0, label=curve.label)
+        else:
+            ax.plot(curve.x, curve.y, "-", color=INK, linewidth=1.0, label=curve.label, zorder=1.5)
+    ax.set_xlim(*panel.span)
+    low, high = ax.get_ylim()
+    short = panel.least_range - (high - low)
+    if short > 0:
+        ax.set_ylim(low - short / 2, high + short / 2)
+    ax.set_xlabel(panel.coordinate)
+    ax.set_title(panel.title)
+    ax.locator_params(nbins=5)
+    gridded(ax)
+
+
+def _legend(canvas: Canvas, axes: Any, empty: Axes | None) -> None:
+    """Each label once: in the place that no panel takes, or below all of them."""
+    found: dict[str, Any] = {}
+    for ax in axes.flat:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    handles, labels = list(found.values()), list(found)
+    if empty is not None:
+        empty.legend(handles, labels, loc="center", fontsize=10.0, markerscale=2.0)
+    else:
+        canvas.legend(handles, labels, loc="outside lower center", ncols=len(found), markerscale=2.0)
