@@ -100,6 +100,36 @@ def test_a_polarised_wave_of_any_amplitude_converges(axes: int) -> None:
     assert abs(math.log2(coarse / fine) - 2.0) < 0.3
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("periods", [1.0, 5.0])
+def test_a_polarised_wave_keeps_its_fronts_and_its_order_for_periods(periods: float) -> None:
+    """Cells of one phase are told apart by rounding only."""
+    errors = []
+    for n in (16, 32, 64):
+        ready = CaseRun("cp-alfven", (2 * n, n))
+        found = {c.name: c.value for c in ready.check(ready.run(until=periods, threads=1))}
+        errors.append(found["error"])
+        assert found["scatter"] < 1e-13
+    orders = [math.log2(a / b) for a, b in itertools.pairwise(errors)]
+    assert all(abs(order - 2.0) < 0.15 for order in orders), orders
+
+
+@pytest.mark.long
+def test_a_polarised_wave_keeps_its_fronts_in_space() -> None:
+    ready = CaseRun("cp-alfven", (32, 16, 16))
+    found = {c.name: c.value for c in ready.check(ready.run(until=5.0, threads=1))}
+    assert found["scatter"] < 1e-13
+
+
+@pytest.mark.parametrize("v", [-0.5, 0.5])
+def test_a_polarised_wave_moves_with_the_gas(v: float) -> None:
+    """It has come round by the time 1/(1 + v)."""
+    ready = CaseRun("cp-alfven", (32,), {"v": v}, dim=1)
+    found = {c.name: c for c in ready.check(ready.run(threads=1))}
+    assert found["error"].passed
+    assert found["error"].value < 0.1
+
+
 @pytest.mark.parametrize("wave", ["fast", "alfven", "slow"])
 def test_waves_in_both_directions_are_mirror_images(wave: str) -> None:
     """On data mirrored bit by bit: velocity and field along the axis change sign, and so do the wave's."""

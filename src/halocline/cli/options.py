@@ -216,7 +216,8 @@ FieldPictures = Annotated[
         RESULTS,
         "--pictures",
         metavar="FOLDER",
-        help="Draw each field at the end in that folder, or the quantities that the case derives from them.",
+        help="Draw each field at the end in that folder, or the quantities that the case derives from them, "
+        "and the figures of the case.",
     ),
 ]
 Check = Annotated[

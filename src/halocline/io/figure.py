@@ -140,7 +140,11 @@ def _canvas(figure: Figure, title: str) -> Canvas:
     from matplotlib.figure import Figure as Canvas
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+    from halocline.io.picture import place
+
     rows = figure.rows
+    places = {place(panel.section) for panel in figure.panels if isinstance(panel, Map)}
+    common = places.pop() if title and len(places) == 1 else None  # said once, above all maps
     sizes = [[_size(panel, len(figure.panels) == 1) for panel in row] for row in rows]
     heights = [max(height for _, height in row) for row in sizes]
     widths = [max(row[column][0] for row in sizes if column < len(row)) for column in range(figure.columns)]
@@ -157,7 +161,9 @@ def _canvas(figure: Figure, title: str) -> Canvas:
         for c, panel in enumerate(row):
             ax = axes[r][c]
             if isinstance(panel, Map):
-                _draw_map(canvas, ax, panel, bar=not (c + 1 < len(row) and _same_colours(panel, row[c + 1])))
+                where = place(panel.section) if common is None else ""
+                bar = not (c + 1 < len(row) and _same_colours(panel, row[c + 1]))
+                _draw_map(canvas, ax, panel, panel.title + where, bar=bar)
             else:
                 _draw_lines(ax, panel)
             if c < len(below) and _horizontal(panel) == _horizontal(below[c]):
@@ -171,7 +177,7 @@ def _canvas(figure: Figure, title: str) -> Canvas:
     if named:
         _legend(canvas, axes, axes[-1][len(rows[-1])] if room else None)
     if title:
-        canvas.suptitle(title, x=0.02, ha="left", fontsize=12.0)
+        canvas.suptitle(title + (common or ""), x=0.02, ha="left", fontsize=12.0)
     return canvas
 
 
@@ -209,13 +215,13 @@ def _vertical(panel: Map | Lines) -> tuple[Any, ...]:
     return (Lines,) if isinstance(panel, Lines) else (Map, panel.section.axes[1], panel.section.span[1])
 
 
-def _draw_map(canvas: Canvas, ax: Axes, panel: Map, *, bar: bool) -> None:
-    from halocline.io.picture import colour_bar, draw_plane, place
+def _draw_map(canvas: Canvas, ax: Axes, panel: Map, title: str, *, bar: bool) -> None:
+    from halocline.io.picture import colour_bar, draw_plane
 
     image = draw_plane(ax, panel.section, limits=panel.limits)
     if bar:
         colour_bar(canvas, ax, image)
-    ax.set_title(panel.title + place(panel.section))
+    ax.set_title(title)
     ax.locator_params(nbins=5)
 
 
@@ -223,12 +229,13 @@ def _draw_lines(ax: Axes, panel: Lines) -> None:
     from halocline.io.style import COLOURS, INK, gridded
 
     for curve in panel.curves:
+        inside = (panel.span[0] <= curve.x) & (curve.x <= panel.span[1])  # the rest must not set the range
+        x, y = curve.x[inside], curve.y[inside]
         if curve.points:
-            inside = (panel.span[0] <= curve.x) & (curve.x <= panel.span[1])
-            size = 4.0 if inside.sum() <= 64 else 3.0 if inside.sum() <= 200 else 2.0
-            ax.plot(curve.x, curve.y, "o", color=COLOURS[0], markersize=size, mew=0, label=curve.label)
+            size = 4.0 if len(x) <= 64 else 3.0 if len(x) <= 200 else 2.0
+            ax.plot(x, y, "o", color=COLOURS[0], markersize=size, mew=0, label=curve.label)
         else:
-            ax.plot(curve.x, curve.y, "-", color=INK, linewidth=1.0, label=curve.label, zorder=1.5)
+            ax.plot(x, y, "-", color=INK, linewidth=1.0, label=curve.label, zorder=1.5)
     ax.set_xlim(*panel.span)
     low, high = ax.get_ylim()
     short = panel.least_range - (high - low)
@@ -248,6 +255,6 @@ def _legend(canvas: Canvas, axes: Any, empty: Axes | None) -> None:
             found.setdefault(label, handle)
     handles, labels = list(found.values()), list(found)
     if empty is not None:
-        empty.legend(handles, labels, loc="center", fontsize=10.0, markerscale=2.0)
+        empty.legend(handles, labels, loc="center", fontsize=10.0, markerscale=1.5)
     else:
-        canvas.legend(handles, labels, loc="outside lower center", ncols=len(found), markerscale=2.0)
+        canvas.legend(handles, labels, loc="outside lower center", ncols=len(found), markerscale=1.5)

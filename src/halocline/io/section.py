@@ -110,12 +110,12 @@ def _section(
 ) -> Section | None:
     grid = fields.grid
     points, positions = field.points, field.positions
-    cut = {
+    held = {
         a: _nearest(positions[a], at[axis], axis, grid.extent[a]) for a, axis in enumerate(AXES) if axis in at
     }
-    kept = [a for a in range(grid.ndim) if a not in cut]
+    kept = [a for a in range(grid.ndim) if a not in held]
     steps = {a: -(-points[a] // most) for a in kept}
-    values = _gather(fields, field, points, cut, steps)
+    values = _gather(fields, field, points, held, steps)
     if values is None:
         return None
     return Section(
@@ -124,7 +124,7 @@ def _section(
         tuple(AXES[a] for a in kept),
         tuple(positions[a][:: steps[a]] for a in kept),
         tuple((grid.origin[a], grid.origin[a] + grid.extent[a]) for a in kept),
-        tuple((AXES[a], float(positions[a][i])) for a, i in cut.items()),
+        tuple((AXES[a], float(positions[a][i])) for a, i in held.items()),
     )
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # boxes that hold one wave, and its direction, by their number of axes
 EXTENTS = {1: (1.0,), 2: (math.sqrt(5), math.sqrt(5) / 2), 3: (3.0, 1.5, 1.5)}
 ERROR = 100.0  # over the square of the cells along the shorter side
-SCATTER = 1e-12  # what rounding leaves between cells that are alike, over the amplitude
+SCATTER = 1e-13  # what rounding leaves between cells that are alike, over the mean field
 ALONG = {1: (1.0,), 2: (1.0, 2.0), 3: (1.0, 2.0, 2.0)}
 
 
@@ -49,14 +49,11 @@ def _check(done: Checked) -> list[Check]:
     about = f"error of the wave over its amplitude, with {cells} cells along its shorter side"
     error = setup.error(done) / done.values["amplitude"]
     found.append(Check("error", error, most=ERROR / cells**2, about=about))
-    wave = profile(done)
+    wave, size = profile(done), done.values["amplitude"]
     if wave is not None:
-        about = (
-            "greatest spread of the field across the wave among cells of the same phase, over its amplitude"
-        )
-        found.append(
-            Check("scatter", scatter(done.shape, wave[1]) / done.values["amplitude"], SCATTER, about=about)
-        )
+        off = scatter(done.shape, wave[1]) / size
+        about = "greatest spread of B₂ among cells of the same phase, over the amplitude"
+        found.append(Check("scatter", off, most=SCATTER / size, about=about))
     return found
 
 

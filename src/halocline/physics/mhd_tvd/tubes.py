@@ -40,11 +40,11 @@ TITLES = {
     "p": ("gas pressure",) * 2,
     "E": ("energy per volume",) * 2,
     "e": ("P / ((γ - 1) ρ)",) * 2,
-    "u": ("$v_x$", "$v_n$"),
-    "v": ("$v_y$", "$v_1$"),
-    "w": ("$v_z$", "$v_2$"),
-    "By": ("$B_y$", "$B_1$"),
-    "Bz": ("$B_z$", "$B_2$"),
+    "u": ("$v_x$", "$v_1$"),
+    "v": ("$v_y$", "$v_2$"),
+    "w": ("$v_z$", "$v_3$"),
+    "By": ("$B_y$", "$B_2$"),
+    "Bz": ("$B_z$", "$B_3$"),
 }
 LEAST_RANGE = 0.1  # of an axis for a component, over the range of the component that varies most
 LEAST = 1e-3  # that differences are compared with
@@ -250,8 +250,7 @@ def _profiles(name: str, done: Checked) -> Figure | None:
     }
     lines = {drawn.cells(done): measured}
     if gamma == CASES[name].parameters["gamma"].default and done.time > 0.0:
-        x, exact = reference(name)
-        lines["converged solution"] = x * (done.time / tube.until), exact  # waves move evenly from 0
+        lines["converged solution"] = _at_time(reference(name), done.time / tube.until, span)
     for _, values in lines.values():
         rho, p = values["rho"], values["p"]
         squares = [values[q] ** 2 for q in ("By", "Bz")]
@@ -262,13 +261,26 @@ def _profiles(name: str, done: Checked) -> Figure | None:
         Lines(
             [Curve(x, v[q], label, points=label != "converged solution") for label, (x, v) in lines.items()],
             TITLES[q][turned],
-            "distance along the normal" if turned else "x",
+            "$x_1$, along the normal" if turned else "x",
             span,
             least.get(q, 0.0),
         )
         for q in ("rho", "p", tube.energy, "u", "v", "w", "By", "Bz")
     ]
     return Figure(panels, columns=3)
+
+
+def _at_time(profiles: Profiles, share: float, span: tuple[float, float]) -> Profiles:
+    """Profiles at another time, as a share of theirs: all waves move evenly from the diaphragm, and beyond
+    them the states are those of the start."""
+    import numpy as np
+
+    x, values = profiles
+    ends = [min(span[0], x[0] * share)], [max(span[1], x[-1] * share)]
+    return (
+        np.concatenate([ends[0], x * share, ends[1]]),
+        {name: np.pad(each, 1, mode="edge") for name, each in values.items()},
+    )
 
 
 def plateaux(x: NDArray[np.float64], exact: Mapping[str, NDArray[np.float64]], width: float) -> list[float]:

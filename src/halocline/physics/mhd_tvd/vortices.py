@@ -105,7 +105,7 @@ def _maps(name: str, done: Checked) -> Figure | None:
         curves = [Curve(cut.coordinates[0], cut.values, drawn.cells(done), points=True)]
         line = _converged(name, quantity, axis, at, done)
         curves += [] if line is None else [line]
-        title = f"{drawn.TITLES[quantity]} at ${axis} = {at:.3g}$"
+        title = f"{drawn.TITLES[quantity]} at ${axis} = {at:.4g}$"
         panels.append(Lines(curves, title, cut.axes[0], cut.span[0]))
     return Figure([*maps, *panels], columns=2)
 
