@@ -370,7 +370,7 @@ def test_a_blast_in_space_is_drawn_in_its_middle_plane() -> None:
         assert np.allclose(panel.section.values, values[:, :, 3], rtol=1e-13)
 
 
-@pytest.mark.parametrize("n", [(32,), (24, 12), (12, 8)])
+@pytest.mark.parametrize("n", [(32,), (24, 12), (12, 8), pytest.param((12, 6, 6), marks=pytest.mark.long)])
 def test_a_polarised_wave_along_itself(n: tuple[int, ...]) -> None:
     """At its start the field of all cells lies on the exact curve, but for means over faces."""
     done = standing("cp-alfven", n, time=0.0, start=True)
