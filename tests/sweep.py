@@ -33,6 +33,7 @@ VALUES = (
 BASES = (
     "solve poisson --n 8",
     "study convergence poisson --n 8",
+    "study convergence linear-wave --n 16 --dim 1 --set wave=sound",
     "study strong poisson --n 8 --ranks 1",
     "study strong sound-wave --n 8 --steps 1 --ranks 1",
     "study weak sound-wave --n 8 --steps 1 --ranks 1",

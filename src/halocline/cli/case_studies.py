@@ -1,8 +1,8 @@
-"""`halocline study strong CASE` and `halocline study weak CASE`."""
+"""`halocline study strong CASE`, `halocline study weak CASE` and `halocline study convergence CASE`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from halocline.cli.options import whole_numbers
 from halocline.cli.output import check_files, note, say, write, write_json, written
 from halocline.cli.run_case import parameters_of
-from halocline.cli.studies import alone, command, layouts, lead, prepare
+from halocline.cli.studies import alone, command, layouts, lead, prepare, threads_each
 from halocline.errors import InputError
-from halocline.physics.cases import case_named
+from halocline.physics.cases import case_named, cases_with_error
 from halocline.ranges import ORDER, POINTS
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ CLOCK = (
     "Time is that of the loop over steps, from a barrier before to one after, without those at the start "
     "that warm up; the median of the runs."
 )
+AT_THE_END = "Errors are those at the end of each run, as its case defines them."
 Run = tuple[Any, int, tuple[int, ...], int, int]  # Steps; N; cells along each axis; ranks; threads
 
 
@@ -94,7 +95,7 @@ def strong(
         energy = case_strong.plot_energy(found)
         return drawn | ({} if energy is None else {"energy.png": energy})
 
-    _leave("Strong scaling", case, measured, theory, tables, said, draw, json, csv, html, pictures)
+    _leave("Strong scaling", case, measured, _facts(theory), tables, said, draw, json, csv, html, pictures)
 
 
 def _exchange(case: Steps, runs: Sequence[Run]) -> list[Run]:
@@ -143,7 +144,59 @@ def weak(
     def draw() -> dict[str, Figure]:
         return {"weak.png": case_weak.plot(found)}
 
-    _leave("Weak scaling", case, measured, theory, tables, said, draw, json, csv, html, pictures)
+    _leave("Weak scaling", case, measured, _facts(theory), tables, said, draw, json, csv, html, pictures)
+
+
+def convergence(
+    case: Steps,
+    *,
+    n: str | None,
+    ranks: int | None,
+    threads: int | None,
+    json: str | None,
+    csv: Path | None,
+    html: Path | None,
+    pictures: Path | None,
+) -> None:
+    """Run a case that knows its error on finer and finer grids, and print the tables."""
+    from halocline.study import case_convergence
+
+    alone()
+    own = case_named(case.name, ("poisson",))
+    if own.error is None:
+        known = ", ".join(["poisson", *cases_with_error()])
+        raise InputError(f"case {case.name} does not know its error; cases that do: {known}")
+    sizes = None if n is None else sorted(whole_numbers(n, "--n", POINTS))
+    given = parameters_of(case.settings, case.name, own)
+    lines = case_convergence.lines(own, given, case.dim, sizes)
+    ranks = ranks or 1
+    threads = threads_each(case.device, ranks, threads)
+    runs: list[Run] = []
+    facts: list[dict[str, Any]] = []
+    first: dict[int | None, CaseRun] = {}
+    for line in lines:
+        each = replace(case, dim=line.dim, settings=(*case.settings, *line.settings))
+        for count in line.sizes:
+            ready = _ready(each, count)
+            first.setdefault(line.dim, ready)
+            runs.append((each, count, ready.shape, ranks, threads))
+            facts.append(line.facts)
+    _check(json, csv, html, pictures, ["convergence.png"])
+    if ranks > 1:
+        _travels(first, runs, lambda each: each.dim)
+    found = _measure(runs, 1, lambda m: "no error" if m["error"] is None else f"error {m['error']:.4e}")
+    measured = [{**m, **each} for m, each in zip(found, facts, strict=True)]
+    tables, said = case_convergence.tables(measured, own.error_name), case_convergence.verdicts(measured)
+
+    def draw() -> dict[str, Figure]:
+        return {"convergence.png": case_convergence.plot(measured, own.error_name)}
+
+    _leave(
+        *("Convergence", case, measured, {"orders": case_convergence.orders(measured)}, tables, said, draw),
+        *(json, csv, html, pictures),
+        what="Errors on finer and finer grids",
+        footer=AT_THE_END,
+    )
 
 
 def _warmed(case: Steps, warm_up: int | None) -> Steps:
@@ -177,8 +230,16 @@ def _check(
     check_files(json, csv, html, *([] if pictures is None else [pictures / name for name in names]))
 
 
-def _measure(runs: Sequence[Run], repeat: int) -> list[Measurement]:
+def _speed(measurement: Measurement) -> str:
     from halocline.study.case_runs import nanoseconds, ns
+
+    return f"{nanoseconds(ns(measurement))} ns a cell and step"
+
+
+def _measure(
+    runs: Sequence[Run], repeat: int, outcome: Callable[[Measurement], str] = _speed
+) -> list[Measurement]:
+    """All measurements; `outcome` says in a few words what came of one."""
     from halocline.study.measure import measure
     from halocline.study.table import joined, method
 
@@ -191,31 +252,40 @@ def _measure(runs: Sequence[Run], repeat: int) -> list[Measurement]:
         device = case.options().get("--device")
         on = f", device {device}" if device else ""
         where = f"ranks {ranks}, threads {threads}{on}"
-        what = joined(f"{cells} cells", method(case.order, None), where)
+        what = joined(f"{cells} cells", *case.settings, method(case.order, None), where)
         note(f"[{number}/{len(runs)}] {what}{part}")
         found = measure(case, shape, ranks=ranks, threads=threads, repeat=repeat)
         measured.append({"n": n, **found})
-        note(f"      {nanoseconds(ns(found))} ns a cell and step")
+        note(f"      {outcome(found)}")
     return measured
 
 
-def _travels(made: Mapping[int | None, CaseRun], runs: Sequence[Run]) -> dict[int | None, Travels]:
-    """What travels at each order; grids that cannot be cut as asked for are found here."""
+def _travels(
+    made: Mapping[int | None, CaseRun],
+    runs: Sequence[Run],
+    kind: Callable[[Steps], int | None] = lambda case: case.order,
+) -> dict[int | None, Travels]:
+    """What travels in each kind of run, at each order by default; grids that cannot be cut as asked for are
+    found here."""
     from halocline.run.execution import chosen_devices
     from halocline.study.theory import travels
 
     found = {order: travels(run) for order, run in made.items()}
     for case, _, shape, ranks, _ in runs:
         if chosen_devices(case.device).interface == "cpu":
-            found[case.order].check(shape, ranks, case.decomposition)
+            found[kind(case)].check(shape, ranks, case.decomposition)
     return found
+
+
+def _facts(theory: Theory) -> dict[str, Any]:
+    return {"theory": {"per_byte": theory.per_byte, "measured_on": theory.measured_on}}
 
 
 def _leave(
     title: str,
     case: Steps,
     measured: Sequence[Measurement],
-    theory: Theory,
+    facts: Mapping[str, Any],
     tables: Sequence[Table],
     said: Sequence[str],
     draw: Any,
@@ -223,16 +293,18 @@ def _leave(
     csv: Path | None,
     html: Path | None,
     pictures: Path | None,
+    *,
+    what: str = "",
+    footer: str = CLOCK,
 ) -> None:
-    """Files, page, pictures, tables."""
+    """Files, page, pictures, tables; `facts` go into the JSON beside the measurements."""
     from halocline.study.measure import as_csv
 
     if json != "-":
         for table in tables:
             say("\n" + table.text())
         say("\n".join(said))
-    told = {"per_byte": theory.per_byte, "measured_on": theory.measured_on}
-    write_json(json, {"measurements": list(measured), "theory": told})
+    write_json(json, {"measurements": list(measured), **facts})
     if csv:
         write(csv, as_csv(measured))
     drawn: list[Path] = []
@@ -250,7 +322,7 @@ def _leave(
             if html:
                 page = Page(
                     title=f"{title}: {case.name}",
-                    lead=lead(joined(measured[0]["scheme"], f"{case.steps} steps"), measured),
+                    lead=lead(what or joined(measured[0]["scheme"], f"{case.steps} steps"), measured),
                     said=said,
                     tables=tables,
                     figure=list(figures.values()),
@@ -258,7 +330,7 @@ def _leave(
                     facts=facts_of_measurements(measured),
                     command=command(),
                     commands=[m["command"] for m in measured],
-                    footer=CLOCK,
+                    footer=footer,
                 )
                 write(html, page.html())
     written([json, csv, html, *drawn])

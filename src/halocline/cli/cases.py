@@ -34,6 +34,7 @@ def _facts(case: Case) -> dict[str, Any]:
         "steps": case.steps,
         "until": case.until,
         "check": case.check is not None,
+        "error": case.error is not None,
         "parameters": {
             name: {
                 "default": own.default,
@@ -86,6 +87,7 @@ def _page(name: str, case: Case) -> str:
         f"{'':9} {' x '.join(map(str, own))} cells with --dim {dim}" for dim, own in case.shapes.items()
     ]
     judged = [f"{'check':9} --check compares the result with what it must satisfy"]
+    known = [f"{'error':9} halocline study convergence {name} shows how it falls on finer grids"]
     heads = ("name", "default", "range", "unit", "meaning")
     table = Table("Parameters, for --set NAME=VALUE", heads, rows, left=5)
     origins: dict[str, list[str]] = {}
@@ -100,6 +102,7 @@ def _page(name: str, case: Case) -> str:
             f"{'default':9} {shape} cells, {end}",
             *further,
             *(judged if case.check is not None else []),
+            *(known if case.error is not None else []),
             "",
             table.text().rstrip(),
             "",

@@ -130,6 +130,16 @@ CaseNs = Annotated[
         help="Cells along the first axis, the others in the case's own proportion, for each run.",
     ),
 ]
+CaseNsByFamily = Annotated[
+    str | None,
+    _option(
+        PROBLEM,
+        "--n",
+        metavar="N,N,...",
+        help="Cells along the first axis, the others in the case's own proportion, for each run; by default "
+        "a few sizes for each panel.",
+    ),
+]
 StepsOfStudy = Annotated[
     int | None,
     whole(

@@ -265,6 +265,8 @@ def _summary(result: Result, shown: Sequence[str]) -> str:
     for start in range(0, len(shown) if numbers else 0, 3):
         parts = [f"{name} = {_number(numbers.get(name))}" for name in shown[start : start + 3]]
         lines.append(f"{'diagnostics' if start == 0 else '':13} {', '.join(parts)}")
+    if r.error is not None:
+        lines.append(f"{'error':13} {r.error:.4e}, the distance from what is known exactly")
     lines += case_events.lines(r.events or {}, r.steps)
     if r.ns_per_cell_step is not None:
         lines.append(f"{'time':13} {duration(r.seconds)}, {r.ns_per_cell_step:.4g} ns a cell and step")

@@ -233,23 +233,30 @@ def layouts(ranks: str, threads: str, device: str | None) -> list[tuple[int, int
     return found
 
 
+def threads_each(device: str | None, ranks: int, threads: int | None) -> int:
+    """The threads of each rank: as many as asked for, or else what a run takes by default."""
+    from halocline.run.execution import chosen_devices
+    from halocline.run.mpi import Communicator
+    from halocline.run.threads import default_threads
+
+    if threads is not None:
+        return threads
+    if chosen_devices(device).interface != "cpu":
+        return 1
+    return default_threads(Communicator(ranks_of_node=ranks))
+
+
 def _measure(
     case: Solve, runs: Sequence[tuple[int, int, int | None]], repeat: int, pictures: Path | None
 ) -> list[Measurement]:
     """All measurements; the last one draws the pictures."""
-    from halocline.run.execution import chosen_devices
-    from halocline.run.mpi import Communicator
-    from halocline.run.threads import default_threads
     from halocline.study.measure import measure
     from halocline.study.table import duration
 
     prepare()
     measured = []
     for number, (n, ranks, threads) in enumerate(runs, 1):
-        if chosen_devices(case.device).interface != "cpu":
-            threads = threads or 1
-        elif threads is None:
-            threads = default_threads(Communicator(ranks_of_node=ranks))
+        threads = threads_each(case.device, ranks, threads)
         extra = None
         if pictures and number == len(runs):
             extra = {"--pictures": str(pictures)}

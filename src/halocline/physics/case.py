@@ -165,7 +165,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Checked:
-    """A finished run, for the check and the figures of its case.
+    """A finished run, for the check, the error and the figures of its case.
 
     Attributes
     ----------
@@ -252,6 +252,32 @@ class Setup:
 
 
 @dataclass(frozen=True)
+class Family:
+    """Runs whose errors a convergence study shows together.
+
+    Parameters
+    ----------
+    title : str
+        Of their panel; families of the same title share one.
+    dim : int
+        Axes of the grids.
+    sizes : tuple of int
+        Cells along the first axis by default, each for one run. Where there are none, the family runs only
+        with sizes that are given.
+    lines : tuple of mapping of str to float or str
+        The parameters of each line that are not those by default.
+    order : int
+        The power of the spacing that the error is expected to fall with.
+    """
+
+    title: str
+    dim: int
+    sizes: tuple[int, ...]
+    lines: tuple[Mapping[str, float | str], ...] = ({},)
+    order: int = 2
+
+
+@dataclass(frozen=True)
 class Case:
     """A problem that can be run by its name.
 
@@ -278,6 +304,13 @@ class Case:
         Of differences by default. A program, whose order cannot be chosen, has this one.
     check : callable, optional
         What a finished run must satisfy. All ranks call it; what it gives on the first rank counts.
+    error : callable, optional
+        How far a run that ended where the case ends is from what is known of it exactly: what convergence
+        studies draw. All ranks call it, and it gives the same on all of them.
+    error_name : str
+        What that is, in a few words.
+    families : tuple of Family
+        What a convergence study runs by default.
     figures : mapping of str to callable
         Figures of a finished run beside the pictures of `Setup.derived`, by the names of their files. All
         ranks call each; what it gives on the first rank is drawn.
@@ -294,6 +327,9 @@ class Case:
     until: float | None = None
     order: int = 6
     check: Callable[[Checked], Sequence[Check]] | None = field(default=None, repr=False)
+    error: Callable[[Checked], float] | None = field(default=None, repr=False)
+    error_name: str = "error"
+    families: tuple[Family, ...] = ()
     figures: Mapping[str, Callable[[Checked], Figure | None]] = field(default_factory=dict, repr=False)
 
     def values(self, given: Mapping[str, float | str]) -> dict[str, Any]:

@@ -22,6 +22,11 @@ def cases() -> Mapping[str, Case]:
     return found
 
 
+def cases_with_error() -> list[str]:
+    """The names of those that know how far a run is from what is known exactly."""
+    return [name for name, case in cases().items() if case.error is not None]
+
+
 def case_named(name: str, also: Sequence[str] = ()) -> Case:
     """The case of that name; InputError for one that is unknown, and not what a command takes `also`."""
     known = cases()

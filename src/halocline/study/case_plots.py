@@ -23,7 +23,7 @@ def figure_of(rows: int = 1, columns: int = 1, *, title: str = "") -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    width = 6.8 if columns == 1 else 4.8 * columns
+    width = {1: 6.8, 2: 9.6}.get(columns, 4.0 * columns)
     layout = ConstrainedLayoutEngine(h_pad=0.09, w_pad=0.07)
     figure = Figure(figsize=(width, 0.9 + 3.7 * rows), layout=layout)
     if title:
@@ -67,12 +67,12 @@ def style(number: int) -> dict[str, Any]:
     return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
 
 
-def draw_ideal(ax: Axes, xs: Sequence[float], ys: Sequence[float]) -> None:
+def draw_ideal(ax: Axes, xs: Sequence[float], ys: Sequence[float], name: str = IDEAL) -> None:
     """A line that others are held against; the first of a panel goes into the legend."""
     from halocline.io.style import MUTED
 
-    named = any(line.get_label() == IDEAL for line in ax.lines)
-    ax.plot(xs, ys, ":", color=MUTED, linewidth=1.1, zorder=1, label=None if named else IDEAL)
+    named = any(line.get_label() == name for line in ax.lines)
+    ax.plot(xs, ys, ":", color=MUTED, linewidth=1.1, zorder=1, label=None if named else name)
 
 
 def draw_ideal_scaling(ax: Axes, found: Sequence[Measurement]) -> None:

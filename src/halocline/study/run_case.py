@@ -85,6 +85,9 @@ class Record:
     series : list of dict, or None
         "step", "time", "time_step", "limiter" and the diagnostics, at the start, as often as asked for, and
         at the end.
+    error : float or None
+        How far the result is from what is known exactly. None for a case that does not know, where the run
+        did not end where the case does, and with `only`.
     events : dict of str to dict, or None
         What the program counted, by name: "count" of cells, "share" of all cell updates, "first_cell" and
         "first_step", None where it did not happen. All is None with `only`.
@@ -122,6 +125,7 @@ class Record:
     checksums: dict[str, str] | None
     diagnostics: dict[str, float | None] | None
     series: list[dict[str, Any]] | None
+    error: float | None
     events: dict[str, dict[str, Any]] | None
     parameters: dict[str, float | str]
     ranks: int
@@ -240,6 +244,11 @@ class CaseRun:
         return method(None if self.is_program else self.order, self.scheme)
 
     @property
+    def until(self) -> float | None:
+        """The time that a run goes to by default; None where it is steps that end it."""
+        return self.case.until if self.setup.until is None else self.setup.until
+
+    @property
     def shown(self) -> dict[str, Any]:
         """What pictures show, by name: quantities that the case derives, or else its fields."""
         with trace.order(self.order):
@@ -308,7 +317,7 @@ class CaseRun:
             A value is not finite, with field, cell, step and terms; the time step is below its floor.
         """
         if steps is None and until is None:
-            until = self.case.until if self.setup.until is None else self.setup.until
+            until = self.until
             steps = self._steps(None) if until is None else None
         if every is not None:
             SOME_STEPS.check("every", every)
@@ -432,7 +441,10 @@ class CaseRun:
         with meter.on():
             seconds = bench.run(**KINDS[only]) * bench.passes
         measured = _Timing(seconds=seconds, loop_seconds=seconds, steps=bench.passes, energy=meter.total)
-        nothing = ("time", "time_step", "limiter", "checksum", "checksums", "diagnostics", "series", "events")
+        nothing = (
+            *("time", "time_step", "limiter", "checksum", "checksums", "diagnostics", "series"),
+            *("error", "events"),
+        )
         told = {"steps": steps, "warm_up": warm_up, "only": only, **dict.fromkeys(nothing)}
         return self._result(sim, measured, None, told)
 
@@ -464,8 +476,21 @@ class CaseRun:
             "checksums": checksums,
             "diagnostics": {name: last[name] for name in list(last)[4:]},
             "series": series,
+            "error": self._error(sim, series, events),
             "events": events,
         }
+
+    def _error(
+        self, sim: Simulation, series: Sequence[Mapping[str, Any]], events: Mapping[str, Mapping[str, Any]]
+    ) -> float | None:
+        """How far the end of the case is from what is known of it exactly."""
+        at_end = sim.time == self.until if self.until is not None else sim.steps == self.case.steps
+        if self.case.error is None or not at_end:
+            return None
+        done = Checked(sim, self.setup, self.values, self.shape, sim.time, sim.steps, series, events)
+        with trace.order(self.order):
+            error = self.case.error(done)
+        return error if math.isfinite(error) else None
 
     def _steps(self, steps: int | None) -> int:
         """So many steps, or those of the case."""

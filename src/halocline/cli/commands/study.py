@@ -10,6 +10,7 @@ from halocline.cli.commands import POISSON, CaseByName, examples, group
 from halocline.cli.options import (
     PROBLEM,
     CaseNs,
+    CaseNsByFamily,
     Csv,
     Decomposition,
     Device,
@@ -56,8 +57,10 @@ study = group(
     "halocline study strong poisson --n 1024 --ranks 1,2 --threads 1,2",
 )
 convergence = group(
-    "Finer and finer meshes: error, iterations, time and memory, beside the published numbers.",
+    "Finer and finer grids: how fast the error falls.",
     "halocline study convergence poisson --n 256,512,1024",
+    "halocline study convergence linear-wave --n 64,128,256 --dim 1",
+    cls=CaseByName,
 )
 strong = group(
     "One problem on more and more ranks and threads: time, speed-up, efficiency, hybrid runs.",
@@ -115,6 +118,46 @@ def convergence_poisson(
     convergence(
         Solve("poisson", dim, method, rtol, None, decomposition, patch, device),
         n=n, ranks=ranks, threads=threads, repeat=repeat, json=json, csv=csv, html=html, pictures=pictures,
+    )  # fmt: skip
+
+
+@convergence.command(
+    "CASE",
+    epilog=examples(
+        "halocline study convergence linear-wave --html waves.html",
+        "halocline study convergence linear-wave --n 64,128,256,512,1024 --dim 1 --set wave=fast",
+        "halocline study convergence cp-alfven --pictures out",
+    ),
+    help="A case of `halocline cases` that knows its error, on finer and finer grids, each run to its end a "
+    "process of its own: `halocline run CASE`. A table and a panel for each family of problems that the case "
+    "has, with the order of each line; what --dim and --set name leaves those that agree with it. "
+    "[bold]linear-wave[/] draws Fig. 13 of Mendygral et al. 2017, [bold]cp-alfven[/] the left panel of "
+    "Fig. 23.",
+)
+def convergence_case(
+    context: typer.Context,
+    n: CaseNsByFamily = None,
+    dim: DimOfCase = None,
+    settings: Settings = None,
+    ranks: Ranks = None,
+    threads: Threads = None,
+    device: Device = None,
+    decomposition: Decomposition = "optimal",
+    patch: Patch = None,
+    json: Json = None,
+    csv: Csv = None,
+    html: Html = None,
+    pictures: PlotPictures = None,
+) -> None:
+    from halocline.cli.case_studies import convergence
+    from halocline.study.measure import Steps
+
+    convergence(
+        Steps(
+            str(context.info_name), None, None, settings=tuple(settings or ()), decomposition=decomposition,
+            patch=patch, device=device, dim=dim,
+        ),
+        n=n, ranks=ranks, threads=threads, json=json, csv=csv, html=html, pictures=pictures,
     )  # fmt: skip
 
 

@@ -133,14 +133,12 @@ def general(done: Checked, *, periodic: bool = True) -> list[Check]:
 
 
 def error(done: Checked) -> float:
-    """How far a run has come from its start: the norm of the mean differences of all fields.
-
-    Of a wave that has travelled through a periodic box, this is the error (Mendygral et al. 2017, Section
-    6.1).
+    """The error of a wave that has travelled through a periodic box, over its amplitude: how far the end is
+    from the start, the norm of the mean differences of all fields (Mendygral et al. 2017, Section 6.1).
     """
     start, size = done.setup.start, done.setup.grid.size
     apart = done.simulation.evaluate(*(total(magnitude(f - e)) for f, e in start.items()))
-    return math.hypot(*apart) / size
+    return float(math.hypot(*apart) / size / done.values["amplitude"])
 
 
 def _number(value: float | None) -> float:
