@@ -244,6 +244,9 @@ def test_a_study_of_two_waves(
     page = Path("c.html").read_text()
     assert "Convergence: linear-wave" in page
     assert page.count("<svg") == 1
+    options = page.partition("<dt>options</dt>")[2].partition("</dd>")[0]
+    assert "decomposition optimal" in options
+    assert "wave=" not in options  # which is that of some lines alone
 
 
 KNOW = "; cases that do: poisson, linear-wave, cp-alfven"

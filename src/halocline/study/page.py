@@ -189,13 +189,14 @@ def facts_of_machine(machine: Mapping[str, Any]) -> dict[str, str]:
 
 
 def facts_of_measurements(measurements: Sequence[Measurement]) -> dict[str, str]:
-    """Machine, software and options, each fact once."""
+    """Machine, software and the options that all measurements share, each fact once."""
     one = measurements[0]
+    shared = [k for k in OPTIONS if one.get(k) and all(m.get(k) == one[k] for m in measurements)]
     return {
         **facts_of_machine(one["machine"]),
         **({"devices": devices_of(measurements[-1])} if one["devices"] else {}),
         "environment": ", ".join(f"{k}={v or 'not set'}" for k, v in one["environment"].items()),
-        "options": ", ".join(f"{k.replace('_', ' ')} {one[k]}" for k in OPTIONS if one.get(k)),
+        "options": ", ".join(f"{k.replace('_', ' ')} {one[k]}" for k in shared),
         "time": f"{measurements[0]['started']} to {measurements[-1]['started']}",
     }
 
