@@ -225,11 +225,9 @@ def _draw(ax: Axes, own: Mapping[str, Sequence[Measurement]]) -> None:
     for expected in sorted({line[0]["expected_order"] for line in own.values()}):
         found = [m for line in own.values() for m in line if m["error"] and m["expected_order"] == expected]
         if found:
-            least, most = (pick(map(cells, found)) for pick in (min, max))
-            # through the greatest error of the coarsest grid, so that it lies above the lines that it is for
-            start = 1.5 * max(m["error"] for m in found if cells(m) == least)
-            slope = [start, start * (least / most) ** expected]
-            draw_ideal(ax, [least, most], slope, f"slope -{expected}")
+            ends = [pick(map(cells, found)) for pick in (min, max)]
+            above = 1.5 * max(m["error"] * cells(m) ** expected for m in found)  # all of the errors
+            draw_ideal(ax, ends, [above / n**expected for n in ends], f"slope -{expected}")
     low, high = ax.get_ylim()
     if high / low < FEW:
         ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
