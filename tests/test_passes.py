@@ -217,3 +217,32 @@ def test_stages_that_share_most_of_their_values_have_one_nest(other: str, count:
     narrow = {"shared": common + 5, "its own": w0 * w0 + 5, "beyond the halo": common * w0}[other]
     expected = np.roll(wide, -2, 0) + np.roll(wide, -1, 1) + np.roll(narrow, -1, 1) + narrow
     assert np.array_equal(sim[v], expected)
+
+
+def test_stages_that_are_needed_to_different_sides_have_one_nest_around_all_points() -> None:
+    """A stage that they read is then needed further out too, but no field is."""
+    grid, (u, v, w) = periodic("uvw")
+
+    @hc.program
+    def program() -> None:
+        # a flux reads its sides, of which some components are needed for one flux alone
+        base = hc.stage(u * u + w, "base", storage="patch")
+        other = hc.stage((w + 2.0) * (w + 5.0), "other", storage="patch")
+        common = base * base + base * 3.0 + base[-1, 0] * base
+        first = hc.stage(common * 2.0, "first", storage="patch")
+        second = hc.stage(common * 3.0 + other, "second", storage="patch")
+        v.set(first[1, 0] + first + second[0, 1] + second)
+
+    (found,) = arranged(program.trace(), grid).nests.values()
+    made = {s.array.partition(".")[0]: nest.extent for nest in found.kernel.body for s in nest.body}
+    assert made["first"] == made["second"] == ((0, 1), (0, 1))
+    assert made["other"] == ((0, 1), (0, 1))  # alone it would be ((0, 0), (0, 1))
+    sim = hc.Simulation(grid, program, patch=3)
+    u0, w0 = start(grid.shape, 1), start(grid.shape, 2)
+    sim[u], sim[w] = u0, w0
+    sim.run()
+    base0 = u0 * u0 + w0
+    common0 = base0 * base0 + base0 * 3.0 + np.roll(base0, 1, 0) * base0
+    first0, second0 = common0 * 2.0, common0 * 3.0 + (w0 + 2.0) * (w0 + 5.0)
+    expected = np.roll(first0, -1, 0) + first0 + np.roll(second0, -1, 1) + second0
+    np.testing.assert_allclose(sim[v], expected, rtol=1e-14)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
 
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import Body, Nest, Offset, Reduce, Stage, Store
 from halocline.compile.passes.inline import price
-from halocline.compile.passes.reach import Points, Result, results, staggering, sums
+from halocline.compile.passes.reach import Points, Result, results, staggering
 
 # Results that one loop may compute where they share no array. A sum takes four vector registers, of which
 # there are 16 or 32: a loop over many sums spills them, and the time to compile it grows as their square.
@@ -16,6 +17,7 @@ from halocline.compile.passes.reach import Points, Result, results, staggering, 
 MOST = 8
 # Reductions that share arrays are computed in one loop up to this many: every other loop reads them again.
 MOST_SHARING = 32
+TYPICAL = 64  # cells of a patch along an axis, to compare work around it
 
 
 Extent = tuple[tuple[tuple[int, int], ...], tuple[int, ...]]
@@ -23,51 +25,104 @@ Extent = tuple[tuple[tuple[int, int], ...], tuple[int, ...]]
 
 def nests(kernel: Kernel, needed: Mapping[str, Points]) -> Kernel:
     """A nest for the stages of one depth and extent, and for results of the same points. `needed`: where
-    stages are, see `Reach`.
+    arrays are read, see `Reach`.
 
-    Stages that share most of their values, such as the fluxes of several quantities, have one nest, of the
-    extent of that which is needed farthest.
+    Stages that share most of their values, such as the fluxes of several quantities, have one nest, which
+    computes them where any of them is needed.
     """
     return replace(kernel, body=(*_of_stages(kernel, needed), *_of_results(kernel)))
 
 
+@dataclass(frozen=True)
+class _Group:
+    """Stages of one nest."""
+
+    stores: tuple[Store, ...]
+    extent: Extent
+    values: frozenset[int]  # that they are made of
+
+    def work(self, kernel: Kernel) -> int:
+        """Arithmetic in a typical patch."""
+        return price(kernel, self.values) * prod(TYPICAL + lo + hi for lo, hi in self.extent[0])
+
+
 def _of_stages(kernel: Kernel, needed: Mapping[str, Points]) -> Body:
-    levels: dict[str, int] = {}
-    rooms: dict[tuple[int, Extent], list[Store]] = {}
-    for stage in kernel.body:
-        if isinstance(stage, Stage):
-            read = (array for array, _ in kernel.loads((stage.value,)))
-            levels[stage.array] = 1 + max((levels.get(array, 0) for array in read), default=0)
-            key = levels[stage.array], _extent(needed[stage.array], kernel.ndim)
-            rooms.setdefault(key, []).append(Store(stage.array, stage.value, stage.origin))
-    for key in sorted(rooms):
-        for other in sorted(rooms):
-            if key != other and _covers(other, key) and _share(kernel, rooms[key], rooms[other], needed):
-                rooms[other] += rooms.pop(key)
+    stages = [s for s in kernel.body if isinstance(s, Stage)]
+    depths: dict[str, int] = {}
+    for stage in stages:
+        read = (array for array, _ in kernel.loads((stage.value,)))
+        depths[stage.array] = 1 + max((depths.get(array, 0) for array in read), default=0)
+    extents = {array: _extent(points, kernel.ndim) for array, points in needed.items()}
+    body: Body = ()
+    # those that read others first, since they decide where these are needed
+    for depth in sorted(set(depths.values()), reverse=True):
+        rooms: dict[Extent, list[Store]] = {}
+        for stage in stages:
+            if depths[stage.array] == depth:
+                store = Store(stage.array, stage.value, stage.origin)
+                rooms.setdefault(extents[stage.array], []).append(store)
+        groups = [
+            _Group(tuple(rooms[extent]), extent, frozenset(kernel.below([s.value for s in rooms[extent]])))
+            for extent in sorted(rooms)
+        ]
+        groups, extents = _joined(kernel, stages, groups, extents)
+        body = (*(Nest(group.stores, *group.extent) for group in groups), *body)
+    return body
+
+
+def _joined(
+    kernel: Kernel, stages: Sequence[Stage], groups: list[_Group], extents: dict[str, Extent]
+) -> tuple[list[_Group], dict[str, Extent]]:
+    """Groups of which none is better computed with another, and how far out arrays are needed then."""
+    number = 0
+    while number < len(groups):
+        for other in range(number):
+            both = _together(kernel, groups[other], groups[number])
+            further = None if both is None else _further(kernel, stages, both, extents)
+            if both is not None and further is not None:
+                groups[other], extents = both, further
+                del groups[number]
+                number = -1  # others may join what is larger now
                 break
-    return tuple(Nest(tuple(rooms[key]), *key[1]) for key in sorted(rooms))
+        number += 1
+    return groups, extents
 
 
-def _covers(other: tuple[int, Extent], key: tuple[int, Extent]) -> bool:
-    """Whether a nest of the same depth has all points of another, and the same more at upper walls."""
-    (depth, (wide, wide_top)), (own, (narrow, top)) = other, key
-    inside = all(a[0] >= b[0] and a[1] >= b[1] for a, b in zip(wide, narrow, strict=True))
-    return depth == own and wide_top == top and inside
+def _together(kernel: Kernel, one: _Group, other: _Group) -> _Group | None:
+    """Two groups as one, where they share most of what one of them computes, and that is less work."""
+    (layers, top), (others, other_top) = one.extent, other.extent
+    shared = price(kernel, one.values & other.values)
+    if top != other_top or 2 * shared < min(price(kernel, one.values), price(kernel, other.values)):
+        return None
+    wide = tuple((max(a[0], b[0]), max(a[1], b[1])) for a, b in zip(layers, others, strict=True))
+    both = _Group((*one.stores, *other.stores), (wide, top), one.values | other.values)
+    return both if both.work(kernel) <= one.work(kernel) + other.work(kernel) else None
 
 
-def _share(kernel: Kernel, some: list[Store], others: list[Store], needed: Mapping[str, Points]) -> bool:
-    """Whether most of what stages compute is computed for others too, and all that they read is there around
-    the points of these."""
-    mine, theirs = [store.value for store in some], [store.value for store in others]
-    alone = price(kernel, set(kernel.below(mine)) - set(kernel.below(theirs)))
-    if 2 * alone > price(kernel, kernel.below(mine)):
-        return False
-    places = {point for store in others for point in needed[store.array]}
-    for array, offset in set(kernel.loads(mine)) - set(kernel.loads(theirs)):
-        read = {(sums(place, offset), staggered) for place, staggered in places}
-        if _extent(needed[array] | read, kernel.ndim) != _extent(needed[array], kernel.ndim):
-            return False
-    return True
+def _further(
+    kernel: Kernel, stages: Sequence[Stage], group: _Group, extents: Mapping[str, Extent]
+) -> dict[str, Extent] | None:
+    """How far out arrays are needed where a group is computed in all of its extent. None where that is
+    beyond what fields have: their halo is for what the results need."""
+    found = dict(extents) | {store.array: group.extent for store in group.stores}
+    kept = {stage.array for stage in stages}
+    for stage in reversed(stages):
+        if found[stage.array] == extents[stage.array]:
+            continue
+        for array, offset in kernel.loads((stage.value,)):
+            wide = _around(found[stage.array], offset, found[array])
+            if array not in kept and wide != found[array]:
+                return None
+            found[array] = wide
+    return found
+
+
+def _around(reader: Extent, offset: Offset, known: Extent) -> Extent:
+    """What is known to be needed of an array, and where a nest reads it at an offset."""
+    layers = []
+    for (lower, upper), more, o, (lo, hi), top in zip(*reader, offset, *known, strict=True):
+        layers.append((max(lo, lower - o), max(hi, upper + o, upper + more + o - top)))
+    return tuple(layers), known[1]
 
 
 def _extent(points: Points, ndim: int) -> Extent:

@@ -237,8 +237,9 @@ class IdealMHD:
             q = _plus(q, self.source(w), 0.5 * size.dt)
         s = _primitive(q)
         name = f"q_{AXES[axis]}"
-        kept = _flagged(~_physical(s), f"{name}_kept")
-        chosen = (where(kept > 0.0, old, new) for old, new in zip(_parts(w), _parts(s), strict=True))
+        sound = _physical(s)
+        kept = _flagged(~sound, f"{name}_kept")
+        chosen = (where(sound, new, old) for old, new in zip(_parts(w), _parts(s), strict=True))
         rho, vx, vy, vz, Bx, By, Bz, p = chosen
         return _staged(State(rho, Vector((vx, vy, vz)), Vector((Bx, By, Bz)), p), name), kept
 
