@@ -353,6 +353,23 @@ def test_no_bit_depends_on_ranks(name: str) -> None:
     assert record.events == own.events
 
 
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("how", [
+    {"methods": "rma"}, {"methods": "mpi"}, {"methods": "colocated"}, {"halo": "uniform"}, {"overlap": False},
+    {"threads": 2, "schedule": "dynamic"}, {"decomposition": "1d-y"},
+], ids=str)  # fmt: skip
+def test_no_bit_depends_on_how_halos_travel(how: dict[str, Any]) -> None:
+    from mpi4py import MPI
+
+    own = (
+        CaseRun("orszag-tang", SMALL["orszag-tang"])
+        .run(steps=4, threads=1, communicator=MPI.COMM_SELF)
+        .record
+    )
+    found = CaseRun("orszag-tang", SMALL["orszag-tang"]).run(steps=4, **{"threads": 1} | how).record
+    assert found.checksum == own.checksum
+
+
 @pytest.mark.long
 @pytest.mark.ranks(8, timeout=240)
 def test_no_bit_depends_on_eight_ranks() -> None:
@@ -367,7 +384,8 @@ def test_no_bit_depends_on_eight_ranks() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("how", [
     {"threads": 2}, {"patch": (8, 8, 8)}, {"patch": (5, 7, 16)}, {"patch": (64, 64, 64)},
-    {"threads": 2, "schedule": "static"}, {"subdomains_per_rank": 2}, {"overlap": False},
+    {"threads": 2, "schedule": "static"}, {"threads": 2, "schedule": "dynamic"}, {"subdomains_per_rank": 2},
+    {"overlap": False},
 ], ids=str)  # fmt: skip
 def test_no_bit_depends_on_how_a_blast_runs(how: dict[str, Any]) -> None:
     assert run("blast", SMALL["blast"], steps=4, **how).record.checksum == alone("blast")

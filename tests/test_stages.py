@@ -184,6 +184,29 @@ def test_explain_says_who_lives_when() -> None:
     assert "s2 (1): loops 3 to 4 of 4, 8 bytes a point\n" in text
 
 
+def test_explain_says_which_stages_lead_farthest() -> None:
+    """On each side by itself, whichever field it leads to; without stages there is nothing to say."""
+    grid = hc.Grid((20, 20), periodic=True)
+    u, v = grid.field("u"), grid.field("v")
+
+    @hc.program
+    def step() -> None:
+        near = hc.stage(u[-1, 0] + v[2, 0], "near", storage="patch")
+        far = hc.stage(near[-1, 0] * u, "far", storage="patch")
+        u.set(far[-1, 0] + near[2, 0] + v[-2, 0])
+
+    sim = hc.Simulation(grid, step)
+    (sweep,) = (each for each in hc.explain(sim).steps if each.kind == "sweep")
+    found = {(c.axis, c.side): [(link.name, link.layers) for link in c.links] for c in sweep.chains}
+    assert found == {
+        (0, -1): [("u", 0), ("far", 1), ("near", 2), ("u", 3)],
+        (0, 1): [("u", 0), ("near", 2), ("v", 4)],
+    }
+    assert "3 layers on x- because of u <- far (1) <- near (2) <- u (3)\n" in str(hc.explain(sim))
+    plain = hc.Simulation(grid, hc.program(lambda u: u.set(0.5 * (u[1, 0] + u[-1, 0]))))
+    assert all(not each.chains for each in hc.explain(plain).steps)
+
+
 # -- devices -----------------------------------------------------------------------------------------
 
 

@@ -85,7 +85,7 @@ def explain_program(
     elif on:
         dealt = Dealt.planned(how.devices, min(how.ranks_per_node or ranks, ranks))
         devices = len(dealt.labels[0])
-    graphs = arranged(program, grid, how.halo).operations
+    found = arranged(program, grid, how.halo)
     names = {place.device for place in places}.union(*(dealt.labels if dealt else ()))
     shared = shared_here(how.devices.interface, names) if on else SHARED_BYTES
     with pipeline.recorded() as trail:
@@ -113,7 +113,7 @@ def explain_program(
     with contextlib.suppress(InputError):  # too many ranks for slabs
         slabs = replace(how, decomposition="1d")
         alternative = slabs.layout(schedule, grid, ranks, how.ranks_per_node, devices=devices).decomposition
-    steps = steps_of(program, schedule, plan, graphs, how.halo)
+    steps = steps_of(program, schedule, plan, found, how.halo)
     return Explanation(
         schedule, plan, steps, alternative, how.overlap, patches_by, how.halo, there, links, tuple(trail)
     )

@@ -7,8 +7,10 @@ import linecache
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from halocline.compile.chains import chains
 from halocline.compile.footprint import Footprint
 from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, StopGraph, SweepGraph
+from halocline.compile.numbering import Sweeps
 from halocline.compile.reading import scalars_in
 from halocline.compile.schedule import Loop, Operation, Schedule, Stop, Sweep
 from halocline.lang.expression import Expr, text, unary
@@ -22,7 +24,7 @@ LONG = 32  # characters of a reduction, beyond which its terms are left out
 
 
 def steps_of(
-    program: Program, schedule: Schedule, plan: RankPlan, graphs: Sequence[OperationGraph], halo: str
+    program: Program, schedule: Schedule, plan: RankPlan, found: Sweeps, halo: str
 ) -> tuple[Step, ...]:
     """The steps of a program that one rank takes.
 
@@ -32,12 +34,12 @@ def steps_of(
         As the user wrote it.
     schedule : Schedule
     plan : RankPlan
-    graphs : sequence of OperationGraph
-        Those that the schedule was made from.
+    found : Sweeps
+        The operations that the schedule was made from, with the nests of sweeps.
     halo : {"read", "uniform"}
         What travels; see `halocline.compile.compiler.compile_program`.
     """
-    return tuple(_Teller(program, schedule, plan, graphs, halo).tell(graphs, schedule.operations, 0))
+    return tuple(_Teller(program, schedule, plan, found, halo).tell(found.operations, schedule.operations, 0))
 
 
 class _Teller:
@@ -48,9 +50,10 @@ class _Teller:
         program: Program,
         schedule: Schedule,
         plan: RankPlan,
-        graphs: Sequence[OperationGraph],
+        found: Sweeps,
         halo: str,
     ) -> None:
+        self.nests = found.nests
         self.schedule, self.plan, self.own, self.halo = schedule, plan, plan.subdomains[0], halo
         self.plans = zip(*(own.sweeps for own in plan.subdomains), strict=True)
         self.names: dict[str, str] = {}  # that the compiler made, and what they stand for
@@ -61,7 +64,7 @@ class _Teller:
             if isinstance(statement, AssignScalar):
                 self.unplaced.setdefault(statement.scalar.name, []).append(statement.line)
         self.lines: dict[ScalarGraph, list[Line | None]] = {}  # of the statements of each graph
-        self._number_lines(graphs)
+        self._number_lines(found.operations)
 
     def tell(
         self, graphs: Sequence[OperationGraph], operations: Sequence[Operation], depth: int
@@ -155,6 +158,7 @@ class _Teller:
             bytes=sweep.bytes,
             share=sweep.share,
             stages=sweep.stages,
+            chains=chains(self.nests[graph].staged),
             scratch=max((plan.scratch_bytes for plan in plans), default=0),
         )
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from halocline.compile.chains import Chain
 from halocline.compile.footprint import Direction
 from halocline.lang.grid import AXES
 from halocline.plan.transfer import COPIED, METHODS
@@ -236,11 +237,21 @@ def _step(step: Step, number: int, *, corners: bool) -> Iterator[str]:
         yield inner + "no corner is read, so none is filled"
     if step.local:
         yield inner + f"{', '.join(step.local)}: at the cell itself alone, no halo"
+    for chain in step.chains:
+        yield from textwrap.wrap(_chain(chain), WIDTH, initial_indent=inner, subsequent_indent=inner + "  ")
     yield from (inner + line for line in _stages(step))
     if step.messages:
         yield inner + f"{counted(step.messages, 'message')}, {amount(step.bytes_sent)} sent"
     if step.bytes_copied:
         yield inner + f"{amount(step.bytes_copied)} copied within the rank"
+
+
+def _chain(chain: Chain) -> str:
+    """Why a sweep reads so many layers on a side: each name with how many layers away it is."""
+    what, *rest = chain.links
+    names = [what.name, *(f"{link.name} ({link.layers})" for link in rest)]
+    side = f"{AXES[chain.axis]}{'+' if chain.side > 0 else '-'}"
+    return f"{counted(rest[-1].layers, 'layer')} on {side} because of {' <- '.join(names)}"
 
 
 def _stages(step: Step) -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from halocline.compile.chains import Chain
 from halocline.compile.footprint import Direction
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.schedule import Schedule, StageUse
@@ -88,6 +89,8 @@ class Step:
         In which part of the passes of the loop a sweep is expected to run.
     stages : tuple of StageUse
         Intermediates of a sweep in scratch memory.
+    chains : tuple of Chain
+        Which of them lead farthest from a cell, on each side.
     scratch : int
         Bytes that these take at a time, for the largest patch.
     """
@@ -106,6 +109,7 @@ class Step:
     bytes: float = 0.0
     share: float = 1.0
     stages: tuple[StageUse, ...] = ()
+    chains: tuple[Chain, ...] = ()
     scratch: int = 0
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from halocline.compile.ir.kernel import Kernel, Table, below
 from halocline.compile.ir.statements import Body, Offset, Reduce, Stage, Store, roots
-from halocline.compile.passes.reach import Places, demanded, sums
+from halocline.compile.passes.reach import Codes, demanded, sums
 from halocline.compile.passes.rename import renumbered
 
 # operations that a multiply-add pipeline does in one go; the others cost more
@@ -34,8 +34,8 @@ def inline(kernel: Kernel) -> Kernel:
     """The stages that the user wants so, and cheap ones, are computed anew at each load."""
     stages = {s.array: s for s in kernel.body if isinstance(s, Stage)}
     results = [s.value for s in kernel.body if isinstance(s, (Store, Reduce))]
-    here: Places = frozenset({(0,) * kernel.ndim})
-    wanted: dict[str, Places] = {}
+    here: Codes = frozenset((0,))
+    wanted: dict[str, Codes] = {}
     for value in results:
         demanded(kernel, value, here, wanted)
     chosen: set[str] = set()

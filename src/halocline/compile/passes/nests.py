@@ -17,6 +17,9 @@ from halocline.compile.passes.reach import Points, Result, results, staggering
 MOST = 8
 # Reductions that share arrays are computed in one loop up to this many: every other loop reads them again.
 MOST_SHARING = 32
+# Stages that are needed at the same points are computed in one loop up to this many, each of which is a row
+# that is written.
+MOST_STAGES = 16
 TYPICAL = 64  # cells of a patch along an axis, to compare work around it
 
 
@@ -56,18 +59,30 @@ def _of_stages(kernel: Kernel, needed: Mapping[str, Points]) -> Body:
     body: Body = ()
     # those that read others first, since they decide where these are needed
     for depth in sorted(set(depths.values()), reverse=True):
-        rooms: dict[Extent, list[Store]] = {}
-        for stage in stages:
-            if depths[stage.array] == depth:
-                store = Store(stage.array, stage.value, stage.origin)
-                rooms.setdefault(extents[stage.array], []).append(store)
-        groups = [
-            _Group(tuple(rooms[extent]), extent, frozenset(kernel.below([s.value for s in rooms[extent]])))
-            for extent in sorted(rooms)
+        found = [
+            _Group(
+                (Store(stage.array, stage.value, stage.origin),),
+                extents[stage.array],
+                frozenset(kernel.below((stage.value,))),
+            )
+            for stage in stages
+            if depths[stage.array] == depth
         ]
-        groups, extents = _joined(kernel, stages, groups, extents)
-        body = (*(Nest(group.stores, *group.extent) for group in groups), *body)
+        found, extents = _joined(kernel, stages, found, extents)
+        body = (*(Nest(tuple(stores), *extent) for extent, stores in _rooms(found)), *body)
     return body
+
+
+def _rooms(groups: Sequence[_Group]) -> list[tuple[Extent, list[Store]]]:
+    """The stores of each nest: groups of the same extent are together, up to `MOST_STAGES`."""
+    rooms: list[tuple[Extent, list[Store]]] = []
+    for group in sorted(groups, key=lambda group: group.extent):
+        fits = rooms and rooms[-1][0] == group.extent
+        if fits and len(rooms[-1][1]) + len(group.stores) <= MOST_STAGES:
+            rooms[-1][1].extend(group.stores)
+        else:
+            rooms.append((group.extent, list(group.stores)))
+    return rooms
 
 
 def _joined(

@@ -10,6 +10,10 @@ from halocline.compile.ir.statements import Offset, Reduce, Stage, Statement, St
 
 Places = frozenset[Offset]
 
+# Offsets as one number each, which add up as these do: there are millions of sums. No axis has as many cells.
+Codes = frozenset[int]
+SPAN = 1 << 40
+
 # Where values are needed: offsets, each from the points of a result, which has one more of them at the upper
 # walls of the axes that it is staggered along.
 Points = frozenset[tuple[Offset, tuple[bool, ...]]]
@@ -22,14 +26,31 @@ def sums(a: Offset, b: Offset) -> Offset:
     return tuple(p + q for p, q in zip(a, b, strict=True))
 
 
-def demanded(kernel: Kernel, root: int, at: Collection[Offset], wanted: dict[str, Places]) -> None:
-    """Add the offsets at which arrays are read where a value is needed at some offsets."""
-    found: dict[str, set[Offset]] = {}
+def encoded(offset: Offset) -> int:
+    """An offset as a number."""
+    code = 0
+    for o in offset:
+        code = code * SPAN + o
+    return code
+
+
+def decoded(code: int, ndim: int) -> Offset:
+    """The offset that a number stands for."""
+    found = []
+    for _ in range(ndim):
+        o = (code + SPAN // 2) % SPAN - SPAN // 2
+        found.append(o)
+        code = (code - o) // SPAN
+    return tuple(reversed(found))
+
+
+def demanded(kernel: Kernel, root: int, at: Collection[int], wanted: dict[str, Codes]) -> None:
+    """Add where arrays are read if a value is needed at some places, which are encoded offsets."""
+    found: dict[str, set[int]] = {}
     for array, offset in kernel.loads((root,)):
-        found.setdefault(array, set()).add(offset)
-    for array, offsets in found.items():
-        more = {sums(a, b) for a in at for b in offsets}
-        wanted[array] = wanted.get(array, frozenset()) | more
+        found.setdefault(array, set()).add(encoded(offset))
+    for array, codes in found.items():
+        wanted[array] = wanted.get(array, frozenset()) | {a + b for a in at for b in codes}
 
 
 def results(kernel: Kernel) -> list[Result]:
@@ -61,20 +82,34 @@ class Reach:
     per_result: tuple[tuple[Result, dict[str, Places]], ...]
 
 
+class _Offsets(dict[int, Offset]):
+    """Offsets by what stands for them, each decoded once."""
+
+    def __init__(self, ndim: int) -> None:
+        super().__init__()
+        self.ndim = ndim
+
+    def __missing__(self, code: int) -> Offset:
+        found = self[code] = decoded(code, self.ndim)
+        return found
+
+
 def reach(kernel: Kernel) -> Reach:
     """What the results of a kernel without nests read, stages included."""
     stages = [s for s in kernel.body if isinstance(s, Stage)]
     kept = {stage.array for stage in stages}
     points: dict[str, Points] = {}
     per_result = []
+    offsets = _Offsets(kernel.ndim)
     for result in results(kernel):
-        wanted: dict[str, Places] = {}
-        demanded(kernel, result.value, {(0,) * kernel.ndim}, wanted)
+        codes: dict[str, Codes] = {}
+        demanded(kernel, result.value, (0,), codes)
         for stage in reversed(stages):
-            if stage.array in wanted:
-                demanded(kernel, stage.value, wanted[stage.array], wanted)
+            if stage.array in codes:
+                demanded(kernel, stage.value, codes[stage.array], codes)
+        wanted = {array: frozenset(map(offsets.__getitem__, places)) for array, places in codes.items()}
         mine = staggering(kernel, result)
-        for array, offsets in wanted.items():
-            points[array] = points.get(array, frozenset()) | {(o, mine) for o in offsets}
-        per_result.append((result, {a: offsets for a, offsets in wanted.items() if a not in kept}))
+        for array, places in wanted.items():
+            points[array] = points.get(array, frozenset()) | {(o, mine) for o in places}
+        per_result.append((result, {a: places for a, places in wanted.items() if a not in kept}))
     return Reach(points, tuple(per_result))
