@@ -10,6 +10,7 @@ import pytest
 import halocline as hc
 from halocline.compile.compiler import arranged, compile_program
 from halocline.compile.ir.statements import Nest, Stage
+from halocline.compile.passes import nests as nests_pass
 from halocline.compile.passes.nests import MOST
 
 storages = pytest.mark.parametrize("storage", ["inline", "patch", "auto"])
@@ -246,3 +247,48 @@ def test_stages_that_are_needed_to_different_sides_have_one_nest_around_all_poin
     first0, second0 = common0 * 2.0, common0 * 3.0 + (w0 + 2.0) * (w0 + 5.0)
     expected = np.roll(first0, -1, 0) + first0 + np.roll(second0, -1, 1) + second0
     np.testing.assert_allclose(sim[v], expected, rtol=1e-14)
+
+
+def test_stages_are_not_joined_where_what_they_read_would_be_too_much_work() -> None:
+    grid, (u, v, w) = periodic("uvw")
+
+    @hc.program
+    def program() -> None:
+        base = w
+        for n in range(150):
+            base = base * 1.001 + 0.25 * n
+        base = hc.stage(base, "base", storage="patch")
+        common = u * u + u * 3.0
+        along = hc.stage(common * u, "along", storage="patch")
+        across = hc.stage(common * base, "across", storage="patch")
+        # both fields are read that far anyway
+        sides = u[2, 2] + u[-2, -2] + u[2, -2] + u[-2, 2] + w[2, 2] + w[-2, -2] + w[2, -2] + w[-2, 2]
+        v.set(along[2, 0] + along[-2, 0] + across[0, 2] + across[0, -2] + sides)
+
+    (found,) = arranged(program.trace(), grid).nests.values()
+    extents = {s.array.partition(".")[0]: nest.extent for nest in found.kernel.body for s in nest.body}
+    assert extents["base"] == extents["across"] == ((0, 0), (2, 2))
+
+
+def test_the_pairs_that_are_compared_grow_as_the_square_of_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+    own = nests_pass._Joining._together
+    counting = lambda self, *pair: looked.append(1) or own(self, *pair)  # noqa: E731
+    monkeypatch.setattr(nests_pass._Joining, "_together", counting)
+    grid, (u, v) = periodic("uv")
+
+    def compared(count: int) -> int:
+        @hc.program
+        def program() -> None:
+            total = u
+            for n in range(count):
+                common = (u + 1.0 * n) * (u + 2.5) + u[1, 0] * (u - 3.5 * n)
+                one = hc.stage(common * 2.0, f"one{n}", storage="patch")
+                total = total + one[1, 0] + hc.stage(common * 3.0, f"two{n}", storage="patch")[0, 1]
+            v.set(total)
+
+        looked.clear()
+        arranged(program.trace(), grid)
+        return len(looked)
+
+    assert compared(20) < 5 * compared(10)

@@ -203,8 +203,27 @@ def test_explain_says_which_stages_lead_farthest() -> None:
         (0, 1): [("u", 0), ("near", 2), ("v", 4)],
     }
     assert "3 layers on x- because of u <- far (1) <- near (2) <- u (3)\n" in str(hc.explain(sim))
-    plain = hc.Simulation(grid, hc.program(lambda u: u.set(0.5 * (u[1, 0] + u[-1, 0]))))
-    assert all(not each.chains for each in hc.explain(plain).steps)
+
+
+def test_explain_has_no_chain_where_no_stage_leads_to_a_field() -> None:
+    grid = hc.Grid((20, 20), periodic=True)
+    u = grid.field("u")
+    plain = hc.program(lambda: u.set(0.5 * (u[1, 0] + u[-1, 0])))
+
+    @hc.program
+    def wave() -> None:
+        s = hc.stage(hc.sin(grid.x) * grid.y + 3.0, "s", storage="patch")
+        u.set(s[1, 0] - s[-1, 0])
+
+    @hc.program
+    def beside() -> None:
+        s = hc.stage(hc.sin(u) * 3.0, "s", storage="patch")
+        u.set(s + u[1, 0])
+
+    for program in (plain, wave, beside):
+        steps = hc.explain(hc.Simulation(grid, program)).steps
+        assert steps
+        assert not any(each.chains for each in steps)
 
 
 # -- devices -----------------------------------------------------------------------------------------

@@ -36,15 +36,15 @@ class Chain:
 
 
 def chains(staged: Kernel) -> tuple[Chain, ...]:
-    """The chain of each side of the cell on which a sweep with stages reads other cells; where several are as
-    long, one of them. `staged` is the kernel before nests, see `halocline.compile.sweep.SweepNests`."""
-    if not any(isinstance(s, Stage) for s in staged.body):
-        return ()
-    found = (_chain(staged, axis, side) for axis in range(staged.ndim) for side in (-1, 1))
-    return tuple(chain for chain in found if chain.links[-1].layers > 0)
+    """The chain of each side of the cell on which a sweep reads other cells through stages; where several are
+    as long, one of them. `staged` is the kernel before nests, see `halocline.compile.sweep.SweepNests`."""
+    sides = ((axis, side) for axis in range(staged.ndim) for side in (-1, 1))
+    found = (_chain(staged, axis, side) for axis, side in sides)
+    return tuple(c for c in found if c is not None and len(c.links) > 2 and c.links[-1].layers > 0)
 
 
-def _chain(staged: Kernel, axis: int, side: int) -> Chain:
+def _chain(staged: Kernel, axis: int, side: int) -> Chain | None:
+    """The farthest on one side; None where no field is read."""
     stages = [s for s in staged.body if isinstance(s, Stage)]
     kept = {stage.array for stage in stages}
     far: dict[str, int] = {}  # how far away each array is read
@@ -62,8 +62,9 @@ def _chain(staged: Kernel, axis: int, side: int) -> Chain:
     for stage in reversed(stages):
         if stage.array in far:
             read(stage.value, far[stage.array], stage.array, set_by[stage.array])
-    at: str | None = max((array for array in far if array not in kept), key=far.__getitem__)
-    assert at is not None
+    at = max((array for array in far if array not in kept), key=far.__getitem__, default=None)
+    if at is None:
+        return None
     first = Link(_plain(set_by[at]), 0)
     links: list[Link] = []
     while at is not None:

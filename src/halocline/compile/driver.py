@@ -40,7 +40,7 @@ FLAGS = (
     "-shared",
     "-w",
 )
-# A tenth of the time to compile kernels of thousands of operations, which are no slower without it.
+# With this g++ takes a tenth less time for kernels of thousands of operations, and they are no slower.
 GCC_FLAGS = ("-fno-gcse-after-reload",)
 MOST_COMPILERS = 8  # at a time: each takes up to a gigabyte
 

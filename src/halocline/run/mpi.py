@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 PATIENCE = 2.0  # seconds that a failing rank waits for the others to fail too
 START_PATIENCE = 10.0  # the same where MPI must be initialised first
-SHORTEST_PAUSE, LONGEST_PAUSE = 5e-5, 1e-2  # seconds between looks whether all ranks have come
+SHORTEST_PAUSE, LONGEST_PAUSE = 5e-5, 1e-2  # seconds between polls of a barrier
 RELAY_PATIENCE = 0.5  # seconds that mpiexec gets to pass on what was printed
 
 # Where launchers say which rank a process is, and of how many.
@@ -183,7 +183,7 @@ class Communicator:
             return
         from mpi4py import MPI
 
-        self._asleep_until_all_are_here()
+        self._sleep_until_all_are_here()
         first = self.mpi.allreduce(self.size if error is None else self.rank, MPI.MIN)
         if first == self.size:
             return
@@ -196,7 +196,7 @@ class Communicator:
         self.mpi.bcast(pack(error), first)
         raise error
 
-    def _asleep_until_all_are_here(self) -> None:
+    def _sleep_until_all_are_here(self) -> None:
         """A barrier that leaves the core to those that still work: the wait of MPI takes all of it, and where
         ranks share cores, a compiler that one of them runs had little left."""
         request, pause = self.mpi.Ibarrier(), SHORTEST_PAUSE

@@ -17,10 +17,10 @@ from halocline.compile.passes.reach import Points, Result, results, staggering
 MOST = 8
 # Reductions that share arrays are computed in one loop up to this many: every other loop reads them again.
 MOST_SHARING = 32
-# Stages that are needed at the same points are computed in one loop up to this many, each of which is a row
-# that is written.
+# Groups of stages that share too little to be joined are put into one loop where they are needed at the same
+# points, up to this many: each stage is a row that is written. Not measured.
 MOST_STAGES = 16
-TYPICAL = 64  # cells of a patch along an axis, to compare work around it
+TYPICAL = 64  # cells of a patch along an axis, to compare work and memory around it
 
 
 Extent = tuple[tuple[tuple[int, int], ...], tuple[int, ...]]
@@ -30,23 +30,40 @@ def nests(kernel: Kernel, needed: Mapping[str, Points]) -> Kernel:
     """A nest for the stages of one depth and extent, and for results of the same points. `needed`: where
     arrays are read, see `Reach`.
 
-    Stages that share most of their values, such as the fluxes of several quantities, have one nest, which
-    computes them where any of them is needed.
+    Stages that share half of their values or more, such as the fluxes of several quantities, have one nest,
+    which computes them where any of them is needed, if that is less work, what they read included.
     """
     return replace(kernel, body=(*_of_stages(kernel, needed), *_of_results(kernel)))
 
 
 @dataclass(frozen=True)
 class _Group:
-    """Stages of one nest."""
+    """Stages of one nest.
+
+    Attributes
+    ----------
+    stores : tuple of Store
+    extent : Extent
+    values : frozenset of int
+        What they are made of.
+    price : int
+        Arithmetic of these at a cell.
+    """
 
     stores: tuple[Store, ...]
     extent: Extent
-    values: frozenset[int]  # that they are made of
+    values: frozenset[int]
+    price: int
 
-    def work(self, kernel: Kernel) -> int:
+    @property
+    def work(self) -> int:
         """Arithmetic in a typical patch."""
-        return price(kernel, self.values) * prod(TYPICAL + lo + hi for lo, hi in self.extent[0])
+        return self.price * _points(self.extent)
+
+
+def _points(extent: Extent) -> int:
+    """How many there are around a typical patch."""
+    return prod(TYPICAL + lower + upper for lower, upper in extent[0])
 
 
 def _of_stages(kernel: Kernel, needed: Mapping[str, Points]) -> Body:
@@ -55,20 +72,13 @@ def _of_stages(kernel: Kernel, needed: Mapping[str, Points]) -> Body:
     for stage in stages:
         read = (array for array, _ in kernel.loads((stage.value,)))
         depths[stage.array] = 1 + max((depths.get(array, 0) for array in read), default=0)
-    extents = {array: _extent(points, kernel.ndim) for array, points in needed.items()}
+    joining = _Joining(
+        kernel, stages, {array: _extent(points, kernel.ndim) for array, points in needed.items()}
+    )
     body: Body = ()
     # those that read others first, since they decide where these are needed
     for depth in sorted(set(depths.values()), reverse=True):
-        found = [
-            _Group(
-                (Store(stage.array, stage.value, stage.origin),),
-                extents[stage.array],
-                frozenset(kernel.below((stage.value,))),
-            )
-            for stage in stages
-            if depths[stage.array] == depth
-        ]
-        found, extents = _joined(kernel, stages, found, extents)
+        found = joining.groups([stage for stage in stages if depths[stage.array] == depth])
         body = (*(Nest(tuple(stores), *extent) for extent, stores in _rooms(found)), *body)
     return body
 
@@ -85,51 +95,75 @@ def _rooms(groups: Sequence[_Group]) -> list[tuple[Extent, list[Store]]]:
     return rooms
 
 
-def _joined(
-    kernel: Kernel, stages: Sequence[Stage], groups: list[_Group], extents: dict[str, Extent]
-) -> tuple[list[_Group], dict[str, Extent]]:
-    """Groups of which none is better computed with another, and how far out arrays are needed then."""
-    number = 0
-    while number < len(groups):
-        for other in range(number):
-            both = _together(kernel, groups[other], groups[number])
-            further = None if both is None else _further(kernel, stages, both, extents)
-            if both is not None and further is not None:
-                groups[other], extents = both, further
-                del groups[number]
-                number = -1  # others may join what is larger now
-                break
-        number += 1
-    return groups, extents
+@dataclass
+class _Joining:
+    """Joins stages into groups, and knows how far out arrays are needed then: `extents`."""
 
+    kernel: Kernel
+    stages: Sequence[Stage]
+    extents: dict[str, Extent]
 
-def _together(kernel: Kernel, one: _Group, other: _Group) -> _Group | None:
-    """Two groups as one, where they share most of what one of them computes, and that is less work."""
-    (layers, top), (others, other_top) = one.extent, other.extent
-    shared = price(kernel, one.values & other.values)
-    if top != other_top or 2 * shared < min(price(kernel, one.values), price(kernel, other.values)):
+    def __post_init__(self) -> None:
+        kernel = self.kernel
+        self.values = {stage.array: frozenset(kernel.below((stage.value,))) for stage in self.stages}
+        self.prices = {array: price(kernel, values) for array, values in self.values.items()}
+
+    def groups(self, stages: Sequence[Stage]) -> list[_Group]:
+        """Stages in groups of which none is better computed with another."""
+        groups: list[_Group] = []
+        for stage in stages:
+            array = stage.array
+            store = Store(array, stage.value, stage.origin)
+            current = _Group((store,), self.extents[array], self.values[array], self.prices[array])
+            while (found := self._partner(current, groups)) is not None:
+                other, current = found  # which others may join, as it is larger now
+                groups.remove(other)
+            groups.append(current)
+        return groups
+
+    def _partner(self, one: _Group, groups: Sequence[_Group]) -> tuple[_Group, _Group] | None:
+        """The first group that is better computed together with one, and both of them."""
+        for other in groups:
+            both = self._together(other, one)
+            further = None if both is None else self._further(both)
+            if both is None or further is None:
+                continue
+            before = one.work + other.work + self._work(further, self.extents)
+            if both.work + self._work(further, further) <= before:
+                self.extents |= further
+                return other, both
         return None
-    wide = tuple((max(a[0], b[0]), max(a[1], b[1])) for a, b in zip(layers, others, strict=True))
-    both = _Group((*one.stores, *other.stores), (wide, top), one.values | other.values)
-    return both if both.work(kernel) <= one.work(kernel) + other.work(kernel) else None
 
+    def _together(self, one: _Group, other: _Group) -> _Group | None:
+        """Two groups as one, where they share at least half of what one of them computes."""
+        (layers, top), (others, other_top) = one.extent, other.extent
+        shared = price(self.kernel, one.values & other.values)
+        if top != other_top or 2 * shared < min(one.price, other.price):
+            return None
+        wide = tuple((max(a[0], b[0]), max(a[1], b[1])) for a, b in zip(layers, others, strict=True))
+        values = one.values | other.values
+        return _Group((*one.stores, *other.stores), (wide, top), values, one.price + other.price - shared)
 
-def _further(
-    kernel: Kernel, stages: Sequence[Stage], group: _Group, extents: Mapping[str, Extent]
-) -> dict[str, Extent] | None:
-    """How far out arrays are needed where a group is computed in all of its extent. None where that is
-    beyond what fields have: their halo is for what the results need."""
-    found = dict(extents) | {store.array: group.extent for store in group.stores}
-    kept = {stage.array for stage in stages}
-    for stage in reversed(stages):
-        if found[stage.array] == extents[stage.array]:
-            continue
-        for array, offset in kernel.loads((stage.value,)):
-            wide = _around(found[stage.array], offset, found[array])
-            if array not in kept and wide != found[array]:
-                return None
-            found[array] = wide
-    return found
+    def _further(self, group: _Group) -> dict[str, Extent] | None:
+        """What is needed further out where a group is computed in all of its extent, and where that is. None
+        if a field is: its halo is for what the results need."""
+        found = {store.array: group.extent for store in group.stores}
+        for stage in reversed(self.stages):
+            here = found.get(stage.array)
+            if here is None or here == self.extents[stage.array]:
+                continue
+            for array, offset in self.kernel.loads((stage.value,)):
+                known = found.get(array, self.extents[array])
+                wide = _around(here, offset, known)
+                if wide != known and array not in self.values:
+                    return None
+                if wide != known:
+                    found[array] = wide
+        return found
+
+    def _work(self, of: Mapping[str, Extent], extents: Mapping[str, Extent]) -> int:
+        """Arithmetic of stages in a typical patch, as if each were computed alone."""
+        return sum(self.prices[array] * _points(extents[array]) for array in of)
 
 
 def _around(reader: Extent, offset: Offset, known: Extent) -> Extent:

@@ -8,10 +8,9 @@ from math import prod
 
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import Allocate, Nest, Slot, Store, roots
+from halocline.compile.passes.nests import TYPICAL
 from halocline.compile.passes.planes import rings
 from halocline.lang.dtype import ITEMSIZE
-
-TYPICAL = 64  # cells of a patch along an axis, to compare slots by size
 
 
 @dataclass(frozen=True)
