@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from halocline.ranges import ORDER, POINTS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from halocline.physics.case import Case
     from halocline.study.measure import Measurement, Steps
     from halocline.study.run_case import CaseRun
     from halocline.study.table import Table
@@ -158,14 +160,16 @@ def convergence(
     html: Path | None,
     pictures: Path | None,
 ) -> None:
-    """Run a case that knows its error on finer and finer grids, and print the tables."""
+    """Run a case that has an exact solution on finer and finer grids, and print the tables."""
     from halocline.study import case_convergence
 
     alone()
-    own = case_named(case.name, ("poisson",))
+    known = ["poisson", *cases_with_error()]
+    own = case_named(case.name, listed=known)
     if own.error is None:
-        known = ", ".join(["poisson", *cases_with_error()])
-        raise InputError(f"case {case.name} does not know its error; cases that do: {known}")
+        raise InputError(
+            f"case {case.name} has no exact solution to compare with; cases that have one: {', '.join(known)}"
+        )
     sizes = None if n is None else sorted(whole_numbers(n, "--n", POINTS))
     given = parameters_of(case.settings, case.name, own)
     lines = case_convergence.lines(own, given, case.dim, sizes)
@@ -177,6 +181,7 @@ def convergence(
     for line in lines:
         each = replace(case, dim=line.dim, settings=(*case.settings, *line.settings))
         for count in line.sizes:
+            _check_proportion(own, line.dim, count)
             ready = _ready(each, count)
             first.setdefault(line.dim, ready)
             runs.append((each, count, ready.shape, ranks, threads))
@@ -191,12 +196,23 @@ def convergence(
     def draw() -> dict[str, Figure]:
         return {"convergence.png": case_convergence.plot(measured, own.error_name)}
 
+    orders = {"orders": case_convergence.orders(measured)}
     _leave(
-        *("Convergence", case, measured, {"orders": case_convergence.orders(measured)}, tables, said, draw),
-        *(json, csv, html, pictures),
-        what="Errors on finer and finer grids",
-        footer=AT_THE_END,
-    )
+        "Convergence", case, measured, orders, tables, said, draw, json, csv, html, pictures,
+        what="Errors on finer and finer grids", footer=AT_THE_END,
+    )  # fmt: skip
+
+
+def _check_proportion(case: Case, dim: int, n: int) -> None:
+    """Raise InputError where n cells along the first axis leave no whole numbers along the others: errors of
+    grids in other proportions do not compare."""
+    shape = case.shape_of(None, dim)
+    least = math.lcm(*(shape[0] // math.gcd(shape[0], cells) for cells in shape))
+    if n % least:
+        raise InputError(
+            f"--n {n}: on {dim} axes expected a multiple of {least}, so that all grids have the proportion "
+            f"of {' x '.join(map(str, shape))}"
+        )
 
 
 def _warmed(case: Steps, warm_up: int | None) -> Steps:
@@ -239,7 +255,7 @@ def _speed(measurement: Measurement) -> str:
 def _measure(
     runs: Sequence[Run], repeat: int, outcome: Callable[[Measurement], str] = _speed
 ) -> list[Measurement]:
-    """All measurements; `outcome` says in a few words what came of one."""
+    """All measurements; `outcome` says the result of one in a few words."""
     from halocline.study.measure import measure
     from halocline.study.table import joined, method
 
@@ -297,7 +313,8 @@ def _leave(
     what: str = "",
     footer: str = CLOCK,
 ) -> None:
-    """Files, page, pictures, tables; `facts` go into the JSON beside the measurements."""
+    """Files, page, pictures, tables; `facts` go into the JSON beside the measurements. On the page `what`
+    says what was measured, scheme and steps by default, and `footer` how."""
     from halocline.study.measure import as_csv
 
     if json != "-":

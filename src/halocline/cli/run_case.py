@@ -240,6 +240,7 @@ def _table(series: Sequence[Mapping[str, Any]], shown: Sequence[str]) -> str:
 
 
 def _summary(result: Result, shown: Sequence[str]) -> str:
+    from halocline.physics.cases import case_named
     from halocline.run.bandwidth import yardstick
     from halocline.study import case_events
     from halocline.study.table import amount, counted, duration, joined, method, where
@@ -266,7 +267,7 @@ def _summary(result: Result, shown: Sequence[str]) -> str:
         parts = [f"{name} = {_number(numbers.get(name))}" for name in shown[start : start + 3]]
         lines.append(f"{'diagnostics' if start == 0 else '':13} {', '.join(parts)}")
     if r.error is not None:
-        lines.append(f"{'error':13} {r.error:.4e}, the distance from what is known exactly")
+        lines.append(f"{'error':13} {r.error:.4e}, {case_named(r.case).error_name}")
     lines += case_events.lines(r.events or {}, r.steps)
     if r.ns_per_cell_step is not None:
         lines.append(f"{'time':13} {duration(r.seconds)}, {r.ns_per_cell_step:.4g} ns a cell and step")

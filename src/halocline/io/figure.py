@@ -97,7 +97,7 @@ class Figure:
     panels : sequence of Map or Lines
         Row by row.
     columns : int
-        Panels in a row.
+        Panels in a row, at most.
     """
 
     panels: Sequence[Map | Lines]
@@ -116,7 +116,8 @@ class Figure:
     @property
     def rows(self) -> list[Sequence[Map | Lines]]:
         """The panels of each row."""
-        return [self.panels[at : at + self.columns] for at in range(0, len(self.panels), self.columns)]
+        wide = min(self.columns, len(self.panels))
+        return [self.panels[at : at + wide] for at in range(0, len(self.panels), wide)]
 
 
 def draw(figure: Figure, path: str | Path, *, title: str = "") -> None:
@@ -147,15 +148,13 @@ def _canvas(figure: Figure, title: str) -> Canvas:
     common = places.pop() if title and len(places) == 1 else None  # said once, above all maps
     sizes = [[_size(panel, len(figure.panels) == 1) for panel in row] for row in rows]
     heights = [max(height for _, height in row) for row in sizes]
-    widths = [max(row[column][0] for row in sizes if column < len(row)) for column in range(figure.columns)]
+    widths = [max(row[column][0] for row in sizes if column < len(row)) for column in range(len(rows[0]))]
     named = len({curve.label for panel in figure.panels for curve in _curves(panel)}) > 1
-    room = len(figure.panels) % figure.columns > 0  # for the legend, in the last row
+    room = len(rows[-1]) < len(rows[0])  # for the legend, in the last row
     height = sum(heights) + ROW * len(rows) + NAMES + TITLE * bool(title) + LEGEND * (named and not room)
     layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06)
     canvas = Canvas(figsize=(sum(widths), height), layout=layout)
-    axes = canvas.subplots(
-        len(rows), figure.columns, squeeze=False, width_ratios=widths, height_ratios=heights
-    )
+    axes = canvas.subplots(len(rows), len(rows[0]), squeeze=False, width_ratios=widths, height_ratios=heights)
     for r, row in enumerate(rows):
         below = rows[r + 1] if r + 1 < len(rows) else ()
         for c, panel in enumerate(row):

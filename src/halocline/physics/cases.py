@@ -23,13 +23,14 @@ def cases() -> Mapping[str, Case]:
 
 
 def cases_with_error() -> list[str]:
-    """The names of those that know how far a run is from what is known exactly."""
+    """The names of those that have an exact solution to compare a run with."""
     return [name for name, case in cases().items() if case.error is not None]
 
 
-def case_named(name: str, also: Sequence[str] = ()) -> Case:
-    """The case of that name; InputError for one that is unknown, and not what a command takes `also`."""
+def case_named(name: str, also: Sequence[str] = (), listed: Sequence[str] | None = None) -> Case:
+    """The case of that name; InputError for one that is unknown, with what a command takes: what is `listed`,
+    by default all cases and what it takes `also`."""
     known = cases()
     if name not in known:
-        raise unknown("case", name, [*also, *known])
+        raise unknown("case", name, [*also, *known] if listed is None else list(listed))
     return known[name]

@@ -177,7 +177,12 @@ def tables(measurements: Sequence[Measurement], error_name: str = ERROR) -> list
 
 def verdicts(measurements: Sequence[Measurement]) -> list[str]:
     """The order of each line, a sentence each."""
-    written = []
+    written = [
+        f"{panel}, {label}: no order, as there is one grid."
+        for panel, own in by_line(measurements)
+        for label, line in own.items()
+        if len(line) == 1
+    ]
     for each in orders(measurements):
         what, ns = f"{each['panel']}, {each['line']}", each["cells"]
         over, last, expected = each["order"], each["last_order"], each["expected_order"]

@@ -86,7 +86,7 @@ class Record:
         "step", "time", "time_step", "limiter" and the diagnostics, at the start, as often as asked for, and
         at the end.
     error : float or None
-        How far the result is from what is known exactly. None for a case that does not know, where the run
+        How far the result is from the exact solution. None for a case that has none, where the run
         did not end where the case does, and with `only`.
     events : dict of str to dict, or None
         What the program counted, by name: "count" of cells, "share" of all cell updates, "first_cell" and

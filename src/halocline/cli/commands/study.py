@@ -128,11 +128,11 @@ def convergence_poisson(
         "halocline study convergence linear-wave --n 64,128,256,512,1024 --dim 1 --set wave=fast",
         "halocline study convergence cp-alfven --pictures out",
     ),
-    help="A case of `halocline cases` that knows its error, on finer and finer grids, each run to its end a "
-    "process of its own: `halocline run CASE`. A table and a panel for each family of problems that the case "
-    "has, with the order of each line; what --dim and --set name leaves those that agree with it. "
-    "[bold]linear-wave[/] draws Fig. 13 of Mendygral et al. 2017, [bold]cp-alfven[/] the left panel of "
-    "Fig. 23.",
+    help="A case that has an exact solution, on finer and finer grids; each run is a process of its own, "
+    "`halocline run CASE`, and goes to the end of the case. Such cases are [bold]linear-wave[/], which draws "
+    "Fig. 13 of Mendygral et al. 2017 (in three dimensions only its fast wave, unless --n is given), and "
+    "[bold]cp-alfven[/], the left panel of Fig. 23 there. Each panel has a line for each problem of one "
+    "kind; --dim and --set leave only the lines that match.",
 )
 def convergence_case(
     context: typer.Context,

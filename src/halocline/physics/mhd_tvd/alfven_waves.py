@@ -41,14 +41,17 @@ def _wave(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
     )
     # velocity and field of one sign: the wave travels against the mean field, with 1 through the gas
     v = along.turned((0.0 - values["v"], size * sin(k * s), size * cos(k * s)))
-    return setup.ready(mhd, values, setup.start(mhd, 1.0, v, 0.1, b), until=1.0 / (1.0 + values["v"]))
+    return setup.ready(mhd, values, setup.start(mhd, 1.0, v, 0.1, b), until=_period(values))
+
+
+def _period(values: Mapping[str, Any]) -> float:
+    """How long the wave takes for its length of 1."""
+    return 1.0 / (1.0 + float(values["v"]))
 
 
 def _check(done: Checked) -> list[Check]:
-    """The error after one period, which the cells along a wave length set."""
-    found, cells = setup.general(done), min(done.shape)
-    about = f"error of the wave over its amplitude, with {cells} cells along its shorter side"
-    found.append(Check("error", setup.error(done), most=ERROR / cells**2, about=about))
+    """The error after whole periods, and whether cells of the same phase are alike."""
+    found = setup.general(done) + setup.wave_error(done, _period(done.values), ERROR)
     wave, size = profile(done), done.values["amplitude"]
     if wave is not None:
         off = scatter(done.shape, wave[1]) / size

@@ -104,11 +104,9 @@ def _make(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
 
 
 def _check(done: Checked) -> list[Check]:
-    """The error after one period, which the cells along a wave length set."""
-    found = setup.general(done)
-    cells = min(n for n in done.shape)
-    about = f"error of the wave over its amplitude, with {cells} cells along its shorter side"
-    return [*found, Check("error", setup.error(done), most=ERROR / cells**2, about=about)]
+    """The error after whole periods."""
+    assert done.setup.until is not None
+    return setup.general(done) + setup.wave_error(done, done.setup.until, ERROR)
 
 
 # the panels of Figure 13; by default few runs in three dimensions, where each grid takes a minute to compile
