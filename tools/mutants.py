@@ -306,9 +306,9 @@ MUTATIONS = (
     Mutation(
         "joined-beyond",
         NESTS,
-        "if _extent(needed[array] | read, kernel.ndim) != _extent(needed[array], kernel.ndim):",
+        "if wide != known and array not in self.values:",
         "if False:",
-        "a stage in the nest of another reads what is not there",
+        "stages that share a nest read beyond the halo",
         ("test_passes.py",),
     ),
     Mutation(
@@ -322,8 +322,8 @@ MUTATIONS = (
     Mutation(
         "levels-flat",
         NESTS,
-        "levels[stage.array] = 1 + max(",
-        "levels[stage.array] = 0 * max(",
+        "depths[stage.array] = 1 + max(",
+        "depths[stage.array] = 0 * max(",
         "a stage is computed before those that it reads",
         ("test_passes.py",),
     ),
@@ -346,8 +346,8 @@ MUTATIONS = (
     Mutation(
         "reach-last",
         REACH,
-        "wanted[array] = wanted.get(array, frozenset()) | more",
-        "wanted[array] = more",
+        "wanted[array] = wanted.get(array, frozenset()) | {a + b for a in at for b in codes}",
+        "wanted[array] = frozenset({a + b for a in at for b in codes})",
         "only the last demand for an array counts",
         ("test_passes.py",),
     ),
