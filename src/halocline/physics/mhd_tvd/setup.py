@@ -133,22 +133,22 @@ def general(done: Checked, *, periodic: bool = True) -> list[Check]:
 
 
 def wave_error(done: Checked, period: float, most: float) -> list[Check]:
-    """The check of the error of a wave after whole periods, of which each adds its own; at other times a wave
-    is not where it began, and there is none.
+    """The check of the error of a wave after whole periods; at other times a wave is not where it began, and
+    there is none.
 
     Parameters
     ----------
     done : Checked
     period : float
     most : float
-        The error allowed after one period, times the square of the cells along the shorter side.
+        The error allowed, times the square of the cells along the shorter side.
     """
     periods, cells = round(done.time / period), min(done.shape)
     if periods < 1 or abs(done.time - periods * period) > 1e-9 * period:
         return []
     many = "a period" if periods == 1 else f"{periods} periods"
     about = f"error after {many}, over the amplitude, with {cells} cells along the shorter side"
-    return [Check("error", error(done), most=periods * most / cells**2, about=about)]
+    return [Check("error", error(done), most=most / cells**2, about=about)]
 
 
 def error(done: Checked) -> float:
