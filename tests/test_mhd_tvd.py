@@ -16,6 +16,7 @@ from halocline.errors import InputError
 from halocline.physics.case import Check
 from halocline.physics.cases import case_named
 from halocline.physics.mhd_tvd import FLUXES, IdealMHD, Source, State, setup
+from halocline.physics.mhd_tvd.linear_waves import WAVES
 from halocline.physics.mhd_tvd.observed import primitives
 from halocline.physics.mhd_tvd.parameters import ALL, of_program
 from halocline.physics.mhd_tvd.tubes import RJ2A
@@ -159,6 +160,22 @@ def test_waves_in_both_directions_have_the_same_error(wave: str) -> None:
 
 
 # -- shocks ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("direction", [1, -1])
+@pytest.mark.parametrize("wave", WAVES)
+def test_waves_are_where_they_must_be_at_any_time(wave: str, direction: int) -> None:
+    """So that the check of the error holds where a run does not end after whole periods."""
+    ready = CaseRun("linear-wave", (64,), {"wave": wave, "direction": direction})
+    found = {check.name: check for check in ready.check(ready.run(until=0.3, threads=1))}
+    assert found["error"].passed, found["error"]
+
+
+@pytest.mark.parametrize("v", [0.0, 0.5, -0.5])
+def test_a_polarised_wave_is_where_it_must_be_at_any_time(v: float) -> None:
+    ready = CaseRun("cp-alfven", (64,), {"v": v}, dim=1)
+    found = {check.name: check for check in ready.check(ready.run(until=0.3, threads=1))}
+    assert found["error"].passed, found["error"]
 
 
 @pytest.mark.parametrize(("name", "n"), [("rj2a", 512), ("rj4a", 512), ("brio-wu", 400)])

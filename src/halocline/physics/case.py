@@ -232,6 +232,8 @@ class Setup:
         InputError for a start that cannot be.
     until : float, optional
         The time that a run goes to by default, where it depends on the parameters.
+    exact : callable, optional
+        ``exact(time)`` gives the fields at a time, as `start` has them, of a case whose solution is known.
     """
 
     grid: Grid
@@ -249,6 +251,7 @@ class Setup:
     derived: Callable[[], Mapping[str, Expr]] = dict
     check_start: Callable[[Simulation], None] | None = None
     until: float | None = None
+    exact: Callable[[float], Mapping[Field, Any]] | None = None
 
 
 @dataclass(frozen=True)
