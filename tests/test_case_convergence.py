@@ -18,7 +18,7 @@ from halocline.io.style import styled
 from halocline.physics.case import Case, Family, Parameter, Setup
 from halocline.physics.cases import case_named, cases
 from halocline.run.mpi import Communicator
-from halocline.study.case_convergence import Line, lines, order, orders, plot, tables, verdicts
+from halocline.study.case_convergence import SHORT_OF, Line, lines, order, orders, plot, tables, verdicts
 from halocline.study.run_case import CaseRun
 
 
@@ -286,4 +286,7 @@ def test_wrong_use_is_refused_before_any_run(
 
 def test_a_group_without_a_case_lists_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert command(["study", "convergence", "--help"]) == 0
-    assert "linear-wave" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "CASE" in out
+    assert "linear-wave" in out
+    assert SHORT_OF < 0.5  # an order of 1 must never pass for 2

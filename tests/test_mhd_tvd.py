@@ -159,11 +159,13 @@ def test_waves_in_both_directions_have_the_same_error(wave: str) -> None:
     assert abs(left - right) < 1e-6 * right
 
 
-# -- shocks ------------------------------------------------------------------------------------------------
+OF_EVERY_CHANGE = {("fast", -1), ("alfven", 1), ("entropy", 1)}
 
 
-@pytest.mark.parametrize("direction", [1, -1])
-@pytest.mark.parametrize("wave", WAVES)
+@pytest.mark.parametrize(("wave", "direction"), [
+    pytest.param(w, d, marks=() if (w, d) in OF_EVERY_CHANGE else pytest.mark.long)
+    for w in WAVES for d in (1, -1)
+])  # fmt: skip
 def test_waves_are_where_they_must_be_at_any_time(wave: str, direction: int) -> None:
     """So that the check of the error holds where a run does not end after whole periods."""
     ready = CaseRun("linear-wave", (64,), {"wave": wave, "direction": direction})
@@ -171,11 +173,14 @@ def test_waves_are_where_they_must_be_at_any_time(wave: str, direction: int) -> 
     assert found["error"].passed, found["error"]
 
 
-@pytest.mark.parametrize("v", [0.0, 0.5, -0.5])
+@pytest.mark.parametrize("v", [0.5, *(pytest.param(v, marks=pytest.mark.long) for v in (0.0, -0.5))])
 def test_a_polarised_wave_is_where_it_must_be_at_any_time(v: float) -> None:
     ready = CaseRun("cp-alfven", (64,), {"v": v}, dim=1)
     found = {check.name: check for check in ready.check(ready.run(until=0.3, threads=1))}
     assert found["error"].passed, found["error"]
+
+
+# -- shocks ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("name", "n"), [("rj2a", 512), ("rj4a", 512), ("brio-wu", 400)])

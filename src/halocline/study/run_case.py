@@ -442,9 +442,9 @@ class CaseRun:
             seconds = bench.run(**KINDS[only]) * bench.passes
         measured = _Timing(seconds=seconds, loop_seconds=seconds, steps=bench.passes, energy=meter.total)
         nothing = (
-            *("time", "time_step", "limiter", "checksum", "checksums", "diagnostics", "series"),
-            *("error", "events"),
-        )
+            "time", "time_step", "limiter", "checksum", "checksums", "diagnostics", "series", "error",
+            "events",
+        )  # fmt: skip
         told = {"steps": steps, "warm_up": warm_up, "only": only, **dict.fromkeys(nothing)}
         return self._result(sim, measured, None, told)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -128,8 +128,9 @@ class _Joining:
             further = None if both is None else self._further(both)
             if both is None or further is None:
                 continue
-            before = one.work + other.work + self._work(further, self.extents)
-            if both.work + self._work(further, further) <= before:
+            read = further.keys() - {store.array for store in both.stores}
+            before = one.work + other.work + self._work(read, self.extents)
+            if both.work + self._work(read, further) <= before:
                 self.extents |= further
                 return other, both
         return None
@@ -161,7 +162,7 @@ class _Joining:
                     found[array] = wide
         return found
 
-    def _work(self, of: Mapping[str, Extent], extents: Mapping[str, Extent]) -> int:
+    def _work(self, of: Collection[str], extents: Mapping[str, Extent]) -> int:
         """Arithmetic of stages in a typical patch, as if each were computed alone."""
         return sum(self.prices[array] * _points(extents[array]) for array in of)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cache
 
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import Offset, Reduce, Stage, Statement, Store
@@ -34,6 +35,7 @@ def encoded(offset: Offset) -> int:
     return code
 
 
+@cache
 def decoded(code: int, ndim: int) -> Offset:
     """The offset that a number stands for."""
     found = []
@@ -82,32 +84,21 @@ class Reach:
     per_result: tuple[tuple[Result, dict[str, Places]], ...]
 
 
-class _Offsets(dict[int, Offset]):
-    """Offsets by what stands for them, each decoded once."""
-
-    def __init__(self, ndim: int) -> None:
-        super().__init__()
-        self.ndim = ndim
-
-    def __missing__(self, code: int) -> Offset:
-        found = self[code] = decoded(code, self.ndim)
-        return found
-
-
 def reach(kernel: Kernel) -> Reach:
     """What the results of a kernel without nests read, stages included."""
     stages = [s for s in kernel.body if isinstance(s, Stage)]
     kept = {stage.array for stage in stages}
     points: dict[str, Points] = {}
     per_result = []
-    offsets = _Offsets(kernel.ndim)
     for result in results(kernel):
         codes: dict[str, Codes] = {}
         demanded(kernel, result.value, (0,), codes)
         for stage in reversed(stages):
             if stage.array in codes:
                 demanded(kernel, stage.value, codes[stage.array], codes)
-        wanted = {array: frozenset(map(offsets.__getitem__, places)) for array, places in codes.items()}
+        wanted = {
+            array: frozenset(decoded(code, kernel.ndim) for code in found) for array, found in codes.items()
+        }
         mine = staggering(kernel, result)
         for array, places in wanted.items():
             points[array] = points.get(array, frozenset()) | {(o, mine) for o in places}
