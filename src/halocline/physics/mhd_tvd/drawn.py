@@ -10,6 +10,7 @@ from halocline.physics.case import Checked
 if TYPE_CHECKING:
     from halocline.io.section import Section
 
+CONVERGED = "converged solution"  # the label of its curves
 # what `derived` gives, as titles of panels
 TITLES = {
     "rho": "density",

@@ -250,7 +250,7 @@ def _profiles(name: str, done: Checked) -> Figure | None:
     }
     lines = {drawn.cells(done): measured}
     if gamma == CASES[name].parameters["gamma"].default and done.time > 0.0:
-        lines["converged solution"] = _at_time(reference(name), done.time / tube.until, span)
+        lines[drawn.CONVERGED] = _at_time(reference(name), done.time / tube.until, span)
     for _, values in lines.values():
         rho, p = values["rho"], values["p"]
         squares = [values[q] ** 2 for q in ("By", "Bz")]
@@ -259,7 +259,7 @@ def _profiles(name: str, done: Checked) -> Figure | None:
         values["e"] = p / ((gamma - 1) * rho)
     panels = [
         Lines(
-            [Curve(x, v[q], label, points=label != "converged solution") for label, (x, v) in lines.items()],
+            [Curve(x, v[q], label, points=label != drawn.CONVERGED) for label, (x, v) in lines.items()],
             TITLES[q][turned],
             "$x_1$, along the normal" if turned else "x",
             span,

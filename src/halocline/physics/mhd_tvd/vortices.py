@@ -126,7 +126,7 @@ def _converged(name: str, quantity: str, axis: str, at: float, done: Checked) ->
     row = (at - x[0]) * len(values)  # where it lies between two rows, their mean by distance
     below = int(np.clip(np.floor(row + 1e-9), 0, len(values) - 2))
     share = row - below
-    return Curve(x, (1 - share) * values[below] + share * values[below + 1], "converged solution")
+    return Curve(x, (1 - share) * values[below] + share * values[below + 1], drawn.CONVERGED)
 
 
 CASES: Mapping[str, Case] = {
