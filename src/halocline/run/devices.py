@@ -166,7 +166,7 @@ def devices_of_rank(choice: DeviceChoice, comm: Communicator) -> tuple[Any, ...]
         environment = os.environ.get(DEVICE_VARIABLE) == str(choice)
         seen = chosen_here(choice, DEVICE_VARIABLE if environment else "")
     told = (comm.rank, [device.identity for device in seen])
-    node = [told] if comm.node is None else comm.node.allgather(told)
+    node = comm.allgather_of_node(told)
     dealt = deal_devices([identities for _, identities in node])
     mine = [rank for rank, _ in node].index(comm.rank)
     return tuple(seen[n] for n in dealt[mine])
@@ -187,7 +187,7 @@ def sharers(devices: Sequence[Any], comm: Communicator) -> Mapping[Any, int]:
         Its nodes are machines: what is counted as several (`Communicator.grouped`) may share a device.
     """
     mine = {device: device.identity for device in devices}
-    node = [list(mine.values())] if comm.node is None else comm.node.allgather(list(mine.values()))
+    node = comm.allgather_of_node(list(mine.values()))
     ranks = Counter(identity for each in node for identity in each)
     return {device: ranks[identity] for device, identity in mine.items()}
 

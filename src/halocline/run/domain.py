@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import replace
 from itertools import product
 from operator import add, sub
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from halocline.compile.schedule import FieldInfo, Schedule
 from halocline.errors import InputError, RunError
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("halocline")
 
-T = TypeVar("T")
 
 CROWDED = 64  # threads of a node for each of its hardware threads; with more, a run makes almost no progress
 
@@ -220,7 +219,7 @@ class Domain:
                 mine = native().shared_pages_are_huge()
         except (RuntimeError, MemoryError):
             mine, counters = False, None
-        handles = self._of_node(None if counters is None else counters.handle())
+        handles = self.comm.allgather_of_node(None if counters is None else counters.handle())
         try:
             for handle in handles:
                 if handle is not None:
@@ -229,10 +228,6 @@ class Domain:
             log.info("no memory is shared with other processes of the node: %s", error)
             mine = False
         return all(self.comm.allgather(mine))  # also keeps the counters alive for the others
-
-    def _of_node(self, mine: T) -> list[T]:
-        """The value of every rank of this node."""
-        return [mine] if self.comm.node is None else self.comm.node.allgather(mine)
 
     def _meet(self, transfers: Transfers) -> Near | None:
         """Find the subdomains of other processes whose memory this rank reads; None where no two processes
@@ -244,7 +239,7 @@ class Domain:
         counters: Any = None
         with self.comm.agreement("share memory with other processes of the node"):
             counters = native().Counters(layout.subdomains_per_rank)
-        signals = dict(self._of_node((self.comm.rank, counters.handle())))
+        signals = dict(self.comm.allgather_of_node((self.comm.rank, counters.handle())))
         found = {
             peer
             for own in layout.owned(self.comm.rank)
@@ -337,7 +332,7 @@ class Domain:
         handles: dict[str, list[Any]] = {}
         with self.comm.agreement("share fields with other processes of the node"):
             handles = {name: [storage.handle() for storage in self.storages[name]] for name in names}
-        told = dict(self._of_node((self.comm.rank, handles)))
+        told = dict(self.comm.allgather_of_node((self.comm.rank, handles)))
         views = dict(self.near.storages)
         # nobody gives back what it has replaced before all have seen the new
         with self.comm.agreement("see the fields of other processes of the node"):

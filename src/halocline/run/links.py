@@ -38,7 +38,7 @@ def why_no_links(native: ModuleType, comm: Communicator, devices: Sequence[Any])
                 shared.append((device.identity, device.share(buffer), device.share_event(event)))
         except (RuntimeError, MemoryError) as error:
             mine, shared = str(error), []
-    for rank, theirs in comm.node.allgather((comm.rank, shared)):
+    for rank, theirs in comm.allgather_of_node((comm.rank, shared)):
         if mine or rank == comm.rank:
             continue
         try:
@@ -120,7 +120,7 @@ class Ends:
                 link = native.Link(device, receives, size, counters, n * lines)
                 self._links[key] = link
                 told[key] = device.identity, n * lines, link.handle()
-        everyone = comm.node.allgather((comm.rank, counters.handle(), told))
+        everyone = comm.allgather_of_node((comm.rank, counters.handle(), told))
         homes = {number: plan.layout.home(number)[0] for key in wanted for number in key[:2]}
         with comm.agreement("see memory of devices of other processes of the node"):
             ranks = {rank: (handle, theirs) for rank, handle, theirs in everyone}

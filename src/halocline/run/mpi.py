@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 from halocline.errors import InputError, RunError
 from halocline.native import native
-from halocline.run import excepthook, segments
+from halocline.run import collectives, excepthook, segments
 from halocline.run.failure import describe, exit_code, pack, unpack
 from halocline.run.streams import complain
 
@@ -32,7 +32,6 @@ T = TypeVar("T")
 
 PATIENCE = 2.0  # seconds that a failing rank waits for the others to fail too
 START_PATIENCE = 10.0  # the same where MPI must be initialised first
-SHORTEST_PAUSE, LONGEST_PAUSE = 5e-5, 1e-2  # seconds between polls of a barrier
 RELAY_PATIENCE = 0.5  # seconds that mpiexec gets to pass on what was printed
 
 # Where launchers say which rank a process is, and of how many.
@@ -146,23 +145,32 @@ class Communicator:
 
     def allgather(self, value: T) -> list[T]:
         """The value of every rank, by rank."""
-        return [value] if self.mpi is None else self.mpi.allgather(value)
+        return [value] if self.mpi is None else collectives.allgather(self.mpi, value)
+
+    def allgather_of_node(self, value: T) -> list[T]:
+        """The value of every rank that counts as this rank's node."""
+        return [value] if self.node is None else collectives.allgather(self.node, value)
 
     def gather(self, value: T) -> list[T] | None:
         """The value of every rank on rank 0; None elsewhere."""
-        if self.mpi is None:
-            return [value]
-        gathered: list[T] | None = self.mpi.gather(value)
-        return gathered
+        return [value] if self.mpi is None else collectives.gather(self.mpi, value)
 
     def bcast(self, value: T, root: int = 0) -> T:
         """The value of the rank `root`."""
-        return value if self.mpi is None else self.mpi.bcast(value, root)
+        if self.mpi is not None:
+            value = collectives.bcast(self.mpi, value, root)
+        return value
+
+    def bcast_of_node(self, value: T) -> T:
+        """The value of the first rank that counts as this rank's node."""
+        if self.node is not None:
+            value = collectives.bcast(self.node, value, 0)
+        return value
 
     def barrier(self) -> None:
         """Wait for all ranks."""
         if self.mpi is not None:
-            self.mpi.barrier()
+            collectives.barrier(self.mpi)
 
     @contextlib.contextmanager
     def agreement(self, what: str) -> Iterator[None]:
@@ -181,28 +189,17 @@ class Communicator:
             error = raised
         if self.mpi is None:
             return
-        from mpi4py import MPI
-
-        self._sleep_until_all_are_here()
-        first = self.mpi.allreduce(self.size if error is None else self.rank, MPI.MIN)
+        first = collectives.least(self.mpi, self.size if error is None else self.rank)
         if first == self.size:
             return
-        count = self.mpi.allreduce(int(error is not None), MPI.SUM)
+        count = sum(self.allgather(error is not None))
         if error is None or self.rank != first:
-            raise unpack(self.mpi.bcast(None, first))
+            raise unpack(self.bcast(b"", first))
         if count < self.size:
             more = f" and on {count - 1} more" if count > 1 else ""
             error.add_note(f"This happened on rank {first} of {self.size}{more}, in: {what}.")
-        self.mpi.bcast(pack(error), first)
+        self.bcast(pack(error), first)
         raise error
-
-    def _sleep_until_all_are_here(self) -> None:
-        """A barrier that leaves the core to those that still work: the wait of MPI takes all of it, and where
-        ranks share cores, a compiler that one of them runs had little left."""
-        request, pause = self.mpi.Ibarrier(), SHORTEST_PAUSE
-        while not request.Test():
-            time.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
 
     def check_same(self, what: str, mine: Any, advice: str) -> None:
         """Raise InputError where ranks do not have the same; all ranks call this."""
@@ -295,7 +292,7 @@ def _duplicate(MPI: Any, comm: Any) -> Communicator:
         MPI.THREAD_MULTIPLE: "multiple",
     }
     node = own.Split_type(MPI.COMM_TYPE_SHARED)
-    masks = tuple(node.allgather(affinity()))
+    masks = tuple(collectives.allgather(node, affinity()))
     if own.size == MPI.COMM_WORLD.size:  # all ranks of the node have come
         segments.forget_names()
     level = levels[MPI.Query_thread()]
@@ -304,7 +301,7 @@ def _duplicate(MPI: Any, comm: Any) -> Communicator:
 
 def _nodes(mpi: Any, node: Any) -> dict[str, Any]:
     """`Communicator.ranks_per_node` and `nodes_of_ranks`."""
-    first = mpi.allgather(min(node.allgather(mpi.rank)))  # of each rank's node
+    first = collectives.allgather(mpi, min(collectives.allgather(node, mpi.rank)))  # of each rank's node
     wide = first.count(first[0])
     if all(leader == rank - rank % wide for rank, leader in enumerate(first)):
         return {"ranks_per_node": wide, "nodes_of_ranks": ()}

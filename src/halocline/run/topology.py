@@ -48,15 +48,13 @@ def device_links(devices: Sequence[Any], each: int, comm: Communicator) -> Devic
     """
     if not devices:
         return DeviceLinks()
-    own = [device.identity for device in devices]
-    driven = [own] if comm.node is None else comm.node.allgather(own)
+    driven = comm.allgather_of_node([device.identity for device in devices])
     found = DeviceLinks()
     # one process asks for all of the node, which may see other devices than the others do
     with comm.agreement("ask how devices are linked"):
         if comm.node is None or comm.node.rank == 0:
             found = links_between(driven, each, devices[0].interface)
-    if comm.node is not None:
-        found = comm.node.bcast(found)
+    found = comm.bcast_of_node(found)
     told = comm.allgather((blake2b(repr(found.distance).encode()).digest(), found.why))
     if any(digest != told[0][0] for digest, _ in told):
         return DeviceLinks(None, "nodes differ in their links")

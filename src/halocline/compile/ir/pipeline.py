@@ -24,8 +24,9 @@ _trail: ContextVar[Trail | None] = ContextVar("trail", default=None)
 def run(kernel: Kernel, *passes: Pass) -> Kernel:
     """What passes make of a kernel."""
     for each in passes:
+        name = each.func.__name__ if isinstance(each, partial) else each.__name__
         made = each(kernel)
-        kernel = passed(each.func.__name__ if isinstance(each, partial) else each.__name__, made)
+        kernel = _recorded(name, kernel) if made is kernel else passed(name, made)
     return kernel
 
 
@@ -33,6 +34,10 @@ def passed(name: str, kernel: Kernel) -> Kernel:
     """Verify and record what a pass has left."""
     if verifies:
         verify(kernel)
+    return _recorded(name, kernel)
+
+
+def _recorded(name: str, kernel: Kernel) -> Kernel:
     trail = _trail.get()
     if trail is not None:
         trail.append((name, kernel))

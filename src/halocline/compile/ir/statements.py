@@ -328,24 +328,30 @@ class Fence(Statement):
 # -- trees of statements ---------------------------------------------------------------------------------
 
 
-_names: dict[type[Statement], tuple[str, ...]] = {}  # of the bodies of statements
+_known: dict[type[Statement], tuple[str, ...]] = {}
+
+
+def _names(kind: type[Statement]) -> tuple[str, ...]:
+    """The attributes of such a statement that are bodies."""
+    if kind not in _known:
+        _known[kind] = tuple(each.name for each in fields(kind) if each.type == "Body")
+    return _known[kind]
 
 
 def bodies(statement: Statement) -> Iterator[tuple[str, Body]]:
     """The bodies of a statement, by the name of their attribute."""
-    kind = type(statement)
-    if kind not in _names:
-        _names[kind] = tuple(each.name for each in fields(kind) if each.type == "Body")
-    for name in _names[kind]:
+    for name in _names(type(statement)):
         yield name, getattr(statement, name)
 
 
 def flat(body: Iterable[Statement]) -> Iterator[Statement]:
     """Every statement, also those in others, in order."""
-    for statement in body:
+    waiting = [*body][::-1]
+    while waiting:
+        statement = waiting.pop()
         yield statement
-        for _, inner in bodies(statement):
-            yield from flat(inner)
+        for name in reversed(_names(type(statement))):
+            waiting += getattr(statement, name)[::-1]
 
 
 def rewritten(body: Body, change: Callable[[Statement], Iterable[Statement]]) -> Body:

@@ -8,7 +8,7 @@ stored before it is read, as far around as it is read. Of statements: each is wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
 from halocline.compile.ir.device import (
@@ -20,7 +20,7 @@ from halocline.compile.ir.device import (
     Share,
     Step,
 )
-from halocline.compile.ir.kernel import POINT, SELECTIONS, Kernel
+from halocline.compile.ir.kernel import POINT, SELECTIONS, Kernel, Value
 from halocline.compile.ir.statements import (
     AddUp,
     Allocate,
@@ -65,6 +65,9 @@ ARGUMENTS = {
 }  # fmt: skip
 _COUNT = {op: count for count, ops in ARGUMENTS.items() for op in ops}
 
+_LOGICAL = {"and", "or", "not"}
+_LEAF = {"const": 0, "scalar": 0, "invariant": 0, "load": POINT, "shifted": POINT}  # along how many axes
+
 KINDS = {"field", "scratch", "kept", "result", "queue", "plane", "shared", "tile", "invariants"}
 
 # what may stand around each statement of these kinds, directly or further out
@@ -108,62 +111,73 @@ def verify(kernel: Kernel) -> None:
     def fail(what: str) -> NoReturn:
         raise InvalidKernel(f"kernel {kernel.comment!r}: {what}")
 
-    _values(kernel, fail)
-    _arrays(kernel, fail)
+    statements = list(flat(kernel.body))
+    _values(kernel, statements, fail)
+    _arrays(kernel, statements, fail)
     _places(kernel, fail)
-    _stages(kernel, fail)
-    _reductions(kernel, fail)
-    if any(isinstance(s, (Let, Strip, Cells)) for s in flat(kernel.body)) and _is_placed(kernel):
+    _stages(kernel, statements, fail)
+    _reductions(statements, fail)
+    if any(isinstance(s, (Let, Strip, Cells)) for s in statements) and _is_placed(kernel, statements):
         _scopes(kernel, kernel.body, frozenset(), fail)
 
 
 Fail = Callable[[str], NoReturn]
 
 
-def _values(kernel: Kernel, fail: Fail) -> None:
+def _values(kernel: Kernel, statements: Sequence[Statement], fail: Fail) -> None:
     values = kernel.values
     for number in kernel.below(roots(kernel.body)):
-        value = values[number]
-        what = f"value {number}, {value.op}"
-        if value.op not in _COUNT:
-            fail(f"{what}: unknown operation; add it to ARGUMENTS, or correct the pass that made it")
-        if len(value.args) != _COUNT[value.op]:
-            fail(f"{what}: {len(value.args)} arguments, expected {_COUNT[value.op]}")
-        if value.dtype not in ITEMSIZE:
-            fail(f"{what}: unknown precision {value.dtype!r}; expected one of {', '.join(ITEMSIZE)}")
-        for n, arg in enumerate(value.args):
-            if not 0 <= arg < number:
-                fail(f"{what}: it takes value {arg}; expected one with a smaller number")
-            logical = value.op in ("and", "or", "not") or (value.op in SELECTIONS and n == 0)
-            if values[arg].condition != logical and value.op not in ("eq", "ne"):
-                is_one, expected = ("a number", "a condition") if logical else ("a condition", "a number")
-                fail(f"{what}: argument {n}, value {arg}, is {is_one}; expected {expected}")
-        inner = max((values[arg].depth for arg in value.args), default=0)
-        leaf = {"const": 0, "scalar": 0, "invariant": 0, "load": POINT, "shifted": POINT}
-        if value.op == "index":
-            inner = 1 + value.attribute[0] + 3 - kernel.ndim
-        if value.depth != leaf.get(value.op, inner):
-            fail(f"{what}: varies along {value.depth} axes, expected {leaf.get(value.op, inner)}")
-        if value.op == "load":
-            array, offset = value.attribute
-            if array not in kernel.array:
-                fail(
-                    f"{what}: there is no array {array!r}; the kernel has {', '.join(kernel.array) or 'none'}"
-                )
-            if len(offset) != (0 if kernel.array[array].kind == "kept" else kernel.ndim):
-                axes = 0 if kernel.array[array].kind == "kept" else kernel.ndim
-                fail(f"{what}: offset {offset} into array {array!r}; expected {axes} numbers, one per axis")
-            if kernel.array[array].dtype != value.dtype:
-                expected = kernel.array[array].dtype
-                fail(f"{what}: it is {value.dtype}, but array {array!r} is {expected}; cast what is loaded")
-    for statement in flat(kernel.body):
+        wrong = _mistake(kernel, number)
+        if wrong:
+            fail(f"value {number}, {values[number].op}: {wrong}")
+    for statement in statements:
         if isinstance(statement, (Store, Reduce, Stage)) and values[statement.value].condition:
             fail(
                 f"{statement}: value {statement.value} is a condition; expected a number, made by a selection"
             )
 
 
-def _arrays(kernel: Kernel, fail: Fail) -> None:
+def _mistake(kernel: Kernel, number: int) -> str:
+    """What is wrong with a value; empty where nothing is."""
+    values, value = kernel.values, kernel.values[number]
+    if value.op not in _COUNT:
+        return "unknown operation; add it to ARGUMENTS, or correct the pass that made it"
+    if len(value.args) != _COUNT[value.op]:
+        return f"{len(value.args)} arguments, expected {_COUNT[value.op]}"
+    if value.dtype not in ITEMSIZE:
+        return f"unknown precision {value.dtype!r}; expected one of {', '.join(ITEMSIZE)}"
+    inner = 0
+    for n, arg in enumerate(value.args):
+        if not 0 <= arg < number:
+            return f"it takes value {arg}; expected one with a smaller number"
+        taken = values[arg]
+        inner = max(inner, taken.depth)
+        logical = value.op in _LOGICAL or (n == 0 and value.op in SELECTIONS)
+        if taken.condition != logical and value.op not in ("eq", "ne"):
+            is_one, expected = ("a number", "a condition") if logical else ("a condition", "a number")
+            return f"argument {n}, value {arg}, is {is_one}; expected {expected}"
+    if value.op == "index":
+        inner = 1 + value.attribute[0] + 3 - kernel.ndim
+    if value.depth != _LEAF.get(value.op, inner):
+        return f"varies along {value.depth} axes, expected {_LEAF.get(value.op, inner)}"
+    return _wrong_load(kernel, value) if value.op == "load" else ""
+
+
+def _wrong_load(kernel: Kernel, value: Value) -> str:
+    """What is wrong with a load from an array; empty where nothing is."""
+    name, offset = value.attribute
+    array = kernel.array.get(name)
+    if array is None:
+        return f"there is no array {name!r}; the kernel has {', '.join(kernel.array) or 'none'}"
+    axes = 0 if array.kind == "kept" else kernel.ndim
+    if len(offset) != axes:
+        return f"offset {offset} into array {name!r}; expected {axes} numbers, one per axis"
+    if array.dtype != value.dtype:
+        return f"it is {value.dtype}, but array {name!r} is {array.dtype}; cast what is loaded"
+    return ""
+
+
+def _arrays(kernel: Kernel, statements: Sequence[Statement], fail: Fail) -> None:
     if len(kernel.array) != len(kernel.arrays):
         names = ", ".join(array.name for array in kernel.arrays)
         fail(f"two arrays have the same name: {names}; give each a name of its own")
@@ -177,7 +191,7 @@ def _arrays(kernel: Kernel, fail: Fail) -> None:
             fail(
                 f"{what}: it holds values of array {array.of!r}, which the kernel does not have; add that too"
             )
-    for statement in flat(kernel.body):
+    for statement in statements:
         if isinstance(statement, Store) and kernel.values[statement.value].condition:
             fail(f"{statement}: a condition is no number; store what it is made of, or a selection by it")
     named = (
@@ -197,7 +211,7 @@ def _arrays(kernel: Kernel, fail: Fail) -> None:
         Step,
         First,
     )
-    for statement in flat(kernel.body):
+    for statement in statements:
         if isinstance(statement, named) and statement.array not in kernel.array and statement.array:
             fail(f"{statement}: there is no array {statement.array!r}; add it to the kernel's arrays")
 
@@ -224,13 +238,13 @@ def _places(kernel: Kernel, fail: Fail) -> None:
     visit(kernel.body, ())
 
 
-def _stages(kernel: Kernel, fail: Fail) -> None:
+def _stages(kernel: Kernel, statements: Sequence[Statement], fail: Fail) -> None:
     """A stage is stored once, before it is read, and as far around as that; by another kernel of the sweep
     where there is just room for it."""
     staged = {array.name for array in kernel.arrays if array.kind in ("scratch", "tile")}
     made: dict[str, Nest | Allocate | Stage] = {}
     rings = {s.array: s.planes for s in kernel.body if isinstance(s, Allocate)}
-    stored = {s.array for s in flat(kernel.body) if isinstance(s, (Store, Stage))}
+    stored = {s.array for s in statements if isinstance(s, (Store, Stage))}
     for statement in _unrolled(kernel.body):
         if isinstance(statement, Allocate) and statement.array not in stored:
             made[statement.array] = statement
@@ -275,15 +289,15 @@ def _within(made: Statement, reader: Nest, name: str, offset: Offset, fail: Fail
             fail(f"stage {name!r} is read at {offset}, beyond {made.extent} and {made.top} more")
 
 
-def _reductions(kernel: Kernel, fail: Fail) -> None:
-    slots = [s.slot for s in flat(kernel.body) if isinstance(s, Reduce)]
-    if len(slots) != len(set(slots)) and not any(isinstance(s, Far) for s in flat(kernel.body)):
+def _reductions(statements: Sequence[Statement], fail: Fail) -> None:
+    slots = [s.slot for s in statements if isinstance(s, Reduce)]
+    if len(slots) != len(set(slots)) and not any(isinstance(s, Far) for s in statements):
         fail(f"two reductions of one number among {slots}")
 
 
-def _is_placed(kernel: Kernel) -> bool:
+def _is_placed(kernel: Kernel, statements: Sequence[Statement]) -> bool:
     """Whether every loop along a row says where its values are computed."""
-    loops = [s for s in flat(kernel.body) if isinstance(s, (Strip, Lanes, Cells))]
+    loops = [s for s in statements if isinstance(s, (Strip, Lanes, Cells))]
     return not any(
         isinstance(s, Strip) and s.body and not _lets(s) and _uses_points(kernel, s) for s in loops
     )
