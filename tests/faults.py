@@ -14,13 +14,9 @@ import numpy as np
 import halocline as hc
 from halocline.native import native
 from halocline.run import mpi
-from halocline.run import simulation as running
 
 PAUSE = 5.0  # seconds that a rank stands still
 FOR_EVER = 10**9  # steps
-
-# Now and then all ranks look through their fields, which is no work of engines: here they never do.
-running.FIRST_CHECK = FOR_EVER
 
 
 def die(*_, **__):

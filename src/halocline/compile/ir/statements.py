@@ -96,13 +96,15 @@ class Planes(Statement):
 @dataclass(frozen=True)
 class Nest(Statement):
     """The points of a patch, `extent` more around it and `top` more at upper walls; `cell`: only this one, by
-    global index. `ahead`: how many planes ahead of the results, where nests go plane by plane."""
+    global index. `ahead`: how many planes ahead of the results, where nests go plane by plane. `whole`: rows
+    are as long as whole vectors."""
 
     body: Body
     extent: tuple[tuple[int, int], ...]
     top: tuple[int, ...]
     cell: Offset | None = None
     ahead: int | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True)

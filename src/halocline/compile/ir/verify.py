@@ -256,7 +256,11 @@ def _stages(kernel: Kernel, statements: Sequence[Statement], fail: Fail) -> None
             if name in staged and isinstance(statement, Nest):
                 _within(made[name], statement, name, offset, fail)
                 _in_ring(made[name], statement, name, offset, rings.get(name, 0), fail)
-        here = [statement] if isinstance(statement, Stage) else flat((statement,))
+        here = [statement] if isinstance(statement, Stage) else list(flat((statement,)))
+        if isinstance(statement, Nest) and statement.whole:
+            fields = {s.array for s in here if isinstance(s, Store) and kernel.array[s.array].kind == "field"}
+            if fields:
+                fail(f"rows of whole vectors, beyond the patch too, of field {min(fields)!r}")
         for name in {s.array for s in here if isinstance(s, (Store, Stage))} & staged:
             if name in made:
                 fail(f"stage {name!r} is stored twice")

@@ -91,7 +91,10 @@ class _Printer(CppValues):
                 out.add(f"{ctype} *const {name} = ({ctype} *)a->fields[{number}];")
                 strides = f"{name}_s0 = a->strides[{2 * number}], {name}_s1 = a->strides[{2 * number + 1}]"
                 out.add(f"const int64_t {strides};")
-        used = (kernel.values[n] for n in kernel.below(roots(kernel.body)))
+        used = [kernel.values[n] for n in kernel.below(roots(kernel.body))]
+        for own in sorted({value.attribute[0] for value in used if value.op == "index"}):
+            axis = own + 3 - kernel.ndim
+            out.add(f"const int64_t origin{axis} = a->origin[{axis}], shape{axis} = a->shape[{axis}];")
         for scalar in sorted({value.attribute for value in used if value.op == "scalar"}):
             out.add(f"const double {self.names.scalars[scalar]} = a->scalars[{self.names.numbers[scalar]}];")
         if kernel.wraps:
@@ -152,7 +155,9 @@ class _Printer(CppValues):
     def _(self, statement: Nest) -> None:
         self.used, self.rows, self.nest = set(), {}, statement
         self.extent = padded_extent(statement.extent, self.kernel.ndim)
-        self.bounds = self.edges(2)
+        lo, hi = self.bounds = self.edges(2)
+        if statement.whole:
+            self.bounds = lo, f"{lo} + {self.whole(lo, hi)}"
         self.block("", statement.body)
 
     @write.register
@@ -240,7 +245,12 @@ class _Printer(CppValues):
     def vector_loop(self, span: str, clause: str, body: Body | Callable[[], None]) -> None:
         lo, hi = self.span(span)
         self.out.add(f"#pragma omp simd{clause}")
-        self.block(f"for (int64_t k = {lo}; k < {hi}; ++k)", body)
+        if self.nest.whole:
+            # counted from zero, so that the compiler sees that vectors leave no rest
+            count = self.whole(*(self.edges(2) if span == "row" else (lo, hi)))
+            self.block(f"for (int64_t n = 0; n < {count}; ++n)", body, f"const int64_t k = {lo} + n;")
+        else:
+            self.block(f"for (int64_t k = {lo}; k < {hi}; ++k)", body)
 
     @write.register
     def _(self, statement: Far) -> None:

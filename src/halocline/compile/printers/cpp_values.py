@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from halocline.compile.ir.axes import padded
 from halocline.compile.ir.kernel import Array, Value
-from halocline.compile.ir.statements import Body, Lanes, Let, Offset, Statement
+from halocline.compile.ir.statements import Body, Lanes, Let, Offset, Statement, Store, flat
 from halocline.compile.printers.spelling import C_TYPES, ValuePrinter, operation
+from halocline.lang.dtype import ITEMSIZE
 
 
 @dataclass(kw_only=True)
@@ -31,9 +32,11 @@ class CppValues(ValuePrinter):
         """Write a statement."""
         raise NotImplementedError
 
-    def block(self, line: str, body: Body | Callable[[], None]) -> None:
-        """A line that opens braces, and what stands in them."""
+    def block(self, line: str, body: Body | Callable[[], None], first: str = "") -> None:
+        """A line that opens braces, and what stands in them, after a `first` line."""
         self.out.open(line)
+        if first:
+            self.out.add(first)
         with self.scope():
             body() if callable(body) else self.body(body)
         self.out.close()
@@ -57,6 +60,12 @@ class CppValues(ValuePrinter):
             lo = f"hc_max_index({lo}, {cell} - a->origin[{axis}])"
             hi = f"hc_min_index({hi}, {cell} + 1 - a->origin[{axis}])"
         return lo, hi
+
+    def whole(self, lo: str, hi: str) -> str:
+        """How many elements there are from `lo` to `hi`, and more up to the end of a vector."""
+        stored = (s.array for s in flat(self.nest.body) if isinstance(s, Store))
+        item = min(ITEMSIZE[self.kernel.array[name].dtype] for name in stored)
+        return f"hc_whole({hi} - ({lo}), {item})"
 
     def span(self, span: str) -> tuple[str, str]:
         """Where a stretch begins and ends."""

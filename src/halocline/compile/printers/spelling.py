@@ -31,8 +31,8 @@ class Dialect:
     fma, sqrt : str
         The functions' names for float64; with an f behind, for float32.
     nan, infinity : str
-    arguments : str
-        What the members of the kernel's arguments are named with.
+    origin, shape : str
+        The global index of the first cell, and how many the grid has, along the axis that is filled in.
     int32 : str
     """
 
@@ -40,14 +40,16 @@ class Dialect:
     sqrt: str = "__builtin_sqrt"
     nan: str = '__builtin_nan("")'
     infinity: str = "__builtin_inf()"
-    arguments: str = "a->"
+    origin: str = "origin{}"  # variables: a load in a loop, on one side of a selection, prevents vectors
+    shape: str = "shape{}"
     int32: str = "int32_t"
 
 
 CPU = Dialect()
 DEVICE = Dialect(
-    fma="hc_fma", sqrt="hc_sqrt", nan="HC_NAN", infinity="HC_INFINITY", arguments="f.", int32="int"
-)
+    fma="hc_fma", sqrt="hc_sqrt", nan="HC_NAN", infinity="HC_INFINITY", origin="f.origin[{}]",
+    shape="f.shape[{}]", int32="int",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -218,12 +220,10 @@ class ValuePrinter:
         """Declare the global index along an axis of the grid; beyond a periodic end indices start again."""
         axis = own + 3 - self.kernel.ndim
         name = f"index{axis}" + (f"_{suffix((step,))}" if step else "")
-        there = f"{self.dialect.arguments}origin[{axis}] + {VARIABLES[axis]}" + (f" + {step}" if step else "")
+        origin, shape = self.dialect.origin.format(axis), self.dialect.shape.format(axis)
+        there = f"{origin} + {VARIABLES[axis]}" + (f" + {step}" if step else "")
         wraps = self.kernel.periodic[own] and (step or self.kernel.beyond or any(self.extent[axis]))
-        if wraps:
-            value = f"hc_around({there}, {self.dialect.arguments}shape[{axis}])"
-        else:
-            value = f"(double)({self.dialect.int32})({there})"
+        value = f"hc_around({there}, {shape})" if wraps else f"(double)({self.dialect.int32})({there})"
         self.out.add(f"const double {name} = {value};")
         return name
 

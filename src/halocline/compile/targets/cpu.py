@@ -19,6 +19,7 @@ from halocline.compile.passes.place import place
 from halocline.compile.passes.planes import planes, together
 from halocline.compile.passes.scratch import scratch
 from halocline.compile.passes.split import split
+from halocline.compile.passes.whole import whole
 from halocline.compile.printers.cpp import EXTERN, PRIVATE, print_calls, print_kernel
 from halocline.compile.printers.spelling import CPU, Names, scalar_values
 from halocline.compile.printers.text import Text
@@ -94,7 +95,8 @@ class Cpu:
 
 def _parts(kernel: Kernel) -> list[Kernel]:
     """The functions of a kernel, as far as they are the same for all sizes of fields."""
-    return [run(part, loops, angles, split, branches, lanes) for part in functions(run(kernel, scratch))]
+    parts = functions(run(kernel, scratch))
+    return [run(part, whole, loops, angles, split, branches, lanes) for part in parts]
 
 
 def _cached(parts: list[Kernel]) -> list[Kernel]:

@@ -1,0 +1,50 @@
+"""Rows of stages as whole vectors: a few elements beyond their end are computed too, and nobody reads them.
+
+A vector loop would otherwise finish with a part of a vector and single elements: in rows of 64 cells and a
+few more that is a tenth of the time, and more than half of the code. Rows of scratch memory end with a cache
+line, and fields have lines to spare after their last row, so that there is memory to read and to write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.statements import Allocate, Nest, Store, roots
+
+# Operations that do no harm to numbers that mean nothing: none of them looks into a table.
+HARMLESS = {
+    "const", "scalar", "invariant", "load", "index", "neg", "abs", "sign", "sqrt", "cast", "not", "add",
+    "sub", "mul", "div", "fma", "sum2", "min", "max", "lt", "le", "gt", "ge", "eq", "ne", "and", "or",
+    "where", "branch",
+}  # fmt: skip
+
+
+def whole(kernel: Kernel) -> Kernel:
+    """Mark the nests whose rows may be lengthened: they store nothing but stages, and as far as these go."""
+    ends = {s.array: (s.extent[-1], s.top[-1]) for s in kernel.body if isinstance(s, Allocate)}
+    body = tuple(
+        replace(s, whole=True) if isinstance(s, Nest) and _may(kernel, s, ends) else s for s in kernel.body
+    )
+    return replace(kernel, body=body)
+
+
+def _may(kernel: Kernel, nest: Nest, ends: dict[str, tuple[tuple[int, int], int]]) -> bool:
+    stored = _stored(nest)
+    if len(stored) < len(nest.body) or nest.cell is not None:
+        return False
+    if any(ends.get(array) != (nest.extent[-1], nest.top[-1]) for array in stored):
+        return False
+    values = [kernel.values[n] for n in kernel.below(roots(nest.body))]
+    read = {kernel.array[v.attribute[0]] for v in values if v.op == "load"}
+    # beyond the patch another thread may be at work on a field
+    written = {array for each in kernel.body if isinstance(each, Nest) for array in _stored(each)}
+    if any(a.kind not in ("field", "scratch") or (a.kind == "field" and a.name in written) for a in read):
+        return False
+    precisions = {a.dtype for a in read} | {kernel.array[name].dtype for name in stored}
+    precisions |= {v.dtype for v in values if v.args}
+    return len(precisions) == 1 and all(v.op in HARMLESS for v in values)
+
+
+def _stored(nest: Nest) -> list[str]:
+    return [s.array for s in nest.body if isinstance(s, Store)]
