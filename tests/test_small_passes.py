@@ -77,7 +77,7 @@ def test_rows_stay_as_they_are_where_more_would_do_harm() -> None:
     stored = replace(kernel, body=(*kernel.body, Nest((Store("u", 6),), HERE, (0,))))
     assert wholes(stored)[0] is False  # another thread may store what is read beyond the patch
     u, r, s = kernel.arrays
-    values = kernel.values[:1] + (Value("cast", (0,), dtype="float32"),) + kernel.values[2:]
+    values = (*kernel.values[:1], Value("cast", (0,), dtype="float32"), *kernel.values[2:])
     values = tuple(replace(v, dtype="float32") if v.attribute == ("s", (-1,)) else v for v in values)
     narrow = replace(kernel, arrays=(u, r, replace(s, dtype="float32")), values=values)
     assert not whole(scratch(narrow)).body[-2].whole  # more numbers of one kind fit a vector than of another

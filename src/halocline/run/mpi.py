@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 from halocline.errors import InputError, RunError
 from halocline.native import native
-from halocline.run import collectives, excepthook, segments
+from halocline.run import excepthook, segments
 from halocline.run.failure import describe, exit_code, pack, unpack
 from halocline.run.streams import complain
 
@@ -32,6 +32,10 @@ T = TypeVar("T")
 
 PATIENCE = 2.0  # seconds that a failing rank waits for the others to fail too
 START_PATIENCE = 10.0  # the same where MPI must be initialised first
+AT_ONCE = (
+    5e-5  # seconds that a rank waits for others before it sleeps: those with cores of their own come sooner
+)
+PAUSE, LONGEST_PAUSE = 0.125, 2e-3  # a sleep: such a part of what it has waited, and at most so many seconds
 RELAY_PATIENCE = 0.5  # seconds that mpiexec gets to pass on what was printed
 
 # Where launchers say which rank a process is, and of how many.
@@ -145,32 +149,28 @@ class Communicator:
 
     def allgather(self, value: T) -> list[T]:
         """The value of every rank, by rank."""
-        return [value] if self.mpi is None else collectives.allgather(self.mpi, value)
+        return [value] if self.mpi is None else _together(self.mpi).allgather(value)
 
     def allgather_of_node(self, value: T) -> list[T]:
-        """The value of every rank that counts as this rank's node."""
-        return [value] if self.node is None else collectives.allgather(self.node, value)
+        """The values of all ranks on this rank's node, by rank."""
+        return [value] if self.node is None else _together(self.node).allgather(value)
 
     def gather(self, value: T) -> list[T] | None:
         """The value of every rank on rank 0; None elsewhere."""
-        return [value] if self.mpi is None else collectives.gather(self.mpi, value)
+        return [value] if self.mpi is None else _together(self.mpi).gather(value)
 
     def bcast(self, value: T, root: int = 0) -> T:
         """The value of the rank `root`."""
-        if self.mpi is not None:
-            value = collectives.bcast(self.mpi, value, root)
-        return value
+        return value if self.mpi is None else _together(self.mpi).bcast(value, root)
 
     def bcast_of_node(self, value: T) -> T:
-        """The value of the first rank that counts as this rank's node."""
-        if self.node is not None:
-            value = collectives.bcast(self.node, value, 0)
-        return value
+        """The value of the first rank on this rank's node."""
+        return value if self.node is None else _together(self.node).bcast(value)
 
     def barrier(self) -> None:
         """Wait for all ranks."""
         if self.mpi is not None:
-            collectives.barrier(self.mpi)
+            _together(self.mpi).barrier()
 
     @contextlib.contextmanager
     def agreement(self, what: str) -> Iterator[None]:
@@ -189,7 +189,7 @@ class Communicator:
             error = raised
         if self.mpi is None:
             return
-        first = collectives.least(self.mpi, self.size if error is None else self.rank)
+        first = min(self.allgather(self.size if error is None else self.rank))
         if first == self.size:
             return
         count = sum(self.allgather(error is not None))
@@ -207,6 +207,21 @@ class Communicator:
         other = next((rank for rank, digest in enumerate(same) if digest != same[0]), None)
         if other is not None:
             raise InputError(f"{what} not the same on ranks 0 and {other}: {advice}")
+
+
+def _together(mpi: Any) -> Any:
+    """An MPI communicator, when all of its ranks have come to use it.
+
+    A rank that waits in MPI's own collective operations takes all of a core, also where a rank that it waits
+    for, or a compiler that this one runs, has none. Here it looks whether the others have come, and sleeps in
+    between.
+    """
+    request, begun = mpi.Ibarrier(), time.perf_counter()
+    while not request.Test():
+        waited = time.perf_counter() - begun
+        if waited > AT_ONCE:
+            time.sleep(min(PAUSE * waited, LONGEST_PAUSE))
+    return mpi
 
 
 @cache
@@ -292,7 +307,7 @@ def _duplicate(MPI: Any, comm: Any) -> Communicator:
         MPI.THREAD_MULTIPLE: "multiple",
     }
     node = own.Split_type(MPI.COMM_TYPE_SHARED)
-    masks = tuple(collectives.allgather(node, affinity()))
+    masks = tuple(node.allgather(affinity()))
     if own.size == MPI.COMM_WORLD.size:  # all ranks of the node have come
         segments.forget_names()
     level = levels[MPI.Query_thread()]
@@ -301,7 +316,7 @@ def _duplicate(MPI: Any, comm: Any) -> Communicator:
 
 def _nodes(mpi: Any, node: Any) -> dict[str, Any]:
     """`Communicator.ranks_per_node` and `nodes_of_ranks`."""
-    first = collectives.allgather(mpi, min(collectives.allgather(node, mpi.rank)))  # of each rank's node
+    first = mpi.allgather(min(node.allgather(mpi.rank)))  # of each rank's node
     wide = first.count(first[0])
     if all(leader == rank - rank % wide for rank, leader in enumerate(first)):
         return {"ranks_per_node": wide, "nodes_of_ranks": ()}

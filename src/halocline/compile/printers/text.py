@@ -72,7 +72,7 @@ _SYSTEM = re.compile(r"hc_|HC_|__|_[A-Z]|(u?int|image)\w*_t$|[A-Z][A-Z0-9_]{2,}$
 
 # names that kernels make: temporaries, and those derived from the name of a field or stage
 _OWN = re.compile(
-    r"(t|piece|split|kept|left|before|here|slot|some|rest)\d+|(high|middle|low|outside)\d+(_lanes)?"
+    r"(t|piece|split|kept|left|before|here|slot|some|rest|origin|shape)\d+|(high|middle|low|outside)\d+(_lanes)?"
     r"|index\d+(_[mp]\d+)?|layer|free_scratch|far|around"
     r"|.*_(next|s0|s1|to|base|origin|at(_(0|[mp]\d+))*)"
     # of kernels for devices
