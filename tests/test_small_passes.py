@@ -68,7 +68,7 @@ def wholes(kernel: Kernel) -> list[bool]:
 def test_rows_of_stages_are_whole_vectors_and_those_of_fields_are_not() -> None:
     assert wholes(small()) == [True, False]
     *before, last = scratch(small()).body
-    with pytest.raises(InvalidKernel, match="rows of whole vectors, beyond the patch too, of field 'r'"):
+    with pytest.raises(InvalidKernel, match="field 'r' has rows of whole vectors, beyond the patch too"):
         verify(replace(small(), body=(*before, replace(last, whole=True))))
 
 

@@ -258,13 +258,22 @@ def _stages(kernel: Kernel, statements: Sequence[Statement], fail: Fail) -> None
                 _in_ring(made[name], statement, name, offset, rings.get(name, 0), fail)
         here = [statement] if isinstance(statement, Stage) else list(flat((statement,)))
         if isinstance(statement, Nest) and statement.whole:
-            fields = {s.array for s in here if isinstance(s, Store) and kernel.array[s.array].kind == "field"}
-            if fields:
-                fail(f"rows of whole vectors, beyond the patch too, of field {min(fields)!r}")
+            _fits(kernel, statement, fail)
         for name in {s.array for s in here if isinstance(s, (Store, Stage))} & staged:
             if name in made:
                 fail(f"stage {name!r} is stored twice")
             made[name] = statement
+
+
+def _fits(kernel: Kernel, nest: Nest, fail: Fail) -> None:
+    """Rows of whole vectors go beyond the patch, and end with the rows of scratch memory."""
+    rooms = {s.array: s for s in kernel.body if isinstance(s, Allocate)}
+    for name in (s.array for s in flat(nest.body) if isinstance(s, Store)):
+        if kernel.array[name].kind == "field":
+            fail(f"field {name!r} has rows of whole vectors, beyond the patch too")
+        room = rooms.get(name)
+        if room is not None and (room.extent[-1], room.top[-1]) != (nest.extent[-1], nest.top[-1]):
+            fail(f"stage {name!r} has rows of whole vectors, but room for other rows")
 
 
 def _unrolled(body: Body) -> Iterator[Statement]:

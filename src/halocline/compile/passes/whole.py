@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from halocline.compile.ir.kernel import Kernel
-from halocline.compile.ir.statements import Allocate, Nest, Store, roots
+from halocline.compile.ir.statements import Nest, Store, roots
 
 # Operations that do no harm to numbers that mean nothing: none of them looks into a table.
 HARMLESS = {
@@ -21,19 +21,14 @@ HARMLESS = {
 
 
 def whole(kernel: Kernel) -> Kernel:
-    """Mark the nests whose rows may be lengthened: they store nothing but stages, and as far as these go."""
-    ends = {s.array: (s.extent[-1], s.top[-1]) for s in kernel.body if isinstance(s, Allocate)}
-    body = tuple(
-        replace(s, whole=True) if isinstance(s, Nest) and _may(kernel, s, ends) else s for s in kernel.body
-    )
-    return replace(kernel, body=body)
+    """Mark the nests whose rows may be lengthened."""
+    body = (replace(s, whole=True) if isinstance(s, Nest) and _may(kernel, s) else s for s in kernel.body)
+    return replace(kernel, body=tuple(body))
 
 
-def _may(kernel: Kernel, nest: Nest, ends: dict[str, tuple[tuple[int, int], int]]) -> bool:
+def _may(kernel: Kernel, nest: Nest) -> bool:
     stored = _stored(nest)
-    if len(stored) < len(nest.body) or nest.cell is not None:
-        return False
-    if any(ends.get(array) != (nest.extent[-1], nest.top[-1]) for array in stored):
+    if len(stored) < len(nest.body) or any(kernel.array[name].kind != "scratch" for name in stored):
         return False
     values = [kernel.values[n] for n in kernel.below(roots(nest.body))]
     read = {kernel.array[v.attribute[0]] for v in values if v.op == "load"}
