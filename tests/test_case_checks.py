@@ -283,6 +283,7 @@ def test_a_check_has_bounds():
         (Check("a", math.nan, most=1.0), False, "at most 1"),
         (Check("a", math.nan), False, "a number"),
         (Check("a", math.inf, least=1.0), True, "at least 1"),
+        (Check.not_compared("a", "nothing is known"), True, "not compared"),
     ):
         assert (check.passed, check.bound) == (passed, bound)
 
@@ -328,6 +329,23 @@ def test_a_value_that_is_nan_fails_and_is_null(use: Using, capsys: pytest.Captur
     use(sink=replace(SINK, check=lambda run: [Check("odd", math.nan)]))
     assert command(["run", "sink", "--check", "--json", "-"]) == 1
     assert json.loads(capsys.readouterr().out)["checks"][0]["value"] is None
+
+
+def test_what_is_not_compared_does_not_fail(use: Using, capsys: pytest.CaptureFixture[str]):
+    use(sink=replace(SINK, check=lambda run: [Check.not_compared("odd", "nothing is known")]))
+    assert command(["run", "sink", "--check"]) == 0
+    assert "nothing is known" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("value", "fits"), [(0.0, True), (0.4999, True), (0.5, False), (-0.1, False)])
+def test_a_parameter_below_a_number(value: float, fits: bool):
+    share = Parameter(0.1, "1", "a share", least=0.0, below=0.5)
+    assert share.range == "a number from 0, below 0.5"
+    if fits:
+        share.check("share", value)
+    else:
+        with pytest.raises(InputError, match=r"expected a number from 0, below 0\.5"):
+            share.check("share", value)
 
 
 def test_what_cannot_be_checked():

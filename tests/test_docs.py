@@ -173,6 +173,30 @@ def test_what_is_said_of_equations_of_magnetohydrodynamics(tmp_path):
         assert f"`{name}`" in text, name
 
 
+def test_what_is_said_of_shocks(tmp_path):
+    """The program prints what stands below it; cases, parameters with their defaults and names are there."""
+    from halocline.physics import mhd_tvd
+    from halocline.physics.cases import cases
+    from halocline.physics.mhd_tvd import parameters
+
+    text = (ROOT / "docs" / "how-to" / "shocks.md").read_text()
+    ((program, output),) = BLOCK.findall(text)
+    assert run(program, 1, tmp_path) == output
+    defaults = dict(
+        re.findall(r"^\| `(\w+)` \| (\S+) \|", text.partition("## Parameters\n")[2], re.MULTILINE)
+    )
+    assert defaults.keys() == parameters.ALL.keys()
+    for name, own in parameters.ALL.items():
+        told = "1.66667" if defaults[name] == "5/3" else defaults[name]
+        assert told == own.default or float(told) == pytest.approx(own.default, rel=1e-5), name
+    for name, case in cases().items():
+        told = re.search(rf"^\| .*`{name}`.* \| ([\d, ]+) \|", text, re.MULTILINE)
+        assert (told is not None) == ("epsilon_fast" in case.parameters), name
+        assert told is None or [*map(int, told[1].split(","))] == list(case.sizes), name
+    for name in mhd_tvd.__all__:
+        assert re.search(rf"\b{name}\b", text), name
+
+
 def test_the_reference_names_what_the_environment_says():
     read = re.compile(r"""(?:getenv\(|environ\.get\(|environ\[)["'](\w+)["']""")
     used = {"HALOCLINE_MARCH"}  # CMake's

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,14 +14,17 @@ import pytest
 from numpy.typing import NDArray
 
 import halocline as hc
+from halocline.compile.chains import chains
+from halocline.compile.compiler import arranged, compile_program
 from halocline.errors import InputError
 from halocline.physics.case import Check
 from halocline.physics.cases import case_named
-from halocline.physics.mhd_tvd import FLUXES, IdealMHD, Source, State, setup
-from halocline.physics.mhd_tvd.linear_waves import WAVES
+from halocline.physics.mhd_tvd import FLUXES, IdealMHD, Source, State, blasts, linear_waves, loops, setup
+from halocline.physics.mhd_tvd.linear_waves import CARRIED, WAVES
 from halocline.physics.mhd_tvd.observed import primitives
 from halocline.physics.mhd_tvd.parameters import ALL, of_program
-from halocline.physics.mhd_tvd.tubes import RJ2A
+from halocline.physics.mhd_tvd.tubes import NARROWEST, RJ2A, plateaux, reference
+from halocline.physics.mhd_tvd.vortices import unmatched
 from halocline.study.run_case import CaseRun, Result
 
 Array = NDArray[np.float64]
@@ -30,6 +35,7 @@ SMALL = {
     "blast": (12, 14, 16),
 }  # as few cells as halos of five allow
 PLANAR = ("rj2a", "orszag-tang", "field-loop")
+SHARED = {"courant": 0.4}  # with cells of one size, so that cases share their kernels
 
 
 def run(name: str, n: tuple[int, ...], given: dict[str, Any] | None = None, **how: Any) -> Result:
@@ -40,6 +46,16 @@ def checked(name: str, n: tuple[int, ...], given: dict[str, Any] | None = None) 
     """What a case checks of itself, all of which must pass."""
     ready = CaseRun(name, n, given)
     found = {check.name: check for check in ready.check(ready.run(threads=1))}
+    assert all(check.passed for check in found.values()), [c for c in found.values() if not c.passed]
+    return found
+
+
+def checked_until(
+    name: str, n: tuple[int, ...], until: float, given: dict[str, Any] | None = None
+) -> dict[str, Check]:
+    """The same at another time than the case's own."""
+    ready = CaseRun(name, n, given)
+    found = {check.name: check for check in ready.check(ready.run(until=until, threads=1))}
     assert all(check.passed for check in found.values()), [c for c in found.values() if not c.passed]
     return found
 
@@ -84,10 +100,22 @@ def test_other_fluxes_are_of_second_order_too(flux: str) -> None:
 
 
 @pytest.mark.long
-def test_a_wave_across_the_grid_converges_at_second_order() -> None:
-    errors = [wave_error((2 * n, n, n), {}) for n in (16, 32, 64)]
+@pytest.mark.parametrize(
+    ("wave", "least", "most"),
+    # on 16 cells limiters still flatten the crests of slow and entropy waves, which travel longest, and
+    # damp the Alfvén wave more than on finer grids
+    [
+        ("fast", (1.8, 1.8), (2.2, 2.2)), ("alfven", (1.8, 1.8), (2.6, 2.3)),
+        ("slow", (1.3, 1.8), (2.2, 2.2)), ("entropy", (1.4, 1.7), (2.2, 2.2)),
+    ],
+)  # fmt: skip
+def test_a_wave_across_the_grid_converges(
+    wave: str, least: tuple[float, float], most: tuple[float, float]
+) -> None:
+    """At second order, which some waves reach only on the finer grids."""
+    errors = [wave_error((2 * n, n, n), {"wave": wave}) for n in (16, 32, 64)]
     orders = [math.log2(a / b) for a, b in itertools.pairwise(errors)]
-    assert all(abs(order - 2.0) < 0.2 for order in orders), orders
+    assert all(a < order < b for a, order, b in zip(least, orders, most, strict=True)), orders
 
 
 @pytest.mark.long
@@ -108,9 +136,10 @@ def test_a_polarised_wave_keeps_its_fronts_and_its_order_for_periods(periods: fl
     errors = []
     for n in (16, 32, 64):
         ready = CaseRun("cp-alfven", (2 * n, n))
-        found = {c.name: c.value for c in ready.check(ready.run(until=periods, threads=1))}
-        errors.append(found["error"])
-        assert found["scatter"] < 1e-13
+        found = {c.name: c for c in ready.check(ready.run(until=periods, threads=1))}
+        errors.append(found["error"].value)
+        assert found["error"].passed, found["error"]
+        assert found["scatter"].value < 1e-13
     orders = [math.log2(a / b) for a, b in itertools.pairwise(errors)]
     assert all(abs(order - 2.0) < 0.15 for order in orders), orders
 
@@ -120,6 +149,10 @@ def test_a_polarised_wave_keeps_its_fronts_in_space() -> None:
     ready = CaseRun("cp-alfven", (32, 16, 16))
     found = {c.name: c.value for c in ready.check(ready.run(until=5.0, threads=1))}
     assert found["scatter"] < 1e-13
+
+
+def test_a_polarised_wave_in_the_plane() -> None:
+    assert checked("cp-alfven", (32, 16))["scatter"].value < 1e-13
 
 
 @pytest.mark.parametrize("v", [-0.5, 0.5])
@@ -153,7 +186,7 @@ def test_waves_in_both_directions_are_mirror_images(wave: str) -> None:
         assert np.array_equal(sim.gather(f), sign * mirrored), f.name
 
 
-@pytest.mark.parametrize("wave", ["fast", "slow"])
+@pytest.mark.parametrize("wave", ["fast", "alfven", "slow", "sound"])
 def test_waves_in_both_directions_have_the_same_error(wave: str) -> None:
     left, right = (wave_error((128,), {"wave": wave, "direction": d}) for d in (-1, 1))
     assert abs(left - right) < 1e-6 * right
@@ -164,13 +197,31 @@ OF_EVERY_CHANGE = {("fast", -1), ("alfven", 1), ("entropy", 1)}
 
 @pytest.mark.parametrize(("wave", "direction"), [
     pytest.param(w, d, marks=() if (w, d) in OF_EVERY_CHANGE else pytest.mark.long)
-    for w in WAVES for d in (1, -1)
+    for w in WAVES for d in ((1,) if w in CARRIED else (1, -1))
 ])  # fmt: skip
 def test_waves_are_where_they_must_be_at_any_time(wave: str, direction: int) -> None:
     """So that the check of the error holds where a run does not end after whole periods."""
     ready = CaseRun("linear-wave", (64,), {"wave": wave, "direction": direction})
     found = {check.name: check for check in ready.check(ready.run(until=0.3, threads=1))}
     assert found["error"].passed, found["error"]
+
+
+@pytest.mark.parametrize("periods", [2, 5])
+@pytest.mark.parametrize("wave", ["slow", "sound", *(
+    pytest.param(w, marks=pytest.mark.long) for w in WAVES if w not in ("slow", "sound")
+)])  # fmt: skip
+def test_waves_are_where_they_must_be_after_periods(wave: str, periods: int) -> None:
+    """Their error of phase grows with time, and so does its bound."""
+    ready = CaseRun("linear-wave", (64,), {"wave": wave})
+    until = ready.setup.until
+    assert until is not None
+    once, often = (
+        {c.name: c for c in ready.check(ready.run(until=until * n, threads=1))}["error"] for n in (1, periods)
+    )
+    assert often.passed, often
+    assert once.most is not None
+    assert often.most == pytest.approx(periods * once.most)
+    assert often.value > once.most or wave != "slow"
 
 
 @pytest.mark.parametrize("v", [0.5, *(pytest.param(v, marks=pytest.mark.long) for v in (0.0, -0.5))])
@@ -186,7 +237,7 @@ def test_a_polarised_wave_is_where_it_must_be_at_any_time(v: float) -> None:
 @pytest.mark.parametrize(("name", "n"), [("rj2a", 512), ("rj4a", 512), ("brio-wu", 400)])
 def test_tubes_reach_the_converged_profiles(name: str, n: int) -> None:
     found = checked(name, (n,))
-    assert sum(key.startswith("plateau") for key in found) >= 5
+    assert sum(key.startswith("plateau at") for key in found) >= 4
 
 
 @pytest.mark.parametrize("flux", ["hlld", "roe"])
@@ -194,10 +245,48 @@ def test_tubes_by_other_fluxes(flux: str) -> None:
     checked("rj2a", (512,), {"flux": flux})
 
 
+def test_a_tube_is_compared_at_earlier_times_too() -> None:
+    found = checked_until("rj2a", (128,), 0.1)
+    assert sum(key.startswith("plateau at") for key in found) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "until", "words"),
+    [
+        ({"gamma": 1.4}, 0.02, "no converged solution for gamma = 1.4"),
+        ({}, 0.21, "after t = 0.2 waves may have reached the ends"),
+    ],
+)
+def test_a_tube_without_a_reference_says_so(given: dict[str, float], until: float, words: str) -> None:
+    found = checked_until("rj2a", (64,), until, given)
+    for name in ("profiles", "plateaux"):
+        assert not found[name].compared
+        assert words in found[name].about
+
+
+def test_a_coarse_tube_has_no_plateau() -> None:
+    assert "no plateau is wide enough, 10 cells" in checked("rj4a", (64,))["plateaux"].about
+
+
+def test_plateaux_are_those_between_waves() -> None:
+    for name, count in (("rj2a", 5), ("rj4a", 4), ("brio-wu", 4)):
+        x, exact = reference(name)
+        for centre in (centres := plateaux(x, exact, NARROWEST / 512)):
+            assert abs(np.interp(centre, x, exact["rho"]) - exact["rho"][0]) > 1e-3
+            assert abs(np.interp(centre, x, exact["rho"]) - exact["rho"][-1]) > 1e-3
+        assert len(centres) == count, name
+    x, exact = reference("rj2a")
+    # those that 128 cells across the grid resolve, which lie h/√3 apart
+    assert len(plateaux(x, exact, NARROWEST / 64)) == 2
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["rj2a", "rj4a"])
-def test_tubes_across_the_grid(name: str) -> None:
-    checked(name, (128, 128, 128))
+@pytest.mark.parametrize(("name", "count"), [("rj2a", 2), ("rj4a", 0)])
+def test_tubes_across_the_grid(name: str, count: int) -> None:
+    """No plateau of rj4a is ten layers of cells wide."""
+    found = checked(name, (128, 128, 128))
+    assert sum(key.startswith("plateau at") for key in found) == count
+    assert found["plateaux"].compared is False if count == 0 else "plateaux" not in found
 
 
 def tube_along(axis: int) -> tuple[Array, int]:
@@ -248,10 +337,66 @@ def test_the_vortex_of_orszag_and_tang_as_the_paper_has_it() -> None:
     checked("orszag-tang", (192, 192))
 
 
+def test_a_vortex_without_a_reference_says_so() -> None:
+    for n, given, until, words in (
+        ((50, 50), {}, 0.02, "no converged solution at t = 0.02"),
+        ((50, 50), {"gamma": 1.5}, 0.02, "no converged solution for gamma = 1.5"),
+    ):
+        found = checked_until("rotor", n, until, given)
+        assert not found["rho converged"].compared
+        assert words in found["rho converged"].about
+
+
+def test_grids_that_do_not_match() -> None:
+    assert unmatched((64, 64), (200, 200)).startswith("64 x 64 cells and the 200 x 200 of the converged")
+    assert not unmatched((50, 50), (200, 200))
+    assert not unmatched((400, 400), (200, 200))
+
+
+def test_the_rotor() -> None:
+    """So coarse that gas behind it is thinned out until the pressure floor acts in some cells."""
+    found = checked("rotor", (50, 50), SHARED)
+    assert found["rho converged"].value < 0.2
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(("n", "given"), [((256, 128), {}), ((256, 128), {"v_z": 1.0})])
-def test_a_loop_of_field_keeps_its_energy(n: tuple[int, ...], given: dict[str, float]) -> None:
-    checked("field-loop", n, given)
+def test_the_rotor_as_the_paper_has_it() -> None:
+    checked("rotor", (400, 400))
+
+
+def test_a_loop_of_field_goes_round() -> None:
+    found = checked("field-loop", (100, 50), SHARED)
+    assert 0.7 < found["magnetic energy kept"].value < 1.0
+    assert found["loop carried"].value < 0.4
+
+
+def test_a_loop_that_stays_behind_fails() -> None:
+    """A loop at its start passes for none that has gone part of the way, or round."""
+    ready = CaseRun("field-loop", (100, 50), SHARED)
+    first = ready._checked(ready.run(steps=1, threads=1))
+    for f, value in first.setup.start.items():
+        first.simulation[f] = value
+    for time in (0.3, 2.0):
+        found = {c.name: c for c in loops.check(replace(first, time=time))}
+        assert not found["loop carried"].passed, time
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("given", [
+    {},
+    {"v_z": 1.0, "flux": "hlld"},
+    pytest.param({"v_z": 1.0}, marks=pytest.mark.xfail(
+        strict=True, reason="rounding grows in mhdtvd where there is no field: B_z is 6e-4 of it on 64 x 32"
+    )),
+], ids=str)  # fmt: skip
+def test_a_loop_of_field_keeps_its_energy(given: dict[str, Any]) -> None:
+    checked("field-loop", (256, 128), given)
+
+
+@pytest.mark.long
+def test_a_loop_of_field_keeps_its_energy_in_space() -> None:
+    """On a fifth of the paper's cells along each axis, where bounds are wider."""
+    checked("field-loop", (40, 40, 60))
 
 
 @pytest.mark.parametrize(
@@ -264,6 +409,26 @@ def test_a_flow_along_a_loop_makes_no_field_along_it(flux: str, most: float) -> 
     b = [np.abs(sim["b_" + a]).max() for a in "xyz"]
     assert b[0] > 1e-4
     assert b[2] < most * max(b)
+
+
+def test_a_blast_in_the_plane() -> None:
+    found = checked("blast", (50, 75), SHARED)
+    assert found["kinetic energy"].value > 0.15
+
+
+def test_gas_that_stays_is_no_blast() -> None:
+    ready = CaseRun("blast", (50, 75), SHARED)
+    found = {
+        c.name: c for c in blasts.check(replace(ready._checked(ready.run(steps=1, threads=1)), time=0.02))
+    }
+    assert not found["kinetic energy"].passed
+
+
+@pytest.mark.long
+def test_a_larger_blast() -> None:
+    """On half of the paper's 200 x 300 x 200 cells along each axis: those take 12 million zone updates a step
+    for some 260 steps, about 50 minutes at a million a second."""
+    checked("blast", (100, 150, 100))
 
 
 @pytest.mark.long
@@ -453,19 +618,46 @@ def test_no_bit_of_a_blast_depends_on_the_device() -> None:
 # -- one exchange a step -----------------------------------------------------------------------------------
 
 
-def test_a_step_exchanges_once_five_layers_wide() -> None:
-    """Five cells to each side; the field on faces one face more, that above the fifth cell."""
-    ready = CaseRun("orszag-tang", (20, 20))
-    schedule = ready._simulation(None, {"threads": 1}).schedule
+@pytest.mark.parametrize(("name", "n", "given", "wide"), [
+    ("brio-wu", (64,), {}, 3),
+    ("brio-wu", (64,), {"flux": "hlld"}, 3),
+    ("orszag-tang", (20, 20), {}, 5),
+    ("orszag-tang", (20, 20), {"flux": "roe"}, 5),
+    ("blast", (16, 16, 16), {}, 5),
+    ("blast", (16, 16, 16), {"flux": "hlld"}, 5),
+])  # fmt: skip
+def test_a_step_exchanges_once_five_cells_wide(
+    name: str, n: tuple[int, ...], given: dict[str, Any], wide: int
+) -> None:
+    """So many cells to each side; the field on faces one face more, that above the last cell."""
+    ready = CaseRun(name, n, given)
+    schedule = compile_program(ready.program, ready.setup.grid)
     (sweep,) = schedule.pass_sweeps()
     widths = {
         schedule.fields[number].name: footprint.segments for number, footprint in sweep.exchange.items()
     }
     assert set(widths) == {f.name for f in ready.fields}
-    for name, segments in widths.items():
-        for axis, a in enumerate("xy"):
+    for field, segments in widths.items():
+        for axis, a in enumerate("xyz"[: len(n)]):
             sides = {d[axis]: width[axis] for d, width in segments if d.count(0) == len(d) - 1 and d[axis]}
-            assert sides == {-1: 5, 1: 6 if name == f"b_{a}" else 5}, name
+            assert sides == {-1: wide, 1: wide + 1 if field == f"b_{a}" else wide}, field
+
+
+def test_the_chains_of_stages_lead_as_far_as_the_halo_is_wide() -> None:
+    ready = CaseRun("orszag-tang", (20, 20))
+    (found,) = (
+        each for each in arranged(ready.program, ready.setup.grid).nests.values() if chains(each.staged)
+    )
+    led = chains(found.staged)
+    assert {(chain.axis, chain.side): chain.links[-1].layers for chain in led} == {
+        (0, -1): 5, (0, 1): 6, (1, -1): 5, (1, 1): 6,
+    }  # fmt: skip
+    for chain in led:
+        layers = [link.layers for link in chain.links]
+        assert layers == sorted(layers)
+        names = [link.name for link in chain.links]
+        assert any(name.startswith("G_") for name in names), names  # the second fluxes read farthest
+        assert any(name.startswith("F_") for name in names), names
 
 
 # -- wrong input -------------------------------------------------------------------------------------------
@@ -475,7 +667,10 @@ def test_a_step_exchanges_once_five_layers_wide() -> None:
     ("name", "given", "words"),
     [
         ("rj2a", {"gamma": 1.0}, "gamma is 1; expected a number above 1"),
-        ("rj2a", {"epsilon_fast": 0.5}, "epsilon_fast is 0.5; expected a number from 0 to 0.5"),
+        ("rj2a", {"epsilon_fast": 0.5}, "epsilon_fast is 0.5; expected a number from 0, below 0.5"),
+        ("rj2a", {"epsilon_fast": 0.2, "flux": "hlld"}, "flux hlld has no numerical viscosity"),
+        ("linear-wave", {"direction": 0}, "direction is 0; expected 1, along the wave vector, or -1"),
+        ("linear-wave", {"direction": -1, "wave": "entropy"}, "direction is -1, but wave entropy is carried"),
         ("rj2a", {"limiter": 3.0}, "limiter is 3; expected a number from 1"),
         ("rj2a", {"flux": "hlle"}, "flux is 'hlle'"),
         ("rj2a", {"courant": 1.0}, "courant is 1; expected less than 1"),
@@ -485,14 +680,35 @@ def test_a_step_exchanges_once_five_layers_wide() -> None:
 )
 def test_numbers_that_the_scheme_cannot_have(name: str, given: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError) as told:
-        CaseRun(name, SMALL[name], given)
+        CaseRun(name, SMALL.get(name), given)
     assert words in str(told.value)
 
 
 def test_a_start_without_pressure_is_refused_with_its_cell() -> None:
     ready = CaseRun("linear-wave", (16,), {"amplitude": 2.0})
-    with pytest.raises(InputError, match=r"pressure at the start is not positive, first at cell \(\d+,\)"):
+    with pytest.raises(InputError, match=r"pressure at the start is -\d[\d.]* at cell \(\d+,\)") as refused:
         ready.run(threads=1)
+    value, cell = map(float, re.findall(r"is (\S+) at cell \((\d+)", str(refused.value))[0])
+    fast = linear_waves.wave("fast", True, 5 / 3)
+    p = 0.6 + 2.0 * fast.mode[6] * math.cos(2 * math.pi * ((cell + 0.5) / 16 - 0.5))
+    assert value == pytest.approx(p, rel=1e-4)
+
+
+# -- what is kept ------------------------------------------------------------------------------------------
+
+STILL = {
+    "mass": 1.0, "energy": 1e4, "E_mag": 0.5e-6,
+    **{f"{v}_{a}": 0.0 for v in ("momentum", "flux") for a in "xyz"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "change"), [("mass", 1e-10), ("energy", 1e-6), ("momentum_y", 1e-8), ("flux_z", 1e-13)]
+)
+def test_a_small_share_of_each_quantity_is_noticed(name: str, change: float) -> None:
+    """Beside an energy that is greater than all of them: 1e-10 of each on its own scale."""
+    found = setup.kept(STILL, STILL | {name: STILL[name] + change})
+    assert [check.name for check in found if not check.passed] == [f"{name} kept"]
 
 
 def test_what_a_scheme_does_not_have() -> None:

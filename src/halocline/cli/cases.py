@@ -43,6 +43,7 @@ def _facts(case: Case) -> dict[str, Any]:
                 "least": own.least,
                 "above": own.above,
                 "most": own.most,
+                "below": own.below,
                 "whole": own.whole,
                 "words": own.words,
                 "origin": own.origin,
@@ -83,6 +84,7 @@ def _page(name: str, case: Case) -> str:
     )
     shape = " x ".join(map(str, case.shape))
     end = f"to time {case.until:g}" if case.until is not None else f"{case.steps} steps"
+    end = f"{end}, {case.end}" if case.end else end
     further = [
         f"{'':9} {' x '.join(map(str, own))} cells with --dim {dim}" for dim, own in case.shapes.items()
     ]

@@ -205,6 +205,12 @@ def _facts(check: Check) -> dict[str, Any]:
     return asdict(check) | {"value": value if math.isfinite(value) else None, "passed": check.passed}
 
 
+def _verdict(check: Check) -> str:
+    if not check.compared:
+        return ""
+    return "passed" if check.passed else "FAILED"
+
+
 def _judgement(checks: Sequence[Check]) -> str:
     """The table of checks."""
     from halocline.study.table import Table, counted
@@ -213,14 +219,16 @@ def _judgement(checks: Sequence[Check]) -> str:
         (
             each.name,
             each.about,
-            _number(float(each.value)),
+            _number(float(each.value)) if each.compared else "",
             each.bound,
-            "passed" if each.passed else "FAILED",
+            _verdict(each),
         )
         for each in checks
     )
     failed = sum(not each.passed for each in checks)
+    left_out = sum(not each.compared for each in checks)
     note = f"{counted(failed, 'check')} of {len(checks)} failed." if failed else "All checks passed."
+    note += f" {left_out} could not be made." if left_out else ""
     heads = ("check", "what it compares", "value", "expected", "result")
     return Table("Checks", heads, rows, left=2, note=note).text().rstrip()
 

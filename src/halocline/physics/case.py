@@ -29,8 +29,8 @@ class Parameter:
         In terms of the case's own units of length, time, mass and temperature; "1" for a pure number
         or a word.
     about : str
-    least, above, most : float, optional
-        It is at least so, or above that, and at most so.
+    least, above, most, below : float, optional
+        It is at least so, or above that, and at most so, or below that.
     whole : bool
         It is a whole number.
     origin : str
@@ -45,6 +45,7 @@ class Parameter:
     least: float | None = None
     above: float | None = None
     most: float | None = None
+    below: float | None = None
     whole: bool = False
     origin: str = "chosen here"
     words: tuple[str, ...] = ()
@@ -58,8 +59,10 @@ class Parameter:
         if self.above is not None:
             kind += f" above {self.above:g}"
         elif self.least is not None:
-            kind += f" from {self.least:g}" + (" on" if self.most is None else "")
-        return kind if self.most is None else f"{kind} to {self.most:,.12g}"
+            kind += f" from {self.least:g}" + (" on" if self.most is None and self.below is None else "")
+        if self.most is not None:
+            kind += f" to {self.most:,.12g}"
+        return kind if self.below is None else f"{kind}, below {self.below:g}"
 
     def check(self, name: str, value: float | str) -> None:
         """Raise InputError for a value that it cannot have."""
@@ -74,10 +77,27 @@ class Parameter:
         fits = fits and (self.least is None or value >= self.least)
         fits = fits and (self.above is None or value > self.above)
         fits = fits and (self.most is None or value <= self.most)
+        fits = fits and (self.below is None or value < self.below)
         fits = fits and (not self.whole or value == math.floor(value))
         if not fits:
             unit = "" if self.unit == "1" else f", in {self.unit}"
             raise InputError(f"{name} is {value:.12g}; expected {self.range}{unit}: {self.about}")
+
+
+def complete(parameters: Mapping[str, Parameter], given: Mapping[str, float | str]) -> dict[str, Any]:
+    """All parameters: those given, the others by default.
+
+    Raises
+    ------
+    InputError
+        A name that is not among them, or a value that the parameter cannot have.
+    """
+    for name, value in given.items():
+        if name not in parameters:
+            units = [f"{n} [{own.unit}]" for n, own in parameters.items()]
+            raise unknown("parameter", name, list(parameters), units)
+        parameters[name].check(name, value)
+    return {name: given.get(name, own.default) for name, own in parameters.items()}
 
 
 def seed(about: str) -> Parameter:
@@ -138,6 +158,8 @@ class Check:
     most, least : float, optional
     about : str
         What is compared with what.
+    compared : bool
+        False where nothing is known to compare with, which `about` explains; see `not_compared`.
     """
 
     name: str
@@ -145,10 +167,18 @@ class Check:
     most: float | None = None
     least: float | None = None
     about: str = ""
+    compared: bool = True
+
+    @classmethod
+    def not_compared(cls, name: str, why: str) -> Check:
+        """Of a run that has no reference: it has no value, and does not fail."""
+        return cls(name, math.nan, about=f"not compared: {why}", compared=False)
 
     @property
     def passed(self) -> bool:
-        """Whether the value is a number within the bounds."""
+        """Whether the value is a number within the bounds, or is not compared."""
+        if not self.compared:
+            return True
         fits = not math.isnan(self.value)
         fits = fits and (self.most is None or self.value <= self.most)
         return bool(fits and (self.least is None or self.value >= self.least))
@@ -156,6 +186,8 @@ class Check:
     @property
     def bound(self) -> str:
         """The bounds, in words."""
+        if not self.compared:
+            return "not compared"
         if self.least is not None and self.most is not None:
             return f"{self.least:g} to {self.most:g}"
         if self.most is not None:
@@ -233,7 +265,8 @@ class Setup:
     until : float, optional
         The time that a run goes to by default, where it depends on the parameters.
     exact : callable, optional
-        ``exact(time)`` gives the fields at a time, as `start` has them, of a case whose solution is known.
+        For a case whose exact solution is known: ``exact(time)`` gives its fields at a time, in the same form
+        as `start`.
     """
 
     grid: Grid
@@ -303,6 +336,8 @@ class Case:
         Further numbers of axes that the case can have, and its cells by default with these.
     until : float, optional
         The time that a run goes to by default.
+    end : str
+        When that is, in words, where it depends on the parameters.
     order : int
         Of differences by default. A program, whose order cannot be chosen, has this one.
     check : callable, optional
@@ -328,6 +363,7 @@ class Case:
     least_axes: int | None = None
     shapes: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     until: float | None = None
+    end: str = ""
     order: int = 6
     check: Callable[[Checked], Sequence[Check]] | None = field(default=None, repr=False)
     error: Callable[[Checked], float] | None = field(default=None, repr=False)
@@ -343,12 +379,7 @@ class Case:
         InputError
             A name that the case does not have, or a value that the parameter cannot have.
         """
-        for name, value in given.items():
-            if name not in self.parameters:
-                units = [f"{n} [{own.unit}]" for n, own in self.parameters.items()]
-                raise unknown("parameter", name, list(self.parameters), units)
-            self.parameters[name].check(name, value)
-        return {name: given.get(name, own.default) for name, own in self.parameters.items()}
+        return complete(self.parameters, given)
 
     @property
     def sizes(self) -> dict[int, tuple[int, ...]]:

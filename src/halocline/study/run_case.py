@@ -15,6 +15,7 @@ from halocline.lang import trace
 from halocline.lang.expression import Expr
 from halocline.lang.grid import Field, unknown
 from halocline.lang.program import Program, ProgramFunction
+from halocline.physics import events as counters
 from halocline.physics.case import Check, Checked, Setup
 from halocline.physics.cases import case_named
 from halocline.ranges import SOME_STEPS, STEPS
@@ -26,7 +27,6 @@ from halocline.run.peak import multiply_add_peak
 from halocline.run.prepared import Outcome
 from halocline.run.simulation import Simulation, program_of
 from halocline.solvers.schemes import SCHEMES
-from halocline.study import case_events
 from halocline.study.overlap import KINDS, StepBench
 from halocline.study.table import method
 
@@ -276,7 +276,7 @@ class CaseRun:
         options = {**self._equations, "communicator": communicator, **execution}
         terms = None if self.setup.terms is dict else self.setup.terms
         sim = Simulation(grid, equations, terms=terms, **options)
-        case_events.begin(sim, self.setup.events)
+        counters.begin(sim, self.setup.events)
         return sim
 
     def run(
@@ -462,9 +462,9 @@ class CaseRun:
     def _told(self, sim: Simulation, series: list[dict[str, Any]], warm_up: int) -> dict[str, Any]:
         """What a record holds of the result of whole steps."""
         checksums = {f.name: sim.checksum(f) for f in self.fields}
-        last, events = series[-1], case_events.found(sim, self.setup.events)
+        last, events = series[-1], counters.found(sim, self.setup.events)
         if sim.domain.comm.rank == 0:
-            case_events.warn(self.setup.events, events)
+            counters.warn(self.setup.events, events)
         return {
             "steps": sim.steps,
             "warm_up": min(warm_up, sim.steps),

@@ -117,12 +117,13 @@ def _wave_front(done: Checked) -> Figure | None:
 
 CASES: Mapping[str, Case] = {
     "cp-alfven": Case(
-        about="A circularly polarised Alfvén wave that travels through a periodic box, obliquely.",
+        about="Ideal MHD: a circularly polarised Alfvén wave that travels through a periodic box, obliquely.",
         origin="Mendygral et al. 2017, ApJS 228, 23, Section 6.9; Tóth 2000, J. Comput. Phys. 161, 605",
         shape=(64, 32),
         shapes={1: (64,), 3: (64, 32, 32)},
         steps=None,
         until=1.0,
+        end="one period of the wave: 1 / (1 + v)",
         parameters={
             "amplitude": Parameter(0.1, "1", "of velocity and field", above=0.0, origin="Tóth 2000"),
             "v": Parameter(0.0, "length/time", "velocity of the gas along the wave", above=-1.0),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from halocline.errors import InputError
 from halocline.lang.expression import Expr
 from halocline.lang.functions import cos, sin
 from halocline.lang.grid import Field, Grid
@@ -80,13 +81,30 @@ def _box(shape: tuple[int, ...]) -> tuple[Grid, Direction]:
     return grid, Direction.of(1.0, 2.0, 2.0)
 
 
+def _backward(values: Mapping[str, Any]) -> bool:
+    """Whether the wave travels against the wave vector.
+
+    Raises
+    ------
+    InputError
+        No direction, or one that the wave cannot have.
+    """
+    direction, kind = values["direction"], values["wave"]
+    if direction == 0:
+        raise InputError("direction is 0; expected 1, along the wave vector, or -1, against it")
+    if direction < 0 and kind in CARRIED:
+        raise InputError(
+            f"direction is -1, but wave {kind} is carried by gas that moves along the wave vector: expected 1"
+        )
+    return bool(direction < 0)
+
+
 def _make(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
-    grid, along = _box(shape)
+    backward, (grid, along) = _backward(values), _box(shape)
     mhd = parameters.solver(grid, values)
-    own, size = wave(values["wave"], values["direction"] > 0, values["gamma"]), values["amplitude"]
+    own, size = wave(values["wave"], not backward, values["gamma"]), values["amplitude"]
     modes = list(zip(own.background, own.mode, strict=True))
     k, s = 2 * math.pi, along.along(grid.coordinates())
-    backward = values["direction"] < 0 and values["wave"] not in CARRIED
 
     def exact(time: float) -> dict[Field, Expr]:
         gone = (-own.speed if backward else own.speed) * time
@@ -127,19 +145,25 @@ FAMILIES = tuple(
 
 CASES: Mapping[str, Case] = {
     "linear-wave": Case(
-        about="A weak wave of one family that travels once through a periodic box.",
+        about="Ideal MHD: a weak wave of one family that travels once through a periodic box.",
         origin="Mendygral et al. 2017, ApJS 228, 23, Section 6.1; Gardiner and Stone 2008, "
         "J. Comput. Phys. 227, 4123",
         shape=(256,),
         shapes={3: (64, 32, 32)},
         steps=None,
         until=0.5,
+        end="one period of the fast wave; other waves have other periods",
         parameters={
             "wave": Parameter(
                 "fast", "1", "which; the last four are those of a gas without field", words=WAVES
             ),
             "direction": Parameter(
-                1, "1", "along the wave vector, 1, or against it, -1", least=-1, most=1, whole=True
+                1,
+                "1",
+                "along the wave vector, 1, or against it, -1; carried waves: 1",
+                least=-1,
+                most=1,
+                whole=True,
             ),
             "amplitude": Parameter(1e-6, "1", "of the wave", above=0.0, origin=PAPER),
             **parameters.of(),

@@ -15,11 +15,10 @@ from halocline.physics.mhd_tvd.scheme import COUNTED, FLUXES, IdealMHD
 PAPER = "Mendygral et al. 2017"
 RJ95 = "chosen here: no more than the test problems need; Ryu and Jones 1995 take about 0.1 to 0.3"
 STEADY = "chosen here: fluxes of first order are stable too, so that no floor acts"
-BELOW_HALF = 0.4999999999999999
 
 EPSILON = {
     f"epsilon_{family}": Parameter(
-        default, "1", f"numerical viscosity of {waves}, ε", least=0.0, most=BELOW_HALF, origin=RJ95
+        default, "1", f"numerical viscosity of {waves}, ε", least=0.0, below=0.5, origin=RJ95
     )
     for family, waves, default in (
         ("fast", "fast waves", 0.1),
@@ -52,7 +51,10 @@ ALL: Mapping[str, Parameter] = {
         words=tuple(LIMITERS),
     ),
     "courant": Parameter(
-        0.0, "1", "Courant number; 0 for 0.8 of the largest stable one, 1, or 0.5 on three axes", least=0.0
+        0.0,
+        "1",
+        "Courant number; 0: automatic, 0.8 of the largest stable one, which is 1, on three axes 0.5",
+        least=0.0,
     ),
     **EPSILON,
     **FLOORS,
@@ -61,6 +63,8 @@ ALL: Mapping[str, Parameter] = {
 
 # beyond these Courant numbers steps are unstable (Gardiner and Stone 2008, for six Riemann problems a step)
 STABLE = {1: 1.0, 2: 1.0, 3: 0.5}
+
+WITHOUT_EPSILON = ("hll", "hlld")  # fluxes that have no numerical viscosity
 
 WARN_ABOVE = 1e-3  # of all cell updates
 
@@ -80,8 +84,27 @@ def of(origin: str = Parameter.origin, /, **defaults: float | str) -> dict[str, 
     return {**ALL, **changed}
 
 
+def check_epsilon(values: Mapping[str, Any]) -> None:
+    """Raise InputError for a numerical viscosity that the fluxes do not have."""
+    flux = values["flux"]
+    for name, own in EPSILON.items():
+        if flux in WITHOUT_EPSILON and values[name] != own.default:
+            having = ", ".join(each for each in FLUXES if each not in WITHOUT_EPSILON)
+            raise InputError(
+                f"{name} is {values[name]:g}, but flux {flux} has no numerical viscosity: "
+                f"leave {name} out, or choose a flux that has it: {having}"
+            )
+
+
 def solver(grid: Grid, values: Mapping[str, Any], **more: Any) -> IdealMHD:
-    """The scheme that a case asks for."""
+    """The scheme that a case asks for.
+
+    Raises
+    ------
+    InputError
+        A numerical viscosity that the fluxes do not have.
+    """
+    check_epsilon(values)
     return IdealMHD(grid, flux=values["flux"], limiting=values["limiting"], **more)
 
 
@@ -104,5 +127,5 @@ def courant_number(values: Mapping[str, Any], axes: int) -> float:
 
 def of_program(values: Mapping[str, Any]) -> dict[str, float]:
     """What the program of a case reads of its parameters."""
-    unread = {"flux", "limiting", "courant", *(EPSILON if values["flux"] in ("hll", "hlld") else ())}
+    unread = {"flux", "limiting", "courant", *(EPSILON if values["flux"] in WITHOUT_EPSILON else ())}
     return {name: values[name] for name in ALL if name not in unread}

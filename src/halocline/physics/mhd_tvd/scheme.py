@@ -66,6 +66,8 @@ class _Step:
 class IdealMHD:
     """The fields of ideal magnetohydrodynamics on a grid, and a step of the scheme.
 
+    `MHDSimulation` runs it, with its numbers checked.
+
     Parameters
     ----------
     grid : Grid
@@ -114,6 +116,7 @@ class IdealMHD:
             if name not in WALLS:
                 raise InputError(f"boundary has {name!r}; expected names of fields: {', '.join(WALLS)}")
         self.grid, self.axes, self.source = grid, grid.ndim, source
+        self.flux, self.limiting = flux, limiting
         self._flux = partial(FLUXES[flux], limit=LIMITERS[limiting])
         self.rho = grid.field("rho", boundary=walls.get("rho"))
         self.m = grid.vector("m", components=3, boundary=walls.get("m"))
@@ -163,7 +166,7 @@ class IdealMHD:
         across = [self._across(a, U, w, F, B_half, size) for a in range(self.axes)]
         G = self._fluxes([q for q, _ in across], b_half, size, "G") if self._moves_across else F
         # Step 8: electromotive forces in cells in the middle of the step
-        middle = self._middle(U, w, F, B_half, size)
+        middle, stays = self._middle(U, w, F, B_half, size)
         # Step 9: electromotive forces on edges
         corners = transport.at_edges(G, transport.reference(middle.v, middle.B, self.axes), "e_half")
         # Step 10: the whole step of cells, with the field that step 11 leaves there
@@ -171,6 +174,8 @@ class IdealMHD:
         tried = _tried(_after(U, G, gain, size))
         b_tried = self._on_faces(transport.advanced(b, corners, G, size.full), "b_tried")
         kept = [flag for _, flag in across if flag is not None]
+        if self._needs_middle:
+            kept.append(stays)
         bad = _unphysical(tried._replace(B=transport.at_cells(b_tried, self.axes)), kept)
         # around cells that would be unphysical the step has fluxes of first order
         safe = self._safe(w)
@@ -188,6 +193,11 @@ class IdealMHD:
     def _moves_across(self) -> bool:
         """Whether half a step changes cells otherwise than along an axis; else the first fluxes are all."""
         return self.axes > 1 or self.source is not None
+
+    @property
+    def _needs_middle(self) -> bool:
+        """Whether cells in the middle of the step matter: to forces on edges, or to sources."""
+        return bool(transport.edges(self.axes)) or self.source is not None
 
     def _floored(self) -> tuple[Conserved, State]:
         """Cells at the start of the step; density and pressure are at least their floors."""
@@ -243,8 +253,11 @@ class IdealMHD:
         rho, vx, vy, vz, Bx, By, Bz, p = chosen
         return _staged(State(rho, Vector((vx, vy, vz)), Vector((Bx, By, Bz)), p), name), kept
 
-    def _middle(self, U: Conserved, w: State, F: Sequence[Flux], B_half: Vector, size: _Step) -> State:
-        """Step 8: cells in the middle of the step, by an un-split update with the fluxes along each axis.
+    def _middle(
+        self, U: Conserved, w: State, F: Sequence[Flux], B_half: Vector, size: _Step
+    ) -> tuple[State, Expr]:
+        """Step 8: cells in the middle of the step, by an un-split update with the fluxes along each axis, and
+        where they are as at its start, since they would be unphysical.
 
         As GS05 have it (Section 3.2). The paper takes the second fluxes, which read cells one farther away:
         with these the check of step 10 would need a halo of six.
@@ -259,7 +272,8 @@ class IdealMHD:
             "v_half",
             storage="patch",
         )
-        return State(where(sound, s.rho, w.rho), v, B_half, where(sound, s.p, w.p))
+        kept = _flagged(~sound, "half_kept")
+        return State(where(sound, s.rho, w.rho), v, B_half, where(sound, s.p, w.p)), kept
 
     def _safe(self, w: State) -> list[Flux]:
         """The fluxes of HLL, of first order (Equations A10 to A12)."""

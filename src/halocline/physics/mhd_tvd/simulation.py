@@ -1,0 +1,184 @@
+"""Ideal magnetohydrodynamics on a grid of one's own, with the checks that cases have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from halocline.errors import InputError
+from halocline.lang import trace
+from halocline.lang.expression import Expr, Operators, as_expr
+from halocline.lang.grid import Field, unknown
+from halocline.physics import events
+from halocline.physics.case import complete
+from halocline.physics.mhd_tvd import parameters, setup
+from halocline.physics.mhd_tvd.scheme import IdealMHD
+from halocline.run.execution import Execution
+from halocline.run.prepared import Outcome
+from halocline.run.simulation import Simulation
+
+OF_SOLVER = ("flux", "limiting")  # parameters of cases that `IdealMHD` takes
+OPTIONS = tuple(name for name in parameters.ALL if name not in OF_SOLVER)
+
+
+class MHDSimulation(Simulation):
+    """A simulation of ideal magnetohydrodynamics with shocks.
+
+    Its numbers are checked as those of the cases are. Before the first step density and pressure must be
+    positive in all cells. A run warns where fluxes fell back to those of HLL, or floors acted, too often.
+
+    Parameters
+    ----------
+    mhd : IdealMHD
+        The fields on their grid, with fluxes, walls and a source.
+    parameters : mapping of str to float, optional
+        Further numbers by name, which a source or walls read with ``hc.parameter``.
+    after_step, communicator : optional
+        See `halocline.Simulation`.
+    **options
+        Numbers of the scheme: gamma, courant, limiter, epsilon_fast, epsilon_alfven, epsilon_slow,
+        epsilon_entropy, density_protection, pressure_protection, density_floor, pressure_floor; and how it
+        runs, as `halocline.Execution` has it.
+
+    Raises
+    ------
+    InputError
+        An option that is unknown, a number that the scheme cannot have, or a further number with the name of
+        one that the scheme has.
+    """
+
+    def __init__(
+        self,
+        mhd: IdealMHD,
+        *,
+        parameters: Mapping[str, float] | None = None,
+        after_step: Callable[..., Any] | None = None,
+        communicator: Any = None,
+        **options: Any,
+    ) -> None:
+        if not isinstance(mhd, IdealMHD):
+            raise InputError(f"mhd is {mhd!r}; expected an IdealMHD, which holds the fields of a grid")
+        values, execution = _sorted(mhd, options)
+        own = dict(parameters or {})
+        for name in own:
+            if name in values:
+                raise InputError(
+                    f"parameters has {name!r}, which is a number of the scheme; give it as {name}="
+                )
+        made = setup.ready(mhd, values, {})
+        self.mhd = mhd
+        self._warned: set[str] = set()
+        self._to_check = True
+        super().__init__(
+            mhd.grid,
+            made.equations,
+            parameters={**made.parameters, **own},
+            dt=made.dt,
+            time_step=made.time_step,
+            after_step=after_step,
+            communicator=communicator,
+            **execution,
+        )
+        self._counted = made.events
+        events.begin(self, self._counted)
+
+    def set_state(
+        self, *, rho: Any, p: Any, v: Sequence[Any] = (0.0, 0.0, 0.0), b: Sequence[Any] = (0.0, 0.0, 0.0)
+    ) -> None:
+        """Set all fields from density, pressure, velocity and magnetic field.
+
+        Each is a number, an expression, or a function of the coordinates that can be traced.
+
+        Parameters
+        ----------
+        rho, p
+            Density and pressure of cells, positive everywhere.
+        v : sequence of three
+            Velocity of cells.
+        b : sequence of three
+            The field where `IdealMHD.b` has it: on faces along the axes of the grid, in cells along others.
+            Its divergence stays as it is, so that it must be 0; see `curl`.
+
+        Raises
+        ------
+        InputError
+            Not three components, or a function that cannot be traced.
+        """
+        mhd = self.mhd
+        fields = setup.start(
+            mhd,
+            _value("rho", rho, mhd.rho),
+            _three("v", v, mhd.m),
+            _value("p", p, mhd.E),
+            _three("b", b, mhd.b),
+        )
+        for each, value in fields.items():
+            self[each] = value
+        self._to_check = True
+
+    @property
+    def events(self) -> dict[str, dict[str, Any]]:
+        """What was counted so far, by name: "HLL fall-back", "density floor", "pressure floor".
+
+        Each has the "count" of cells, its "share" of all cell updates, and "first_cell" and "first_step",
+        None where it did not happen.
+        """
+        return events.found(self, self._counted)
+
+    def run(self, **options: Any) -> Outcome:
+        """Advance in time; see `halocline.Simulation.run`.
+
+        Raises
+        ------
+        InputError
+            Density or pressure of the start is not positive; and as in `halocline.Simulation.run`.
+        """
+        if self._to_check:
+            self.check_inputs("before the run")
+            setup.physical(self, self.mhd)
+            self._to_check = False
+        try:
+            return super().run(**options)
+        finally:
+            self._warn()
+
+    def _warn(self) -> None:
+        """Once of each event that happened too often."""
+        found = self.events
+        often = [event for event in events.too_often(self._counted, found) if event.name not in self._warned]
+        self._warned |= {event.name for event in often}
+        if self.domain.comm.rank == 0:
+            events.warn(often, found)
+
+
+def _sorted(mhd: IdealMHD, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """All parameters of the scheme, checked; and the options of how it runs."""
+    execution = Execution.__init__.__kwdefaults__ or {}
+    for name in options:
+        if name not in OPTIONS and name not in execution:
+            if name in OF_SOLVER:
+                raise InputError(f"{name} is an option of IdealMHD, not of its simulation")
+            raise unknown("option", name, [*OPTIONS, *execution])
+    given = {name: value for name, value in options.items() if name in OPTIONS}
+    values = complete(parameters.ALL, {**given, "flux": mhd.flux, "limiting": mhd.limiting})
+    parameters.check_epsilon(values)
+    return values, {name: value for name, value in options.items() if name not in given}
+
+
+def _three(name: str, values: Any, fields: Sequence[Field]) -> list[Expr]:
+    if isinstance(values, (str, Operators)) or not isinstance(values, Sequence) or len(values) != 3:
+        raise InputError(f"{name} is {values!r}; expected three components, on grids of any number of axes")
+    return [_value(f"{name}_{a}", value, f) for a, value, f in zip("xyz", values, fields, strict=True)]
+
+
+def _value(name: str, value: Any, field: Field) -> Expr:
+    """As an expression of the places of the field."""
+    if callable(value) and not isinstance(value, Operators):
+        try:
+            value = trace.call(value, *field.coordinates)
+        except (InputError, TypeError) as error:
+            raise InputError(
+                f"{name} is a function that fails on the coordinates of {field.grid!r}: {error}; where it "
+                "cannot be traced, set the fields by arrays, as in sim[mhd.rho] = array"
+            ) from error
+    return as_expr(value, name)

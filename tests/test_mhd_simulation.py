@@ -1,0 +1,109 @@
+"""Ideal MHD on a grid of one's own: `MHDSimulation` checks and counts as the cases do."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+
+import halocline as hc
+from halocline.errors import InputError
+from halocline.physics.mhd_tvd import IdealMHD, MHDSimulation, Source
+from halocline.study.run_case import CaseRun
+
+
+def gas(**options: Any) -> IdealMHD:
+    return IdealMHD(hc.Grid((16,), periodic=True), flux="hll", **options)
+
+
+@pytest.mark.ranks(1, 2)
+def test_it_has_the_bits_of_the_case() -> None:
+    case = CaseRun("brio-wu", (32,)).run(steps=5, threads=1).record
+    grid = hc.Grid((32,), extent=1.0, origin=-0.5)
+    mhd = IdealMHD(grid, boundary={name: hc.Symmetric() for name in ("rho", "m", "E", "b")})
+    sim = MHDSimulation(mhd, gamma=2.0, threads=1)
+
+    def jump(left: float, right: float) -> Any:
+        return lambda x: hc.where(x < 0.0, left, right)
+
+    sim.set_state(rho=jump(1.0, 0.125), p=jump(1.0, 0.1), b=(0.75, jump(1.0, -1.0), 0.0))
+    sim.run(steps=5)
+    assert {f.name: sim.checksum(f) for f in mhd.fields} == case.checksums
+    assert sim.events == case.events
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"courant": 5}, "courant is 5; expected less than 1"),
+        ({"epsilon_fast": 0.9}, "epsilon_fast is 0.9; expected a number"),
+        ({"epsilon_slow": 0.2}, "epsilon_slow is 0.2, but flux hll has no numerical viscosity"),
+        ({"gamma": 1.0}, "gamma is 1; expected a number above 1"),
+        ({"density_floor": -1.0}, "density_floor is -1; expected a number above 0"),
+        ({"gama": 1.4}, "option 'gama' is unknown (did you mean 'gamma'?)"),
+        ({"dt": 0.1}, "option 'dt' is unknown"),
+        ({"flux": "roe"}, "flux is an option of IdealMHD"),
+        ({"parameters": {"gamma": 1.4}}, "parameters has 'gamma'"),
+    ],
+)
+def test_numbers_that_it_cannot_have(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError) as told:
+        MHDSimulation(gas(), **options)
+    assert words in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (
+            {"rho": 1.0, "p": -2.0},
+            "pressure at the start is -2 at cell (0,)",
+        ),
+        (
+            {"rho": lambda x: hc.where(x > 0.5, -1.0, 1.0), "p": 1.0},
+            "density at the start is -1 at cell (8,)",
+        ),
+        ({"rho": 1.0, "p": 1.0, "v": (0.0, 0.0)}, "v is (0.0, 0.0); expected three components"),
+        ({"rho": lambda x, y: x, "p": 1.0}, "rho is a function that fails on the coordinates"),
+        ({"rho": 1.0, "p": lambda x: float(x)}, "p is a function that fails on the coordinates"),
+        ({"rho": np.ones(16), "p": 1.0}, "rho is an array"),
+    ],
+)
+def test_states_that_it_cannot_start_from(state: dict[str, Any], words: str) -> None:
+    sim = MHDSimulation(gas(), threads=1)
+
+    def begin() -> None:
+        sim.set_state(**state)
+        sim.run(steps=1)
+
+    with pytest.raises(InputError) as told:
+        begin()
+    assert words in str(told.value)
+
+
+def test_fields_that_nobody_set_are_no_start() -> None:
+    with pytest.raises(InputError, match="density at the start is 0 at cell"):
+        MHDSimulation(gas(), threads=1).run(steps=1)
+
+
+def test_floors_are_counted_and_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    sim = MHDSimulation(gas(), threads=1, density_floor=0.5, density_protection=0.0)
+    sim.set_state(rho=0.1, p=1.0)
+    with caplog.at_level(logging.WARNING, "halocline"):
+        sim.run(steps=1)
+        sim.run(steps=1)
+    assert sim.events["density floor"] == {"count": 16, "share": 0.5, "first_cell": [0], "first_step": 0}
+    assert [each.getMessage().split(":")[0] for each in caplog.records] == ["density floor"]
+
+
+def test_a_source_reads_a_parameter_of_its_own() -> None:
+    mhd = gas(source=lambda w: Source(m=(w.rho * hc.parameter("g"), 0.0, 0.0)))
+    sim = MHDSimulation(mhd, parameters={"g": 0.5}, threads=1)
+    sim.set_state(rho=2.0, p=1.0)
+    sim.run(until=0.1)
+    assert np.allclose(sim[mhd.m[0]], 0.1, rtol=1e-12)
+    sim.parameters["g"] = -0.5
+    sim.run(until=0.2)
+    assert np.allclose(sim[mhd.m[0]], 0.0, atol=1e-12)
