@@ -289,6 +289,7 @@ def test_cases_are_listed_and_shown(tmp_path):
         "least": 0.0,
         "above": None,
         "most": None,
+        "below": None,
         "whole": False,
         "origin": "Pencil Code, samples/helical-MHDturb",
         "words": [],
