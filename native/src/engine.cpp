@@ -17,7 +17,6 @@ static_assert(std::atomic<bool>::is_always_lock_free, "signal handlers need lock
 
 // Without a reduction in the body of a loop, ranks agree on stopping once in this many passes.
 constexpr int64_t kAgreeEvery = 64;
-constexpr size_t kAfterRows = 64;  // bytes of scratch memory that whole vectors may read beyond the last row
 
 double timeout_from_environment() {
   const char* value = std::getenv("HALOCLINE_TIMEOUT");  // NOLINT(concurrency-mt-unsafe): nobody writes it
@@ -272,7 +271,7 @@ void Engine::prepare(const Running& how) {
   if (scratch != 0 && (scratch_.empty() || scratch_.front()->bytes() < scratch)) {
     scratch_.clear();
     for (int thread = 0; thread < team_.size(); ++thread)
-      scratch_.push_back(std::make_unique<Memory>(scratch + kAfterRows));
+      scratch_.push_back(std::make_unique<Memory>(scratch));
   }
   for (int thread = 0; thread < team_.size(); ++thread) {
     const auto n = static_cast<size_t>(thread);

@@ -33,18 +33,6 @@ static inline int64_t hc_padded_row(int64_t count, int64_t item) {
   return (count + line - 1) / line * line;
 }
 
-// As many elements as fill whole vectors of the machine, at least `count`.
-static inline int64_t hc_whole(int64_t count, int64_t item) {
-#if defined(__AVX512F__)
-  const int64_t lanes = 64 / item;
-#elif defined(__AVX__)
-  const int64_t lanes = 32 / item;
-#else
-  const int64_t lanes = 16 / item;
-#endif
-  return (count + lanes - 1) & -lanes;
-}
-
 // A vector as wide as the machine stores at once. The intrinsics header would double the time to compile a
 // kernel. It may alias: rows of float are copied through it too.
 #if defined(__AVX512F__)
@@ -54,6 +42,12 @@ typedef double hc_line __attribute__((vector_size(32), may_alias));
 #else
 typedef double hc_line __attribute__((vector_size(16), may_alias));
 #endif
+
+// As many elements as fill whole vectors of the machine, at least `count`.
+static inline int64_t hc_whole(int64_t count, int64_t item) {
+  const int64_t lanes = (int64_t)sizeof(hc_line) / item;
+  return (count + lanes - 1) & -lanes;
+}
 
 static inline void hc_stream_store(hc_line* to, hc_line value) {
 #if defined(__clang__)

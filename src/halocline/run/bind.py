@@ -16,12 +16,17 @@ from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
 from halocline.run.execution import Execution
 from halocline.run.mpi import Communicator
 
+AFTER_ROWS = (
+    64  # bytes of scratch memory that whole vectors may read beyond the last row, see passes/whole.py
+)
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 # How often a thread that waits looks again at once, before it sleeps in between: see native/src/team.hpp.
 SPINS = {"passive": 20, "usual": 1000, "active": 2**32 - 1}
+AFTER_ROWS = 64  # bytes of scratch memory that whole vectors may read beyond the last row: passes/whole.py
 
 
 def three(values: Sequence[int], fill: int = 0) -> list[int]:
@@ -175,7 +180,7 @@ class Binder:
             reductions=[(r.kind, r.scalar) for r in sweep.reductions],
             halo_kernel=sweep.halo_kernel if any(each.halos for each in todo) else None,
             swaps=list(sweep.swaps),
-            scratch_bytes=max(each.scratch_bytes for each in todo),
+            scratch_bytes=max(each.scratch_bytes for each in todo) + (AFTER_ROWS if sweep.scratch else 0),
             backward=todo[0].backward,
             in_place=todo[0].in_place,
         )

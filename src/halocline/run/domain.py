@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("halocline")
 
-
 CROWDED = 64  # threads of a node for each of its hardware threads; with more, a run makes almost no progress
 
 

@@ -32,10 +32,9 @@ T = TypeVar("T")
 
 PATIENCE = 2.0  # seconds that a failing rank waits for the others to fail too
 START_PATIENCE = 10.0  # the same where MPI must be initialised first
-AT_ONCE = (
-    5e-5  # seconds that a rank waits for others before it sleeps: those with cores of their own come sooner
-)
-PAUSE, LONGEST_PAUSE = 0.125, 2e-3  # a sleep: such a part of what it has waited, and at most so many seconds
+# Seconds that a rank waits for others before it sleeps: those with cores of their own come sooner. A sleep is
+# such a part of what it has waited, and at most so many seconds.
+AT_ONCE, PAUSE, LONGEST_PAUSE = 5e-5, 0.125, 2e-3
 RELAY_PATIENCE = 0.5  # seconds that mpiexec gets to pass on what was printed
 
 # Where launchers say which rank a process is, and of how many.

@@ -330,19 +330,19 @@ class Fence(Statement):
 # -- trees of statements ---------------------------------------------------------------------------------
 
 
-_known: dict[type[Statement], tuple[str, ...]] = {}
+_body_names: dict[type[Statement], tuple[str, ...]] = {}
 
 
-def _names(kind: type[Statement]) -> tuple[str, ...]:
+def _names_of_bodies(kind: type[Statement]) -> tuple[str, ...]:
     """The attributes of such a statement that are bodies."""
-    if kind not in _known:
-        _known[kind] = tuple(each.name for each in fields(kind) if each.type == "Body")
-    return _known[kind]
+    if kind not in _body_names:
+        _body_names[kind] = tuple(each.name for each in fields(kind) if each.type == "Body")
+    return _body_names[kind]
 
 
 def bodies(statement: Statement) -> Iterator[tuple[str, Body]]:
     """The bodies of a statement, by the name of their attribute."""
-    for name in _names(type(statement)):
+    for name in _names_of_bodies(type(statement)):
         yield name, getattr(statement, name)
 
 
@@ -352,7 +352,7 @@ def flat(body: Iterable[Statement]) -> Iterator[Statement]:
     while waiting:
         statement = waiting.pop()
         yield statement
-        for name in reversed(_names(type(statement))):
+        for name in reversed(_names_of_bodies(type(statement))):
             waiting += getattr(statement, name)[::-1]
 
 

@@ -66,7 +66,7 @@ ARGUMENTS = {
 _COUNT = {op: count for count, ops in ARGUMENTS.items() for op in ops}
 
 _LOGICAL = {"and", "or", "not"}
-_LEAF = {"const": 0, "scalar": 0, "invariant": 0, "load": POINT, "shifted": POINT}  # along how many axes
+_LEAF = {"const": 0, "scalar": 0, "invariant": 0, "load": POINT, "shifted": POINT}  # their depths
 
 KINDS = {"field", "scratch", "kept", "result", "queue", "plane", "shared", "tile", "invariants"}
 
@@ -256,7 +256,7 @@ def _stages(kernel: Kernel, statements: Sequence[Statement], fail: Fail) -> None
             if name in staged and isinstance(statement, Nest):
                 _within(made[name], statement, name, offset, fail)
                 _in_ring(made[name], statement, name, offset, rings.get(name, 0), fail)
-        here = [statement] if isinstance(statement, Stage) else list(flat((statement,)))
+        here = [statement] if isinstance(statement, Stage) else flat((statement,))
         if isinstance(statement, Nest) and statement.whole:
             _fits(kernel, statement, fail)
         for name in {s.array for s in here if isinstance(s, (Store, Stage))} & staged:

@@ -41,6 +41,9 @@ class Seven(NamedTuple):
 OF_FAMILY = Seven("fast", "alfven", "slow", "entropy", "slow", "alfven", "fast")
 
 
+NOTHING = 1e-14  # a stress, over the pressure, that is no more than rounding
+
+
 @dataclass(frozen=True)
 class Waves:
     """Averages at a face, with what makes the eigenvectors.
@@ -102,7 +105,8 @@ class Waves:
         inverse = 1.0 / rho
         warmth = inverse * added(part_r * left.p, part_l * right.p)
         a2 = added(gamma * (warmth + X), 0.5 * (gamma - 1.0) * stirred)
-        across, square = bn * bn * inverse, added(By * By, Bz * Bz)
+        y, z = _significant(By, Bz, NOTHING * rho * a2)
+        across, square = bn * bn * inverse, added(y * y, z * z)
         along = square * inverse
         # c_f² - c_s², of which no digits cancel
         lean = a2 - across - along
@@ -123,7 +127,7 @@ class Waves:
         share_slow = where(still, where(sound, few, more), 0.0)
         # without field along the face its direction is that of its jump, or else of the jump of velocity
         none, jump = square <= 0.0, X > 0.0
-        y, z = where(none, where(jump, dBy, dv), By), where(none, where(jump, dBz, dw), Bz)
+        y, z = where(none, where(jump, dBy, dv), y), where(none, where(jump, dBz, dw), z)
         length = sqrt(added(y * y, z * z))
         flat, inverse_length = length > 0.0, 1.0 / length
         along_y = where(flat, y * inverse_length, 0.7071067811865476)
@@ -193,6 +197,16 @@ class Waves:
             Bz,
             E,
         )
+
+
+def _significant(y: Expr, z: Expr, least: Expr) -> tuple[Expr, Expr]:
+    """The components of a field; the smaller one is 0 where their product, a stress, is at most `least`.
+
+    Bends of the field and twists are limited each by themselves. A direction that rounding turns would mix
+    them, and what rounding leaves of a component would grow.
+    """
+    aside, more = magnitude(y * z) <= least, magnitude(y) >= magnitude(z)
+    return where(aside & ~more, 0.0, y), where(aside & more, 0.0, z)
 
 
 def viscosity(chi: Expr, epsilon: Expr) -> Expr:
