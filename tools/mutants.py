@@ -81,7 +81,7 @@ class Mutation:
 
 HALO, EXCHANGE, FILLS = "compile/halo.py", "plan/exchange.py", "plan/fills.py"
 WALLS, WRAPS = "compile/walls.py", "compile/wraps.py"
-INLINE, NESTS = "compile/passes/inline.py", "compile/passes/nests.py"
+INLINE, NESTS, WHOLE = "compile/passes/inline.py", "compile/passes/nests.py", "compile/passes/whole.py"
 REACH, CONTRACT = "compile/passes/reach.py", "compile/passes/contract.py"
 
 FATAL = Mutation(
@@ -310,6 +310,22 @@ MUTATIONS = (
         "if False:",
         "stages that share a nest read beyond the halo",
         ("test_passes.py",),
+    ),
+    Mutation(
+        "whole-fields",
+        WHOLE,
+        'any(kernel.array[name].kind != "scratch" for name in stored)',
+        "False",
+        "rows of fields are stored beyond their patch",
+        ("test_small_passes.py",),
+    ),
+    Mutation(
+        "whole-at-work",
+        WHOLE,
+        ' or (a.kind == "field" and a.name in written)',
+        "",
+        "a row is read beyond its patch where another thread stores",
+        ("test_small_passes.py",),
     ),
     Mutation(
         "sharing-stores",
