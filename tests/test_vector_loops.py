@@ -1,0 +1,58 @@
+"""Every loop along a row of a step with shocks becomes vector code, for vectors of 256 and of 512 bits.
+
+These are the hardest loops that there are: hundreds of selections and comparisons, which compilers rewrite
+until masks meet that no vector instruction takes. One such loop cost half of the speed.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from halocline.compile.compiler import compile_program
+from halocline.compile.driver import find_compiler
+from halocline.compile.headers import include_folder
+from halocline.study.run_case import CaseRun
+
+BUILDS = {256: ("-march=x86-64-v3",), 512: ("-march=x86-64-v4", "-mprefer-vector-width=512")}
+LATER = 5  # lines after the pragma where a loop or its body may begin
+
+
+def loops(source: str, folder: Path, bits: int) -> tuple[int, list[str]]:
+    """How many loops along rows there are, and the first lines of those that stay scalar."""
+    compiler = find_compiler()
+    text, report = folder / "kernels.cpp", folder / "report"
+    text.write_text(source)
+    own = [f for f in compiler.flags if not f.startswith(("-march", "-mprefer")) and f != "-shared"]
+    own.append("-fno-tree-loop-distribute-patterns")  # which reports none of those that it makes memcpy
+    how = [*own, *BUILDS[bits], f"-fopt-info-vec-optimized={report}", f"-I{include_folder()}"]
+    subprocess.run([compiler.path, *how, "-c", text, "-o", folder / "kernels.o"], check=True, timeout=300)
+    found = re.findall(rf":(\d+):\d+: optimized: loop vectorized using {bits // 8} byte", report.read_text())
+    vectors = {int(line) for line in found}
+    lines = source.partition("\n#else\n")[0].splitlines()  # without kernels that write past the cache
+    starts = [n for n, line in enumerate(lines, 1) if line.lstrip().startswith("#pragma omp simd")]
+    return len(starts), [lines[n] for n in starts if vectors.isdisjoint(range(n, n + LATER))]
+
+
+@pytest.mark.skipif("Free Software" not in subprocess.run(
+    [find_compiler().path, "--version"], capture_output=True, text=True, check=True
+).stdout, reason="reports of g++")  # fmt: skip
+@pytest.mark.parametrize("bits", BUILDS)
+@pytest.mark.parametrize(("name", "n", "flux"), [
+    ("orszag-tang", (48, 48), "mhdtvd"),
+    pytest.param("orszag-tang", (48, 48), "roe", marks=pytest.mark.long),
+    pytest.param("blast", (48, 48, 48), "mhdtvd", marks=pytest.mark.long),
+    pytest.param("blast", (48, 48, 48), "hlld", marks=pytest.mark.long),
+])  # fmt: skip
+def test_loops_along_rows_are_vector_code(
+    name: str, n: tuple[int, ...], flux: str, bits: int, tmp_path: Path
+) -> None:
+    ready = CaseRun(name, n, {"flux": flux})
+    source: Any = compile_program(ready.program, ready.setup.grid).source
+    count, scalar = loops(source, tmp_path, bits)
+    assert count > 15
+    assert not scalar
