@@ -35,7 +35,6 @@ SMALL = {
     "blast": (12, 14, 16),
 }  # as few cells as halos of five allow
 PLANAR = ("rj2a", "orszag-tang", "field-loop")
-SHARED = {"courant": 0.4}  # with cells of one size, so that cases share their kernels
 
 
 def run(name: str, n: tuple[int, ...], given: dict[str, Any] | None = None, **how: Any) -> Result:
@@ -356,7 +355,7 @@ def test_grids_that_do_not_match() -> None:
 
 def test_the_rotor() -> None:
     """So coarse that gas behind it is thinned out until the pressure floor acts in some cells."""
-    found = checked("rotor", (50, 50), SHARED)
+    found = checked("rotor", (50, 50))
     assert found["rho converged"].value < 0.2
 
 
@@ -366,14 +365,14 @@ def test_the_rotor_as_the_paper_has_it() -> None:
 
 
 def test_a_loop_of_field_goes_round() -> None:
-    found = checked("field-loop", (100, 50), SHARED)
+    found = checked("field-loop", (100, 50))
     assert 0.7 < found["magnetic energy kept"].value < 1.0
     assert found["loop carried"].value < 0.4
 
 
 def test_a_loop_that_stays_behind_fails() -> None:
     """A loop at its start passes for none that has gone part of the way, or round."""
-    ready = CaseRun("field-loop", (100, 50), SHARED)
+    ready = CaseRun("field-loop", (100, 50))
     first = ready._checked(ready.run(steps=1, threads=1))
     for f, value in first.setup.start.items():
         first.simulation[f] = value
@@ -403,12 +402,12 @@ def test_a_flow_along_a_loop_makes_no_field_along_it(flux: str) -> None:
 
 
 def test_a_blast_in_the_plane() -> None:
-    found = checked("blast", (50, 75), SHARED)
+    found = checked("blast", (50, 75))
     assert found["kinetic energy"].value > 0.15
 
 
 def test_gas_that_stays_is_no_blast() -> None:
-    ready = CaseRun("blast", (50, 75), SHARED)
+    ready = CaseRun("blast", (50, 75))
     found = {
         c.name: c for c in blasts.check(replace(ready._checked(ready.run(steps=1, threads=1)), time=0.02))
     }
@@ -555,13 +554,49 @@ def test_no_bit_depends_on_how_halos_travel(how: dict[str, Any]) -> None:
 
 @pytest.mark.long
 @pytest.mark.ranks(8, timeout=240)
-def test_no_bit_depends_on_eight_ranks() -> None:
+@pytest.mark.parametrize("decomposition", ["optimal", "1d-x", "2d", "morton"])
+def test_no_bit_depends_on_eight_ranks(decomposition: str) -> None:
     from mpi4py import MPI
 
-    n = (16, 16, 16)
-    record = CaseRun("blast", n).run(steps=4, threads=1).record
+    n = (48, 16, 16)
+    record = CaseRun("blast", n).run(steps=4, threads=1, decomposition=decomposition).record
     own = CaseRun("blast", n).run(steps=4, threads=1, communicator=MPI.COMM_SELF).record
     assert record.checksum == own.checksum
+
+
+@pytest.mark.long
+@pytest.mark.ranks(4, timeout=240)
+@pytest.mark.parametrize(
+    "how",
+    [{"methods": m} for m in ("mpi", "rma", "colocated")]
+    + [{"halo": "uniform"}, {"overlap": False, "threads": 2}, {"subdomains_per_rank": 2}],
+    ids=str,
+)
+def test_no_bit_of_a_blast_depends_on_how_halos_travel(how: dict[str, Any]) -> None:
+    found = CaseRun("blast", (28, 26, 24)).run(steps=3, **{"threads": 1} | how).record
+    assert found.checksum == larger_by_itself()
+
+
+@functools.cache
+def larger_by_itself() -> str:
+    from mpi4py import MPI
+
+    record = CaseRun("blast", (28, 26, 24)).run(steps=3, threads=1, communicator=MPI.COMM_SELF).record
+    assert record.checksum is not None
+    return record.checksum
+
+
+@functools.cache
+def on_a_larger_grid(patch: int | None) -> str:
+    record = run("blast", (70, 72, 66), steps=3, patch=patch).record
+    assert record.checksum is not None
+    return record.checksum
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("patch", [8, 16, 32, 64])
+def test_no_bit_depends_on_patches_smaller_than_the_grid(patch: int) -> None:
+    assert on_a_larger_grid(patch) == on_a_larger_grid(None)
 
 
 @pytest.mark.long
@@ -632,6 +667,19 @@ def test_a_step_exchanges_once_five_cells_wide(
         for axis, a in enumerate("xyz"[: len(n)]):
             sides = {d[axis]: width[axis] for d, width in segments if d.count(0) == len(d) - 1 and d[axis]}
             assert sides == {-1: wide, 1: wide + 1 if field == f"b_{a}" else wide}, field
+
+
+def test_cases_share_their_kernels() -> None:
+    """Whatever their cells, and how many, and their Courant numbers: they are compiled once."""
+    sources = {
+        compile_program((ready := CaseRun(name, n, {"courant": c})).program, ready.setup.grid).source
+        for name, n, c in (
+            ("orszag-tang", (20, 18), 0.5),
+            ("rotor", (24, 30), 0.3),
+            ("field-loop", (40, 20), 0.8),
+        )
+    }
+    assert len(sources) == 1
 
 
 def test_the_chains_of_stages_lead_as_far_as_the_halo_is_wide() -> None:

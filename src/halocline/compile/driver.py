@@ -41,8 +41,8 @@ FLAGS = (
     "-w",
 )
 # Without the first pass g++ takes a tenth less time for kernels of thousands of operations, which are no
-# slower. The other two follow a comparison back to where a selection gave one side of it a constant; what they
-# leave is masks selected by masks, which no vector instruction does, and the whole loop stays scalar.
+# slower. The other two follow a comparison back to where a selection gave one side of it a constant; they
+# leave masks that select masks, for which there is no vector instruction, and the whole loop stays scalar.
 GCC_FLAGS = ("-fno-gcse-after-reload", "-fno-thread-jumps", "-fno-tree-pre")
 MOST_COMPILERS = 8  # at a time: each takes up to a gigabyte
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 AXES = "xyz"
+CELLS = trace.OWN + "cells_"  # scalars: how many cells there are along an axis
 DTYPES = ("float64", "float32")
 # spacing and origin per axis, as every program knows them
 GRID_SCALARS = tuple(f"{kind}_{axis}" for kind in "ho" for axis in AXES)
@@ -113,7 +114,7 @@ class Grid:
         self.fields: dict[str, Field] = {}
         self.vectors: dict[str, Vector] = {}
         self._own: dict[Any, Field] = {}  # see Program.own_field
-        # spacing and origin are run-time scalars, so that one kernel serves every resolution
+        # spacing, origin and counts of cells are run-time scalars, so that one kernel serves every resolution
         self.digest = blake2b(repr((self.ndim, self.periodic, walls)).encode(), digest_size=8).digest()
 
     def __repr__(self) -> str:
@@ -144,10 +145,11 @@ class Grid:
 
     def scalar_values(self) -> dict[str, float]:
         """The values of the scalars that every program on this grid has: h_x, o_x and so on."""
-        values = {}
+        values: dict[str, float] = {}
         for axis in range(self.ndim):
             values[f"h_{AXES[axis]}"] = self.spacing[axis]
             values[f"o_{AXES[axis]}"] = self.origin[axis]
+            values[CELLS + AXES[axis]] = self.shape[axis]
         return values
 
     def coordinates(self, staggered: Sequence[bool] | None = None) -> tuple[Expr, ...]:
@@ -200,10 +202,12 @@ class Grid:
         counted = range(self.ndim) if axes is None else axes
         if not counted or list(counted) != sorted(set(range(self.ndim)) & set(counted)):
             raise InputError(f"axes {axes!r}: expected some of {tuple(range(self.ndim))}, in this order")
-        points = self.points(staggered)
         number = index(self, counted[0])
         for axis in counted[1:]:
-            number = number * float(points[axis]) + index(self, axis)
+            points = trace.scalar(CELLS + AXES[axis])
+            if self.points(staggered)[axis] > self.shape[axis]:
+                points = points + 1.0
+            number = number * points + index(self, axis)
         return number
 
     def _first(self, axis: int, staggered: Sequence[bool] | None) -> float:

@@ -12,7 +12,7 @@ from halocline.lang.functions import abs as magnitude
 from halocline.lang.functions import where
 from halocline.lang.grid import AXES, Field, Grid, Vector
 from halocline.lang.operators import shift
-from halocline.lang.program import program
+from halocline.lang.program import parameter, program
 from halocline.lang.reductions import first
 from halocline.lang.reductions import sum as total
 from halocline.physics.case import Check, Checked, Setup, cell_at
@@ -80,7 +80,7 @@ def ready(
     exact: Callable[[float], Mapping[Field, Any]] | None = None,
 ) -> Setup:
     """A case that starts so."""
-    courant = parameters.courant_number(values, mhd.axes)
+    given = parameters.of_program(values) | {"courant": parameters.courant_number(values, mhd.axes)}
 
     @program
     def step(dt: Any, step: Any) -> None:
@@ -89,8 +89,8 @@ def ready(
     return Setup(
         grid=mhd.grid,
         equations=step,
-        parameters=parameters.of_program(values),
-        dt=lambda: mhd.time_step(courant),
+        parameters=given,
+        dt=lambda: mhd.time_step(parameter("courant")),
         start=at_start,
         diagnostics=lambda: diagnostics(mhd),
         shown=tuple(shown) or ("rho_min", "p_min", "E_mag", *(["div_b"] if mhd.axes > 1 else [])),
