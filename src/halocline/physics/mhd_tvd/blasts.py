@@ -85,7 +85,7 @@ CASES: Mapping[str, Case] = {
                 100.0, "mass/(length time²)", "inside; 1 outside", above=0.0, origin=parameters.PAPER
             ),
             "field": Parameter(10.0, "field", "its strength, along (1, 1, 0)", origin=parameters.PAPER),
-            **parameters.of(parameters.STEADY, courant=0.3),
+            **parameters.of(parameters.STEADY, courant=0.25),
         },
         make=_blast,
         check=check,
