@@ -45,7 +45,7 @@ def test_the_families_of_a_case_are_what_is_run_by_default() -> None:
     assert panels == {
         "Hydrodynamic modes in 1D": ["sound", "shear_y", "shear_z", "entropy_hydro"],
         "MHD modes in 1D": ["fast", "alfven", "slow", "entropy"],
-        "MHD modes in 3D": ["fast"],
+        "MHD modes in 3D": ["fast", "alfven", "slow", "entropy"],
     }
     assert {(line.dim, line.sizes) for line in found} == {(1, (64, 128, 256)), (3, (32, 64))}
     assert found[1].settings == ("wave=shear_y",)

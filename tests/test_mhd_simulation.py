@@ -45,13 +45,37 @@ def test_it_has_the_bits_of_the_case() -> None:
         ({"gama": 1.4}, "option 'gama' is unknown (did you mean 'gamma'?)"),
         ({"dt": 0.1}, "option 'dt' is unknown"),
         ({"flux": "roe"}, "flux is an option of IdealMHD"),
-        ({"parameters": {"gamma": 1.4}}, "parameters has 'gamma'"),
+        (
+            {"parameters": {"gamma": 1.4}},
+            "parameters has 'gamma', which belongs to the scheme; give gamma= as",
+        ),
+        ({"parameters": {"flux": 1.0}}, "give flux= to IdealMHD"),
     ],
 )
 def test_numbers_that_it_cannot_have(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError) as told:
         MHDSimulation(gas(), **options)
     assert words in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("courant", 1.0, "courant is 1; expected less than 1"),
+        ("courant", 0.0, "courant is 0; expected a number above 0 and below 1"),
+        ("gamma", 0.9, "gamma is 0.9; expected a number above 1"),
+        ("limiter", 3.0, "limiter is 3; expected"),
+    ],
+)
+def test_numbers_that_cannot_be_set_later(name: str, value: float, words: str) -> None:
+    sim = MHDSimulation(gas())
+    sim.set_state(rho=1.0, p=1.0)
+    sim.run(steps=1)
+    sim.parameters[name] = value
+    with pytest.raises(InputError) as refused:
+        sim.run(steps=1)
+    assert words in str(refused.value)
+    assert sim.steps == 1
 
 
 @pytest.mark.parametrize(
@@ -65,7 +89,7 @@ def test_numbers_that_it_cannot_have(options: dict[str, Any], words: str) -> Non
             {"rho": lambda x: hc.where(x > 0.5, -1.0, 1.0), "p": 1.0},
             "density at the start is -1 at cell (8,)",
         ),
-        ({"rho": 1.0, "p": 1.0, "v": (0.0, 0.0)}, "v is (0.0, 0.0); expected three components"),
+        ({"rho": 1.0, "p": 1.0, "v": (0.0, 0.0)}, "v is (0.0, 0.0); expected a list or tuple of three"),
         ({"rho": lambda x, y: x, "p": 1.0}, "rho is a function that fails on the coordinates"),
         ({"rho": 1.0, "p": lambda x: float(x)}, "p is a function that fails on the coordinates"),
         ({"rho": np.ones(16), "p": 1.0}, "rho is an array"),

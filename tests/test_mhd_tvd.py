@@ -438,6 +438,48 @@ def test_a_blast_counts_what_falls_back() -> None:
     assert 0.08 < math.hypot(*first) < 0.2  # beside the hot sphere
 
 
+@pytest.mark.parametrize(("name", "n", "given"), [
+    ("linear-wave", (32,), {"limiting": "sweby"}), ("linear-wave", (32,), {"limiter": 1.0}),
+    ("orszag-tang", (48, 48), {"limiting": "sweby"}),
+    pytest.param("orszag-tang", (48, 48), {"flux": "hll"}, marks=pytest.mark.long),
+    ("orszag-tang", (48, 48), {"epsilon_fast": 0.3}),
+])  # fmt: skip
+def test_what_smears_more_has_no_bound(name: str, n: tuple[int, ...], given: dict[str, Any]) -> None:
+    """The paper's limiter among it: everything else of the run is checked."""
+    found = checked(name, n, given)
+    apart = {each for each, check in found.items() if not check.compared}
+    assert apart == ({"error"} if name == "linear-wave" else {"rho converged", "p converged"})
+    assert f"no bound for {next(iter(given))}" in found[min(apart)].about
+    assert {"mass kept", "energy kept", "p_min"} < set(found)
+
+
+def test_other_blasts_have_no_bound() -> None:
+    found = checked_until("blast", (40, 60), 0.002, {"pressure": 2.0})
+    assert found["kinetic energy"].about == "not compared: no bound for pressure = 2"
+
+
+def test_floors_take_from_what_is_kept_what_they_change_and_no_more() -> None:
+    """The pressure floor heats gas, and moves none; a floor that has yet to act fails a check."""
+    ready = CaseRun("orszag-tang", (24, 24), {"pressure_floor": 0.2})
+    found = {check.name: check for check in ready.check(ready.run(steps=2, threads=1))}
+    assert found["energy kept"].about == "not compared: the pressure floor has acted"
+    for name in ("mass kept", "momentum_x kept", "flux_y kept"):
+        assert found[name].compared
+        assert found[name].passed
+    assert found["rho_min"].passed
+    assert not found["p_min"].passed
+    ready = CaseRun("orszag-tang", (24, 24), {"density_floor": 0.3})
+    found = {check.name: check for check in ready.check(ready.run(steps=2, threads=1))}
+    assert not found["mass kept"].compared
+    assert not found["energy kept"].compared
+    assert found["flux_x kept"].passed
+
+
+def test_a_loop_in_space_moves_with_the_gas_alone() -> None:
+    with pytest.raises(InputError, match="v_z is 1; in space the gas moves along"):
+        CaseRun("field-loop", (12, 12, 18), {"v_z": 1.0})
+
+
 def test_a_start_with_floors_far_below_counts_nothing() -> None:
     events = run("orszag-tang", (24, 24), steps=3).record.events
     assert [event["count"] for event in events.values()] == [0, 0, 0]

@@ -116,8 +116,8 @@ PROGRAMS: dict[str, Callable[[Take], None]] = {
     "many-fields": of_run(lambda: test_device_cli.sum_of_fields(30, "cpu").run(steps=1)),
 }  # fmt: skip
 
-# What is much the same as another one: a scheme with a wider stencil, a problem in the other precision, and
-# 19 programs that differ in a constant.
+# What is the same as another one, as kernels of many cases are, or much the same: a scheme with a wider
+# stencil, a problem in the other precision, programs that differ in a constant.
 ALIKE = {"example-l_shape"}
 ALIKE |= {f"case-{name}" for name in ("linear-wave", "rj4a", "brio-wu", "rotor", "field-loop", "cp-alfven")}
 ALIKE |= {f"heat-{scheme}-6-{dim}" for scheme in SCHEMES if scheme != "rk3" for dim in (1, 2, 3)}

@@ -34,31 +34,31 @@ def begin(sim: Simulation, events: Sequence[Event]) -> None:
 
 def found(sim: Simulation, events: Sequence[Event]) -> dict[str, dict[str, Any]]:
     """Of each event the count, its share of all cell updates, and the first cell and step of it, or None."""
-    told = {}
+    counted = {}
     for event in events:
         count, cell, step = (sim.values[name] for name in event.scalars)
         updates = sim.grid.size * sim.steps
-        told[event.name] = {
+        counted[event.name] = {
             "count": int(count),
             "share": count / updates if updates else 0.0,
             "first_cell": cell_at(cell, sim.grid.shape) if math.isfinite(cell) else None,
             "first_step": int(step) if math.isfinite(step) else None,
         }
-    return told
+    return counted
 
 
-def too_often(events: Sequence[Event], told: Mapping[str, Mapping[str, Any]]) -> list[Event]:
+def too_often(events: Sequence[Event], counted: Mapping[str, Mapping[str, Any]]) -> list[Event]:
     """Those that happened more often than they should."""
-    return [event for event in events if 0 < event.warn_above < told[event.name]["share"]]
+    return [event for event in events if 0 < event.warn_above < counted[event.name]["share"]]
 
 
-def warn(events: Sequence[Event], told: Mapping[str, Mapping[str, Any]]) -> None:
+def warn(events: Sequence[Event], counted: Mapping[str, Mapping[str, Any]]) -> None:
     """Warn of those that happened too often."""
-    for event in too_often(events, told):
+    for event in too_often(events, counted):
         log.warning(
             "%s: acted on %.3g %% of all cell updates, more than %g %%: %s",
             event.name,
-            100 * told[event.name]["share"],
+            100 * counted[event.name]["share"],
             100 * event.warn_above,
             event.about,
         )

@@ -16,10 +16,6 @@ from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
 from halocline.run.execution import Execution
 from halocline.run.mpi import Communicator
 
-AFTER_ROWS = (
-    64  # bytes of scratch memory that whole vectors may read beyond the last row, see passes/whole.py
-)
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray

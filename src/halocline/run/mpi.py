@@ -32,9 +32,9 @@ T = TypeVar("T")
 
 PATIENCE = 2.0  # seconds that a failing rank waits for the others to fail too
 START_PATIENCE = 10.0  # the same where MPI must be initialised first
-# Seconds that a rank waits for others before it sleeps: those with cores of their own come sooner. A sleep is
-# such a part of what it has waited, and at most so many seconds.
-AT_ONCE, PAUSE, LONGEST_PAUSE = 5e-5, 0.125, 2e-3
+# A rank that waits for others looks again at once for so many seconds, in which ranks with cores of their own
+# come. Then it sleeps between two looks: a share of what it has waited so far, and at most so many seconds.
+AT_ONCE, PAUSE_SHARE, LONGEST_PAUSE = 5e-5, 0.125, 2e-3
 RELAY_PATIENCE = 0.5  # seconds that mpiexec gets to pass on what was printed
 
 # Where launchers say which rank a process is, and of how many.
@@ -219,7 +219,7 @@ def _together(mpi: Any) -> Any:
     while not request.Test():
         waited = time.perf_counter() - begun
         if waited > AT_ONCE:
-            time.sleep(min(PAUSE * waited, LONGEST_PAUSE))
+            time.sleep(min(PAUSE_SHARE * waited, LONGEST_PAUSE))
     return mpi
 
 

@@ -2,7 +2,8 @@
 
 Of values: arguments stand before what uses them, conditions where conditions belong, and how far in a value
 varies follows from its arguments. Of arrays: each has one name, loads and stores find it, and a stage is
-stored before it is read, as far around as it is read. Of statements: each is where its kind may be, and from
+stored before it is read, as far around as it is read. Rows of whole vectors are those of stages alone, and as
+long as the memory there is for them. Of statements: each is where its kind may be, and from
 `place` on every value that a statement uses was computed in it or around it, and only once there.
 """
 

@@ -1,4 +1,4 @@
-"""The numbers of the scheme, with their ranges, and what cases tell of floors."""
+"""The numbers of the scheme, with their ranges, and what cases report of floors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from halocline.physics.mhd_tvd.scheme import COUNTED, FLUXES, IdealMHD
 
 PAPER = "Mendygral et al. 2017"
 RJ95 = "chosen here: no more than the test problems need; Ryu and Jones 1995 take about 0.1 to 0.3"
-STEADY = "chosen here: fluxes of first order are stable too, so that no floor acts"
+STEADY = "chosen here: fluxes of first order are stable too, so that few floors act or none"
 
 EPSILON = {
     f"epsilon_{family}": Parameter(
@@ -68,13 +68,13 @@ WITHOUT_EPSILON = ("hll", "hlld")  # fluxes that have no numerical viscosity
 
 WARN_ABOVE = 1e-3  # of all cell updates
 
-_TOLD = (
+_REPORTED = (
     ("HLL fall-back", "density or pressure would have been below the protection floors"),
     ("density floor", "the density was raised: mass is not kept"),
     ("pressure floor", "the pressure was raised: energy is not kept"),
 )
 EVENTS = tuple(
-    Event(name, scalar, about, WARN_ABOVE) for scalar, (name, about) in zip(COUNTED, _TOLD, strict=True)
+    Event(name, scalar, about, WARN_ABOVE) for scalar, (name, about) in zip(COUNTED, _REPORTED, strict=True)
 )
 
 
@@ -116,13 +116,34 @@ def courant_number(values: Mapping[str, Any], axes: int) -> float:
     InputError
         One that is too large.
     """
-    given, most = float(values["courant"]), STABLE[axes]
-    if given >= most:
-        on = "one axis" if axes == 1 else f"{axes} axes"
+    given = float(values["courant"]) or 0.8 * STABLE[axes]
+    check_courant(given, axes)
+    return given
+
+
+def check_courant(number: float, axes: int) -> None:
+    """Raise InputError for a Courant number that steps on so many axes cannot have."""
+    most, on = STABLE[axes], "one axis" if axes == 1 else f"{axes} axes"
+    if not number > 0.0:
+        raise InputError(f"courant is {number:g}; expected a number above 0 and below {most:g}")
+    if number >= most:
         raise InputError(
-            f"courant is {given:g}; expected less than {most:g}, beyond which steps on {on} are not stable"
+            f"courant is {number:g}; expected less than {most:g}, beyond which steps on {on} are not stable"
         )
-    return given or 0.8 * most
+
+
+def why_unbounded(values: Mapping[str, Any]) -> str:
+    """Why bounds of errors do not hold: a number that makes the scheme more diffusive than its defaults do;
+    empty where they hold."""
+    if values["flux"] == "hll":
+        return "no bound for flux hll, which smears most waves"
+    for name, own in ALL.items():
+        value, usual = values[name], own.default
+        if name == "limiting" and value != usual:
+            return f"no bound for limiting {value}, only for {usual}"
+        if (name == "limiter" and value < usual) or (name in EPSILON and value > usual):
+            return f"no bound for {name} = {value:g}, only for {usual:g}"
+    return ""
 
 
 def of_program(values: Mapping[str, Any]) -> dict[str, float]:

@@ -62,9 +62,8 @@ class MHDSimulation(Simulation):
         own = dict(parameters or {})
         for name in own:
             if name in values:
-                raise InputError(
-                    f"parameters has {name!r}, which is a number of the scheme; give it as {name}="
-                )
+                how = "to IdealMHD" if name in OF_SOLVER else "as an option"
+                raise InputError(f"parameters has {name!r}, which belongs to the scheme; give {name}= {how}")
         made = setup.ready(mhd, values, {})
         self.mhd = mhd
         self._warned: set[str] = set()
@@ -131,8 +130,13 @@ class MHDSimulation(Simulation):
         Raises
         ------
         InputError
-            Density or pressure of the start is not positive; and as in `halocline.Simulation.run`.
+            Density or pressure of the start is not positive; a parameter has been set to what it cannot be;
+            and as in `halocline.Simulation.run`.
         """
+        for name, value in self.parameters.items():
+            if name in parameters.ALL:
+                parameters.ALL[name].check(name, value)
+        parameters.check_courant(self.parameters["courant"], self.mhd.axes)
         if self._to_check:
             self.check_inputs("before the run")
             setup.physical(self, self.mhd)
@@ -167,7 +171,7 @@ def _sorted(mhd: IdealMHD, options: Mapping[str, Any]) -> tuple[dict[str, Any], 
 
 def _three(name: str, values: Any, fields: Sequence[Field]) -> list[Expr]:
     if isinstance(values, (str, Operators)) or not isinstance(values, Sequence) or len(values) != 3:
-        raise InputError(f"{name} is {values!r}; expected three components, on grids of any number of axes")
+        raise InputError(f"{name} is {values!r}; expected a list or tuple of three, on all grids")
     return [_value(f"{name}_{a}", value, f) for a, value, f in zip("xyz", values, fields, strict=True)]
 
 

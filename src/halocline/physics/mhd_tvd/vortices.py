@@ -102,10 +102,11 @@ def _against_converged(name: str, done: Checked, state: Mapping[str, NDArray[np.
         for quantity, (most, of) in MOST[name].items():
             called, converged = f"{quantity} converged", kept[quantity].astype(np.float64)
             why = _unlike(name, done) or unmatched(done.shape, converged.shape)
+            why = why or parameters.why_unbounded(done.values)
             if why:
                 found.append(Check.not_compared(called, why))
                 continue
-            off, coarser = difference(state[quantity], converged), max(1.0, of / done.shape[0])
+            off, coarser = difference(state[quantity], converged), max(1.0, of / min(done.shape))
             about = "relative L1 difference from a run on four times the cells"
             found.append(Check(called, off, most=most * coarser, about=about))
     return found
