@@ -33,11 +33,14 @@ def _blast(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
 
 
 def check(done: Checked) -> list[Check]:
-    """What every run keeps, no use of a floor, symmetry under half a turn about the middle, and that the gas
-    has burst out."""
+    """What every run keeps, no use of a floor with the paper's fluxes and few with others, symmetry under
+    half a turn about the middle, and that the gas has burst out."""
     found, state = setup.general(done), primitives(done.simulation, done.values["gamma"])
     floors = sum(done.events[name]["count"] for name in ("density floor", "pressure floor"))
-    found.append(Check("floors", floors, most=0, about="cells raised to the least density or pressure"))
+    # other fluxes are less forgiving beside the hot sphere; what acts there is reported
+    own = done.values["flux"] == parameters.ALL["flux"].default
+    most = 0.0 if own else parameters.WARN_ABOVE * done.steps * done.setup.grid.size
+    found.append(Check("floors", floors, most=most, about="cells raised to the least density or pressure"))
     if state is not None:
         for quantity in ("rho", "p"):
             about = "difference from itself turned by 180°, over the greatest value"
