@@ -85,6 +85,7 @@ class _Lowering:
         self.names: dict[str, int] = {}
         self._resolved: dict[tuple[Any, ...], Stage] = {}  # one object per meaning, so that reads are shared
         self._stages: dict[Stage, Stage] = {}  # as the sweep has them now
+        self._formed: dict[Expr, Expr] = {}  # all expressions, as the sweep has them now
 
     def fresh(self, kind: str) -> str:
         number = self.names.get(kind, 0)
@@ -98,13 +99,13 @@ class _Lowering:
             self.operations.append(ScalarGraph(self.after))
         self.sweep, self.after = SweepGraph(), []
         self.progress.end_sweep()
-        self._stages.clear()
+        self._forget()
 
     # --- expressions in terms of the values before the sweep ---
 
     def of_cells(self, root: Expr) -> Expr:
         """An expression that cells are computed from."""
-        return replace_leaves(root, self.leaf)
+        return replace_leaves(root, self.leaf, self._formed)
 
     def of_scalars(self, root: Expr, line: Line) -> Expr:
         """An expression of scalars, in which reductions may stand."""
@@ -177,7 +178,12 @@ class _Lowering:
 
     def set(self, key: Key) -> None:
         self.progress.set(key)
+        self._forget()
+
+    def _forget(self) -> None:
+        """What is assigned changes what expressions mean."""
         self._stages.clear()
+        self._formed.clear()
 
     def repeat(self, statement: Repeat) -> None:
         self.end_sweep()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import Offset, Reduce, Stage, Statement, Store
@@ -46,13 +45,19 @@ def decoded(code: int, ndim: int) -> Offset:
     return tuple(reversed(found))
 
 
-def demanded(kernel: Kernel, root: int, at: Collection[int], wanted: dict[str, Codes]) -> None:
+def demanded(kernel: Kernel, root: int, at: Codes, wanted: dict[str, Codes]) -> None:
     """Add where arrays are read if a value is needed at some places, which are encoded offsets."""
     found: dict[str, set[int]] = {}
     for array, offset in kernel.loads((root,)):
         found.setdefault(array, set()).add(encoded(offset))
     for array, codes in found.items():
-        wanted[array] = wanted.get(array, frozenset()) | {a + b for a in at for b in codes}
+        wanted[array] = wanted.get(array, frozenset()) | _all_sums(at, frozenset(codes))
+
+
+@lru_cache(maxsize=1024)
+def _all_sums(at: Codes, codes: Codes) -> Codes:
+    """Cached: components of a flux read the same places of many arrays, and do so for every result."""
+    return at if codes == {0} else frozenset({a + b for a in at for b in codes})
 
 
 def results(kernel: Kernel) -> list[Result]:
@@ -92,7 +97,7 @@ def reach(kernel: Kernel) -> Reach:
     per_result = []
     for result in results(kernel):
         codes: dict[str, Codes] = {}
-        demanded(kernel, result.value, (0,), codes)
+        demanded(kernel, result.value, frozenset({0}), codes)
         for stage in reversed(stages):
             if stage.array in codes:
                 demanded(kernel, stage.value, codes[stage.array], codes)
