@@ -10,7 +10,7 @@ import pytest
 
 import halocline as hc
 from halocline.errors import InputError
-from halocline.physics.mhd_tvd import IdealMHD, MHDSimulation, Source
+from halocline.physics.mhd_tvd import IdealMHD, MHDSimulation, Source, curl
 from halocline.study.run_case import CaseRun
 
 
@@ -131,3 +131,17 @@ def test_a_source_reads_a_parameter_of_its_own() -> None:
     sim.parameters["g"] = -0.5
     sim.run(until=0.2)
     assert np.allclose(sim[mhd.m[0]], 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("by", ["potential", "sampling"])
+def test_a_field_with_divergence_is_warned_of(by: str, caplog: pytest.LogCaptureFixture) -> None:
+    grid = hc.Grid((16, 16), extent=2 * np.pi, periodic=True)
+    mhd = IdealMHD(grid, flux="hll")
+    sim = MHDSimulation(mhd, threads=1)
+    b = (lambda x, y: -hc.sin(x + y), lambda x, y: hc.sin(x + 2 * y), 0.0)
+    if by == "potential":
+        b = curl(grid, lambda x, y: (0.0, 0.0, hc.cos(x + y)))
+    sim.set_state(rho=1.0, p=1.0, b=b)
+    with caplog.at_level(logging.WARNING, logger="halocline"):
+        sim.run(steps=1)
+    assert ("has divergence" in caplog.text) == (by == "sampling")

@@ -1,4 +1,4 @@
-"""What is told of a state: primitive and derived quantities of cells, and numbers over the grid."""
+"""What is reported of a state: primitive and derived quantities of cells, and numbers over the grid."""
 
 from __future__ import annotations
 
@@ -61,9 +61,13 @@ def diagnostics(mhd: IdealMHD) -> dict[str, Expr]:
     }
     found["E_mag"] = total(0.5 * squared(w.B)) / size
     if mhd.axes > 1:
-        steepest = [magnitude(mhd.b[a].expr) / mhd.grid.h(a) for a in range(mhd.axes)]
-        tiny = 1e-300  # without any field the ratio is 0
-        found["div_b"] = greatest(magnitude(divergence(mhd))) / maximum(
-            *(greatest(s) for s in steepest), tiny
-        )
+        found["div_b"] = relative_divergence(mhd)
+    return found
+
+
+def relative_divergence(mhd: IdealMHD) -> Expr:
+    """The greatest |∇·b| over the greatest |b| / Δx, on grids of two or three axes."""
+    steepest = [magnitude(mhd.b[a].expr) / mhd.grid.h(a) for a in range(mhd.axes)]
+    tiny = 1e-300  # without any field the ratio is 0
+    found: Expr = greatest(magnitude(divergence(mhd))) / maximum(*(greatest(s) for s in steepest), tiny)
     return found

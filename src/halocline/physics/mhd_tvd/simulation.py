@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,12 +13,18 @@ from halocline.lang.grid import Field, unknown
 from halocline.physics import events
 from halocline.physics.case import complete
 from halocline.physics.mhd_tvd import parameters, setup
+from halocline.physics.mhd_tvd.diagnostics import relative_divergence
 from halocline.physics.mhd_tvd.scheme import IdealMHD
 from halocline.run.execution import Execution
 from halocline.run.prepared import Outcome
 from halocline.run.simulation import Simulation
 
+log = logging.getLogger("halocline")
+
 OF_SOLVER = ("flux", "limiting")  # parameters of cases that `IdealMHD` takes
+MOST_DIVERGENCE = (
+    1e-10  # of |b|/Δx: far more than rounding leaves, far less than fields that are sampled have
+)
 OPTIONS = tuple(name for name in parameters.ALL if name not in OF_SOLVER)
 
 
@@ -25,7 +32,8 @@ class MHDSimulation(Simulation):
     """A simulation of ideal magnetohydrodynamics with shocks.
 
     Its numbers are checked as those of the cases are. Before the first step density and pressure must be
-    positive in all cells. A run warns where fluxes fell back to those of HLL, or floors acted, too often.
+    positive in all cells, and the field is expected to have no divergence: else a warning says how much. A
+    run warns where fluxes fell back to those of HLL, or floors acted, too often.
 
     Parameters
     ----------
@@ -140,11 +148,23 @@ class MHDSimulation(Simulation):
         if self._to_check:
             self.check_inputs("before the run")
             setup.physical(self, self.mhd)
+            self._warn_of_divergence()
             self._to_check = False
         try:
             return super().run(**options)
         finally:
             self._warn()
+
+    def _warn_of_divergence(self) -> None:
+        if self.mhd.axes < 2:
+            return
+        found = self.evaluate(relative_divergence(self.mhd))
+        if found > MOST_DIVERGENCE and self.domain.comm.rank == 0:
+            log.warning(
+                "the field at the start has divergence, up to %.2g of |b|/Δx, which it keeps; expected none: "
+                "b=curl(grid, potential) of halocline.physics.mhd_tvd makes such a field",
+                found,
+            )
 
     def _warn(self) -> None:
         """Once of each event that happened too often."""
