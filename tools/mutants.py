@@ -362,10 +362,18 @@ MUTATIONS = (
     Mutation(
         "reach-last",
         REACH,
-        "wanted[array] = wanted.get(array, frozenset()) | {a + b for a in at for b in codes}",
-        "wanted[array] = frozenset({a + b for a in at for b in codes})",
+        "wanted[array] = wanted.get(array, frozenset()) | _all_sums(at, frozenset(codes))",
+        "wanted[array] = _all_sums(at, frozenset(codes))",
         "only the last demand for an array counts",
         ("test_passes.py",),
+    ),
+    Mutation(
+        "forms-kept",
+        "compile/lower.py",
+        "        self._formed.clear()\n",
+        "",
+        "after an assignment expressions are what they were before it",
+        ("test_language.py", "test_language_bugs.py", "test_compile.py", "test_against_numpy.py"),
     ),
     Mutation(
         "fused-twice",
