@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 UNTIL = 0.02
 BURST = 0.1  # the least kinetic energy at that time, over the heat of the sphere
+LEAST_HEAT = 1e-9
 
 
 def _blast(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
@@ -33,14 +34,11 @@ def _blast(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
 
 
 def check(done: Checked) -> list[Check]:
-    """What every run keeps, no use of a floor with the paper's fluxes and few with others, symmetry under
-    half a turn about the middle, and that the gas has burst out."""
+    """What every run keeps, no use of a floor, symmetry under half a turn about the middle, and that the gas
+    has burst out."""
     found, state = setup.general(done), primitives(done.simulation, done.values["gamma"])
     floors = sum(done.events[name]["count"] for name in ("density floor", "pressure floor"))
-    # other fluxes are less forgiving beside the hot sphere; what acts there is reported
-    own = done.values["flux"] == parameters.ALL["flux"].default
-    most = 0.0 if own else parameters.WARN_ABOVE * done.steps * done.setup.grid.size
-    found.append(Check("floors", floors, most=most, about="cells raised to the least density or pressure"))
+    found.append(Check("floors", floors, most=0, about="cells raised to the least density or pressure"))
     if state is not None:
         for quantity in ("rho", "p"):
             about = "difference from itself turned by 180°, over the greatest value"
@@ -57,16 +55,18 @@ def _burst(done: Checked, state: Mapping[str, NDArray[np.float64]]) -> Check:
     Pressure accelerates gas evenly at first: before the end of the case the energy grows as the square of
     time.
     """
-    own = CASES["blast"].parameters
-    for name in ("radius", "pressure", "field"):
-        if done.values[name] != own[name].default:
-            return Check.not_compared("kinetic energy", f"no bound for {name} = {done.values[name]:g}")
+    usual = CASES["blast"].parameters["pressure"].default
+    if done.values["pressure"] < usual:  # motion goes as the square of what drives it, heat in proportion
+        why = f"no bound for pressure = {done.values['pressure']:g}, below {usual:g}"
+        return Check.not_compared("kinetic energy", why)
     start, gamma = done.series[0], done.values["gamma"]
     heat = start["energy"] - start["E_mag"] - 1.0 / (gamma - 1.0)
+    if abs(heat) < LEAST_HEAT:
+        return Check.not_compared("kinetic energy", "no gas is hotter than that around it")
     kinetic = 0.5 * float((state["rho"] * sum(state[f"v_{a}"] ** 2 for a in AXES)).mean())
     share = min(1.0, done.time / UNTIL)
     about = "over the heat that the sphere had beyond that around it"
-    return Check("kinetic energy", kinetic / heat, least=BURST * share**2, most=1.0, about=about)
+    return Check("kinetic energy", kinetic / abs(heat), least=BURST * share**2, most=1.0, about=about)
 
 
 def _maps(done: Checked) -> Figure | None:

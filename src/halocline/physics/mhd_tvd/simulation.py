@@ -22,9 +22,8 @@ from halocline.run.simulation import Simulation
 log = logging.getLogger("halocline")
 
 OF_SOLVER = ("flux", "limiting")  # parameters of cases that `IdealMHD` takes
-MOST_DIVERGENCE = (
-    1e-10  # of |b|/Δx: far more than rounding leaves, far less than fields that are sampled have
-)
+# of |b|/Δx: far more than rounding leaves, far less than fields that are sampled have
+MOST_DIVERGENCE = 1e-10
 OPTIONS = tuple(name for name in parameters.ALL if name not in OF_SOLVER)
 
 
