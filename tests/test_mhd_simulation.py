@@ -122,6 +122,64 @@ def test_floors_are_counted_and_warned_of_once(caplog: pytest.LogCaptureFixture)
     assert [each.getMessage().split(":")[0] for each in caplog.records] == ["density floor"]
 
 
+@pytest.mark.parametrize(("share", "warns"), [(0.4, True), (0.6, False), (0.0, False)])
+def test_the_share_that_is_warned_of_can_be_set(
+    share: float, warns: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The floor acts in all cells in the first of two steps."""
+    sim = MHDSimulation(gas(), threads=1, density_floor=0.5, density_protection=0.0, warn_above=share)
+    sim.set_state(rho=0.1, p=1.0)
+    with caplog.at_level(logging.WARNING, "halocline"):
+        sim.run(steps=2)
+    assert sim.events["density floor"]["share"] == 0.5
+    assert bool(caplog.records) == warns
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_quantities_are_what_their_names_say(axes: int) -> None:
+    """Against NumPy, which knows nothing of expressions."""
+    h = (0.25, 0.2, 0.125)
+    shape = (8, 7, 6)[:axes]
+    grid = hc.Grid(shape, extent=[n * d for n, d in zip(shape, h, strict=False)], periodic=True)
+    mhd = IdealMHD(grid, flux="hll")
+    sim = MHDSimulation(mhd, gamma=1.4, threads=1)
+    chance = np.random.default_rng(3)
+    for field in mhd.fields:
+        sim[field] = 1.0 + chance.random(grid.shape)
+    sim[mhd.E] = 20.0
+    rho, E, m, b = (np.array([sim.gather(f) for f in fs]) for fs in ([mhd.rho], [mhd.E], mhd.m, mhd.b))
+
+    B = b.copy()
+    for a in range(axes):
+        B[a] = 0.5 * (b[a] + np.roll(b[a], -1, a))
+    v = m / rho
+    p = 0.4 * (E[0] - 0.5 * (rho[0] * (v**2).sum(0) + (B**2).sum(0)))
+    expected = {"rho": rho[0], "p": p, "kinetic": 0.5 * (v**2).sum(0), "p_magnetic": 0.5 * (B**2).sum(0)}
+    expected["mach"] = np.sqrt((v**2).sum(0) / (1.4 * p / rho[0]))
+    expected |= {f"v_{name}": v[a] for a, name in enumerate("xyz")}
+    expected |= {f"B_{name}": B[a] for a, name in enumerate("xyz")}
+
+    def slope(component: int, axis: int) -> Any:
+        if axis >= axes:
+            return 0.0
+        return (np.roll(B[component], -1, axis) - np.roll(B[component], 1, axis)) / (2 * h[axis])
+
+    for a, name in enumerate("xyz"):
+        y, z = (a + 1) % 3, (a + 2) % 3
+        if min(y, z) < axes:
+            expected[f"j_{name}"] = slope(z, y) - slope(y, z)
+    if axes > 1:
+        expected["div_b"] = sum((np.roll(b[a], -1, a) - b[a]) / h[a] for a in range(axes))
+
+    found = {name: grid.field(f"{name}_found") for name in sim.quantities}
+    assert found.keys() == expected.keys()
+    for name, field in found.items():  # all in one kernel
+        sim[field] = sim.quantities[name]
+    for name, values in expected.items():
+        np.testing.assert_allclose(sim[found[name]], values, rtol=1e-12, atol=1e-12, err_msg=name)
+    assert np.array_equal(sim.gather(sim.quantities["mach"]), sim[found["mach"]])
+
+
 def test_a_source_reads_a_parameter_of_its_own() -> None:
     mhd = gas(source=lambda w: Source(m=(w.rho * hc.parameter("g"), 0.0, 0.0)))
     sim = MHDSimulation(mhd, parameters={"g": 0.5}, threads=1)

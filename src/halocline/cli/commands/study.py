@@ -130,9 +130,8 @@ def convergence_poisson(
     ),
     help="A case that has an exact solution, on finer and finer grids; each run is a process of its own, "
     "`halocline run CASE`, and goes to the end of the case. Such cases are [bold]linear-wave[/], which draws "
-    "Fig. 13 of Mendygral et al. 2017 (in three dimensions only its fast wave, unless --n is given), and "
-    "[bold]cp-alfven[/], the left panel of Fig. 23 there. Each panel has a line for each problem of one "
-    "kind; --dim and --set leave only the lines that match.",
+    "Fig. 13 of Mendygral et al. 2017, and [bold]cp-alfven[/], the left panel of Fig. 23 there. Each panel "
+    "has a line for each problem of one kind; --dim and --set leave only the lines that match.",
 )
 def convergence_case(
     context: typer.Context,

@@ -58,6 +58,13 @@ ALL: Mapping[str, Parameter] = {
     ),
     **EPSILON,
     **FLOORS,
+    "warn_above": Parameter(
+        1e-3,
+        "1",
+        "share of all cell updates on which a floor, or the fall-back, acts before a run warns; 0: never",
+        least=0.0,
+        most=1.0,
+    ),
     "flux": Parameter("mhdtvd", "1", "fluxes between cells", words=tuple(FLUXES), origin=PAPER),
 }
 
@@ -66,16 +73,19 @@ STABLE = {1: 1.0, 2: 1.0, 3: 0.5}
 
 WITHOUT_EPSILON = ("hll", "hlld")  # fluxes that have no numerical viscosity
 
-WARN_ABOVE = 1e-3  # of all cell updates
-
 _REPORTED = (
     ("HLL fall-back", "density or pressure would have been below the protection floors"),
     ("density floor", "the density was raised: mass is not kept"),
     ("pressure floor", "the pressure was raised: energy is not kept"),
 )
-EVENTS = tuple(
-    Event(name, scalar, about, WARN_ABOVE) for scalar, (name, about) in zip(COUNTED, _REPORTED, strict=True)
-)
+
+
+def events(values: Mapping[str, Any]) -> tuple[Event, ...]:
+    """What runs count."""
+    share = float(values["warn_above"])
+    return tuple(
+        Event(name, scalar, about, share) for scalar, (name, about) in zip(COUNTED, _REPORTED, strict=True)
+    )
 
 
 def of(origin: str = Parameter.origin, /, **defaults: float | str) -> dict[str, Parameter]:
@@ -148,5 +158,6 @@ def why_unbounded(values: Mapping[str, Any]) -> str:
 
 def of_program(values: Mapping[str, Any]) -> dict[str, float]:
     """What the program of a case reads of its parameters."""
-    unread = {"flux", "limiting", "courant", *(EPSILON if values["flux"] in WITHOUT_EPSILON else ())}
+    unread = {"flux", "limiting", "courant", "warn_above"}
+    unread |= set(EPSILON if values["flux"] in WITHOUT_EPSILON else ())
     return {name: values[name] for name in ALL if name not in unread}

@@ -96,7 +96,7 @@ def ready(
         shown=tuple(shown) or ("rho_min", "p_min", "E_mag", *(["div_b"] if mhd.axes > 1 else [])),
         time_step="delayed",
         scheme_name=f"{values['flux']}, CTU + CT" if mhd.axes > 1 else str(values["flux"]),
-        events=parameters.EVENTS,
+        events=parameters.events(values),
         derived=lambda: derived(mhd),
         check_start=lambda sim: physical(sim, mhd),
         until=until,

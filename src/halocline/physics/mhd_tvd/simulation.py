@@ -13,7 +13,7 @@ from halocline.lang.grid import Field, unknown
 from halocline.physics import events
 from halocline.physics.case import complete
 from halocline.physics.mhd_tvd import parameters, setup
-from halocline.physics.mhd_tvd.diagnostics import relative_divergence
+from halocline.physics.mhd_tvd.diagnostics import derived, relative_divergence
 from halocline.physics.mhd_tvd.scheme import IdealMHD
 from halocline.run.execution import Execution
 from halocline.run.prepared import Outcome
@@ -44,8 +44,8 @@ class MHDSimulation(Simulation):
         See `halocline.Simulation`.
     **options
         Numbers of the scheme: gamma, courant, limiter, epsilon_fast, epsilon_alfven, epsilon_slow,
-        epsilon_entropy, density_protection, pressure_protection, density_floor, pressure_floor; and how it
-        runs, as `halocline.Execution` has it.
+        epsilon_entropy, density_protection, pressure_protection, density_floor, pressure_floor, warn_above;
+        and how it runs, as `halocline.Execution` has it.
 
     Raises
     ------
@@ -121,6 +121,16 @@ class MHDSimulation(Simulation):
         for each, value in fields.items():
             self[each] = value
         self._to_check = True
+
+    @property
+    def quantities(self) -> dict[str, Expr]:
+        """Primitive and derived quantities of cells as expressions, for `gather`, `evaluate` and pictures.
+
+        By name: rho, p, v_x, v_y, v_z, B_x, B_y, B_z; kinetic (energy per mass), p_magnetic, mach, the
+        current j_x, j_y, j_z (central differences of B; components that the grid can have), and div_b on two
+        or three axes.
+        """
+        return derived(self.mhd)
 
     @property
     def events(self) -> dict[str, dict[str, Any]]:
