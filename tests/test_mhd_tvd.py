@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import math
 import re
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 import halocline as hc
+from halocline.cli.app import run as command
 from halocline.compile.chains import chains
 from halocline.compile.compiler import arranged, compile_program
 from halocline.errors import InputError
@@ -96,6 +98,14 @@ def test_waves_converge_at_second_order_up_to_1024_cells(wave: str, courant: flo
 def test_other_fluxes_are_of_second_order_too(flux: str) -> None:
     coarse, fine = (wave_error((n,), {"flux": flux}) for n in (64, 128))
     assert abs(math.log2(coarse / fine) - 2.0) < 0.3
+
+
+def test_the_command_checks_a_case(capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["run", "linear-wave", "--n", "64", "--set", "flux=hlld", "--check", "--json", "-"]
+    assert command(line) == 0
+    found = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert all(check["passed"] for check in found.values())
+    assert 0.0 < found["error"]["value"] <= found["error"]["most"]
 
 
 @pytest.mark.long
@@ -664,10 +674,11 @@ def test_no_bit_depends_on_how_a_vortex_runs(how: dict[str, Any]) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("name", ["orszag-tang", "blast"])
 @pytest.mark.parametrize("flux", [name for name in FLUXES if name != "mhdtvd"])
-def test_no_bit_of_other_fluxes_depends_on_patches(flux: str) -> None:
-    found = run("orszag-tang", SMALL["orszag-tang"], {"flux": flux}, steps=4, threads=2, patch=6)
-    assert found.record.checksum == alone("orszag-tang", flux=flux)
+def test_no_bit_of_other_fluxes_depends_on_patches(flux: str, name: str) -> None:
+    found = run(name, SMALL[name], {"flux": flux}, steps=4, threads=2, patch=6)
+    assert found.record.checksum == alone(name, flux=flux)
 
 
 @pytest.mark.usefixtures("opencl")
