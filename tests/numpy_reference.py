@@ -8,6 +8,7 @@ each operation and not bit by bit. Where a comparison is closer than that, both 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -252,9 +253,8 @@ class Reference:
     def spacing(self, axis: int) -> float:
         """Periodic axes and walls on faces: n spacings; walls on nodes: n + 1."""
         n = self.grid.shape[axis]
-        return self.grid.extent[axis] / (
-            n if self.grid.periodic[axis] or self.grid.walls == "face" else n + 1
-        )
+        on_faces = self.grid.periodic[axis] or self.grid.walls[axis] == "face"
+        return self.grid.extent[axis] / (n if on_faces else n + 1)
 
     def points(self, staggered: Sequence[bool]) -> tuple[int, ...]:
         """One more point at the upper wall of an axis that a field is staggered along."""
@@ -265,7 +265,7 @@ class Reference:
 
     def wall(self, f: Field, axis: int) -> Fraction:
         """From the first point inside outward to the wall, in spacings."""
-        inset = Fraction(1, 2) if self.grid.walls == "face" else Fraction(1)
+        inset = Fraction(1, 2) if self.grid.walls[axis] == "face" else Fraction(1)
         return inset - (Fraction(1, 2) if f.staggered[axis] else 0)
 
     # --- versions ---
@@ -307,6 +307,7 @@ class Reference:
                         np.broadcast_to(result.error, shape).copy(),
                         f.dtype,
                     )
+                    self._hold(f)
                     self._kept[f, self._after[id(s), f]] = self.fields[f]
             elif isinstance(s, AssignScalar):
                 number = self.evaluate(s.expression, (False,) * self.grid.ndim)
@@ -318,6 +319,16 @@ class Reference:
             elif not self._repeat(s):
                 return False
         return True
+
+    def _hold(self, f: Field) -> None:
+        """Values on walls on which points of the field lie; where walls meet those of higher axes count."""
+        for axis, side in itertools.product(range(self.grid.ndim), (-1, 1)):
+            condition = f.boundary.get("xyz"[axis] + "-+"[side > 0])
+            if isinstance(condition, Value) and self.wall(f, axis) == 0:
+                made = self._at_wall(condition.value, f, axis, side, (0,) * self.grid.ndim)
+                made = made.stored_as(f.dtype)
+                row = (slice(None),) * axis + (slice(0, 1) if side < 0 else slice(-1, None),)
+                self.fields[f].value[row], self.fields[f].error[row] = made.value, made.error
 
     def _repeat(self, s: Repeat) -> bool:
         most = math.inf

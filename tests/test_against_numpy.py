@@ -49,7 +49,7 @@ class Recipe:
 
     ndim: int
     periodic: tuple[bool, ...]
-    walls: str
+    walls: tuple[str, ...]
     fields: list[FieldRecipe]
     statements: list[tuple[Any, ...]] = field(default_factory=list)
 
@@ -145,7 +145,7 @@ def condition(draw: Draw, fields: list[str], name: str) -> tuple[Any, ...]:
 def recipes(draw: Draw, *, ndims: tuple[int, ...] = (1, 2, 3)) -> Recipe:
     ndim = draw(st.sampled_from(ndims))
     periodic = tuple(draw(st.booleans()) for _ in range(ndim))
-    walls = draw(st.sampled_from(["face", "node"]))
+    walls = tuple(draw(st.sampled_from(["face", "node"])) for _ in range(ndim))
     names = ["u", "v", "w"][: draw(st.integers(2, 3))]
     mixed = draw(st.sampled_from(["float64", "float64", "float32", "both"]))
     fields = []

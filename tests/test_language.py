@@ -86,7 +86,9 @@ def run(
         ),
         (lambda: hc.Grid(4, math.inf), r"axis x has length inf; expected a positive number"),
         (lambda: hc.Grid(4, "wide"), r"extent 'wide': expected float values, one per axis"),
-        (lambda: hc.Grid(4, walls="edge"), r"walls 'edge' is unknown; expected 'face' or 'node'"),
+        (lambda: hc.Grid(4, walls="edge"), r"walls of axis x are 'edge'; expected 'face' or 'node'"),
+        (lambda: hc.Grid((4, 4), walls=("face", 3)), r"walls of axis y are '3'; expected 'face' or 'node'"),
+        (lambda: hc.Grid((4, 4), walls=("face",)), r"walls \('face',\) has 1 entries for a grid of 2 axes"),
         (
             lambda: square()[0].field("u"),
             r"the grid already has a field named 'u'; names are unique on a grid$",
@@ -662,9 +664,12 @@ def test_coordinates_start_again_around_a_periodic_axis() -> None:
 
 
 def test_points_lie_where_their_location_says() -> None:
-    for walls, first in (("face", 0.5), ("node", 1.0)):
+    for walls, first, h in (
+        ("face", (0.5, 0.5), (0.25, 0.4)),
+        ("node", (1.0, 1.0), (0.2, 2 / 6)),
+        (("face", "node"), (0.5, 1.0), (0.25, 2 / 6)),
+    ):
         grid = hc.Grid((4, 5), (1.0, 2.0), origin=(-1.0, 3.0), walls=walls)
-        h = (0.25, 0.4) if walls == "face" else (0.2, 2 / 6)
         assert grid.spacing == pytest.approx(h)
         locations = {
             "cell": (0, 0),
@@ -687,8 +692,8 @@ def test_points_lie_where_their_location_says() -> None:
         sim = run(grid, program, {})
         for location, staggered in locations.items():
             x, y = (
-                o + (np.arange(n + s) + first - 0.5 * s) * d
-                for o, n, s, d in zip((-1.0, 3.0), (4, 5), staggered, h, strict=True)
+                o + (np.arange(n + s) + inset - 0.5 * s) * d
+                for o, n, s, inset, d in zip((-1.0, 3.0), (4, 5), staggered, first, h, strict=True)
             )
             have = [np.array(sim[f]) for f in found[location]]
             np.testing.assert_allclose(have[0], np.repeat(x[:, None], len(y), 1), rtol=1e-14)

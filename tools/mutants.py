@@ -560,6 +560,30 @@ MUTATIONS = (
         "ghosts beside blocks that other fills read are not formed",
         ("test_blocks.py",),
     ),
+    Mutation(
+        "held-last",
+        "lang/boundary.py",
+        "else field.grid.cells(axis)",
+        "else field.grid.cells(axis) - 1.0",
+        "the last point but one has the value of the wall",
+        ("test_walls.py",),
+    ),
+    Mutation(
+        "held-corner",
+        "lang/boundary.py",
+        "    for axis, staggered in enumerate(field.staggered):\n        if not staggered or",
+        "    for axis, staggered in reversed(list(enumerate(field.staggered))):\n        if not staggered or",
+        "where walls meet the value of the lower axis counts",
+        ("test_walls.py",),
+    ),
+    Mutation(
+        "held-later",
+        "run/fields.py",
+        "            self._hold(field)  # it may never have been set, or through a view\n",
+        "            pass\n",
+        "a run starts with points on walls that nobody gave their value",
+        ("test_walls.py",),
+    ),
 )
 
 

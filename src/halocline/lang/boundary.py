@@ -3,7 +3,8 @@
 A condition belongs to one field and one side. It gives, for each ghost layer counted outward from 0, an
 expression of interior values counted inward from the wall. Where the wall lies relative to the points
 decides the formula: halfway between the first point and the first ghost, on the first ghost
-(``Grid(walls="node")``), or on the first point itself (points staggered along the axis).
+(``Grid(walls="node")``), or on the first point itself (points staggered along the axis). A point that lies
+on a wall belongs to its field. The equations give its value, unless the condition does; see `held`.
 
 Ghosts that are off by h^p leave a first derivative p - 1 orders beside the wall and a second one p - 2,
 whatever the order of the differences; each class says its p. Conditions do not take that order for
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from halocline.errors import InputError
 from halocline.lang import trace
-from halocline.lang.expression import Expr, Operators, as_expr, binary, read, rebuild, walk
+from halocline.lang.expression import Expr, Operators, as_expr, binary, index, read, rebuild, walk, where
 from halocline.ranges import ORDER, Range
 
 if TYPE_CHECKING:
@@ -34,7 +35,10 @@ SIDES = ("x-", "x+", "y-", "y+", "z-", "z+")
 
 @dataclass(frozen=True)
 class Ghost:
-    """A ghost point: layer `layer` outside the wall on one side of a field."""
+    """A ghost point: layer `layer` outside the wall on one side of a field.
+
+    Layer -1 is the last point inside.
+    """
 
     field: Field
     axis: int
@@ -44,10 +48,10 @@ class Ghost:
     @property
     def wall(self) -> Fraction:
         """Distance from the first interior point outward to the wall, in spacings: 0, 1/2 or 1."""
-        grid = self.field.grid
+        walls = self.field.grid.walls[self.axis]
         if self.field.staggered[self.axis]:
-            return Fraction(0) if grid.walls == "face" else Fraction(1, 2)
-        return Fraction(1, 2) if grid.walls == "face" else Fraction(1)
+            return Fraction(0) if walls == "face" else Fraction(1, 2)
+        return Fraction(1, 2) if walls == "face" else Fraction(1)
 
     def inner(self, m: int, field: Field | None = None, along: Sequence[int] = ()) -> Expr:
         """The value `m` cells inward from the first interior cell, read from this ghost point, and `along`
@@ -114,6 +118,10 @@ class BoundaryCondition:
         """The value at a ghost point."""
         raise NotImplementedError(type(self).__name__)
 
+    def on_wall(self, at: Ghost) -> Expr | None:
+        """The value of a point on the wall; None where the equations give it."""
+        return None
+
     def homogeneous(self) -> BoundaryCondition:
         """The condition that a correction to a field obeys: with zero wall values."""
         return self
@@ -127,6 +135,8 @@ class Periodic(BoundaryCondition):
 @dataclass(frozen=True)
 class Value(BoundaryCondition):
     """Dirichlet: the field takes `value` on the wall; ghosts are antisymmetric about it.
+
+    Points of the field that lie on the wall have this value, whatever the field is set to.
 
     Without `order` ghosts are off by h² f'', at any order of the differences: beside the wall a first
     derivative has order 1, a second one does not converge, and a solution has order 2. With it they are off
@@ -151,6 +161,9 @@ class Value(BoundaryCondition):
             return _polynomial(at, _positive(self.order), wall, derivative=False)
         return 2.0 * wall - at.mirror
 
+    def on_wall(self, at: Ghost) -> Expr:
+        return at.at_wall(self.value)
+
     def homogeneous(self) -> Value:
         return Value(0.0, self.order)
 
@@ -163,7 +176,8 @@ class Derivative(BoundaryCondition):
     a second one order 1, at any order of the differences. ``order=k + 1`` keeps differences of order k.
 
     Order 2: ghosts mirror the interior; where the wall lies on the first ghost its value follows from the
-    one-sided formula, (4 u_1 - u_2) / 3 for a zero derivative. Higher orders: the polynomial through `order`
+    one-sided formula, (4 u_1 - u_2) / 3 for a zero derivative. Points of the field that lie on the wall obey
+    the equations, with these ghosts. Higher orders: the polynomial through `order`
     interior points with that derivative at the wall.
     """
 
@@ -410,6 +424,36 @@ def _product(points: list[Fraction], at: Fraction) -> Fraction:
     for p in points:
         result *= at - p
     return result
+
+
+def held(field: Field, value: Expr, conditions: Mapping[str, BoundaryCondition] | None = None) -> Expr:
+    """What a field is set to: `value`, but on walls on which its points lie, what its conditions hold there.
+
+    Where two walls meet, the one of the higher axis counts.
+
+    Parameters
+    ----------
+    field : Field
+    value : Expr
+    conditions : mapping of str to BoundaryCondition, optional
+        By side; those of the field by default.
+    """
+    of = field.boundary if conditions is None else conditions
+    for axis, staggered in enumerate(field.staggered):
+        if not staggered or field.grid.walls[axis] != "face":
+            continue
+        for side, name in ((-1, SIDES[2 * axis]), (1, SIDES[2 * axis + 1])):
+            wall = of[name].on_wall(Ghost(field, axis, side, -1)) if name in of else None
+            if wall is not None:
+                last = as_expr(0.0) if side < 0 else field.grid.cells(axis)
+                value = where(binary("eq", index(field.grid, axis), last), wall, value)
+    return value
+
+
+def holds(field: Field) -> bool:
+    """Whether some of its points have values that its conditions give."""
+    nothing = as_expr(math.nan)
+    return held(field, nothing) is not nothing
 
 
 def resolve_sides(boundary: Any, grid: Grid, name: str) -> dict[str, BoundaryCondition]:

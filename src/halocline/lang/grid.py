@@ -49,10 +49,10 @@ class Grid:
         Coordinate of the lower end of the domain.
     periodic : bool or tuple of bool
         Per axis, whether the domain wraps around.
-    walls : {"face", "node"}
-        Where the ends of an axis that is not periodic lie. "face": half a cell outside the first and last
-        point, x_i = origin + (i + 1/2) h with h = extent / n. "node": on a point just outside,
-        x_i = origin + (i + 1) h with h = extent / (n + 1). Periodic axes always have h = extent / n.
+    walls : {"face", "node"} or tuple of them
+        Where the ends of axes that are not periodic lie, for all or per axis. "face": half a cell outside
+        the first and last point, x_i = origin + (i + 1/2) h with h = extent / n. "node": on a point just
+        outside, x_i = origin + (i + 1) h with h = extent / (n + 1). Periodic axes have h = extent / n.
     active : array of bool, optional
         The grid in blocks, as many along each axis as the array has entries there (sizes differ by at most
         one cell): where it is False, nothing is computed, no memory is held, and every field is zero. What
@@ -78,7 +78,7 @@ class Grid:
         *,
         origin: float | Sequence[float] = 0.0,
         periodic: bool | Sequence[bool] = False,
-        walls: str = "face",
+        walls: str | Sequence[str] = "face",
         active: Any = None,
     ) -> None:
         given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
@@ -107,15 +107,16 @@ class Grid:
                 raise InputError(
                     f"extent {extent!r}: axis {AXES[axis]} has length {length}; expected a positive number"
                 )
-        if walls not in ("face", "node"):
-            raise InputError(f"walls {walls!r} is unknown; expected 'face' or 'node'")
-        self.walls = walls
+        self.walls: tuple[str, ...] = _per_axis(walls, self.ndim, "walls", str)
+        for axis, kind in enumerate(self.walls):
+            if kind not in ("face", "node"):
+                raise InputError(f"walls of axis {AXES[axis]} are {kind!r}; expected 'face' or 'node'")
         self.blocks = None if active is None else Blocks.of(active, self.shape)
         self.fields: dict[str, Field] = {}
         self.vectors: dict[str, Vector] = {}
         self._own: dict[Any, Field] = {}  # see Program.own_field
         # spacing, origin and counts of cells are run-time scalars, so that one kernel serves every resolution
-        self.digest = blake2b(repr((self.ndim, self.periodic, walls)).encode(), digest_size=8).digest()
+        self.digest = blake2b(repr((self.ndim, self.periodic, self.walls)).encode(), digest_size=8).digest()
 
     def __repr__(self) -> str:
         wraps = "".join(a for a, p in zip(AXES, self.periodic, strict=False) if p)
@@ -125,8 +126,10 @@ class Grid:
     def spacing(self) -> tuple[float, ...]:
         """Distance between neighbouring points, per axis."""
         return tuple(
-            length / (n if wraps or self.walls == "face" else n + 1)
-            for length, n, wraps in zip(self.extent, self.shape, self.periodic, strict=True)
+            length / (n if wraps or walls == "face" else n + 1)
+            for length, n, wraps, walls in zip(
+                self.extent, self.shape, self.periodic, self.walls, strict=True
+            )
         )
 
     @property
@@ -142,6 +145,10 @@ class Grid:
     def h(self, axis: int) -> Expr:
         """The spacing along an axis as a scalar of the program."""
         return trace.scalar(f"h_{AXES[axis]}")
+
+    def cells(self, axis: int) -> Expr:
+        """The number of cells along an axis as a scalar of the program."""
+        return trace.scalar(CELLS + AXES[axis])
 
     def scalar_values(self) -> dict[str, float]:
         """The values of the scalars that every program on this grid has: h_x, o_x and so on."""
@@ -204,7 +211,7 @@ class Grid:
             raise InputError(f"axes {axes!r}: expected some of {tuple(range(self.ndim))}, in this order")
         number = index(self, counted[0])
         for axis in counted[1:]:
-            points = trace.scalar(CELLS + AXES[axis])
+            points = self.cells(axis)
             if self.points(staggered)[axis] > self.shape[axis]:
                 points = points + 1.0
             number = number * points + index(self, axis)
@@ -212,7 +219,7 @@ class Grid:
 
     def _first(self, axis: int, staggered: Sequence[bool] | None) -> float:
         """How many spacings the first point along an axis lies above the origin."""
-        first = 0.5 if self.walls == "face" or self.periodic[axis] else 1.0
+        first = 0.5 if self.walls[axis] == "face" or self.periodic[axis] else 1.0
         return first - 0.5 if staggered and staggered[axis] else first
 
     @property

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from halocline.errors import InputError
 from halocline.lang import trace
+from halocline.lang.boundary import holds
 from halocline.lang.expression import Expr, Operators, as_expr, reads_of, walk
 from halocline.lang.grid import Field, unknown
 from halocline.lang.program import Program, own_name
@@ -175,6 +176,7 @@ class Fields:
                         np.asarray(trace.call(function, *at, lines[-1]), dtype=np.float64), (points[-1],)
                     )
                     view[local] = row[mine]
+        self._hold(field)
 
     def _from_array(self, field: Field, value: Any) -> None:
         import numpy as np
@@ -196,6 +198,12 @@ class Fields:
                     else array[tuple(slice(o, o + n) for o, n in zip(origin, view.shape, strict=True))]
                 )
                 view[...] = part
+        self._hold(field)
+
+    def _hold(self, field: Field) -> None:
+        """Give points on walls the values that conditions hold there, where no statement has done so."""
+        if field not in self._pending and holds(field):
+            self._pending[field] = field.expr
 
     def _settle(self) -> None:
         """Evaluate the expressions that fields were set to, all in one generated sweep."""
@@ -305,6 +313,9 @@ class Fields:
             for field in self.grid.fields.values()
             if field.name in self.domain.storages and field not in self._checked
         ]
+        for field in fields:
+            self._hold(field)  # it may never have been set, or through a view
+        self._settle()
         if fields:
             self.domain.check_finite(fields, when)
             self._checked.update(fields)

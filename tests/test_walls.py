@@ -1,0 +1,125 @@
+"""Walls of each axis by itself, and fields whose points lie on a wall."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import halocline as hc
+from halocline.lang.boundary import BoundaryCondition
+
+
+def heat(grid: hc.Grid, location: str, boundary: dict[str, BoundaryCondition], **how: Any) -> hc.Simulation:
+    """Conduction from 0, to its steady state."""
+    T = grid.field("T", location=location, boundary=boundary)
+    h = min(grid.spacing)
+    sim = hc.Simulation(
+        grid, lambda T: {T: hc.laplacian(T)}, scheme=hc.Euler(), dt=h * h / (2.2 * grid.ndim), **how
+    )
+    sim[T] = 0.0
+    return sim
+
+
+# --- walls of each axis by itself ---
+
+
+def test_axes_have_walls_of_their_own() -> None:
+    """-Δu = f with u = sin(π x) sin(π y): of second order, and as many points as each axis has."""
+    errors = []
+    for n in (16, 32):
+        grid = hc.Grid((n, n - 1), walls=("face", "node"))
+        assert grid.spacing == (1 / n, 1 / n)
+        u = grid.field("u", boundary=hc.Value(0))
+        solution = hc.solve(
+            lambda u: -hc.laplacian(u),
+            u,
+            lambda x, y: 2 * math.pi**2 * np.sin(math.pi * x) * np.sin(math.pi * y),
+            rtol=1e-12,
+        )
+        x, y = u.positions
+        exact = np.sin(math.pi * x)[:, None] * np.sin(math.pi * y)
+        errors.append(np.abs(solution.fields.gather(u) - exact).max())
+    assert abs(math.log2(errors[0] / errors[1]) - 2) < 0.05
+
+
+# --- points on walls ---
+
+
+def test_points_on_a_wall_have_the_value_of_its_condition() -> None:
+    """However the field is set; where two walls meet, that of the higher axis counts."""
+    grid = hc.Grid((4, 3))
+    sides = {"x-": hc.Value(1.0), "x+": hc.Value(lambda x, y: x + y), "y+": hc.Value(5.0)}
+    u = grid.field("u", location="node", boundary={**sides, "other": hc.Symmetric()})
+    expected = np.full((5, 4), 7.0)
+    expected[0], expected[-1], expected[:, -1] = 1.0, 1.0 + np.arange(4) / 3, 5.0
+
+    def untraceable(x: Any, y: Any) -> Any:
+        return np.full(len(x), 7.0)
+
+    for value in (7.0, np.full((5, 4), 7.0), lambda x, y: 7.0 + 0.0 * x, untraceable):
+        sim = hc.Simulation(grid, hc.program(lambda u: u.set(u + 1.0)))
+        sim[u] = value
+        np.testing.assert_allclose(sim[u], expected, rtol=1e-15)
+        sim.run(steps=2)
+        np.testing.assert_allclose(sim[u], np.where(expected == 7.0, 9.0, expected), rtol=1e-15)
+
+
+def test_points_beside_a_wall_are_not_on_it() -> None:
+    for walls, location in (("face", "cell"), ("node", "cell"), ("node", "face-x")):
+        grid = hc.Grid(4, walls=walls)
+        u = grid.field("u", location=location, boundary=hc.Value(3.0))
+        sim = hc.Simulation(grid, hc.program(lambda u: u.set(u + 1.0)))
+        sim[u] = 0.0
+        sim.run(steps=1)
+        assert np.array_equal(sim[u], np.ones(u.points))
+
+
+@pytest.mark.parametrize("location", ["cell", "node", "face-x"])
+def test_a_wall_between_a_value_and_a_slope(location: str) -> None:
+    """The steady state 1 + 2 x, on points that lie on the walls, half a spacing away, or on one of each."""
+    grid = hc.Grid((8, 6), periodic=(False, True), extent=(1.0, 0.75))
+    sim = heat(grid, location, {"x-": hc.Value(1.0), "x+": hc.Derivative(2.0)})
+    sim.run(until=12.0)
+    T = grid.fields["T"]
+    np.testing.assert_allclose(sim[T], (1 + 2 * T.positions[0])[:, None] + np.zeros(6), rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["cg", "cg-fused"])
+def test_a_linear_problem_keeps_its_walls(method: str) -> None:
+    """-u'' = 2 with u(0) = 1, u(1) = 3: differences of second order are exact."""
+    grid = hc.Grid(12)
+    u = grid.field("u", location="node", boundary={"x-": hc.Value(1.0), "x+": hc.Value(3.0)})
+    solution = hc.solve(lambda u: -hc.laplacian(u), u, 2.0, rtol=1e-10, method=method)
+    x = u.positions[0]
+    assert solution.converged
+    np.testing.assert_allclose(solution.fields[u], 1 + 3 * x - x * x, rtol=1e-12)
+    assert solution.iterations <= 11
+
+
+@pytest.mark.ranks(1, 2, 3)
+def test_no_bit_depends_on_who_has_the_walls() -> None:
+    from mpi4py import MPI
+
+    def checksum(**how: Any) -> str:
+        grid = hc.Grid((9, 7, 6))
+        walls = {"x-": hc.Value(1.0), "y+": hc.Value(lambda x, y, z: x * z), "other": hc.Derivative(0.5)}
+        sim = heat(grid, "node", walls, **how)
+        sim.run(steps=5)
+        return sim.checksum("T")
+
+    alone = checksum(communicator=MPI.COMM_SELF, threads=1)
+    for how in ({"threads": 1}, {"threads": 2, "patch": (3, 4, 5)}, {"decomposition": "1d-z", "threads": 1}):
+        assert checksum(**how) == alone
+
+
+def test_what_is_written_through_a_view_is_held_before_a_run() -> None:
+    grid = hc.Grid(4)
+    u, v = (grid.field(name, location="node", boundary=hc.Value(2.0)) for name in "uv")
+    sim = hc.Simulation(grid, hc.program(lambda u, v: v.set(u[1] + u[-1])), threads=1)
+    sim[u][:] = 5.0
+    sim.run(steps=1)
+    assert np.array_equal(sim[u], [2.0, 5.0, 5.0, 5.0, 2.0])
+    assert np.array_equal(sim[v], [2.0, 7.0, 10.0, 7.0, 2.0])
