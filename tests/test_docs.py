@@ -197,6 +197,14 @@ def test_what_is_said_of_shocks(tmp_path):
         assert re.search(rf"\b{name}\b", text), name
 
 
+def test_what_is_said_of_walls(tmp_path):
+    """All blocks are one program."""
+    text = (ROOT / "docs" / "how-to" / "walls.md").read_text()
+    found = BLOCK.findall(text)
+    assert len(found) == text.count("```python") == 3
+    assert run("".join(code for code, _ in found), 1, tmp_path) == "".join(output for _, output in found)
+
+
 def test_the_reference_names_what_the_environment_says():
     read = re.compile(r"""(?:getenv\(|environ\.get\(|environ\[)["'](\w+)["']""")
     used = {"HALOCLINE_MARCH"}  # CMake's

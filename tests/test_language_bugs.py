@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import itertools
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -622,3 +624,10 @@ def test_memory_is_free_as_soon_as_nobody_has_the_problem():
             assert resident_bytes() - before < 20e6  # the fields of one take more
     finally:
         gc.enable()
+
+
+def test_numpy_functions_are_known_before_those_of_halocline() -> None:
+    """They are imported at their first use; NumPy's may come first."""
+    script = "import numpy as np, halocline as hc\nprint(np.sin(hc.Grid(4).x))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("sin(")

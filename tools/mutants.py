@@ -577,6 +577,14 @@ MUTATIONS = (
         ("test_walls.py",),
     ),
     Mutation(
+        "stretch-place",
+        "lang/stretch.py",
+        "    staggered = place_of(f)[axis]\n",
+        "    staggered = False\n",
+        "distances between faces are taken for those between cells",
+        ("test_stretch.py",),
+    ),
+    Mutation(
         "held-later",
         "run/fields.py",
         "            self._hold(field)  # it may never have been set, or through a view\n",

@@ -198,20 +198,16 @@ def draw_plane(
     if limits is None and low < 0 < high and min(-low, high) > 0.1 * max(-low, high):
         low, high = -max(-low, high), max(-low, high)
         cmap = cmap or "RdBu_r"
-    edges: list[float] = []
-    for line in drawn.coordinates:
-        half = 0.5 * float(line[1] - line[0]) if len(line) > 1 else 0.5
-        edges += [float(line[0]) - half, float(line[-1]) + half]
-    image = ax.imshow(
-        drawn.values.T,
-        origin="lower",
-        extent=(edges[0], edges[1], edges[2], edges[3]),
-        cmap=cmap or "viridis",
-        vmin=low,
-        vmax=high,
-        interpolation="nearest",
-        aspect="equal",
-    )
+    across, up = (_edges(line) for line in drawn.coordinates)
+    colours: dict[str, Any] = {"cmap": cmap or "viridis", "vmin": low, "vmax": high}
+    if _even(across) and _even(up):
+        extent = (across[0], across[-1], up[0], up[-1])
+        image: Any = ax.imshow(
+            drawn.values.T, origin="lower", extent=extent, interpolation="nearest", **colours
+        )
+    else:
+        image = ax.pcolormesh(across, up, drawn.values.T, rasterized=True, **colours)
+    ax.set_aspect("equal")
     ax.set_xlim(*drawn.span[0])
     ax.set_ylim(*drawn.span[1])
     ax.set_xlabel(with_unit(drawn.axes[0], unit))
@@ -219,6 +215,24 @@ def draw_plane(
     for spine in ax.spines.values():
         spine.set_visible(False)
     return image
+
+
+def _edges(line: Any) -> Any:
+    """Where the colours of points along an axis begin and end: halfway between them."""
+    import numpy as np
+
+    if len(line) == 1:
+        return np.array([line[0] - 0.5, line[0] + 0.5])
+    between = 0.5 * (line[1:] + line[:-1])
+    return np.array([2 * line[0] - between[0], *between, 2 * line[-1] - between[-1]])
+
+
+def _even(edges: Any) -> bool:
+    """Whether all points are equally far apart."""
+    import numpy as np
+
+    widths = np.diff(edges)
+    return bool(np.ptp(widths) <= 1e-6 * widths.max())
 
 
 def _size(drawn: Section) -> tuple[float, float]:

@@ -111,7 +111,9 @@ def _section(
     grid = fields.grid
     points, positions = field.points, field.positions
     held = {
-        a: _nearest(positions[a], at[axis], axis, grid.extent[a]) for a, axis in enumerate(AXES) if axis in at
+        a: _nearest(positions[a], at[axis], axis, grid.origin[a], grid.extent[a])
+        for a, axis in enumerate(AXES)
+        if axis in at
     }
     kept = [a for a in range(grid.ndim) if a not in held]
     steps = {a: -(-points[a] // most) for a in kept}
@@ -140,14 +142,14 @@ def _name(what: Any) -> str:
     return what if isinstance(what, str) else what.name if isinstance(what, Field) else repr(what)
 
 
-def _nearest(line: NDArray[np.float64], at: float | None, axis: str, extent: float) -> int:
+def _nearest(line: NDArray[np.float64], at: float | None, axis: str, origin: float, extent: float) -> int:
     if at is None:
-        return (len(line) - 1) // 2
+        at = origin + 0.5 * extent
     if not float(line[0]) - extent <= at <= float(line[-1]) + extent:
         raise InputError(f"at is {at!r}: axis {axis} has points from {line[0]:g} to {line[-1]:g}")
     distances = abs(line - at)
-    spacing = float(line[1] - line[0]) if len(line) > 1 else extent
-    return int((distances <= distances.min() + 1e-9 * spacing).argmax())  # of two equally near ones the lower
+    # of two equally near ones the lower
+    return int((distances <= distances.min() + 1e-9 * extent / len(line)).argmax())
 
 
 def _gather(

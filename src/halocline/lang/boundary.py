@@ -24,7 +24,18 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from halocline.errors import InputError
 from halocline.lang import trace
-from halocline.lang.expression import Expr, Operators, as_expr, binary, index, read, rebuild, walk, where
+from halocline.lang.expression import (
+    Expr,
+    Operators,
+    as_expr,
+    binary,
+    index,
+    read,
+    rebuild,
+    shift,
+    walk,
+    where,
+)
 from halocline.ranges import ORDER, Range
 
 if TYPE_CHECKING:
@@ -79,22 +90,45 @@ class Ghost:
         """The spacing along the axis."""
         return self.field.grid.h(self.axis)
 
+    @property
+    def stretched(self) -> bool:
+        """Whether the axis has no even spacing."""
+        return self.field.grid.maps[self.axis] is not None
+
+    def rise(self, slope: Expr) -> Expr:
+        """How much more than its mirror a ghost has where the field has this slope on the wall."""
+        if not self.stretched:
+            return slope * self.h * float(2 * self.distance * self.side)
+        x = self.field.coordinates[self.axis]
+        inward = [0] * self.field.grid.ndim
+        inward[self.axis] = -self.side * int(2 * self.distance)
+        return slope * (x - shift(x, tuple(inward)))
+
+    def step(self, slope: Expr) -> Expr:
+        """How much a field of this slope on the wall rises there along one spacing of an even grid."""
+        if not self.stretched:
+            return slope * self.h
+        x = self.field.coordinates[self.axis]
+        return slope * (self._moved(x, self._inward + 0.5) - self._moved(x, self._inward - 0.5))
+
+    @property
+    def _inward(self) -> float:
+        """From this ghost point to the wall, in spacings along the axis."""
+        return float(-self.side * self.distance)
+
+    def _moved(self, value: Expr, by: float) -> Expr:
+        """An expression of coordinates at a place `by` spacings further along the axis."""
+
+        def leaf(current: Expr) -> Expr:
+            across = current.op == "index" and current.attribute[0] == self.axis
+            return binary("add", current, by) if across else current
+
+        return rebuild(value, leaf)
+
     def at_wall(self, value: Any) -> Expr:
         """`value` (a number, scalar or function of the coordinates) with the coordinate of the wall."""
         if callable(value) and not isinstance(value, Operators):
             value = trace.call(value, *self.field.coordinates)
-        inward = float(-self.side * self.distance)
-
-        def leaf(current: Expr) -> Expr:
-            if current.op in ("read", "stage"):
-                raise InputError(
-                    f"the boundary value of field {self.field.name!r} reads a field; use hc.BoundaryKernel "
-                    "for that"
-                )
-            if current.op == "index" and current.attribute[0] == self.axis:
-                return binary("add", current, inward)
-            return current
-
         wall = as_expr(value, "boundary value")
         if wall.op == "const" and not math.isfinite(wall.attribute):
             raise InputError(
@@ -102,13 +136,18 @@ class Ghost:
                 "number"
             )
         for current in walk((wall,)):
+            if current.op in ("read", "stage"):
+                raise InputError(
+                    f"the boundary value of field {self.field.name!r} reads a field; use hc.BoundaryKernel "
+                    "for that"
+                )
             places = walk(current.args) if current.op == "random" else ()
             if any(place.op == "index" and place.attribute[0] == self.axis for place in places):
                 raise InputError(
                     f"the boundary value of field {self.field.name!r} takes random numbers by the place "
                     "across the wall, where no cell is: count along the wall, grid.cell_number(axes=...)"
                 )
-        return rebuild(wall, leaf)
+        return self._moved(wall, self._inward)
 
 
 class BoundaryCondition:
@@ -185,10 +224,15 @@ class Derivative(BoundaryCondition):
     order: int = 2
 
     def ghost(self, at: Ghost) -> Expr:
-        slope = at.at_wall(self.value) * at.h
-        if _positive(self.order) != 2 or at.distance == 0:
-            return _polynomial(at, self.order, slope, derivative=True)
-        return at.mirror + slope * float(2 * at.distance * at.side)
+        slope = at.at_wall(self.value)
+        if _positive(self.order) > 2 and at.stretched:
+            raise InputError(
+                f"field {at.field.name!r}: Derivative(order={self.order}) on a wall of an axis that is "
+                "stretched; expected order 1 or 2 there, as differences have"
+            )
+        if self.order != 2 or at.distance == 0:
+            return _polynomial(at, self.order, at.step(slope), derivative=True)
+        return at.mirror + at.rise(slope)
 
     def homogeneous(self) -> Derivative:
         return Derivative(0.0, self.order)

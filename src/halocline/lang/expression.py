@@ -10,7 +10,7 @@ import math
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary, ref
 
 from halocline.errors import InputError
@@ -32,7 +32,6 @@ class Operators:
     __slots__ = ()
     __array_priority__ = 1000
     # NumPy must not iterate over a field: its functions are mapped in __array_ufunc__
-    ufuncs: ClassVar[dict[str, Callable[..., Any]]] = {}
 
     @property
     def expr(self) -> Expr:
@@ -134,9 +133,11 @@ class Operators:
         return shift(self.expr, as_offset(offset, self.expr.grid))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        function = self.ufuncs.get(ufunc.__name__)
+        from halocline.lang.functions import UFUNCS  # made of what stands here, and imported at first use
+
+        function = UFUNCS.get(ufunc.__name__)
         if function is None or method != "__call__" or kwargs:
-            known = ", ".join(sorted(self.ufuncs))
+            known = ", ".join(sorted(UFUNCS))
             raise InputError(f"NumPy's {ufunc.__name__} cannot be traced into a kernel; these can: {known}")
         return function(*(float(x) if _is_numpy_scalar(x) else x for x in inputs))
 

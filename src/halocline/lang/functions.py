@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -211,44 +211,43 @@ def _square(x: Any) -> Expr:
     return power(x, 2)
 
 
-Operators.ufuncs.update(
-    {
-        "add": lambda a, b: binary("add", a, b),
-        "subtract": lambda a, b: binary("sub", a, b),
-        "multiply": lambda a, b: binary("mul", a, b),
-        "divide": lambda a, b: binary("div", a, b),
-        "power": power,
-        "float_power": power,
-        "negative": lambda a: unary("neg", a),
-        "positive": as_expr,
-        "absolute": abs,
-        "fabs": abs,
-        "sign": sign,
-        "sqrt": sqrt,
-        "square": _square,
-        "reciprocal": lambda a: binary("div", 1.0, a),
-        "exp": exp,
-        "log": log,
-        "sin": sin,
-        "cos": cos,
-        "tan": lambda a: sin(a) / cos(a),
-        "tanh": lambda a: tanh(a),
-        "cosh": lambda a: _cosh(a),
-        "sinh": lambda a: _sinh(a),
-        "log10": lambda a: log(a) / math.log(10.0),
-        "minimum": minimum,
-        "maximum": maximum,
-        "less": lambda a, b: binary("lt", a, b),
-        "less_equal": lambda a, b: binary("le", a, b),
-        "greater": lambda a, b: binary("gt", a, b),
-        "greater_equal": lambda a, b: binary("ge", a, b),
-        "equal": lambda a, b: binary("eq", a, b),
-        "not_equal": lambda a, b: binary("ne", a, b),
-        "logical_and": lambda a, b: binary("and", a, b),
-        "logical_or": lambda a, b: binary("or", a, b),
-        "logical_not": lambda a: unary("not", a),
-    }
-)
+# what stands for functions of NumPy, by their names
+UFUNCS: Mapping[str, Callable[..., Any]] = {
+    "add": lambda a, b: binary("add", a, b),
+    "subtract": lambda a, b: binary("sub", a, b),
+    "multiply": lambda a, b: binary("mul", a, b),
+    "divide": lambda a, b: binary("div", a, b),
+    "power": power,
+    "float_power": power,
+    "negative": lambda a: unary("neg", a),
+    "positive": as_expr,
+    "absolute": abs,
+    "fabs": abs,
+    "sign": sign,
+    "sqrt": sqrt,
+    "square": _square,
+    "reciprocal": lambda a: binary("div", 1.0, a),
+    "exp": exp,
+    "log": log,
+    "sin": sin,
+    "cos": cos,
+    "tan": lambda a: sin(a) / cos(a),
+    "tanh": lambda a: tanh(a),
+    "cosh": lambda a: _cosh(a),
+    "sinh": lambda a: _sinh(a),
+    "log10": lambda a: log(a) / math.log(10.0),
+    "minimum": minimum,
+    "maximum": maximum,
+    "less": lambda a, b: binary("lt", a, b),
+    "less_equal": lambda a, b: binary("le", a, b),
+    "greater": lambda a, b: binary("gt", a, b),
+    "greater_equal": lambda a, b: binary("ge", a, b),
+    "equal": lambda a, b: binary("eq", a, b),
+    "not_equal": lambda a, b: binary("ne", a, b),
+    "logical_and": lambda a, b: binary("and", a, b),
+    "logical_or": lambda a, b: binary("or", a, b),
+    "logical_not": lambda a: unary("not", a),
+}
 
 
 # tanh a = a - a z P(z) / Q(z) with z = a a: Lambert's continued fraction a / (1 + z / (3 + z / (5 + ...))) up

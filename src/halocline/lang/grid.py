@@ -12,7 +12,8 @@ from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.blocks import Blocks
 from halocline.lang.boundary import SIDES, BoundaryCondition, Periodic, Value, resolve_sides
-from halocline.lang.expression import Expr, Offset, Operators, as_offset, index, read
+from halocline.lang.expression import Expr, Offset, Operators, as_expr, as_offset, index, read
+from halocline.lang.stretch import mapped, maps_of
 from halocline.ranges import POINTS
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ class Grid:
         Where the ends of axes that are not periodic lie, for all or per axis. "face": half a cell outside
         the first and last point, x_i = origin + (i + 1/2) h with h = extent / n. "node": on a point just
         outside, x_i = origin + (i + 1) h with h = extent / (n + 1). Periodic axes have h = extent / n.
+    stretch : mapping of str to callable, optional
+        Maps of axes, by "x", "y", "z": from the coordinate that a point has on an even grid to where it is,
+        in the same interval, as ``{"x": lambda x: x - 0.1 * np.sin(2 * np.pi * x)}`` from 0 to 1. They must
+        be smooth, rise, and keep both ends. Differences are of second order there. Periodic axes have none.
     active : array of bool, optional
         The grid in blocks, as many along each axis as the array has entries there (sizes differ by at most
         one cell): where it is False, nothing is computed, no memory is held, and every field is zero. What
@@ -79,6 +84,7 @@ class Grid:
         origin: float | Sequence[float] = 0.0,
         periodic: bool | Sequence[bool] = False,
         walls: str | Sequence[str] = "face",
+        stretch: Mapping[str, Callable[[Any], Any]] | None = None,
         active: Any = None,
     ) -> None:
         given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
@@ -111,6 +117,7 @@ class Grid:
         for axis, kind in enumerate(self.walls):
             if kind not in ("face", "node"):
                 raise InputError(f"walls of axis {AXES[axis]} are {kind!r}; expected 'face' or 'node'")
+        self.maps = maps_of(stretch, self)
         self.blocks = None if active is None else Blocks.of(active, self.shape)
         self.fields: dict[str, Field] = {}
         self.vectors: dict[str, Vector] = {}
@@ -124,13 +131,18 @@ class Grid:
 
     @property
     def spacing(self) -> tuple[float, ...]:
-        """Distance between neighbouring points, per axis."""
+        """Distance between neighbouring points, per axis; along stretched ones the least."""
+        import numpy as np
+
         return tuple(
-            length / (n if wraps or walls == "face" else n + 1)
-            for length, n, wraps, walls in zip(
-                self.extent, self.shape, self.periodic, self.walls, strict=True
-            )
+            self.even_spacing(axis) if self.maps[axis] is None else float(np.diff(line).min(initial=length))
+            for axis, (line, length) in enumerate(zip(self.positions(), self.extent, strict=True))
         )
+
+    def even_spacing(self, axis: int) -> float:
+        """Distance between neighbouring points along an axis before it is stretched."""
+        outside = self.walls[axis] == "node" and not self.periodic[axis]
+        return self.extent[axis] / (self.shape[axis] + outside)
 
     @property
     def size(self) -> int:
@@ -143,7 +155,19 @@ class Grid:
         return self.size if self.blocks is None else self.blocks.cells
 
     def h(self, axis: int) -> Expr:
-        """The spacing along an axis as a scalar of the program."""
+        """The spacing along an axis as a scalar of the program.
+
+        Raises
+        ------
+        InputError
+            The axis is stretched.
+        """
+        if self.maps[axis] is not None:
+            name = AXES[axis]
+            raise InputError(
+                f"axis {name} is stretched: its spacing differs from point to point; take differences of "
+                f"coordinates: hc.shift({name}, {axis}) - {name}, with {name} = grid.{name}"
+            )
         return trace.scalar(f"h_{AXES[axis]}")
 
     def cells(self, axis: int) -> Expr:
@@ -154,7 +178,7 @@ class Grid:
         """The values of the scalars that every program on this grid has: h_x, o_x and so on."""
         values: dict[str, float] = {}
         for axis in range(self.ndim):
-            values[f"h_{AXES[axis]}"] = self.spacing[axis]
+            values[f"h_{AXES[axis]}"] = self.even_spacing(axis)
             values[f"o_{AXES[axis]}"] = self.origin[axis]
             values[CELLS + AXES[axis]] = self.shape[axis]
         return values
@@ -170,17 +194,28 @@ class Grid:
         result = []
         for axis in range(self.ndim):
             position = index(self, axis) + self._first(axis, staggered)
-            result.append(position * self.h(axis) + trace.scalar(f"o_{AXES[axis]}"))
+            even = position * trace.scalar(f"h_{AXES[axis]}") + trace.scalar(f"o_{AXES[axis]}")
+            result.append(self._mapped(axis, even))
         return tuple(result)
 
     def positions(self, staggered: Sequence[bool] | None = None) -> tuple[NDArray[np.float64], ...]:
         """The coordinates of the points along each axis, as arrays; see `coordinates`."""
         import numpy as np
 
-        return tuple(
-            self.origin[axis]
-            + (np.arange(count, dtype=np.float64) + self._first(axis, staggered)) * self.spacing[axis]
-            for axis, count in enumerate(self.points(staggered))
+        lines = []
+        for axis, count in enumerate(self.points(staggered)):
+            steps = np.arange(count, dtype=np.float64) + self._first(axis, staggered)
+            even, function = self.origin[axis] + steps * self.even_spacing(axis), self.maps[axis]
+            lines.append(
+                even if function is None else mapped(function, even, f"the map of axis {AXES[axis]}")
+            )
+        return tuple(lines)
+
+    def _mapped(self, axis: int, even: Expr) -> Expr:
+        """Where a point is, from its coordinate on an even grid."""
+        function = self.maps[axis]
+        return (
+            even if function is None else as_expr(trace.call(function, even), f"the map of axis {AXES[axis]}")
         )
 
     def points(self, staggered: Sequence[bool] | None = None) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from halocline.lang import trace
 from halocline.lang.expression import Expr, Operand, as_expr, constant, unary
 from halocline.lang.expression import shift as shift_by
 from halocline.lang.grid import AXES, Grid, Vector, pad
+from halocline.lang.stretch import check_even, neighbours
 
 
 def first_coefficients(order: int) -> list[Fraction]:
@@ -115,12 +116,26 @@ def derivative(
     if a >= grid.ndim:
         return constant(0.0)
     total = constant(0.0)
+    if grid.maps[a] is not None:
+        return _central(e, grid, a) * (1.0 / sum(_distances(e, grid, a, order)))
     scale = 1.0 / grid.h(a)
     for k, weight in enumerate(weights, 1):
         total = total + (shift_by(e, _unit(grid, (a, k))) - shift_by(e, _unit(grid, (a, -k)))) * (
             float(weight) * scale
         )
     return total
+
+
+def _central(e: Expr, grid: Grid, axis: int) -> Expr:
+    """The difference of the values after and before."""
+    return shift_by(e, _unit(grid, (axis, 1))) - shift_by(e, _unit(grid, (axis, -1)))
+
+
+def _distances(e: Expr, grid: Grid, axis: int, order: int) -> tuple[Expr, Expr]:
+    """To the points before and after those of an expression, along a stretched axis."""
+    if order != 2:
+        check_even(grid, axis, f"a difference of order {order}")
+    return neighbours(e, grid, axis)
 
 
 def second(f: Operand, axis: int | str, *, order: int | None = None) -> Expr:
@@ -130,13 +145,20 @@ def second(f: Operand, axis: int | str, *, order: int | None = None) -> Expr:
 
 
 def _second_parts(e: Expr, axis: int, order: int | None) -> tuple[Expr, Expr | None]:
-    """The outer terms of a second derivative and the scalar weight of its centre."""
-    weights = second_coefficients(trace.default_order() if order is None else order)
+    """The outer terms of a second derivative and the weight of its centre."""
+    order = trace.default_order() if order is None else order
+    weights = second_coefficients(order)
     if not e.varies:
         return constant(0.0), None
     grid = _grid(e, "a derivative")
     if axis >= grid.ndim:
         return constant(0.0), None
+    if grid.maps[axis] is not None:
+        below, above = _distances(e, grid, axis, order)
+        width = 0.5 * (below + above)
+        after, before = 1.0 / (above * width), 1.0 / (below * width)
+        pair = shift_by(e, _unit(grid, (axis, 1))) * after + shift_by(e, _unit(grid, (axis, -1))) * before
+        return pair, -(after + before)
     scale = 1.0 / (grid.h(axis) * grid.h(axis))
     total = constant(0.0)
     for k, weight in enumerate(weights[1:], 1):
@@ -149,12 +171,15 @@ def _second_parts(e: Expr, axis: int, order: int | None) -> tuple[Expr, Expr | N
 def mixed(f: Operand, axis: int | str, axis2: int | str, *, order: int | None = None) -> Expr:
     """The mixed derivative along two different axes, bidiagonal; see `derivative`."""
     e, a, b = as_expr(f), axis_number(axis), axis_number(axis2)
-    weights = second_coefficients(trace.default_order() if order is None else order)
+    order = trace.default_order() if order is None else order
+    weights = second_coefficients(order)
     if not e.varies:
         return constant(0.0)
     grid = _grid(e, "a derivative")
     if max(a, b) >= grid.ndim:
         return constant(0.0)
+    if grid.maps[a] is not None or grid.maps[b] is not None:
+        return derivative(derivative(e, a, order=order), b, order=order)
     scale = 0.25 / (grid.h(a) * grid.h(b))
     # differences across the later axis of differences across the earlier one: along a row these are shifts of
     # one another, and those of the first derivative (compile/lanes.py)
@@ -236,6 +261,7 @@ def upwinding(f: Operand, u: Sequence[Operand], *, order: int | None = None) -> 
     weight = (-1) ** (m + 1) * Fraction(factorial(m) * factorial(m - 1), factorial(2 * m))
     grid, total = _grid(e, "upwinding"), constant(0.0)
     for axis, component in enumerate(_vector(u, "upwinding")[: grid.ndim]):
+        check_even(grid, axis, "upwinding")
         speed = unary("abs", component) * (float(weight) / grid.h(axis))
         total = total + speed * difference(e, axis, 2 * m)
     return total
@@ -250,6 +276,7 @@ def hyperdiffusion(f: Any) -> Any:
         return total
     grid = _grid(e, "hyperdiffusion")
     for axis in range(grid.ndim):
+        check_even(grid, axis, "a sixth derivative")
         total = total + difference(e, axis, 6) * (1.0 / grid.h(axis) ** 6)
     return total
 

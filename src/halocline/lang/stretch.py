@@ -1,0 +1,118 @@
+"""Stretched axes: a smooth map from the coordinate of an even grid to where the points lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from halocline.errors import InputError
+from halocline.lang.expression import Expr, place_of, reads_of, shift
+
+if TYPE_CHECKING:
+    from halocline.lang.grid import Grid
+
+AXES = "xyz"
+Map = Callable[[Any], Any]
+BEYOND = 4  # layers of ghosts that must have places too
+ENDS = 1e-9  # of the extent: how far from the ends of the axis a map may lead
+
+
+def maps_of(stretch: Mapping[str, Map] | None, grid: Grid) -> tuple[Map | None, ...]:
+    """The map of each axis of the grid, None where it has even spacing.
+
+    Raises
+    ------
+    InputError
+        An axis that the grid lacks, or that is periodic; a map that fails, does not rise, or does not lead
+        from one end of the axis to the other.
+    """
+    given = {} if stretch is None else stretch
+    known = AXES[: grid.ndim]
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"stretch is {given!r}; expected a map for each axis, such as {{'x': lambda x: ...}}"
+        )
+    for axis in given:
+        if axis not in tuple(known):
+            raise InputError(f"stretch has axis {axis!r}; expected some of {', '.join(known)}")
+    return tuple(
+        _checked(given[axis], grid, number) if axis in given else None for number, axis in enumerate(known)
+    )
+
+
+def _checked(function: Any, grid: Grid, axis: int) -> Map:
+    import numpy as np
+
+    name = f"the map of axis {AXES[axis]}"
+    if grid.periodic[axis]:
+        raise InputError(
+            f"axis {AXES[axis]} is periodic and cannot be stretched; expected an axis with walls"
+        )
+    if not callable(function):
+        raise InputError(f"{name} is {function!r}; expected a function of the coordinate of an even grid")
+    first, length = grid.origin[axis], grid.extent[axis]
+    ends = np.asarray(mapped(function, np.array([first, first + length]), name))
+    for end, wanted in zip(ends, (first, first + length), strict=True):
+        if not abs(end - wanted) <= ENDS * length:
+            raise InputError(
+                f"{name} leads from {wanted:g} to {end:g}; expected {wanted:g}: both ends of an axis stay "
+                "where they are"
+            )
+    halves = np.arange(-2 * BEYOND, 2 * (grid.shape[axis] + BEYOND) + 1)
+    even = first + 0.5 * halves * grid.even_spacing(axis)
+    found = mapped(function, even, name)
+    falls = np.flatnonzero(~(np.diff(found) > 0.0))
+    if falls.size:
+        inside = falls[(first <= even[falls]) & (even[falls] < first + length)]
+        at = int((inside if inside.size else falls)[0])
+        where = "" if inside.size else ", beyond the wall, where ghosts lie"
+        raise InputError(
+            f"{name} does not rise from {even[at]:g} to {even[at + 1]:g}{where}: it leads to {found[at]:g} "
+            f"and {found[at + 1]:g}; expected a smooth map that rises everywhere"
+        )
+    return function  # type: ignore[no-any-return]
+
+
+def mapped(function: Map, even: Any, name: str) -> Any:
+    """Where a map leads, as an array."""
+    import numpy as np
+
+    try:
+        with np.errstate(all="ignore"):
+            found = np.asarray(function(even), dtype=np.float64)
+    except Exception as error:
+        raise InputError(f"{name} raised {error!r} on an array of coordinates") from error
+    if found.shape != even.shape:
+        raise InputError(f"{name} makes {found.shape} numbers of {even.shape}; expected as many")
+    return found
+
+
+def check_even(grid: Grid, axis: int, what: str) -> None:
+    """Raise InputError where a formula is for even spacing, and the axis has none."""
+    if grid.maps[axis] is not None:
+        raise InputError(
+            f"{what} along axis {AXES[axis]}, which is stretched: expected an axis of even spacing, or "
+            "differences of second order, whose weights are known there"
+        )
+
+
+def neighbours(f: Expr, grid: Grid, axis: int) -> tuple[Expr, Expr]:
+    """The distances from the points of an expression to the ones before and after them along an axis.
+
+    Raises
+    ------
+    InputError
+        The expression does not say where its points lie.
+    """
+    staggered = place_of(f)[axis]
+    if not staggered and any(
+        thing.staggered and thing.staggered[axis] for thing, _ in reads_of(f, located=True)
+    ):
+        raise InputError(
+            f"a difference of {f!r} along axis {AXES[axis]}, which is stretched: it is not clear whether its "
+            'points lie on faces; say so by hc.stage(..., location="cell") or another location'
+        )
+    place = [staggered and a == axis for a in range(grid.ndim)]
+    step = tuple(int(a == axis) for a in range(grid.ndim))
+    x = grid.coordinates(place)[axis]
+    return x - shift(x, tuple(-s for s in step)), shift(x, step) - x
