@@ -259,6 +259,10 @@ class Setup:
     derived : callable
         Quantities by name, as expressions, that pictures show instead of the fields; called while differences
         have the order of the run.
+    scalars : mapping of str to float
+        Numbers that a program reads before it sets them, as they are at the start.
+    ends : tuple of str
+        Reasons for which a program may end a run before its last step, and all is well: "steady".
     check_start : callable, optional
         Called with the simulation on all ranks, after the fields are set and before the first step; raises
         InputError for a start that cannot be.
@@ -282,6 +286,8 @@ class Setup:
     scheme_name: str | None = None
     events: tuple[Event, ...] = ()
     derived: Callable[[], Mapping[str, Expr]] = dict
+    scalars: Mapping[str, float] = field(default_factory=dict)
+    ends: tuple[str, ...] = ()
     check_start: Callable[[Simulation], None] | None = None
     until: float | None = None
     exact: Callable[[float], Mapping[Field, Any]] | None = None

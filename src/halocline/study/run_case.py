@@ -277,6 +277,7 @@ class CaseRun:
         terms = None if self.setup.terms is dict else self.setup.terms
         sim = Simulation(grid, equations, terms=terms, **options)
         counters.begin(sim, self.setup.events)
+        sim.values |= self.setup.scalars
         return sim
 
     def run(
@@ -339,6 +340,8 @@ class CaseRun:
                 outcome = sim.run(until=until, steps=min(ends) - done if ends else None, on_progress=report)
             if timed:
                 whole = outcome if whole is None else whole.followed_by(outcome)
+            if outcome.reason in self.setup.ends:
+                break
             if outcome.reason != "completed":
                 ended = RunError(f"{outcome.reason}, after step {sim.steps} (time {sim.time:g})")
                 raise sim.explained(ended)

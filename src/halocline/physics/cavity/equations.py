@@ -1,0 +1,211 @@
+"""Incompressible flow driven by buoyancy, by artificial compressibility."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from halocline.errors import InputError
+from halocline.lang.boundary import Derivative, Extrapolate, Value
+from halocline.lang.expression import Expr, as_expr
+from halocline.lang.functions import abs as magnitude
+from halocline.lang.functions import maximum, minimum, sqrt, where
+from halocline.lang.grid import AXES, Field, Grid, Vector
+from halocline.lang.operators import derivative, difference, div, grad, inner, laplacian
+from halocline.lang.program import Scalar, assign, every, parameter, scalar, scalars, stop
+from halocline.lang.reductions import max as greatest
+from halocline.lang.reductions import norm, value
+
+STEADY = "steady"  # the reason that ends a run
+LIMITS = ("advection", "diffusion", "artificial sound")
+REACH = 2  # points on each side that the damping of the pressure reads
+
+
+class Cavity:
+    """The fields, and how they change in an iteration.
+
+    The walls x = 0 and x = L have temperatures, the others let no heat through; nothing slips. Points of the
+    grid lie inside, its walls are nodes. The last axis is vertical.
+
+    Attributes
+    ----------
+    p, T : Field
+        Pressure beside the hydrostatic one, and temperature.
+    V : Vector
+        Velocity, with one component for each axis.
+
+    Raises
+    ------
+    InputError
+        Too few points for the fourth difference of the pressure.
+    """
+
+    def __init__(self, grid: Grid) -> None:
+        least = REACH + 2  # the wall's pressure is continued from three points, and read two points away
+        for axis, n in enumerate(grid.shape):
+            if n < least:
+                raise InputError(
+                    f"axis {AXES[axis]} has {n} points between its walls; expected at least {least}: the "
+                    "damping of the pressure reads five in a row"
+                )
+        self.grid = grid
+        self.p = grid.field("p", boundary=Extrapolate(3))
+        self.V = grid.vector("V", boundary=Value(0.0))
+        hot, cold = Value(parameter("T_hot")), Value(parameter("T_cold"))
+        self.T = grid.field("T", boundary={"x-": hot, "x+": cold, "other": Derivative(0.0)})
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All of them."""
+        return self.p, *self.V, self.T
+
+    def centre(self) -> tuple[int, ...]:
+        """The point in the middle, or the one before it."""
+        return tuple((n - 1) // 2 for n in self.grid.shape)
+
+    def beta2(self, V: Sequence[Field]) -> Expr:
+        """β², the square of the artificial speed of sound, at each point: V², but at least r V_ref²."""
+        return maximum(inner(V, V), parameter("beta2_min"))
+
+    def rates(self, p: Field, V: Vector, T: Field) -> dict[Field, Expr]:
+        """The rates of change (Equations 1 to 3 of the paper).
+
+        ∂p/∂t = -β² ρ ∇·V - C Σ λ_i Δx³ ∂⁴p/∂x_i⁴, with λ = (|V_i| + √(V_i² + 4 β²)) / 2, the speed of
+        artificial sound along an axis. So ε_i = C λ_i Δx³ / β² vanishes as Δx³, and the error that it makes
+        does so faster than that of differences of second order. The pressure on a wall and beyond it is
+        continued by the parabola through the first three points: the damping at the first point beside a wall
+        is nothing then, and at the second one the third difference of the four points from the wall on.
+        """
+        beta2, up = self.beta2(V), self.grid.ndim - 1
+        damping = as_expr(0.0)
+        for axis in range(self.grid.ndim):
+            speed = 0.5 * (magnitude(V[axis]) + sqrt(V[axis] * V[axis] + 4.0 * beta2))
+            damping = damping + speed * difference(p, axis, 2 * REACH) / self.grid.h(axis)
+        lift = parameter("buoyancy") * (T - parameter("T_mean"))
+
+        def carried(f: Field) -> Expr:
+            return inner(V, grad(f))
+
+        changes: dict[Field, Expr] = {
+            p: -beta2 * (parameter("rho") * div(V)) - parameter("damping") * damping
+        }
+        for axis, v in enumerate(V):
+            pressed = derivative(p, axis) / parameter("rho")
+            changes[v] = parameter("nu") * laplacian(v) - carried(v) - pressed
+            if axis == up:
+                changes[v] = changes[v] + lift
+        changes[T] = parameter("alpha") * laplacian(T) - carried(T)
+        return changes
+
+    def time_step(self, stages: int, speed2: Expr) -> tuple[Expr, Expr]:
+        """The largest stable step times the Courant number where V² is at most so, and the number of the one
+        of `LIMITS` that it obeys.
+
+        Advection by central differences is stable in forward steps of up to 2 κ / V², waves of artificial
+        sound, whose pressure alone is not diffused, of up to κ / β², with the smaller κ of ν and α; so are
+        the slow modes of a step of several stages. Diffusion allows 1 / (2 κ Σ 1/Δx²), with the larger κ,
+        and `gain` times that in a step of several stages.
+        """
+        nu, alpha = parameter("nu"), parameter("alpha")
+        squares = as_expr(0.0)
+        for axis in range(self.grid.ndim):
+            squares = squares + 1.0 / (self.grid.h(axis) * self.grid.h(axis))
+        least, most = minimum(nu, alpha), maximum(nu, alpha)
+        steps = (
+            2.0 * least / speed2,
+            0.5 * gain(stages) / (most * squares),
+            least / maximum(speed2, parameter("beta2_min")),
+        )
+        shortest, limiter = steps[1], as_expr(1.0)
+        for number in (0, 2):
+            shorter = ~(steps[number] >= shortest)  # NaN stays
+            limiter, shortest = (
+                where(shorter, float(number), limiter),
+                where(shorter, steps[number], shortest),
+            )
+        return parameter("courant") * shortest, limiter
+
+    def iterate(self, t: Any, stages: int, watch: int) -> None:
+        """Record the statements of an iteration: every `watch` ones the residuals, and the end of a run that
+        is steady; then a forward step, of so many stages, as long as the velocities before the last one
+        allowed. So an iteration of one stage is one sweep."""
+        dt, dt_next, limiter, limiter_next = scalars("dt dt_next limiter limiter_next")
+        dt.set(dt_next)
+        limiter.set(limiter_next)
+        with every(watch):
+            self._watch()
+        speed2 = scalar("speed2")
+        speed2.set(greatest(inner(self.V, self.V)))
+        rates = self.rates(self.p, self.V, self.T)
+        if stages == 1:
+            self._end({f: f + dt * rates[f] for f in self.fields})
+        else:
+            self._legendre(rates, dt.expr, stages)
+        allowed, named = self.time_step(stages, speed2.expr)
+        dt_next.set(allowed)
+        limiter_next.set(named)
+        t.set(t + dt)
+
+    def _legendre(self, rates: Mapping[Field, Expr], dt: Expr, stages: int) -> None:
+        """A step of several stages Y_1, Y_2, ..., each of which takes the place of the last but one:
+
+        Y_1 = Y_0 + w dt F(Y_0), Y_j = μ Y_{j-1} + ν Y_{j-2} + μ w dt F(Y_{j-1}), with μ = (2j - 1) / j,
+        ν = (1 - j) / j and w = 2 / (s² + s): Runge, Kutta and Legendre's of first order (Meyer, Balsara and
+        Aslam 2014, J. Comput. Phys. 257, 594, Section 2).
+        """
+        here, fields = (self.p, self.V, self.T), self.fields
+        copies = tuple(f.like(f"{f.name}_last") for f in fields)
+        there = copies[0], Vector(copies[1:-1]), copies[-1]
+        width = 2.0 / (stages * stages + stages)
+        first = {f: f + width * dt * rates[f] for f in fields}
+        if stages % 2:
+            assign(first | dict(zip(copies, (f.expr for f in fields), strict=True)))
+        else:
+            assign(dict(zip(copies, first.values(), strict=True)))
+        now, last = (here, there) if stages % 2 else (there, here)
+        mu, nu, step = scalars("mu_stage nu_stage dt_stage")
+        for j in range(2, stages + 1):
+            mu.set((2 * j - 1) / j)
+            nu.set((1 - j) / j)
+            step.set((2 * j - 1) / j * width * dt)
+            slopes = self.rates(*now)
+            changed = {
+                old: mu * f + nu * old + step * slopes[f]
+                for f, old in zip((now[0], *now[1], now[2]), (last[0], *last[1], last[2]), strict=True)
+            }
+            self._end(changed) if j == stages else assign(changed)
+            now, last = last, now
+
+    def _end(self, changed: dict[Field, Expr]) -> None:
+        """The last change of an iteration. It takes from the pressure what it had in the middle before: where
+        it is read, so that the shift needs no sweep."""
+        lift = scalar("p_centre")
+        changed[self.p] = changed[self.p] - lift
+        at_centre = value(changed[self.p], at=self.centre())
+        assign(changed)
+        lift.set(at_centre)
+
+    def _watch(self) -> None:
+        """The residual of each equation: the root mean square of its rate, over what is usual of it."""
+        rates, points = self.rates(self.p, self.V, self.T), math.sqrt(self.grid.size)
+        # central differences leave no velocity quite without divergence: p then rises evenly, and the shift
+        # takes that away
+        rise = scalar("p_rise")
+        rise.set(value(rates[self.p], at=self.centre()))
+        rates[self.p] = rates[self.p] - rise
+        worst = as_expr(0.0)
+        for each, field in zip(self.residuals(), self.fields, strict=True):
+            each.set(norm(rates[field]) / (points * parameter(f"usual_{field.name[0]}")))
+            worst = maximum(worst, each.expr)
+        stop(worst <= parameter("tolerance"), STEADY)
+
+    def residuals(self) -> tuple[Scalar, ...]:
+        """Those of the equation of each field, as scalars of the program."""
+        return tuple(Scalar(f"residual_{f.name}") for f in self.fields)
+
+
+def gain(stages: int) -> float:
+    """How much longer than a forward step a step of so many stages may be, for diffusion: Runge, Kutta and
+    Legendre's of first order (Meyer, Balsara and Aslam 2014, J. Comput. Phys. 257, 594, Section 2)."""
+    return (stages * stages + stages) / 2
