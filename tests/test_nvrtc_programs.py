@@ -139,6 +139,7 @@ SPILLED: dict[str, dict[str, int]] = {
         for name in ("orszag-tang", "rotor", "field-loop", "cp-alfven")
     },
     "case-blast": {"default": 210, "direct": 210, "planes": 210, "unrolled": 2000},
+    "case-cavity": {"unrolled": 44},
     "many-fields": {"unrolled": 340},  # 30 addresses for each of four cells
 }
 
