@@ -123,7 +123,10 @@ class Grid:
         self.vectors: dict[str, Vector] = {}
         self._own: dict[Any, Field] = {}  # see Program.own_field
         # spacing, origin and counts of cells are run-time scalars, so that one kernel serves every resolution
-        self.digest = blake2b(repr((self.ndim, self.periodic, self.walls)).encode(), digest_size=8).digest()
+        # the order of operations, and so where multiply-adds are, follows from digests: grids whose walls are
+        # alike keep the digests, and so the bits, that they always had
+        kinds: str | tuple[str, ...] = self.walls[0] if len({*self.walls}) == 1 else self.walls
+        self.digest = blake2b(repr((self.ndim, self.periodic, kinds)).encode(), digest_size=8).digest()
 
     def __repr__(self) -> str:
         wraps = "".join(a for a, p in zip(AXES, self.periodic, strict=False) if p)
