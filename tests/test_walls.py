@@ -123,3 +123,48 @@ def test_what_is_written_through_a_view_is_held_before_a_run() -> None:
     sim.run(steps=1)
     assert np.array_equal(sim[u], [2.0, 5.0, 5.0, 5.0, 2.0])
     assert np.array_equal(sim[v], [2.0, 7.0, 10.0, 7.0, 2.0])
+
+
+def test_a_parameter_that_changes_is_on_the_wall_from_the_next_solve_on() -> None:
+    grid = hc.Grid(8)
+    hot = hc.parameter("hot")
+    u = grid.field("u", location="node", boundary={"x-": hc.Value(hot), "x+": hc.Value(0.0)})
+    problem = hc.LinearProblem(lambda u: -hc.laplacian(u), u, 0.0, parameters={"hot": 1.0})
+    for value in (1.0, 2.0, -3.0):
+        problem.parameters["hot"] = value
+        assert problem.solve(rtol=1e-10).converged
+        np.testing.assert_allclose(problem.fields[u], value * (1 - u.positions[0]), atol=1e-9)
+
+
+def test_a_parameter_that_changes_is_on_the_wall_from_the_next_run_on() -> None:
+    grid = hc.Grid(4)
+    u = grid.field("u", location="node", boundary=hc.Value(hc.parameter("a")))
+    step = hc.program(lambda u: u.set(u[1] + u[-1]))
+    sim = hc.Simulation(grid, step, parameters={"a": 1.0}, threads=1)
+    sim[u] = 0.0
+    sim.parameters["a"] = 5.0
+    sim.run(steps=1)
+    assert np.array_equal(sim[u], [5.0, 5.0, 0.0, 5.0, 5.0])
+
+
+def test_looking_changes_no_bit() -> None:
+    def checksum(pieces: int, look: bool) -> str:
+        grid = hc.Grid(8)
+        u = grid.field("u", location="node", boundary=hc.Value(lambda x: hc.parameter("a") * x))
+        sim = hc.Simulation(
+            grid, lambda u: {u: 1 + hc.laplacian(u)}, scheme=hc.RK3(), dt=1e-3, parameters={"a": 0.3}
+        )
+        for _ in range(pieces):
+            sim.run(steps=80 // pieces)
+            if look:
+                sim[u].sum()
+        return sim.checksum(u)
+
+    assert checksum(1, False) == checksum(8, False) == checksum(80, True)
+
+
+def test_a_value_on_a_wall_that_changes_in_a_run_is_refused() -> None:
+    grid = hc.Grid(8)
+    grid.field("u", location="node", boundary=hc.Value(lambda x: hc.sin(hc.parameter("t"))))
+    with pytest.raises(hc.InputError, match="points of field 'u' lie on a wall, whose value reads t, which"):
+        hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-3)

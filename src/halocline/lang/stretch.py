@@ -104,10 +104,8 @@ def neighbours(f: Expr, grid: Grid, axis: int) -> tuple[Expr, Expr]:
     InputError
         The expression does not say where its points lie.
     """
-    staggered = place_of(f)[axis]
-    if not staggered and any(
-        thing.staggered and thing.staggered[axis] for thing, _ in reads_of(f, located=True)
-    ):
+    staggered, things = place_of(f)[axis], [thing for thing, _ in reads_of(f, located=True)]
+    if not things or (not staggered and any(t.staggered and t.staggered[axis] for t in things)):
         raise InputError(
             f"a difference of {f!r} along axis {AXES[axis]}, which is stretched: it is not clear whether its "
             'points lie on faces; say so by hc.stage(..., location="cell") or another location'

@@ -47,10 +47,10 @@ class Fields:
         self.domain = domain
         self.grid = domain.grid
         self.values: dict[str, float] = {}
-        # what fields were set to before counts with the numbers of then
-        self.parameters = Parameters(parameters, self.values, self._settle)
+        self.parameters = Parameters(parameters, self.values, self._before_change)
         self._pending: dict[Field, Expr] = {}
         self._checked: set[Field] = set()
+        self._with_walls: set[Field] = set()  # whose points on walls have the values of their conditions
         self._evaluations: dict[tuple[Expr, ...], Prepared] = {}
 
     def _field(self, field: Any) -> Field:
@@ -83,6 +83,13 @@ class Fields:
         """A user is given views to write through; copies of what lies on devices are not."""
         if not self.domain.devices:
             self._checked.discard(field)
+            self._with_walls.discard(field)
+
+    def _before_change(self) -> None:
+        """Before a parameter changes: what fields were set to counts with the numbers of before, and values
+        on walls are others from the next run on."""
+        self._settle()
+        self._with_walls.clear()
 
     def __getitem__(self, field: Field | str) -> NDArray[Any]:
         """This rank's points of a field as a NumPy view, valid until the next run; where the rank has several
@@ -202,6 +209,7 @@ class Fields:
 
     def _hold(self, field: Field) -> None:
         """Give points on walls the values that conditions hold there, where no statement has done so."""
+        self._with_walls.add(field)
         if field not in self._pending and holds(field):
             self._pending[field] = field.expr
 
@@ -313,8 +321,9 @@ class Fields:
             for field in self.grid.fields.values()
             if field.name in self.domain.storages and field not in self._checked
         ]
-        for field in fields:
-            self._hold(field)  # it may never have been set, or through a view
+        for field in self.grid.fields.values():
+            if field.name in self.domain.storages and field not in self._with_walls:
+                self._hold(field)  # it may never have been set, or through a view
         self._settle()
         if fields:
             self.domain.check_finite(fields, when)

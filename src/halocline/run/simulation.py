@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -13,10 +13,11 @@ from typing import Any, Protocol
 from halocline.errors import HaloclineError, InputError, RunError
 from halocline.lang import trace
 from halocline.lang.blocks import Blocks
-from halocline.lang.expression import Expr, as_expr
+from halocline.lang.boundary import held
+from halocline.lang.expression import Expr, as_expr, walk
 from halocline.lang.functions import where
 from halocline.lang.grid import Field, Grid, Vector, check_options
-from halocline.lang.program import Program, ProgramFunction, Scalar, bind, loop, own_name, stop
+from halocline.lang.program import Assign, Program, ProgramFunction, Scalar, bind, loop, own_name, stop
 from halocline.plan.fit import check_fit
 from halocline.ranges import STEPS
 from halocline.run.domain import Domain
@@ -242,6 +243,7 @@ class Simulation(Fields):
             if after_step is not None:
                 trace.call(after_step, **bound(after_step))
         self._set_by_program = program.scalars_set()
+        _check_walls(program, self._set_by_program)
         self._timed = timed or "t" in self._set_by_program
         return program
 
@@ -290,6 +292,7 @@ class Simulation(Fields):
         check_fit(schedule, self.domain.decomposition)  # before anything is lost
         self.domain.activate(blocks)
         self.values.pop(NEXT_STEP, None)
+        self._with_walls.clear()
         self._evaluations.clear()
         self._first_prepared = self._looked_from = None
         self._prepared = Prepared(self.domain, schedule, self.program.name)
@@ -527,6 +530,21 @@ def program_of(grid: Grid, function: Callable[..., Any] | ProgramFunction, **opt
     """The program that a simulation would run, without any memory; takes what `Simulation` does, but how it
     runs."""
     return _Traced(grid, function, **options, communicator=Communicator(), device="cpu").program
+
+
+def _check_walls(program: Program, changing: Collection[str]) -> None:
+    """Raise InputError where points on a wall would follow a number that the program itself changes: they are
+    given their values by statements, which may come before the change or after it."""
+    assigned = dict.fromkeys(f for s in program.flat() if isinstance(s, Assign) for f in s.values)
+    for field in assigned:
+        leaves = walk((held(field, as_expr(0.0)),))
+        names = sorted({leaf.attribute[0] for leaf in leaves if leaf.op == "scalar"} & {*changing})
+        if names:
+            raise InputError(
+                f"points of field {field.name!r} lie on a wall, whose value reads {names[0]}, which changes "
+                "while the program runs; expected a value of numbers, parameters and coordinates there, or a "
+                "field whose points lie beside the wall"
+            )
 
 
 def _report(on_progress: Callable[[int], None], before: int, done: int) -> None:
