@@ -27,7 +27,8 @@ from halocline.compile.ir.statements import (
 from halocline.lang.dtype import ITEMSIZE
 
 AT_ONCE = 96  # registers for values, from which their order matters
-TOGETHER = 4  # values that are computed one after the other; measured: docs/performance.md
+TOGETHER = (4, 2, 1)  # values that are computed one after the other; measured: docs/performance.md
+MANY = 126  # registers beyond which smaller groups are tried
 REGISTER = 4  # bytes
 
 
@@ -78,12 +79,23 @@ def _ordered(kernel: Kernel, body: Body) -> Body:
         later = _taken(kernel, body[n:])
         before = waiting(kernel, statement.values, later | set(roots(stores)))
         if before > AT_ONCE:
-            steps = Steps(kernel, statement.values, stores, later)
+            steps = _fewest(kernel, statement.values, stores, later)
             if steps.most < before:
                 made += steps.body
                 continue
         made += (statement, *stores)
     return made
+
+
+def _fewest(kernel: Kernel, numbers: Sequence[int], stores: Sequence[Store], later: Collection[int]) -> Steps:
+    """The steps of the largest groups that do not take too many registers, or else of those that take the
+    fewest."""
+    found = []
+    for together in TOGETHER:
+        found.append(Steps(kernel, numbers, stores, later, together))
+        if found[-1].most <= MANY:
+            return found[-1]
+    return min(found, key=lambda steps: steps.most)
 
 
 def _taken(kernel: Kernel, body: Body) -> set[int]:
@@ -107,6 +119,8 @@ class Steps:
     stores : sequence of Store
     later : collection of int
         Values that are used afterwards.
+    together : int
+        The most values of a group.
 
     Attributes
     ----------
@@ -116,7 +130,12 @@ class Steps:
     """
 
     def __init__(
-        self, kernel: Kernel, numbers: Sequence[int], stores: Sequence[Store], later: Collection[int]
+        self,
+        kernel: Kernel,
+        numbers: Sequence[int],
+        stores: Sequence[Store],
+        later: Collection[int],
+        together: int = TOGETHER[0],
     ) -> None:
         self.kernel, self.later = kernel, later
         values, here = kernel.values, set(numbers)
@@ -132,7 +151,7 @@ class Steps:
             group = [number]
             for arg in dict.fromkeys(values[number].args):
                 alone = users.get(arg) == 1 and arg not in later
-                if arg in groups and alone and len(group) + len(groups[arg]) <= TOGETHER:
+                if arg in groups and alone and len(group) + len(groups[arg]) <= together:
                     group = groups.pop(arg) + group
             groups[number] = group
         self.steps: list[list[int] | Store] = [*groups.values(), *stores]
