@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
 import halocline as hc
+from halocline.io.picture import draw_plane
+from halocline.io.section import section
 
 
 def wall_map(amount: float, length: float = 1.0) -> Any:
@@ -228,8 +231,10 @@ def grid_of(axis: str, function: Any, **options: Any) -> hc.Grid:
             "the map of axis y does not rise from 0 to 0.0625: it leads to",
         ),
         (lambda: grid_of("y", lambda y: 1.5 * y - 0.5 * y**3), "beyond the wall, where ghosts lie"),
-        (lambda: grid_of("y", lambda y: y[:1]), r"makes \(1,\) numbers of \(2,\); expected as many"),
+        (lambda: grid_of("y", lambda y: y[:1]), r"makes \(1,\) float64 numbers of \(2,\); expected as many"),
         (lambda: grid_of("y", lambda y: y.wrong), "the map of axis y raised AttributeError"),
+        (lambda: grid_of("y", lambda y: np.expm1(y) / np.expm1(1.0)), "the map of axis y cannot be traced"),
+        (lambda: grid_of("y", lambda y: y + 0j), "the map of axis y makes .2,. complex128 numbers"),
         (
             lambda: hc.derivative(square(8).field("u"), 0, order=4),
             "difference of order 4 along axis x, which is",
@@ -285,3 +290,11 @@ def test_a_picture_shows_points_where_they_are(tmp_path: Path) -> None:
     sim[u] = lambda x, y: x + y
     hc.picture(sim, u, tmp_path / "u.png")
     assert (tmp_path / "u.png").stat().st_size > 1000
+    axes = Figure().subplots()
+    drawn = section(sim, u)
+    assert drawn is not None
+    mesh = draw_plane(axes, drawn).get_coordinates()
+    for axis, line in enumerate(u.positions):  # of each cell, between its edges
+        edges = mesh[0, :, 0] if axis == 0 else mesh[:, 0, 1]
+        assert np.all((edges[:-1] < line) & (line < edges[1:]))
+        np.testing.assert_allclose(edges[1:-1], 0.5 * (line[1:] + line[:-1]), rtol=1e-14)

@@ -587,7 +587,7 @@ MUTATIONS = (
     Mutation(
         "held-later",
         "run/fields.py",
-        "                self._hold(field)  # it may never have been set, or through a view\n",
+        "                self._set_walls(field)  # it may never have been set, or through a view\n",
         "                pass\n",
         "a run starts with points on walls that nobody gave their value",
         ("test_walls.py",),

@@ -4,7 +4,8 @@ A condition belongs to one field and one side. It gives, for each ghost layer co
 expression of interior values counted inward from the wall. Where the wall lies relative to the points
 decides the formula: halfway between the first point and the first ghost, on the first ghost
 (``Grid(walls="node")``), or on the first point itself (points staggered along the axis). A point that lies
-on a wall belongs to its field. The equations give its value, unless the condition does; see `held`.
+on a wall belongs to its field. The equations give its value, unless the condition does: see
+`with_wall_values`.
 
 Ghosts that are off by h^p leave a first derivative p - 1 orders beside the wall and a second one p - 2,
 whatever the order of the differences; each class says its p. Conditions do not take that order for
@@ -470,8 +471,11 @@ def _product(points: list[Fraction], at: Fraction) -> Fraction:
     return result
 
 
-def held(field: Field, value: Expr, conditions: Mapping[str, BoundaryCondition] | None = None) -> Expr:
-    """What a field is set to: `value`, but on walls on which its points lie, what its conditions hold there.
+def with_wall_values(
+    field: Field, value: Expr, conditions: Mapping[str, BoundaryCondition] | None = None
+) -> Expr:
+    """What a field is set to: `value`, but where its points lie on walls, what its conditions
+    say of these.
 
     Where two walls meet, the one of the higher axis counts.
 
@@ -494,10 +498,10 @@ def held(field: Field, value: Expr, conditions: Mapping[str, BoundaryCondition] 
     return value
 
 
-def holds(field: Field) -> bool:
+def has_wall_values(field: Field) -> bool:
     """Whether some of its points have values that its conditions give."""
     nothing = as_expr(math.nan)
-    return held(field, nothing) is not nothing
+    return with_wall_values(field, nothing) is not nothing
 
 
 def resolve_sides(boundary: Any, grid: Grid, name: str) -> dict[str, BoundaryCondition]:

@@ -12,8 +12,8 @@ from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.blocks import Blocks
 from halocline.lang.boundary import SIDES, BoundaryCondition, Periodic, Value, resolve_sides
-from halocline.lang.expression import Expr, Offset, Operators, as_expr, as_offset, index, read
-from halocline.lang.stretch import mapped, maps_of
+from halocline.lang.expression import Expr, Offset, Operators, as_offset, index, read
+from halocline.lang.stretch import mapped, maps_of, traced
 from halocline.ranges import POINTS
 
 if TYPE_CHECKING:
@@ -127,6 +127,8 @@ class Grid:
         # alike keep the digests, and so the bits, that they always had
         kinds: str | tuple[str, ...] = self.walls[0] if len({*self.walls}) == 1 else self.walls
         self.digest = blake2b(repr((self.ndim, self.periodic, kinds)).encode(), digest_size=8).digest()
+        if any(self.maps):
+            self.coordinates()  # one that cannot be traced is an error now
 
     def __repr__(self) -> str:
         wraps = "".join(a for a, p in zip(AXES, self.periodic, strict=False) if p)
@@ -134,13 +136,16 @@ class Grid:
 
     @property
     def spacing(self) -> tuple[float, ...]:
-        """Distance between neighbouring points, per axis; along stretched ones the least."""
+        """Distance between neighbouring cells, per axis; along stretched ones the least."""
+        return tuple(
+            self.even_spacing(axis) if each is None else self._least_spacing(axis)
+            for axis, each in enumerate(self.maps)
+        )
+
+    def _least_spacing(self, axis: int) -> float:
         import numpy as np
 
-        return tuple(
-            self.even_spacing(axis) if self.maps[axis] is None else float(np.diff(line).min(initial=length))
-            for axis, (line, length) in enumerate(zip(self.positions(), self.extent, strict=True))
-        )
+        return float(np.diff(self.positions()[axis]).min(initial=self.extent[axis]))
 
     def even_spacing(self, axis: int) -> float:
         """Distance between neighbouring points along an axis before it is stretched."""
@@ -217,9 +222,7 @@ class Grid:
     def _mapped(self, axis: int, even: Expr) -> Expr:
         """Where a point is, from its coordinate on an even grid."""
         function = self.maps[axis]
-        return (
-            even if function is None else as_expr(trace.call(function, even), f"the map of axis {AXES[axis]}")
-        )
+        return even if function is None else traced(function, even, f"the map of axis {AXES[axis]}")
 
     def points(self, staggered: Sequence[bool] | None = None) -> tuple[int, ...]:
         """How many points there are along each axis; see `coordinates`."""

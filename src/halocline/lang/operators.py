@@ -134,7 +134,7 @@ def _central(e: Expr, grid: Grid, axis: int) -> Expr:
 def _distances(e: Expr, grid: Grid, axis: int, order: int) -> tuple[Expr, Expr]:
     """To the points before and after those of an expression, along a stretched axis."""
     if order != 2:
-        check_even(grid, axis, f"a difference of order {order}")
+        check_even(grid, axis, f"a difference of order {order}", "order 2: weights of others differ by point")
     return neighbours(e, grid, axis)
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from halocline.errors import InputError
 from halocline.lang import trace
-from halocline.lang.boundary import BoundaryCondition, Ghost, held
+from halocline.lang.boundary import BoundaryCondition, Ghost, with_wall_values
 from halocline.lang.expression import (
     Expr,
     Operand,
@@ -412,7 +412,7 @@ class Program:
                 f"field {target.name!r} is set to the condition {expression!r}; use hc.where(condition, 1.0, "
                 "0.0)"
             )
-        return held(target, expression)
+        return with_wall_values(target, expression)
 
     def assign_scalar(self, target: Scalar, expression: Expr) -> None:
         """Record scalar.set(expression)."""

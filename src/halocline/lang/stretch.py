@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
-from halocline.lang.expression import Expr, place_of, reads_of, shift
+from halocline.lang import trace
+from halocline.lang.expression import Expr, as_expr, place_of, reads_of, shift
 
 if TYPE_CHECKING:
     from halocline.lang.grid import Grid
@@ -79,21 +80,28 @@ def mapped(function: Map, even: Any, name: str) -> Any:
 
     try:
         with np.errstate(all="ignore"):
-            found = np.asarray(function(even), dtype=np.float64)
+            found = np.asarray(function(even))
     except Exception as error:
         raise InputError(f"{name} raised {error!r} on an array of coordinates") from error
-    if found.shape != even.shape:
-        raise InputError(f"{name} makes {found.shape} numbers of {even.shape}; expected as many")
-    return found
+    if found.shape != even.shape or found.dtype.kind not in "fiu":
+        raise InputError(
+            f"{name} makes {found.shape} {found.dtype} numbers of {even.shape}; expected as many real ones"
+        )
+    return found.astype(np.float64)
 
 
-def check_even(grid: Grid, axis: int, what: str) -> None:
+def traced(function: Map, even: Expr, name: str) -> Expr:
+    """Where a map leads, as an expression."""
+    try:
+        return as_expr(trace.call(function, even), name)
+    except InputError as error:
+        raise InputError(f"{name} cannot be traced: {error}") from error
+
+
+def check_even(grid: Grid, axis: int, what: str, instead: str = "an axis of even spacing") -> None:
     """Raise InputError where a formula is for even spacing, and the axis has none."""
     if grid.maps[axis] is not None:
-        raise InputError(
-            f"{what} along axis {AXES[axis]}, which is stretched: expected an axis of even spacing, or "
-            "differences of second order, whose weights are known there"
-        )
+        raise InputError(f"{what} along axis {AXES[axis]}, which is stretched: expected {instead}")
 
 
 def neighbours(f: Expr, grid: Grid, axis: int) -> tuple[Expr, Expr]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from halocline.errors import InputError
 from halocline.lang import trace
-from halocline.lang.boundary import holds
+from halocline.lang.boundary import has_wall_values
 from halocline.lang.expression import Expr, Operators, as_expr, reads_of, walk
 from halocline.lang.grid import Field, unknown
 from halocline.lang.program import Program, own_name
@@ -183,7 +183,7 @@ class Fields:
                         np.asarray(trace.call(function, *at, lines[-1]), dtype=np.float64), (points[-1],)
                     )
                     view[local] = row[mine]
-        self._hold(field)
+        self._set_walls(field)
 
     def _from_array(self, field: Field, value: Any) -> None:
         import numpy as np
@@ -205,12 +205,12 @@ class Fields:
                     else array[tuple(slice(o, o + n) for o, n in zip(origin, view.shape, strict=True))]
                 )
                 view[...] = part
-        self._hold(field)
+        self._set_walls(field)
 
-    def _hold(self, field: Field) -> None:
+    def _set_walls(self, field: Field) -> None:
         """Give points on walls the values that conditions hold there, where no statement has done so."""
         self._with_walls.add(field)
-        if field not in self._pending and holds(field):
+        if field not in self._pending and has_wall_values(field):
             self._pending[field] = field.expr
 
     def _settle(self) -> None:
@@ -323,7 +323,7 @@ class Fields:
         ]
         for field in self.grid.fields.values():
             if field.name in self.domain.storages and field not in self._with_walls:
-                self._hold(field)  # it may never have been set, or through a view
+                self._set_walls(field)  # it may never have been set, or through a view
         self._settle()
         if fields:
             self.domain.check_finite(fields, when)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from halocline.errors import HaloclineError, InputError, RunError
 from halocline.lang import trace
 from halocline.lang.blocks import Blocks
-from halocline.lang.boundary import held
+from halocline.lang.boundary import with_wall_values
 from halocline.lang.expression import Expr, as_expr, walk
 from halocline.lang.functions import where
 from halocline.lang.grid import Field, Grid, Vector, check_options
@@ -537,7 +537,7 @@ def _check_walls(program: Program, changing: Collection[str]) -> None:
     given their values by statements, which may come before the change or after it."""
     assigned = dict.fromkeys(f for s in program.flat() if isinstance(s, Assign) for f in s.values)
     for field in assigned:
-        leaves = walk((held(field, as_expr(0.0)),))
+        leaves = walk((with_wall_values(field, as_expr(0.0)),))
         names = sorted({leaf.attribute[0] for leaf in leaves if leaf.op == "scalar"} & {*changing})
         if names:
             raise InputError(

@@ -18,6 +18,10 @@ from halocline.lang.reductions import max as greatest
 from halocline.lang.reductions import norm, value
 
 STEADY = "steady"  # the reason that ends a run
+RUNS_AWAY = (
+    "the velocity is more than three times that of free fall over the height: there are too few points for "
+    "this Rayleigh number, or V_ref is too large or too small"
+)
 LIMITS = ("advection", "diffusion", "artificial sound")
 REACH = 2  # points on each side that the damping of the pressure reads
 
@@ -74,8 +78,8 @@ class Cavity:
         ∂p/∂t = -β² ρ ∇·V - C Σ λ_i Δx³ ∂⁴p/∂x_i⁴, with λ = (|V_i| + √(V_i² + 4 β²)) / 2, the speed of
         artificial sound along an axis. So ε_i = C λ_i Δx³ / β² vanishes as Δx³, and the error that it makes
         does so faster than that of differences of second order. The pressure on a wall and beyond it is
-        continued by the parabola through the first three points: the damping at the first point beside a wall
-        is nothing then, and at the second one the third difference of the four points from the wall on.
+        continued by the parabola through the first three points inside: the damping at the first point is
+        nothing then, and at the second one the third difference of the first four.
         """
         beta2, up = self.beta2(V), self.grid.ndim - 1
         damping = as_expr(0.0)
@@ -102,10 +106,10 @@ class Cavity:
         """The largest stable step times the Courant number where V² is at most so, and the number of the one
         of `LIMITS` that it obeys.
 
-        Advection by central differences is stable in forward steps of up to 2 κ / V², waves of artificial
-        sound, whose pressure alone is not diffused, of up to κ / β², with the smaller κ of ν and α; so are
-        the slow modes of a step of several stages. Diffusion allows 1 / (2 κ Σ 1/Δx²), with the larger κ,
-        and `gain` times that in a step of several stages.
+        Advection by central differences is stable in forward steps of up to 2 κ / V², with the smaller κ of ν
+        and α. Of waves of artificial sound the velocity is diffused, and the pressure is not: see
+        `sound_step`. The slow modes of a step of several stages have these limits too. Diffusion allows
+        1 / (2 κ Σ 1/Δx²), with the larger κ, and `gain` times that in a step of several stages.
         """
         nu, alpha = parameter("nu"), parameter("alpha")
         squares = as_expr(0.0)
@@ -115,7 +119,7 @@ class Cavity:
         steps = (
             2.0 * least / speed2,
             0.5 * gain(stages) / (most * squares),
-            least / maximum(speed2, parameter("beta2_min")),
+            sound_step(nu, speed2, maximum(speed2, parameter("beta2_min"))),
         )
         shortest, limiter = steps[1], as_expr(1.0)
         for number in (0, 2):
@@ -131,7 +135,8 @@ class Cavity:
         is steady; then a forward step, of so many stages, as long as the velocities before the last one
         allowed. So an iteration of one stage is one sweep."""
         dt, dt_next, limiter, limiter_next = scalars("dt dt_next limiter limiter_next")
-        dt.set(dt_next)
+        left = parameter("until") - t  # no sliver of a step is left by rounding
+        dt.set(where(left < dt_next * (1.0 + 1e-9), left, dt_next))
         limiter.set(limiter_next)
         with every(watch):
             self._watch()
@@ -145,7 +150,8 @@ class Cavity:
         allowed, named = self.time_step(stages, speed2.expr)
         dt_next.set(allowed)
         limiter_next.set(named)
-        t.set(t + dt)
+        t.set(where(t + dt >= parameter("until"), parameter("until"), t + dt))
+        stop(~(speed2 <= parameter("speed2_most")), RUNS_AWAY)
 
     def _legendre(self, rates: Mapping[Field, Expr], dt: Expr, stages: int) -> None:
         """A step of several stages Y_1, Y_2, ..., each of which takes the place of the last but one:
@@ -203,6 +209,14 @@ class Cavity:
     def residuals(self) -> tuple[Scalar, ...]:
         """Those of the equation of each field, as scalars of the program."""
         return tuple(Scalar(f"residual_{f.name}") for f in self.fields)
+
+
+def sound_step(nu: Any, speed2: Any, beta2: Any) -> Any:
+    """The longest stable forward step for waves of artificial sound along a flow of speed u, in which the
+    velocity alone is diffused: 4 ν / (s (u + s)) with s = √(u² + 4 β²), for waves that are long against the
+    spacing; ν / β² where the gas is at rest."""
+    s = (speed2 + 4.0 * beta2) ** 0.5
+    return 4.0 * nu / (s * (speed2**0.5 + s))
 
 
 def gain(stages: int) -> float:
