@@ -280,7 +280,17 @@ def smooth(u: Any, v: Any) -> None:
     hc.scalar("total").set(hc.sum(v))
 
 
-def test_kernels_that_write_past_the_cache_give_the_same_bits() -> None:
+@hc.program
+def smooth_and_search(u: Any, v: Any) -> None:
+    smooth(u, v)
+    hc.scalar("greatest").set(hc.max(v))
+    hc.scalar("least").set(hc.min(u * v))
+    hc.scalar("here").set(hc.value(v, at=(3, 4, 66)))
+    hc.scalar("many").set(hc.count(v > -0.3))
+
+
+@pytest.mark.parametrize("equations", [smooth, smooth_and_search])
+def test_kernels_that_write_past_the_cache_give_the_same_bits(equations: Any) -> None:
     """Fields that exceed the cache are written by other kernels; here those run on small ones."""
     from halocline.compile.driver import compile_library
     from halocline.native import native
@@ -293,7 +303,7 @@ def test_kernels_that_write_past_the_cache_give_the_same_bits() -> None:
             u = grid.field("u", dtype=dtype, boundary=hc.Value(1.0))
             v = grid.field("v", dtype=dtype)
 
-            sim = hc.Simulation(grid, smooth, patch=(8, 8, 20), threads=2)
+            sim = hc.Simulation(grid, equations, patch=(8, 8, 20), threads=2)
             sim[u] = np.random.default_rng(3).uniform(-1, 1, grid.shape)
             prepared = sim._prepared
             values = prepared.values
@@ -305,6 +315,16 @@ def test_kernels_that_write_past_the_cache_give_the_same_bits() -> None:
                 sim.domain.comm,
             ).run()  # fmt: skip
             made[streaming] = [sim.checksum(u), sim.checksum(v), values.tolist()]
+            if equations is smooth_and_search:
+                last = sim.gather(v)
+                names = ("greatest", "least", "here", "many")
+                found = [values[prepared.schedule.scalars.index(name)] for name in names]
+                assert found == [
+                    last.max(),
+                    (sim.gather(u) * last).min(),
+                    last[3, 4, 66],
+                    (last > -0.3).sum(),
+                ]
         assert made[False] == made[True]
 
 

@@ -296,7 +296,7 @@ class CloseSum(Statement):
 
 @dataclass(frozen=True)
 class Deposit(Statement):
-    """What a piece holds goes into a reduction."""
+    """What a piece, or a block of lines, holds goes into a reduction."""
 
     slot: int
     kind: str

@@ -85,9 +85,9 @@ class _Rows:
         self.sums = {n: s for n, s in self.passing.items() if isinstance(s, Reduce) and s.kind == "sum"}
         fields = [a for a in self.kernel.arrays if a.kind == "field"]
         self.item = min((ITEMSIZE[a.dtype] for a in fields), default=8)
+        self.deposits = {n: s for n, s in self.passing.items() if isinstance(s, Reduce) and s.kind != "sum"}
         # where fields exceed the cache, a row goes line by line, unless something needs more at a time
         lines = self.streaming and bool(self.passing) and not grouped
-        lines = lines and all(n in self.sums or isinstance(s, Store) for n, s in self.passing.items())
         lines = lines and not any(isinstance(s, Far) for s in flat(nest.body))
         length = (LINE if lines else STREAMING_PIECE) // self.item if self.streaming else PIECE
         kept = [a for a in self.kernel.arrays if a.kind == "kept" and a.name.startswith(f"{self.number}:")]
@@ -95,8 +95,8 @@ class _Rows:
         self.buffers: list[Array] = []
         for n, result in self.passing.items():
             dtype = self.kernel.array[result.array].dtype if isinstance(result, Store) else "float64"
-            summed = lines and n in self.sums
-            size, span = (PIECE, "block") if summed else (length, "piece")
+            reduced = lines and isinstance(result, Reduce)
+            size, span = (PIECE, "block") if reduced else (length, "piece")
             self.buffers.append(Array(self.buffer(n), dtype, "result", length=size, span=span))
         rows = [s for s in flat(nest.body) if isinstance(s, Row)]
 
@@ -141,14 +141,15 @@ class _Rows:
         for n, result in self.passing.items():
             if isinstance(result, Store):
                 body += (Stream(result.array, self.buffer(n)),)
-            elif n not in self.sums:
-                assert isinstance(result, Reduce)
-                body += (Deposit(result.slot, result.kind, self.buffer(n)),)
-        return Pieces(body, length)
+        return Pieces((*body, *self.deposited()), length)
+
+    def deposited(self) -> Body:
+        """What greatest, least and single values do with what has come of them."""
+        return tuple(Deposit(s.slot, s.kind, self.buffer(n)) for n, s in self.deposits.items())
 
     def lines(self, work: Body, rows: list[Row], length: int) -> Body:
         """A row one line at a time: a vector of results, which goes past the cache as it is. Sums keep a
-        vector for each of their parts, and are closed once for many lines."""
+        vector for each of their parts; they are closed, and others reduced, once for many lines."""
         (strip,) = work
         assert isinstance(strip, Strip)
         whole: Body = (
@@ -160,14 +161,16 @@ class _Rows:
             for n, s in self.passing.items()
             if isinstance(s, Store)
         )
-        rest = (self.passed(replace(strip, span="piece"), only=self.sums),)
-        if not self.sums:
+        reduced = {*self.sums, *self.deposits}
+        rest = (self.passed(replace(strip, span="piece"), only=reduced),)
+        if not reduced:
             return (Lines(whole, rest, length),)
         body: Body = tuple(OpenSum(n, s.slot) for n, s in self.sums.items())
-        body += (LaneSums(tuple(self.sums), length), Lines(whole, rest, length, "block"))
+        body += (LaneSums(tuple(self.sums), length),) if self.sums else ()
+        body += (Lines(whole, rest, length, "block"),)
         body += tuple(TotalLanes(n) for n in self.sums)
         body += tuple(CloseSum(n, s.slot, self.buffer(n)) for n, s in self.sums.items())
-        return (Blocks(body, PIECE),)
+        return (Blocks((*body, *self.deposited()), PIECE),)
 
     def passed(self, strip: Statement, *, lanes: bool = False, only: Collection[int] | None = None) -> Strip:
         """A loop whose results pass through pieces: all that are to, or some."""

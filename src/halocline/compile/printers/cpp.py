@@ -345,5 +345,6 @@ class _Printer(CppValues):
 
     @write.register
     def _(self, statement: Deposit) -> None:
-        piece = self.name_of(self.kernel.array[statement.array])
-        self.out.add(f"hc_{statement.kind}_deposit(&a->reductions[{statement.slot}], {piece}, k1 - k0);")
+        array = self.kernel.array[statement.array]
+        where, (lo, hi) = f"&a->reductions[{statement.slot}]", self.span(array.span)
+        self.out.add(f"hc_{statement.kind}_deposit({where}, {self.name_of(array)}, {hi} - {lo});")
