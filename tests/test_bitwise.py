@@ -234,6 +234,11 @@ WAYS: list[dict[str, Any]] = [
     {"subdomains_per_rank": 3, "decomposition": "1d-x", "threads": 2, "schedule": "static"},
     {"subdomains_per_rank": 2, "ranks_per_node": 1, "overlap": False},
     {"halo": "uniform", "patch": 4},
+    {"communication": "baseline", "threads": 2, "patch": 4},
+    {"communication": "v1", "subdomains_per_rank": 2},
+    {"communication": "v2", "decomposition": "3d"},
+    {"communication": "overlap", "threads": 2, "patch": 4},
+    {"packing": "none", "methods": "mpi", "overlap": True, "threads": 2, "patch": 3},
     {"halo": "uniform", "subdomains_per_rank": 2, "methods": "self,peer,rma", "decomposition": "1d-y"},
     {"subdomains_per_rank": 4, "ranks_per_node": 2, "methods": "self,peer,colocated,rma", "threads": 2},
 ]

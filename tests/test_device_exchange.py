@@ -164,6 +164,7 @@ def draw(random: np.random.Generator, ranks: int, devices: int, interface: str) 
         "subdomains_per_rank": one_of(1, 1, 2, 3),
         "methods": one_of(*METHODS[interface]),
         "overlap": case.execution["overlap"],
+        "packing": case.execution["packing"],
     }
     fields = (*case.fields, *spare)[:FIELDS]
     if random.random() < 0.5:  # messages of both precisions
@@ -286,6 +287,7 @@ def try_case(case: fuzz.Case) -> set[str]:
     for plan in prepared.plan.subdomains:
         for sweep in plan.sweeps:
             ways |= {message.method for message in sweep.receives}
+            ways |= {f"{m.method}, not packed" for m in sweep.receives if not m.packed}
             ways |= {domain.transfers.method(plan.number, copy.subdomain) for copy in sweep.copies}
             for message in sweep.receives:
                 if len({case.fields[field].info.dtype for field, _ in message.parts}) > 1:
@@ -318,7 +320,7 @@ def run_cases(seed: int, count: int, devices: int, interface: str = "opencl") ->
         seen |= run_case(seed, number, devices, interface)
     expected = {"self", "peer", "mpi", "both precisions"} if world().mpi is not None else {"self", "peer"}
     if interface == "cuda" and world().size > 1:
-        expected |= {"colocated", "gpu_aware"}
+        expected |= {"colocated", "gpu_aware", "mpi, not packed", "gpu_aware, not packed"}
     assert expected <= set().union(*world().allgather(seen))
 
 
@@ -349,7 +351,7 @@ def test_random_exchanges_of_three_devices(ranks: int, count: int) -> None:
 
 # as many cases as it takes until all methods were met
 @pytest.mark.parametrize(
-    ("devices", "ranks", "count"), [(1, 2, 14), (2, 1, 8), (2, 2, 14), (3, 1, 8), (3, 2, 14)]
+    ("devices", "ranks", "count"), [(1, 2, 14), (2, 1, 8), (2, 2, 14), (3, 1, 8), (3, 2, 24)]
 )
 def test_random_exchanges_on_the_standin(devices: int, ranks: int, count: int) -> None:
     environment = cuda_standin.environment(devices)

@@ -29,7 +29,7 @@ from halocline.compile.schedule import FieldInfo, Loop, Schedule, Sweep
 from halocline.errors import InputError
 from halocline.lang.grid import Grid
 from halocline.plan.box import Box
-from halocline.plan.transfer import METHODS
+from halocline.plan.transfer import METHODS, PACKING
 from halocline.run.domain import Domain
 from halocline.run.execution import SCHEDULES, Execution
 from halocline.run.mpi import Communicator, world
@@ -164,6 +164,7 @@ def draw(random: np.random.Generator, ranks: int) -> Case:
         "mailboxes": one_of(1, 2, 3),
         "schedule": one_of(*SCHEDULES),
         "overlap": chance(0.8),
+        "packing": tuple(PACKING)[sum(shape) % len(PACKING)],
     }
     dealt = one_of(0, 0, 0, *range(2, ranks)) if execution["ranks_per_node"] is None else 0
     if execution["patch"] == 1 and prod(shape) > 500:
@@ -264,6 +265,7 @@ def try_case(case: Case) -> Iterable[str]:
     for plan in prepared.plan.subdomains:
         for sweep in plan.sweeps:
             yield from (message.method for message in sweep.receives)
+            yield from (f"{m.method}, not packed" for m in sweep.receives if not m.packed)
             yield from (domain.transfers.method(plan.number, copy.subdomain) for copy in sweep.copies)
 
 
@@ -290,9 +292,9 @@ def run_cases(seed: int, count: int, capfd: pytest.CaptureFixture[str]) -> None:
             with capfd.disabled():
                 print(f"{world().size} ranks, seed {seed}, case {number}", flush=True)
         taken |= run_case(seed, number)
-    assert set().union(*world().allgather(taken)) == set(ON_HOSTS) - (
-        {"colocated"} if world().size == 1 else set()
-    )
+    # one rank colocates nothing, and sends itself a message so seldom that it may be packed each time
+    never = {"colocated", "mpi, not packed"} if world().size == 1 else set()
+    assert set().union(*world().allgather(taken)) - never == {*ON_HOSTS, "mpi, not packed"} - never
 
 
 @pytest.mark.ranks(1, 2, 3, 4)

@@ -13,7 +13,8 @@ namespace {
 
 constexpr size_t kLine = 64;
 
-bool is_packed(Method method) { return method != Method::kColocated; }
+// By this rank, into a buffer.
+bool is_packed(const Message& message) { return message.method != Method::kColocated && message.packed; }
 
 size_t bytes_of(const Message& message, const Storages& storages) {
   size_t sum = 0;
@@ -39,9 +40,9 @@ Exchange::Exchange(const Rank& rank, const Subdomain& subdomain, const std::vect
   cut_into_pieces(receives_, unpacking_, incoming_);
   cut_into_pieces(sends_, packing_, outgoing_);
 
-  // Buffers of all but colocated messages; those of mailboxes that are sent lie in a window.
+  // Buffers of packed messages; those of mailboxes that are sent lie in a window.
   const auto has_buffer = [&](const Message& message, bool incoming) {
-    return message.method == Method::kMpi || (message.method == Method::kRma && incoming);
+    return is_packed(message) && (message.method == Method::kMpi || incoming);
   };
   const auto room_of = [&](const Message& message) {
     return (sealed_bytes(message) + kLine - 1) / kLine * kLine;
@@ -66,25 +67,27 @@ Exchange::Exchange(const Rank& rank, const Subdomain& subdomain, const std::vect
     }
   }
 
-  const auto of = [](const std::vector<Numbered>& messages, Method method) {
+  const auto of = [](const std::vector<Numbered>& messages, Method method, bool packed) {
     std::vector<Numbered> some;
     for (const Numbered& m : messages) {
-      if (m.message->method == method) some.push_back(m);
+      if (m.message->method == method && m.message->packed == packed) some.push_back(m);
     }
     return some;
   };
-  for (const Method method : {Method::kColocated, Method::kRma, Method::kMpi}) {
-    const std::vector<Numbered> sent = of(out, method), received = of(in, method);
+  for (const auto& [method, packed] : {std::pair{Method::kColocated, true}, std::pair{Method::kRma, true},
+                                       std::pair{Method::kMpi, true}, std::pair{Method::kMpi, false}}) {
+    const std::vector<Numbered> sent = of(out, method, packed), received = of(in, method, packed);
     if (sent.empty() && received.empty()) continue;
-    transfers_.push_back(method == Method::kMpi   ? mpi_transfer(*rank.communicator, sent, received)
-                         : method == Method::kRma ? rma_transfer(rank, subdomain, sent, received)
-                                                  : colocated_transfer(rank, subdomain, sent, received));
+    transfers_.push_back(method == Method::kColocated ? colocated_transfer(rank, subdomain, sent, received)
+                         : method == Method::kRma     ? rma_transfer(rank, subdomain, sent, received)
+                         : packed ? mpi_transfer(*rank.communicator, sent, received)
+                                  : strided_transfer(*rank.communicator, subdomain, sent, received));
     for (const Numbered& m : received) incoming_[m.number].transfer = transfers_.back().get();
     for (const Numbered& m : sent) outgoing_[m.number].transfer = transfers_.back().get();
   }
   for (size_t m = 0; m < receives_.size(); ++m) all_ |= uint32_t{1} << m;
   for (size_t m = 0; m < sends_.size(); ++m) {
-    if (is_packed(sends_[m].method)) buffered_ |= uint64_t{1} << m;
+    if (sends_[m].method != Method::kColocated) awaited_ |= uint64_t{1} << m;
   }
 }
 
@@ -110,12 +113,12 @@ std::vector<Loan> Exchange::loans() const {
 void Exchange::cut_into_pieces(const std::vector<Message>& messages, std::vector<Piece>& pieces,
                                std::vector<Progress>& progress) const {
   for (size_t m = 0; m < messages.size(); ++m) {
-    const bool packed = is_packed(messages[m].method);
-    const bool pulled = !packed && &messages == &receives_;
+    const bool packed = is_packed(messages[m]);
+    const bool pulled = messages[m].method == Method::kColocated && &messages == &receives_;
     size_t offset = 0;
     progress[m].begin = pieces.size();
     for (const Part& part : messages[m].parts) {
-      if (!packed && !pulled) break;  // the receiver copies
+      if (!packed && !pulled) break;  // the receiver copies, or MPI
       const size_t itemsize = subdomain_.storages[part.storage]->itemsize();
       const Storage* source =
           pulled ? rank_.neighbours[static_cast<size_t>(messages[m].peer)].storages[part.storage].get()
@@ -159,6 +162,7 @@ void Exchange::check(const std::vector<Message>& messages, const char* kind, siz
     expect(0 <= message.peer && message.peer < peers, "a peer below " + std::to_string(peers));
     expect(0 <= message.tag && message.tag <= tags,
            "a tag of at most " + std::to_string(tags) + (colocated ? "" : ": use fewer subdomains a rank"));
+    expect(message.packed || message.method == Method::kMpi, "a message by MPI where it is not packed");
     expect(message.method != Method::kRma || rank_.mailbox_plan.boxes > 0, "an engine with mailboxes");
     expect(!colocated || subdomain_.signals.counters, "a subdomain with signals");
     for (const Part& part : message.parts) {
@@ -185,7 +189,7 @@ void Exchange::check(const std::vector<Message>& messages, const char* kind, siz
 
 size_t Exchange::sealed_bytes(const Message& message) const {
   const size_t bytes = bytes_of(message, subdomain_.storages);
-  return rank_.checked && is_packed(message.method) ? bytes + sizeof(Seal) : bytes;
+  return rank_.checked && is_packed(message) ? bytes + sizeof(Seal) : bytes;
 }
 
 Exchange::Seal Exchange::seal(const Message& message, int sender, const char* buffer) const {
@@ -200,7 +204,7 @@ Exchange::Seal Exchange::seal(const Message& message, int sender, const char* bu
 
 void Exchange::compare_seal(size_t receive) const {
   const Message& message = receives_[receive];
-  if (!is_packed(message.method)) return;
+  if (!is_packed(message)) return;
   const char* buffer = incoming_[receive].buffer;
   Seal found;
   std::memcpy(&found, buffer + bytes_of(message, subdomain_.storages), sizeof found);
@@ -230,7 +234,7 @@ void Exchange::start() {
   for (size_t m = 0; m < outgoing_.size(); ++m) {
     if (outgoing_[m].begin == outgoing_[m].end) packed_.fetch_or(uint64_t{1} << m, std::memory_order_relaxed);
   }
-  open_.store(receives_.size() + static_cast<size_t>(std::popcount(buffered_)), std::memory_order_relaxed);
+  open_.store(receives_.size() + static_cast<size_t>(std::popcount(awaited_)), std::memory_order_relaxed);
   unsent_.store(sends_.size(), std::memory_order_relaxed);
   for (const auto& transfer : transfers_) transfer->start();
   for (size_t m = 0; m < outgoing_.size(); ++m) outgoing_[m].buffer = outgoing_[m].transfer->buffer(m);
@@ -290,8 +294,8 @@ void Exchange::note(const News& news) {
   arrived_.fetch_or(empty, std::memory_order_release);
   landed_.fetch_or(news.landed, std::memory_order_release);
   unsent_.fetch_sub(sent, std::memory_order_release);
-  const auto buffered = static_cast<size_t>(std::popcount(news.sent & buffered_));
-  open_.fetch_sub(buffered + closed, std::memory_order_release);
+  const auto awaited = static_cast<size_t>(std::popcount(news.sent & awaited_));
+  open_.fetch_sub(awaited + closed, std::memory_order_release);
 }
 
 bool Exchange::unpack(Trace* trace) {

@@ -47,7 +47,7 @@ class Exchange {
   std::vector<std::pair<size_t, size_t>> mailboxes() const;
   // What neighbours read where it is.
   std::vector<Loan> loans() const;
-  // All buffers are sent and everything has come (but may still have to be unpacked).
+  // All that does not stay where it is is sent, and everything has come (but may still have to be unpacked).
   bool complete() const { return open_.load(std::memory_order_acquire) == 0; }
   // Ends the run on all ranks, naming what has not come or is not sent after so many seconds.
   [[noreturn]] void give_up(double seconds) const;
@@ -98,7 +98,7 @@ class Exchange {
   std::vector<Progress> outgoing_, incoming_;
   std::vector<std::unique_ptr<Transfer>> transfers_;
   uint32_t all_ = 0;
-  uint64_t buffered_ = 0;  // sends that are packed
+  uint64_t awaited_ = 0;  // sends that must have left before the next execution: all but colocated ones
 
   std::mutex polling_;  // held by the one thread that polls
   alignas(64) std::atomic<uint64_t> packed_{0};

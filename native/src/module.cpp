@@ -406,11 +406,14 @@ NB_MODULE(_native, m) {
       "after the other. Both sides list parts of equal shapes in the same order.")
       .def(
           "__init__",
-          [](Message* self, int peer, int tag, const std::vector<std::tuple<uint32_t, Index, Index>>& parts) {
-            new (self) Message{Method::kMpi, peer, tag, {}};
+          [](Message* self, int peer, int tag, const std::vector<std::tuple<uint32_t, Index, Index>>& parts,
+             bool packed) {
+            new (self) Message{Method::kMpi, peer, tag, {}, {}, packed};
             for (const auto& [storage, lo, hi] : parts) self->parts.push_back({storage, lo, hi});
           },
-          "peer"_a, "tag"_a, "parts"_a)
+          "peer"_a, "tag"_a, "parts"_a, "packed"_a = true,
+          "packed: else MPI takes the cells out of the fields and puts them there by derived datatypes, and\n"
+          "devices copy them row by row.")
       .def_static(
           "rma",
           [](int peer, int tag, const std::vector<std::tuple<uint32_t, Index, Index>>& parts) {
@@ -424,12 +427,13 @@ NB_MODULE(_native, m) {
           "number of the subdomain at the other end.")
       .def_static(
           "gpu_aware",
-          [](int peer, int tag, const std::vector<std::tuple<uint32_t, Index, Index>>& parts) {
-            Message message{Method::kGpuAware, peer, tag, {}};
+          [](int peer, int tag, const std::vector<std::tuple<uint32_t, Index, Index>>& parts, bool packed) {
+            Message message{Method::kGpuAware, peer, tag, {}, {}, packed};
             for (const auto& [storage, lo, hi] : parts) message.parts.push_back({storage, lo, hi});
             return message;
           },
-          "peer"_a, "tag"_a, "parts"_a, "The same out of, and into, the memory of devices.")
+          "peer"_a, "tag"_a, "parts"_a, "packed"_a = true,
+          "The same out of, and into, the memory of devices.")
       .def_static(
           "colocated",
           [](int neighbour, int direction,

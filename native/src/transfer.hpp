@@ -38,6 +38,8 @@ struct Message {
             // of the subdomain at the other end
   std::vector<Part> parts;
   std::shared_ptr<device::Link> link{};  // this end of a colocated message between devices
+  bool packed = true;  // mpi, gpu_aware: else MPI takes the cells out of the field and puts them there, and
+                       // devices copy them row by row
 };
 
 // What has happened to messages since the last look: bits as in Exchange.
@@ -78,6 +80,10 @@ struct Numbered {
 
 std::unique_ptr<Transfer> mpi_transfer(const Communicator& communicator, const std::vector<Numbered>& sends,
                                        const std::vector<Numbered>& receives);
+// Of messages that are not packed.
+std::unique_ptr<Transfer> strided_transfer(const Communicator& communicator, const Subdomain& subdomain,
+                                           const std::vector<Numbered>& sends,
+                                           const std::vector<Numbered>& receives);
 std::unique_ptr<Transfer> rma_transfer(const Rank& rank, const Subdomain& subdomain,
                                        const std::vector<Numbered>& sends,
                                        const std::vector<Numbered>& receives);

@@ -748,6 +748,52 @@ int cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, Stream* stream)
   });
 }
 
+// CUDA_MEMCPY2D_v2; no arrays of CUDA's own.
+struct RowsCopy {
+  size_t source_x, source_y;
+  int source_kind;
+  const void* source_host;
+  Address source;
+  void* source_array;
+  size_t source_pitch;
+  size_t target_x, target_y;
+  int target_kind;
+  void* target_host;
+  Address target;
+  void* target_array;
+  size_t target_pitch;
+  size_t bytes, rows;
+};
+
+int cuMemcpy2DAsync_v2(const RowsCopy* rows, Stream* stream) {
+  NEED_STREAM(stream);
+  Device* const device = current;
+  const RowsCopy c = *rows;
+  constexpr int kHost = 1, kDevice = 2;
+  if (c.source_x != 0 || c.source_y != 0 || c.target_x != 0 || c.target_y != 0) return kInvalidValue;
+  if (c.source_pitch < c.bytes || c.target_pitch < c.bytes || c.rows == 0) return kInvalidValue;
+  const size_t from = (c.rows - 1) * c.source_pitch + c.bytes, to = (c.rows - 1) * c.target_pitch + c.bytes;
+  const auto good = [=]() {
+    const bool source = c.source_kind == kHost ? c.source_host != nullptr
+                                               : c.source_kind == kDevice && usable(c.source, from, device);
+    const bool target = c.target_kind == kHost ? c.target_host != nullptr
+                                               : c.target_kind == kDevice && usable(c.target, to, device);
+    return source && target;
+  };
+  if (!good()) return kInvalidValue;
+  return enqueue(stream, [=]() -> int {
+    if (!good()) return kIllegalAddress;
+    const char* source = c.source_kind == kHost ? static_cast<const char*>(c.source_host)
+                                                : static_cast<const char*>(pointer(c.source));
+    char* target =
+        c.target_kind == kHost ? static_cast<char*>(c.target_host) : static_cast<char*>(pointer(c.target));
+    for (size_t row = 0; row < c.rows; ++row) {
+      std::memcpy(target + row * c.target_pitch, source + row * c.source_pitch, c.bytes);
+    }
+    return kSuccess;
+  });
+}
+
 int cuMemcpyPeerAsync(Address to, Device* target, Address from, Device* source, size_t bytes,
                       Stream* stream) {
   NEED_STREAM(stream);

@@ -87,6 +87,25 @@ constexpr unsigned kHostPortable = 1;
 constexpr unsigned kIpcLazyPeerAccess = 1;
 constexpr int kCaptureThreadLocal = 1;
 
+// CUDA_MEMCPY2D_v2
+enum MemoryKind : int { kMemoryHost = 1, kMemoryDevice = 2 };
+
+struct RowsCopy {
+  size_t source_x, source_y;
+  MemoryKind source_kind;
+  const void* source_host;
+  Address source;
+  void* source_array;
+  size_t source_pitch;
+  size_t target_x, target_y;
+  MemoryKind target_kind;
+  void* target_host;
+  Address target;
+  void* target_array;
+  size_t target_pitch;
+  size_t bytes, rows;
+};
+
 struct Library {
   Symbols symbols{{"libcuda.so.1"}};
 
@@ -117,6 +136,7 @@ struct Library {
   Status (*upload)(Address, const void*, size_t, Stream) = symbols["cuMemcpyHtoDAsync_v2"];
   Status (*download)(void*, Address, size_t, Stream) = symbols["cuMemcpyDtoHAsync_v2"];
   Status (*copy)(Address, Address, size_t, Stream) = symbols["cuMemcpyDtoDAsync_v2"];
+  Status (*copy_rows)(const RowsCopy*, Stream) = symbols["cuMemcpy2DAsync_v2"];
   Status (*copy_peer)(Address, Context, Address, Context, size_t, Stream) = symbols["cuMemcpyPeerAsync"];
 
   Status (*stream_create)(Stream*, unsigned, int) = symbols["cuStreamCreateWithPriority"];

@@ -28,7 +28,9 @@ Exchange::Exchange(const Rank& rank, Subdomain& where, const std::vector<Message
         for (const Part& part : packet.message.parts) {
           if (where.storages()[part.storage]->itemsize() != itemsize) continue;
           const Index box = extent(part.lo, part.hi);
-          if (out) {
+          if (!packet.message.packed) {
+            add_rows(packet, part, offset);
+          } else if (out) {
             moves_.pack(part.storage, part.lo, box, offset);
           } else {
             moves_.unpack(part.storage, part.lo, box, offset);
@@ -57,6 +59,41 @@ Exchange::Exchange(const Rank& rank, Subdomain& where, const std::vector<Message
   if (!in.empty() || !out.empty()) transfer_ = mpi_transfer(*rank.communicator, out, in);
 }
 
+void Exchange::add_rows(Packet& packet, const Part& part, size_t offset) const {
+  const Storage& storage = *where_.storages()[part.storage];
+  const size_t item = storage.itemsize();
+  const Index box = extent(part.lo, part.hi);
+  for (int64_t plane = 0; plane < box[0]; ++plane) {
+    const int64_t first = storage.at({part.lo[0] + plane, part.lo[1], part.lo[2]});
+    const Rows rows{static_cast<size_t>(first) * item, static_cast<size_t>(storage.layout().s1) * item,
+                    static_cast<size_t>(box[2]) * item, static_cast<size_t>(box[1])};
+    packet.boxes.push_back({part.storage, rows, offset});
+    offset += rows.bytes * rows.count;
+  }
+}
+
+void Exchange::copy_out(const Packet& packet, Queue& queue) const {
+  for (const Packet::Box& box : packet.boxes) {
+    const Buffer& field = where_.storages()[box.storage]->buffer();
+    if (packet.staged) {
+      queue.download(packet.staged->data() + box.offset, field, box.rows);
+    } else {
+      queue.gather(*packet.buffer, box.offset, field, box.rows);
+    }
+  }
+}
+
+void Exchange::copy_in(const Packet& packet, Queue& queue) {
+  for (const Packet::Box& box : packet.boxes) {
+    Buffer& field = where_.storages()[box.storage]->buffer();
+    if (packet.staged) {
+      queue.upload(field, box.rows, packet.staged->data() + box.offset);
+    } else {
+      queue.scatter(field, box.rows, *packet.buffer, box.offset);
+    }
+  }
+}
+
 std::vector<Exchange::Packet> Exchange::packets(const std::vector<Message>& messages, bool sent) {
   const char* const kind = sent ? "send" : "receive";
   const size_t most = sent ? kMostSends : kMostReceives;
@@ -72,6 +109,7 @@ std::vector<Exchange::Packet> Exchange::packets(const std::vector<Message>& mess
       if (!good) throw std::invalid_argument(std::string(name).append(": expected ").append(what));
     };
     expect(message.method != Method::kRma, "a method of devices");
+    expect(message.packed || message.link == nullptr, "a message by MPI where it is not packed");
     expect((message.method == Method::kColocated) == (message.link != nullptr),
            "a link where it is colocated, and only there");
     expect(0 <= message.peer && message.peer < rank_.communicator->size(),
@@ -133,13 +171,17 @@ void Exchange::start(const std::shared_ptr<Event>& begun) {
   packing.wait(begun);
   for (Packet& packet : sends_) {
     if (packet.copied) packing.wait(packet.copied);
-    moves_(packing, packet.launch, nullptr, packet.buffer.get());
+    if (packet.message.packed) {
+      moves_(packing, packet.launch, nullptr, packet.buffer.get());
+    } else {
+      copy_out(packet, packing);
+    }
     packet.event = packing.record();
   }
   packed_event_ = sends_.back().event;
   packing.flush();
   for (Packet& packet : sends_) {
-    if (!packet.staged) continue;
+    if (!packet.staged || !packet.message.packed) continue;
     Queue& queue = where_.outgoing(direction(packet.message));
     queue.wait(packet.event);
     queue.download(packet.staged->data(), *packet.buffer, 0, packet.bytes);
@@ -197,7 +239,9 @@ void Exchange::progress_mpi(int thread) {
     const auto m = static_cast<size_t>(std::countr_zero(rest));
     Packet& packet = receives_[m];
     Queue& queue = where_.incoming(direction(packet.message));
-    if (packet.staged) queue.upload(*packet.buffer, 0, packet.staged->data(), packet.bytes);
+    if (packet.staged && packet.message.packed) {
+      queue.upload(*packet.buffer, 0, packet.staged->data(), packet.bytes);
+    }
     unpack(m, queue);
     transfer_->taken(m);
   }
@@ -206,7 +250,11 @@ void Exchange::progress_mpi(int thread) {
 void Exchange::unpack(size_t m, Queue& queue) {
   Packet& packet = receives_[m];
   queue.wait(begun_);
-  moves_(queue, packet.launch, nullptr, &packet.place());
+  if (packet.message.packed) {
+    moves_(queue, packet.launch, nullptr, &packet.place());
+  } else {
+    copy_in(packet, queue);
+  }
   packet.event = queue.record();
   queue.flush();
   arrived_ |= uint32_t{1} << m;

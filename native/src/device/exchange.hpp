@@ -48,6 +48,12 @@ class Exchange {
     std::unique_ptr<Buffer> buffer{};  // none: that of the link
     std::unique_ptr<Pinned> staged{};
     size_t launch = 0;
+    struct Box {
+      uint32_t storage;
+      Rows rows;      // of the field
+      size_t offset;  // in the message
+    };
+    std::vector<Box> boxes{};         // of a message that is not packed: plane by plane
     std::shared_ptr<Event> event{};   // sent: it can be; received: it is unpacked
     std::shared_ptr<Event> copied{};  // sent by a link: its buffer is free
 
@@ -59,6 +65,10 @@ class Exchange {
   char* address(const Packet& packet) const;
   void progress_links();
   void progress_mpi(int thread);
+  void add_rows(Packet& packet, const Part& part, size_t offset) const;
+  // Copies the rows of a message that is not packed to where MPI takes it, or from where MPI has put it.
+  void copy_out(const Packet& packet, Queue& queue) const;
+  void copy_in(const Packet& packet, Queue& queue);
   // Queues the unpacking of receive m, after what has been queued for it.
   void unpack(size_t m, Queue& queue);
 

@@ -370,6 +370,34 @@ class ClQueue : public Queue {
     });
   }
 
+  void upload(Buffer& to, const Rows& rows, const void* from) override {
+    const cl::Memory memory = at(to, rows.offset, rows.end() - rows.offset);
+    if (rows.bytes == 0 || rows.count == 0) return;
+    const Box box(rows);
+    queued("a copy of rows to the device", [&](cl::Event* event) {
+      return api().EnqueueWriteBufferRect(queue_, memory, cl::kFalse, box.first, Box::kDense, box.region,
+                                          rows.pitch, 0, rows.bytes, 0, from, 0, nullptr, event);
+    });
+  }
+
+  void download(void* to, const Buffer& from, const Rows& rows) override {
+    const cl::Memory memory = at(from, rows.offset, rows.end() - rows.offset);
+    if (rows.bytes == 0 || rows.count == 0) return;
+    const Box box(rows);
+    queued("a copy of rows from the device", [&](cl::Event* event) {
+      return api().EnqueueReadBufferRect(queue_, memory, cl::kFalse, box.first, Box::kDense, box.region,
+                                         rows.pitch, 0, rows.bytes, 0, to, 0, nullptr, event);
+    });
+  }
+
+  void gather(Buffer& to, size_t offset, const Buffer& from, const Rows& rows) override {
+    rows_copy(to, {offset, rows.bytes, rows.bytes, rows.count}, from, rows);
+  }
+
+  void scatter(Buffer& to, const Rows& rows, const Buffer& from, size_t offset) override {
+    rows_copy(to, rows, from, {offset, rows.bytes, rows.bytes, rows.count});
+  }
+
   void clear(Buffer& buffer, size_t offset, size_t bytes) override {
     const cl::Memory memory = at(buffer, offset, bytes);
     if (bytes == 0) return;
@@ -407,6 +435,25 @@ class ClQueue : public Queue {
   }
 
  private:
+  // Rows as the interface wants them: the first byte, and how many bytes, rows and planes.
+  struct Box {
+    explicit Box(const Rows& rows) : first{rows.offset, 0, 0}, region{rows.bytes, rows.count, 1} {}
+
+    static constexpr size_t kDense[3] = {0, 0, 0};
+    size_t first[3], region[3];
+  };
+
+  void rows_copy(Buffer& to, const Rows& there, const Buffer& from, const Rows& here) {
+    const cl::Memory target = at(to, there.offset, there.end() - there.offset);
+    const cl::Memory source = at(from, here.offset, here.end() - here.offset);
+    if (here.bytes == 0 || here.count == 0) return;
+    const Box one(here), other(there);
+    queued("a copy of rows", [&](cl::Event* event) {
+      return api().EnqueueCopyBufferRect(queue_, source, target, one.first, other.first, one.region,
+                                         here.pitch, 0, there.pitch, 0, 0, nullptr, event);
+    });
+  }
+
   cl::Memory at(const Buffer& buffer, size_t offset, size_t bytes) const {
     check_range(*home_, buffer, offset, bytes);
     return ours(*home_, buffer).memory();

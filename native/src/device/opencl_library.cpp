@@ -91,6 +91,9 @@ const char* fill(void* handle, Library& table) {
   HC_FIND(ReleaseKernel);
   HC_FIND(EnqueueNDRangeKernel);
   HC_FIND(EnqueueCopyBuffer);
+  HC_FIND(EnqueueCopyBufferRect);
+  HC_FIND(EnqueueWriteBufferRect);
+  HC_FIND(EnqueueReadBufferRect);
   HC_FIND(EnqueueWriteBuffer);
   HC_FIND(EnqueueReadBuffer);
   HC_FIND(EnqueueFillBuffer);

@@ -95,6 +95,12 @@ struct Library {
   Int (*EnqueueNDRangeKernel)(CommandQueue, Kernel, UInt, const size_t*, const size_t*, const size_t*, UInt,
                               const Event*, Event*);
   Int (*EnqueueCopyBuffer)(CommandQueue, Memory, Memory, size_t, size_t, size_t, UInt, const Event*, Event*);
+  Int (*EnqueueCopyBufferRect)(CommandQueue, Memory, Memory, const size_t*, const size_t*, const size_t*,
+                               size_t, size_t, size_t, size_t, UInt, const Event*, Event*);
+  Int (*EnqueueWriteBufferRect)(CommandQueue, Memory, UInt, const size_t*, const size_t*, const size_t*,
+                                size_t, size_t, size_t, size_t, const void*, UInt, const Event*, Event*);
+  Int (*EnqueueReadBufferRect)(CommandQueue, Memory, UInt, const size_t*, const size_t*, const size_t*,
+                               size_t, size_t, size_t, size_t, void*, UInt, const Event*, Event*);
   Int (*EnqueueWriteBuffer)(CommandQueue, Memory, UInt, size_t, size_t, const void*, UInt, const Event*,
                             Event*);
   Int (*EnqueueReadBuffer)(CommandQueue, Memory, UInt, size_t, size_t, void*, UInt, const Event*, Event*);

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from halocline.errors import InputError
+from halocline.plan.communication import COMMUNICATIONS
 from halocline.plan.transfer import METHODS
 from halocline.ranges import (
     AXES,
@@ -482,6 +483,35 @@ Halo = Annotated[
         "travel at all, as wide as the widest, with all edges and corners.",
     ),
 ]
+Packing = Annotated[
+    str,
+    _option(
+        WHERE,
+        "--packing",
+        metavar="all|last|none",
+        help="Which messages by MPI are packed: all; [bold]last[/], those along the last axis; "
+        "[bold]none[/], to compare. Others MPI takes out of the fields, and devices copy row by row.",
+    ),
+]
+CommunicationName = Annotated[
+    str | None,
+    _option(
+        WHERE,
+        "--communication",
+        metavar="|".join(COMMUNICATIONS),
+        help="A way of communicating, to compare; all messages go by MPI: "
+        + "; ".join(f"[bold]{name}[/], {each.about}" for name, each in COMMUNICATIONS.items())
+        + ".",
+    ),
+]
+GpuDirect = Annotated[
+    bool,
+    typer.Option(
+        "--gpudirect",
+        help="With --communication on devices: MPI takes messages out of their memory, not the host's.",
+        rich_help_panel=WHERE,
+    ),
+]
 RanksList = Annotated[
     str, _option(WHERE, "--ranks", metavar="R,R,...", help="Processes; one run for each, and for each T.")
 ]
@@ -643,6 +673,9 @@ def execution(
     schedule: str = "guided",
     kernels: str = "auto",
     halo: str = "read",
+    packing: str = "all",
+    communication: str | None = None,
+    gpudirect: bool = False,
 ) -> dict[str, Any]:
     """The options of a run, as `halocline.run.execution.Execution` takes them."""
     return {
@@ -658,6 +691,9 @@ def execution(
         "kernels": kernels,
         "overlap": overlap_of(overlap),
         "halo": halo,
+        "packing": packing,
+        "communication": communication,
+        "gpudirect": gpudirect,
     }
 
 

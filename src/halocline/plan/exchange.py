@@ -38,6 +38,8 @@ class Message:
     bytes : int
     method : str
         See `halocline.plan.transfer.METHODS`.
+    packed : bool
+        False where MPI takes the cells out of the field; see `halocline.plan.transfer.PACKING`.
     """
 
     peer: int
@@ -47,6 +49,7 @@ class Message:
     sources: tuple[Box, ...]
     bytes: int
     method: str
+    packed: bool = True
 
     @property
     def code(self) -> int:
@@ -142,8 +145,9 @@ def exchange(
         peer = subdomain.neighbour(towards)
         assert peer is not None
         size = sum(box.size * ITEMSIZE[fields[f].dtype] for f, box in parts)
-        tag = number * TAGS + _code(sent)
-        return Message(peer, tag, towards, tuple(parts), tuple(sources), size, transfers.method(own, peer))
+        tag, method = number * TAGS + _code(sent), transfers.method(own, peer)
+        packed = transfers.packed(method, sent)
+        return Message(peer, tag, towards, tuple(parts), tuple(sources), size, method, packed)
 
     return Exchange(
         tuple(message(d, d, parts, []) for d, parts in sorted(sends.items())),

@@ -114,6 +114,11 @@ class SweepPlan:
         return sum(message.bytes for message in self.sends)
 
     @property
+    def bytes_unpacked(self) -> int:
+        """Of these, bytes that MPI takes out of the fields, or devices copy row by row."""
+        return sum(message.bytes for message in self.sends if not message.packed)
+
+    @property
     def bytes_received(self) -> int:
         """Bytes of all received messages."""
         return sum(message.bytes for message in self.receives)
@@ -183,6 +188,7 @@ class SubdomainPlan:
             "sweeps": [
                 {
                     "bytes_sent": sweep.bytes_sent,
+                    "bytes_unpacked": sweep.bytes_unpacked,
                     "bytes_received": sweep.bytes_received,
                     "sends": [asdict(message) for message in sweep.sends],
                     "receives": [asdict(message) for message in sweep.receives],

@@ -21,6 +21,12 @@ METHODS = {
 }
 ON_DEVICES = ("self", "peer", "colocated", "gpu_aware", "mpi")  # the methods that devices know
 DEFAULT = ("self", "peer", "colocated", "mpi")  # mailboxes are for those who ask for them
+PACKING = {
+    "all": "every message",
+    "last": "messages along the last axis, whose cells lie apart one by one",
+    "none": "no message",
+}
+BY_MPI = frozenset({"gpu_aware", "mpi"})  # the methods that can do without packing
 POLLED = frozenset({"gpu_aware", "rma", "mpi"})  # they move on only while a thread looks
 COPIED = frozenset({"self", "peer"})  # by the rank itself, before its patches
 # What a user names in vain, and why: where fields are in memory of the host, and where they are on devices.
@@ -37,10 +43,14 @@ class Transfers:
     layout : Layout
     methods : tuple of str
         Those that may be taken; "mpi" is always one of them.
+    packing : str
+        Which messages by MPI are packed, of `PACKING`. Others MPI takes out of the field by derived
+        datatypes; devices copy their rows to where MPI takes them.
     """
 
     layout: Layout
     methods: tuple[str, ...] = DEFAULT
+    packing: str = "all"
 
     @classmethod
     def one_each(cls, decomposition: Decomposition) -> Transfers:
@@ -79,6 +89,12 @@ class Transfers:
                 return f"{holds}, but {unable[off[-1]]}"
             return f"{holds}, but {' and '.join(off)} {'is' if len(off) == 1 else 'are'} off"
         return holds
+
+    def packed(self, method: str, direction: Sequence[int]) -> bool:
+        """Whether a message by a method that leaves in a direction is packed, where that method packs."""
+        if method not in BY_MPI or self.packing == "all":
+            return True
+        return self.packing == "last" and direction[-1] != 0
 
     def copied(self, a: int, b: int) -> bool:
         """Whether the rank that has both subdomains copies, without a message."""

@@ -241,4 +241,5 @@ class Binder:
         if message.method == "rma":
             return self.native.Message.rma(rank, there * TAGS + message.code, whole)
         # two subdomains of one rank may both have a message from there in one direction
-        return self.native.Message(rank, home(receiver)[1] * self.tags + message.tag, whole)
+        tag = home(receiver)[1] * self.tags + message.tag
+        return self.native.Message(rank, tag, whole, packed=message.packed)

@@ -124,7 +124,7 @@ class _DeviceBinder(Binder):
             assert self.ends is not None
             return self.ends[sender, receiver, message.tag].message(peer, tag, parts)
         make = self.native.Message.gpu_aware if message.method == "gpu_aware" else self.native.Message
-        return make(peer, tag, parts)
+        return make(peer, tag, parts, packed=message.packed)
 
     def _item(self, item: Item, own: SubdomainPlan, planned: SweepLaunches) -> Any:
         launches = [self._launch(launch, own, planned) for launch in item.launches]

@@ -156,7 +156,7 @@ class Domain:
         if comm.mpi is None:
             self._notice(needs_ranks(self.how.allowed_methods, layout.decomposition))
         if self.devices:
-            self.transfers = Transfers(layout, self._device_methods())
+            self.transfers = Transfers(layout, self._device_methods(), self.how.packing)
             own = [self.device_of(n) for n in range(len(self.subdomains))]
             self.places = places_of(comm, self.subdomains, own)
             return
@@ -175,7 +175,7 @@ class Domain:
                     "transfer method rma is not taken: MPI's one-sided communication has separate copies of "
                     "memory here (not MPI_WIN_UNIFIED)"
                 )
-        self.transfers = Transfers(layout, methods)
+        self.transfers = Transfers(layout, methods, self.how.packing)
         self.near = self._meet(self.transfers)
 
     def _notice(self, *texts: str) -> None:

@@ -11,11 +11,12 @@ from halocline.compile.halo import HALOS
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
 from halocline.lang.grid import Grid
+from halocline.plan.communication import communication_named
 from halocline.plan.devices import DeviceChoice
 from halocline.plan.fit import least_thickness
 from halocline.plan.layout import Layout, lay_out
 from halocline.plan.traffic import Traffic
-from halocline.plan.transfer import ON_DEVICES, UNFIT_ON_DEVICES, UNFIT_ON_HOST, chosen_methods
+from halocline.plan.transfer import ON_DEVICES, PACKING, UNFIT_ON_DEVICES, UNFIT_ON_HOST, chosen_methods
 from halocline.ranges import MAILBOXES, RANKS_PER_NODE, SUBDOMAINS, THREADS
 from halocline.run.kernels import AUTO, check_kernels
 from halocline.run.tuning import BY_CACHES, TUNE
@@ -66,6 +67,16 @@ class Execution:
     halo : {"read", "uniform"}
         What travels between subdomains: only what is read, or, to see what that is worth, all fields that
         travel at all, each as wide as the widest, with all edges and corners.
+    packing : {"all", "last", "none"}
+        Which messages by MPI are packed: all; those along the last axis, whose cells lie apart one by one; or
+        none, to see what that is worth. What is not packed MPI takes out of the fields by derived datatypes,
+        and devices copy row by row.
+    communication : str, optional
+        One of `halocline.plan.communication.COMMUNICATIONS`, which chooses `halo`, `packing` and `overlap`;
+        all messages then go by MPI.
+    gpudirect : bool
+        With `communication` on devices: MPI takes messages out of the memory of devices, and not by way of
+        the host.
     trace : str or path, optional
         A file that is to hold what each thread and message did in runs of loops, in the format that Perfetto
         and chrome://tracing open: the first 20,000 things of each thread.
@@ -90,6 +101,9 @@ class Execution:
     kernels: str = "auto"
     overlap: bool | str = "auto"
     halo: str = "read"
+    packing: str = "all"
+    communication: str | None = None
+    gpudirect: bool = False
     trace: str | Path | None = None
 
     def __post_init__(self) -> None:
@@ -103,6 +117,7 @@ class Execution:
             if number is not None or name not in ("threads", "ranks_per_node"):
                 numbers.check(name, number)
         object.__setattr__(self, "device", str(chosen_devices(self.device)))
+        self._communicate()
         if self.methods is not None:
             object.__setattr__(self, "methods", chosen_methods(self.methods))
         if isinstance(self.patch, str) and self.patch not in (TUNE, BY_CACHES):
@@ -112,8 +127,32 @@ class Execution:
         check_kernels(self.kernels)
         if self.halo not in HALOS:
             raise InputError(f"halo {self.halo!r} is unknown; known are {', '.join(HALOS)}")
+        if self.packing not in PACKING:
+            raise InputError(f"packing {self.packing!r} is unknown; known are {', '.join(PACKING)}")
         if not isinstance(self.overlap, bool) and self.overlap != "auto":
             raise InputError(f'overlap {self.overlap!r}: expected "auto", True or False')
+
+    def _communicate(self) -> None:
+        """Choose what the way of communicating that has a name consists of."""
+        if not isinstance(self.gpudirect, bool):
+            raise InputError(f"gpudirect {self.gpudirect!r}: expected True or False")
+        if self.communication is None:
+            if self.gpudirect:
+                raise InputError(
+                    "gpudirect is a switch beside communication, which is not given; without that gpu_aware "
+                    "is among the methods by default"
+                )
+            return
+        chosen = communication_named(self.communication).options
+        chosen["methods"] = ("gpu_aware", "mpi") if self.gpudirect else ("mpi",)
+        for name, value in chosen.items():
+            given, usual = getattr(self, name), type(self).__dataclass_fields__[name].default
+            if given not in (usual, value):
+                raise InputError(
+                    f"{name} is {given!r}, but communication {self.communication} chooses it: leave {name} "
+                    "out"
+                )
+            object.__setattr__(self, name, value)
 
     @property
     def devices(self) -> DeviceChoice:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from halocline.errors import InputError
 from halocline.lang.grid import Grid
 from halocline.model.execute import execute
+from halocline.plan.communication import COMMUNICATIONS
 from halocline.plan.layout import lay_out
 from halocline.plan.machine import Machine
 from halocline.plan.placement import STRATEGIES as PLACEMENTS
@@ -73,7 +74,7 @@ class Measured:
     messages : int
         That the busiest rank sends; None where it is not known.
     bytes_by_method : dict of str to int
-        Into the subdomains of the busiest rank.
+        Into the subdomains of the busiest rank; "mpi not packed" is apart from "mpi".
     seconds : float
         Of one exchange on the slowest rank, the median.
     ratio : float
@@ -123,6 +124,7 @@ def variants(fields: int, radius: int, ndim: int = 3) -> list[Variant]:
         Variant("overlap", "without", {"overlap": False}, whole=True),
         Variant("overlap", "with", {"overlap": True}, whole=True),
     ]
+    made += [Variant("communication", name, {"communication": name}, whole=True) for name in COMMUNICATIONS]
     return made
 
 

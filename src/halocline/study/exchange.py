@@ -224,13 +224,14 @@ class Bench:
 
 def moved(prepared: Prepared) -> tuple[int, dict[str, int]]:
     """The messages that the busiest rank sends in one pass of the loop, and the bytes that come into the
-    subdomains of the busiest rank by each transfer method; all ranks call this."""
+    subdomains of the busiest rank by each transfer method, apart what is not packed; all ranks call this."""
     plan, mine, sent = prepared.plan, dict[str, int](), 0
     for own in plan.subdomains:
         for sweep in own.sweeps[prepared.schedule.pass_numbers()]:
             sent += len(sweep.sends)
             for message in sweep.receives:
-                mine[message.method] = mine.get(message.method, 0) + message.bytes
+                name = message.method if message.packed else f"{message.method} not packed"
+                mine[name] = mine.get(name, 0) + message.bytes
             for copy in sweep.copies:
                 method = plan.transfers.method(own.number, copy.subdomain)
                 mine[method] = mine.get(method, 0) + copy.bytes

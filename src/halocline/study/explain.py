@@ -103,7 +103,7 @@ def explain_program(
     if not 0 <= rank < ranks:
         raise InputError(f"rank {rank} of {ranks}: expected one from 0 to {ranks - 1}")
     methods = _methods(how, layout)
-    transfers = Transfers(layout, methods)
+    transfers = Transfers(layout, methods, how.packing)
     plan, patches_by = _planned(schedule, transfers, rank, 1 if on else threads, how)
     there = None
     if strategy is not None:

@@ -241,9 +241,13 @@ def _step(step: Step, number: int, *, corners: bool) -> Iterator[str]:
         yield from textwrap.wrap(_chain(chain), WIDTH, initial_indent=inner, subsequent_indent=inner + "  ")
     yield from (inner + line for line in _stages(step))
     if step.messages:
-        yield inner + f"{counted(step.messages, 'message')}, {amount(step.bytes_sent)} sent"
+        yield inner + f"{counted(step.messages, 'message')}, {_sent(step.bytes_sent, step.bytes_unpacked)}"
     if step.bytes_copied:
         yield inner + f"{amount(step.bytes_copied)} copied within the rank"
+
+
+def _sent(size: int, unpacked: int) -> str:
+    return f"{amount(size)} sent" + (f", {amount(unpacked)} of it not packed" if unpacked else "")
 
 
 def _chain(chain: Chain) -> str:
@@ -306,12 +310,12 @@ def _halo(halo: Halo) -> str:
 
 def _totals(told: Explanation, bound: Bound | None) -> Iterator[str]:
     loop = told.loop
-    sent = sum(step.bytes_sent for step in loop)
+    sent = _sent(sum(step.bytes_sent for step in loop), sum(step.bytes_unpacked for step in loop))
     yield "One pass of the loop, this rank"
     costs = f"{told.bytes_per_cell:g} bytes and {told.flops_per_cell:g} flops a cell"
     yield f"  {counted(len(loop), 'sweep')}: {costs}"
     yield (
-        f"  {counted(sum(step.messages for step in loop), 'message')}, {amount(sent)} sent; "
+        f"  {counted(sum(step.messages for step in loop), 'message')}, {sent}; "
         f"{counted(sum(bool(step.reductions) for step in loop), 'reduction')} over all ranks"
     )
     if told.on is not None:

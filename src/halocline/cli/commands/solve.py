@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from halocline.cli.commands import POISSON, examples, group
 from halocline.cli.options import (
+    CommunicationName,
     Decomposition,
     Device,
     Dim,
+    GpuDirect,
     Halo,
     Json,
     Kernels,
@@ -16,6 +18,7 @@ from halocline.cli.options import (
     Methods,
     N,
     Overlap,
+    Packing,
     Patch,
     Pictures,
     Ranks,
@@ -65,6 +68,9 @@ def solve_poisson(
     kernels: Kernels = "auto",
     overlap: Overlap = "auto",
     halo: Halo = "read",
+    packing: Packing = "all",
+    communication: CommunicationName = None,
+    gpudirect: GpuDirect = False,
     trace: Trace = None,
     json: Json = None,
     pictures: Pictures = None,
@@ -78,5 +84,6 @@ def solve_poisson(
             device=device, threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,
             mailboxes=mailboxes, schedule=schedule, kernels=kernels, overlap=overlap, halo=halo,
+            packing=packing, communication=communication, gpudirect=gpudirect,
         ) | {"trace": trace},
     )  # fmt: skip

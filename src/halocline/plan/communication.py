@@ -1,0 +1,61 @@
+"""Ways of communicating that have a name, to compare programs with what each of them gains.
+
+They are the versions of the buoyancy-driven cavity code of Virginia Tech (MPI and OpenACC, Section 4.5), each
+with one thing more than the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from halocline.lang.grid import unknown
+
+
+@dataclass(frozen=True)
+class Communication:
+    """What halos consist of, and how they travel.
+
+    Attributes
+    ----------
+    about : str
+    halo : {"read", "uniform"}
+        What travels; see `halocline.Execution`.
+    packing : str
+        Which messages are packed, of `halocline.plan.transfer.PACKING`.
+    overlap : bool
+        Whether patches that need no message run before all have come.
+    """
+
+    about: str
+    halo: str
+    packing: str
+    overlap: bool
+
+    @property
+    def options(self) -> dict[str, object]:
+        """These, as options of `halocline.Execution`."""
+        return {"halo": self.halo, "packing": self.packing, "overlap": self.overlap}
+
+
+COMMUNICATIONS: Mapping[str, Communication] = {
+    "baseline": Communication("nothing is packed; all fields have the widest halo", "uniform", "none", False),
+    "v1": Communication("what goes along the last axis is packed", "uniform", "last", False),
+    "v2": Communication("v1, and each field has its own halo", "read", "last", False),
+    "v3": Communication("v2, and everything is packed", "read", "all", False),
+    "overlap": Communication("v3, and patches run while messages travel", "read", "all", True),
+}
+
+
+def communication_named(name: str) -> Communication:
+    """The one of that name.
+
+    Raises
+    ------
+    InputError
+        There is none.
+    """
+    found = COMMUNICATIONS.get(name)
+    if found is None:
+        raise unknown("communication", name, list(COMMUNICATIONS))
+    return found
