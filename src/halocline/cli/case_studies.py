@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from halocline.cli.output import check_files, note, say, write, write_json, writ
 from halocline.cli.run_case import parameters_of
 from halocline.cli.studies import alone, command, layouts, lead, prepare, threads_each
 from halocline.errors import InputError
-from halocline.physics.cases import case_named, cases_with_error
+from halocline.physics.cases import case_named, cases_that_converge
 from halocline.ranges import ORDER, POINTS
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ CLOCK = (
     "Time is that of the loop over steps, from a barrier before to one after, without those at the start "
     "that warm up; the median of the runs."
 )
-AT_THE_END = "Errors are those at the end of each run, as its case defines them."
+AT_THE_END = "Errors and numbers are those at the end of each run, as its case defines them."
 Run = tuple[Any, int, tuple[int, ...], int, int]  # Steps; N; cells along each axis; ranks; threads
 
 
@@ -160,15 +160,17 @@ def convergence(
     html: Path | None,
     pictures: Path | None,
 ) -> None:
-    """Run a case that has an exact solution on finer and finer grids, and print the tables."""
+    """Run a case on finer and finer grids, and print how fast its error falls, or where the numbers of its
+    steady state lead to."""
     from halocline.study import case_convergence
 
     alone()
-    known = ["poisson", *cases_with_error()]
+    known = ["poisson", *cases_that_converge()]
     own = case_named(case.name, listed=known)
-    if own.error is None:
+    if own.error is None and own.extrapolated is None:
         raise InputError(
-            f"case {case.name} has no exact solution to compare with; cases that have one: {', '.join(known)}"
+            f"case {case.name} has no exact solution to compare with, nor numbers of a steady state to "
+            f"extrapolate; cases that have one or the other: {', '.join(known)}"
         )
     sizes = None if n is None else sorted(whole_numbers(n, "--n", POINTS))
     given = parameters_of(case.settings, case.name, own)
@@ -180,27 +182,83 @@ def convergence(
     first: dict[int | None, CaseRun] = {}
     for line in lines:
         each = replace(case, dim=line.dim, settings=(*case.settings, *line.settings))
+        if own.error is None:
+            _check_three(line.sizes)
         for count in line.sizes:
             _check_proportion(own, line.dim, count)
             ready = _ready(each, count)
             first.setdefault(line.dim, ready)
             runs.append((each, count, ready.shape, ranks, threads))
-            facts.append(line.facts)
+            # along the map of a stretched axis, which is what differences are expanded in
+            spacing = {} if own.error else {"spacing": ready.setup.grid.even_spacing(0)}
+            facts.append({**line.facts, **spacing})
     _check(json, csv, html, pictures, ["convergence.png"])
     if ranks > 1:
         _travels(first, runs, lambda each: each.dim)
+    study = _errors if own.extrapolated is None or own.error else _limits
+    done = study(own, runs, facts)
+    _leave(
+        "Convergence", case, done.measured, done.facts, done.tables, done.said, done.draw, json, csv, html,
+        pictures, what=done.what, footer=AT_THE_END,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Study:
+    """What a convergence study found, and how it is shown."""
+
+    measured: Sequence[Measurement]
+    facts: Mapping[str, Any]
+    tables: Sequence[Table]
+    said: Sequence[str]
+    draw: Callable[[], dict[str, Figure]]
+    what: str
+
+
+def _errors(own: Case, runs: Sequence[Run], facts: Sequence[Mapping[str, Any]]) -> _Study:
+    """Of a case that has an exact solution."""
+    from halocline.study import case_convergence as study
+
     found = _measure(runs, 1, lambda m: "no error" if m["error"] is None else f"error {m['error']:.4e}")
     measured = [{**m, **each} for m, each in zip(found, facts, strict=True)]
-    tables, said = case_convergence.tables(measured, own.error_name), case_convergence.verdicts(measured)
+    return _Study(
+        measured,
+        {"orders": study.orders(measured)},
+        study.tables(measured, own.error_name),
+        study.verdicts(measured),
+        lambda: {"convergence.png": study.plot(measured, own.error_name)},
+        "Errors on finer and finer grids",
+    )
 
-    def draw() -> dict[str, Figure]:
-        return {"convergence.png": case_convergence.plot(measured, own.error_name)}
 
-    orders = {"orders": case_convergence.orders(measured)}
-    _leave(
-        "Convergence", case, measured, orders, tables, said, draw, json, csv, html, pictures,
-        what="Errors on finer and finer grids", footer=AT_THE_END,
-    )  # fmt: skip
+def _limits(own: Case, runs: Sequence[Run], facts: Sequence[Mapping[str, Any]]) -> _Study:
+    """Of a case that is steady in the end."""
+    from halocline.study import case_extrapolation as study
+
+    what = own.extrapolated
+    assert what is not None
+    found = _measure(runs, 1, lambda m: study.in_words(study.numbers(own, m)))
+    measured = [{**m, **each, **study.numbers(own, m)} for m, each in zip(found, facts, strict=True)]
+    limits = study.limits(measured, what)
+    return _Study(
+        measured,
+        {"extrapolated": limits},
+        study.tables(measured, limits, what),
+        study.verdicts(measured, limits),
+        lambda: {"convergence.png": study.plot(measured, limits)},
+        "Numbers of the steady state on finer and finer grids",
+    )
+
+
+def _check_three(sizes: Sequence[int]) -> None:
+    """Raise InputError where there are too few grids for an order."""
+    from halocline.study.case_extrapolation import LEAST_GRIDS
+
+    if len(sizes) < LEAST_GRIDS:
+        raise InputError(
+            f"--n {','.join(map(str, sizes))}: expected {LEAST_GRIDS} numbers or more: without an exact "
+            f"solution an order takes {LEAST_GRIDS} grids"
+        )
 
 
 def _check_proportion(case: Case, dim: int, n: int) -> None:

@@ -35,6 +35,7 @@ def _facts(case: Case) -> dict[str, Any]:
         "until": case.until,
         "check": case.check is not None,
         "error": case.error is not None,
+        "extrapolated": [] if case.extrapolated is None else case.extrapolated.names,
         "parameters": {
             name: {
                 "default": own.default,
@@ -90,6 +91,7 @@ def _page(name: str, case: Case) -> str:
     ]
     judged = [f"{'check':9} --check compares the result with what it must satisfy"]
     known = [f"{'error':9} halocline study convergence {name} shows how it falls on finer grids"]
+    leads = [f"{'limits':9} halocline study convergence {name} extrapolates its numbers from finer grids"]
     heads = ("name", "default", "range", "unit", "meaning")
     table = Table("Parameters, for --set NAME=VALUE", heads, rows, left=5)
     origins: dict[str, list[str]] = {}
@@ -105,6 +107,7 @@ def _page(name: str, case: Case) -> str:
             *further,
             *(judged if case.check is not None else []),
             *(known if case.error is not None else []),
+            *(leads if case.error is None and case.extrapolated is not None else []),
             "",
             table.text().rstrip(),
             "",

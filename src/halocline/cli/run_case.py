@@ -93,7 +93,9 @@ def case(
         if checks is not None:
             say("\n" + _judgement(checks))
     of_checks = {} if checks is None else {"checks": [_facts(each) for each in checks]}
-    write_json(json, asdict(record) | of_checks | {"machine": this_machine().as_dict()})
+    write_json(
+        json, ready.findings(result) | asdict(record) | of_checks | {"machine": this_machine().as_dict()}
+    )
     if record.series is not None:
         _write_series(csv, record.series)
     for path, (key, what) in shown.items():
@@ -278,7 +280,8 @@ def _summary(result: Result, shown: Sequence[str]) -> str:
         lines.append(f"{'error':13} {r.error:.4e}, {case_named(r.case).error_name}")
     lines += case_events.lines(r.events or {}, r.steps)
     if r.ns_per_cell_step is not None:
-        lines.append(f"{'time':13} {duration(r.seconds)}, {r.ns_per_cell_step:.4g} ns a cell and step")
+        speed = f", ssspnt {r.ssspnt:.4g}" if r.ssspnt is not None else ""
+        lines.append(f"{'time':13} {duration(r.seconds)}, {r.ns_per_cell_step:.4g} ns a cell and step{speed}")
     if whole is not None:
         lines.append(
             f"{'':13} compute {_part(whole.compute, r.seconds)}, "

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from halocline.errors import InputError
+from halocline.io.contours import LEAST_BAR, Contours, Planes, draw_contours, frame
+from halocline.io.style import SETTINGS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,13 +19,18 @@ if TYPE_CHECKING:
 
     from halocline.io.section import Section
 
+    Panel: TypeAlias = "Map | Contours | Planes | Lines"
+
 # inches, of what is drawn alone
 LINES, ALONE = (3.2, 2.2), (5.6, 3.4)  # a panel of curves: among others, and one by itself
-MAP = 3.2  # the longer side of a map
+MAP, MAP_ALONE = 3.2, 4.4  # the longer side of a map or of contours; of contours by themselves
+SPACE, SPACE_ALONE = 3.6, 4.8  # both sides of axes in space
 # inches, of what stands around that
-MAP_SIDES, LINES_SIDES = 0.95, 0.5
+MAP_SIDES, CONTOURS_SIDES, SPACE_SIDES, LINES_SIDES = 0.95, 1.8, 2.3, 0.5
 ROW, NAMES = 0.55, 0.25  # title and ticks of a row; names of the lowest axes
-TITLE, LEGEND = 0.4, 0.35
+SPACE_BELOW = 0.35  # less than that is below axes in space
+TITLE, LEGEND, BEFORE_TITLE = 0.4, 0.35, 0.7
+TITLE_SIZE = 12.0  # points
 
 
 @dataclass(frozen=True)
@@ -94,13 +101,13 @@ class Figure:
 
     Parameters
     ----------
-    panels : sequence of Map or Lines
+    panels : sequence of Map, Contours, Planes or Lines
         Row by row.
     columns : int
         Panels in a row, at most.
     """
 
-    panels: Sequence[Map | Lines]
+    panels: Sequence[Panel]
     columns: int
 
     def __post_init__(self) -> None:
@@ -114,7 +121,7 @@ class Figure:
                 raise InputError(f"map {panel.title!r}: expected a section of two axes; this one has {axes}")
 
     @property
-    def rows(self) -> list[Sequence[Map | Lines]]:
+    def rows(self) -> list[Sequence[Panel]]:
         """The panels of each row."""
         wide = min(self.columns, len(self.panels))
         return [self.panels[at : at + wide] for at in range(0, len(self.panels), wide)]
@@ -144,9 +151,10 @@ def _canvas(figure: Figure, title: str) -> Canvas:
     from halocline.io.picture import place
 
     rows = figure.rows
-    places = {place(panel.section) for panel in figure.panels if isinstance(panel, Map)}
+    places = {place(panel.section) for panel in figure.panels if isinstance(panel, (Map, Contours))}
     common = places.pop() if title and len(places) == 1 else None  # said once, above all maps
-    sizes = [[_size(panel, len(figure.panels) == 1) for panel in row] for row in rows]
+    alone = len(figure.panels) == 1
+    sizes = [[_size(panel, alone) for panel in row] for row in rows]
     heights = [max(height for _, height in row) for row in sizes]
     widths = [max(row[column][0] for row in sizes if column < len(row)) for column in range(len(rows[0]))]
     named = len({curve.label for panel in figure.panels for curve in _curves(panel)}) > 1
@@ -159,8 +167,10 @@ def _canvas(figure: Figure, title: str) -> Canvas:
         below = rows[r + 1] if r + 1 < len(rows) else ()
         for c, panel in enumerate(row):
             ax = axes[r][c]
-            if isinstance(panel, Map):
-                where = place(panel.section) if common is None else ""
+            where = place(panel.section) if common is None and isinstance(panel, (Map, Contours)) else ""
+            if isinstance(panel, (Contours, Planes)):
+                draw_contours(canvas, ax, panel, panel.title + where, _frame(panel, alone))
+            elif isinstance(panel, Map):
                 bar = not (c + 1 < len(row) and _same_colours(panel, row[c + 1]))
                 _draw_map(canvas, ax, panel, panel.title + where, bar=bar)
             else:
@@ -168,49 +178,74 @@ def _canvas(figure: Figure, title: str) -> Canvas:
             if c < len(below) and _horizontal(panel) == _horizontal(below[c]):
                 ax.set_xlabel("")
                 ax.tick_params(labelbottom=False)
-            if c and isinstance(panel, Map) and _vertical(panel) == _vertical(row[c - 1]):
+            if c and not isinstance(panel, Lines) and _vertical(panel) == _vertical(row[c - 1]):
                 ax.set_ylabel("")
                 ax.tick_params(labelleft=False)
     for ax in axes[-1][len(rows[-1]) :]:
         ax.set_axis_off()
     if named:
         _legend(canvas, axes, axes[-1][len(rows[-1])] if room else None)
+    titles = [(ax.get_title("left"), width) for row in axes for ax, width in zip(row, widths, strict=True)]
+    needed = [_width(text, SETTINGS["axes.titlesize"]) / width for text, width in titles]
     if title:
-        canvas.suptitle(title + (common or ""), x=0.02, ha="left", fontsize=12.0)
+        canvas.suptitle(title + (common or ""), x=0.02, ha="left", fontsize=TITLE_SIZE)
+        needed.append(_width(title + (common or ""), TITLE_SIZE) / sum(widths))
+    canvas.set_figwidth(sum(widths) * max(1.0, *needed))
     return canvas
 
 
-def _size(panel: Map | Lines, alone: bool) -> tuple[float, float]:
+def _width(text: str, points: float) -> float:
+    """Of a title with what stands before it, in inches; nothing of none."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    if not text.strip():
+        return 0.0
+    drawn = TextPath((0.0, 0.0), text, size=points, prop=FontProperties()).get_extents()
+    return float(drawn.width) / 72.0 + BEFORE_TITLE
+
+
+def _size(panel: Panel, alone: bool) -> tuple[float, float]:
     """Width with what stands beside it, and height, in inches."""
     if isinstance(panel, Lines):
         width, height = ALONE if alone else LINES
         return width + LINES_SIDES, height
+    if isinstance(panel, (Contours, Planes)):
+        width, height = _frame(panel, alone)
+        if isinstance(panel, Planes):
+            return width + SPACE_SIDES, max(height, LEAST_BAR) - SPACE_BELOW
+        return width + CONTOURS_SIDES, max(height, LEAST_BAR)
     across, up = (high - low for low, high in panel.section.span)
     longer = max(across, up)
     return MAP * max(across / longer, 0.4) + MAP_SIDES, MAP * max(up / longer, 0.4)
 
 
-def _curves(panel: Map | Lines) -> Sequence[Curve]:
+def _frame(panel: Contours | Planes, alone: bool) -> tuple[float, float]:
+    """Width and height of what is drawn without what stands beside it, in inches."""
+    space, plane = (SPACE_ALONE, MAP_ALONE) if alone else (SPACE, MAP)
+    return frame(panel, space if isinstance(panel, Planes) else plane)
+
+
+def _curves(panel: Panel) -> Sequence[Curve]:
     return panel.curves if isinstance(panel, Lines) else ()
 
 
-def _same_colours(one: Map | Lines, other: Map | Lines) -> bool:
-    return (
-        isinstance(one, Map)
-        and isinstance(other, Map)
-        and one.limits is not None
-        and one.limits == other.limits
-    )
+def _same_colours(one: Map, other: Panel) -> bool:
+    return isinstance(other, Map) and one.limits is not None and one.limits == other.limits
 
 
-def _horizontal(panel: Map | Lines) -> tuple[Any, ...]:
-    """What a panel has along its horizontal axis."""
+def _horizontal(panel: Panel) -> tuple[Any, ...] | None:
+    """What a panel has along its horizontal axis, for a panel below that has the same."""
+    if isinstance(panel, Planes):
+        return None
     if isinstance(panel, Lines):
         return Lines, panel.coordinate, panel.span
     return Map, panel.section.axes[0], panel.section.span[0]
 
 
-def _vertical(panel: Map | Lines) -> tuple[Any, ...]:
+def _vertical(panel: Panel) -> tuple[Any, ...] | None:
+    if isinstance(panel, Planes):
+        return None
     return (Lines,) if isinstance(panel, Lines) else (Map, panel.section.axes[1], panel.section.span[1])
 
 

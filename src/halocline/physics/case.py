@@ -248,6 +248,8 @@ class Setup:
         default there are none, and a run that fails is not repeated to find the step that went wrong.
     limit : callable, optional
         What limits the time step, in words, by the scalars that a run left.
+    advice : callable, optional
+        What to say of a run that failed, by the scalars that it left: which limit it broke, and what to do.
     shown : tuple of str
         The diagnostics that tell most, for a table that fits a terminal.
     time_step : {"exact", "delayed"}
@@ -281,6 +283,7 @@ class Setup:
     diagnostics: Callable[[], Mapping[str, Expr]] = dict
     terms: Callable[[], Mapping[Field, Mapping[str, Expr]]] = dict
     limit: Callable[[Mapping[str, float]], str] | None = None
+    advice: Callable[[Mapping[str, float]], str] | None = None
     shown: tuple[str, ...] = ()
     time_step: str = "exact"
     scheme_name: str | None = None
@@ -320,6 +323,30 @@ class Family:
 
 
 @dataclass(frozen=True)
+class Extrapolated:
+    """Numbers of a steady state that a convergence study extrapolates to a spacing of zero.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Those of the diagnostics that are looked at.
+    published : callable
+        ``published(shape, values)`` gives what is known of them, by name, at these parameters; nothing where
+        nothing is.
+    source : str
+        Where that comes from.
+    noise : callable
+        ``noise(values)`` gives how far a number may be from the steady one at the end of a run, over the
+        number: smaller differences between grids mean nothing.
+    """
+
+    names: tuple[str, ...]
+    published: Callable[[tuple[int, ...], Mapping[str, Any]], Mapping[str, float]] = lambda shape, values: {}
+    source: str = ""
+    noise: Callable[[Mapping[str, Any]], float] = lambda values: 0.0
+
+
+@dataclass(frozen=True)
 class Case:
     """A problem that can be run by its name.
 
@@ -353,6 +380,12 @@ class Case:
         studies draw. All ranks call it, and it gives the same on all of them.
     error_name : str
         What that is, in a few words.
+    findings : callable, optional
+        ``findings(diagnostics, steps)`` gives, by name, what a reader of the JSON of a run looks for first,
+        from the diagnostics at its end.
+    extrapolated : Extrapolated, optional
+        For a case without exact solution that ends when it is steady, before its last step: what convergence
+        studies look at instead of an error.
     families : tuple of Family
         What a convergence study runs by default.
     figures : mapping of str to callable
@@ -374,6 +407,10 @@ class Case:
     check: Callable[[Checked], Sequence[Check]] | None = field(default=None, repr=False)
     error: Callable[[Checked], float] | None = field(default=None, repr=False)
     error_name: str = "error"
+    findings: Callable[[Mapping[str, float | None], int], Mapping[str, Any]] | None = field(
+        default=None, repr=False
+    )
+    extrapolated: Extrapolated | None = None
     families: tuple[Family, ...] = ()
     figures: Mapping[str, Callable[[Checked], Figure | None]] = field(default_factory=dict, repr=False)
 

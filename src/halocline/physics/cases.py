@@ -23,9 +23,9 @@ def cases() -> Mapping[str, Case]:
     return found
 
 
-def cases_with_error() -> list[str]:
-    """The names of those that have an exact solution to compare a run with."""
-    return [name for name, case in cases().items() if case.error is not None]
+def cases_that_converge() -> list[str]:
+    """The names of those that have an exact solution to compare a run with, or numbers to extrapolate."""
+    return [name for name, case in cases().items() if case.error is not None or case.extrapolated is not None]
 
 
 def case_named(name: str, also: Sequence[str] = (), listed: Sequence[str] | None = None) -> Case:

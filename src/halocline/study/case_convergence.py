@@ -89,7 +89,8 @@ def lines(
     return [
         Line(
             family.title,
-            _label(line, family.dim if len(dims[family.title]) > 1 else None),
+            _label(line, family.dim if len(dims[family.title]) > 1 else None)
+            or ("" if case.error is None else ERROR),
             family.dim,
             family.sizes if sizes is None else tuple(sizes),
             tuple(f"{name}={value}" for name, value in line.items() if name not in given),
@@ -101,7 +102,7 @@ def lines(
 
 def _label(line: Mapping[str, float | str], dim: int | None) -> str:
     values = (value if isinstance(value, str) else f"{name} {value:g}" for name, value in line.items())
-    return joined(*values, None if dim is None else f"{dim}D") or ERROR
+    return joined(*values, None if dim is None else f"{dim}D")
 
 
 def cells(measurement: Measurement) -> int:

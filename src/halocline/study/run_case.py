@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +49,10 @@ class Record:
         How time was integrated; None for a program that does not say.
     halo : {"read", "uniform"}
         What travelled; see `halocline.Execution`.
+    packing : {"all", "last", "none"}
+        Which messages by MPI were packed.
+    communication : str or None
+        The name of the way of communicating, where it was given one.
     only : {"compute", "exchange"} or None
         What steps were timed without messages, or without kernels. Fields hold nonsense then, so that time,
         checksums, diagnostics and series are None.
@@ -64,6 +68,10 @@ class Record:
         Wall clock of the steps that were timed, from barrier to barrier.
     ns_per_cell_step : float or None
         Of the loop over these steps, all ranks together.
+    ssspnt : float or None
+        Of these seconds, scaled size steps per np time: 1e-7 cells · steps / (np · seconds), where np are the
+        cores or devices that computed (the buoyancy-driven cavity of Virginia Tech, MPI and OpenACC, Eq. 6;
+        its Table 3 leaves np out).
     flops_per_cell_step, bytes_per_cell_step : float
         Operations of the generated code (an fma is two), and bytes that must cross memory.
     share_of_bound : float or None
@@ -108,6 +116,8 @@ class Record:
     order: int | None
     scheme: str | None
     halo: str
+    packing: str
+    communication: str | None
     only: str | None
     warm_up: int
     time: float | None
@@ -115,6 +125,7 @@ class Record:
     limiter: str | None
     seconds: float
     ns_per_cell_step: float | None
+    ssspnt: float | None
     flops_per_cell_step: float
     bytes_per_cell_step: float
     share_of_bound: float | None
@@ -336,7 +347,7 @@ class CaseRun:
             ends = [done + every - done % every] if every else []
             ends += [end for end in (steps, None if timed else warm_up) if end is not None]
             report = None if on_progress is None else _counting(on_progress, done)
-            with meter.on() if timed else nullcontext():
+            with meter.on() if timed else nullcontext(), self._advising(sim):
                 outcome = sim.run(until=until, steps=min(ends) - done if ends else None, on_progress=report)
             if timed:
                 whole = outcome if whole is None else whole.followed_by(outcome)
@@ -344,7 +355,8 @@ class CaseRun:
                 break
             if outcome.reason != "completed":
                 ended = RunError(f"{outcome.reason}, after step {sim.steps} (time {sim.time:g})")
-                raise sim.explained(ended)
+                with self._advising(sim):
+                    raise sim.explained(ended)
             if timed or (every and sim.steps % every == 0):
                 series.append(self._look(sim, numbers))
         steps_timed = max(0, sim.steps - warm_up)
@@ -358,6 +370,23 @@ class CaseRun:
         )
         told = self._told(sim, series, warm_up)
         return self._result(sim, measured, whole, told)
+
+    @contextmanager
+    def _advising(self, sim: Simulation) -> Iterator[None]:
+        """Add what the case has to say to the error of a run that fails."""
+        try:
+            yield
+        except RunError as error:
+            if self.setup.advice is None:
+                raise
+            raise RunError(f"{error}; {self.setup.advice(sim.values)}") from error
+
+    def findings(self, result: Result) -> dict[str, Any]:
+        """What a reader of this case's results looks for first, by name; nothing of a part of the steps."""
+        after = result.record.diagnostics
+        if self.case.findings is None or after is None:
+            return {}
+        return dict(self.case.findings(after, result.record.steps))
 
     def check(self, result: Result) -> list[Check]:
         """What a run of this case must satisfy, and whether it does, the same on all ranks; all ranks call
@@ -533,6 +562,7 @@ class CaseRun:
         flops = float(sum(sweep.flops * sweep.share for sweep in sim.schedule.pass_sweeps()))
         seconds, energy = measured.loop_seconds, measured.energy
         updates = cells * measured.steps
+        processors = len(sim.devices) or domain.comm.size * domain.threads
         rate = updates / seconds if seconds and only != "exchange" else None
         record = Record(
             case=self.name,
@@ -541,8 +571,11 @@ class CaseRun:
             order=None if self.is_program else self.order,
             scheme=self.scheme,
             halo=domain.how.halo,
+            packing=domain.how.packing,
+            communication=domain.how.communication,
             seconds=measured.seconds,
             ns_per_cell_step=1e9 * seconds / updates if seconds else None,
+            ssspnt=1e-7 * updates / (processors * measured.seconds) if measured.seconds else None,
             flops_per_cell_step=flops,
             bytes_per_cell_step=sim.bytes_per_step / cells,
             share_of_bound=sim.bytes_per_step / cells * rate / reference if rate and reference else None,

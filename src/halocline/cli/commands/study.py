@@ -57,9 +57,10 @@ study = group(
     "halocline study strong poisson --n 1024 --ranks 1,2 --threads 1,2",
 )
 convergence = group(
-    "Finer and finer grids: how fast the error falls.",
+    "Finer and finer grids: how fast the error falls, or where the numbers of a steady state lead to.",
     "halocline study convergence poisson --n 256,512,1024",
     "halocline study convergence linear-wave --n 64,128,256 --dim 1",
+    "halocline study convergence cavity-2d --n 31,63,127",
     cls=CaseByName,
 )
 strong = group(
@@ -127,11 +128,15 @@ def convergence_poisson(
         "halocline study convergence linear-wave --html waves.html",
         "halocline study convergence linear-wave --n 64,128,256,512,1024 --dim 1 --set wave=fast",
         "halocline study convergence cp-alfven --pictures out",
+        "halocline study convergence cavity-2d --n 31,63,127 --set Ra=1e4 --html cavity.html",
     ),
-    help="A case that has an exact solution, on finer and finer grids; each run is a process of its own, "
-    "`halocline run CASE`, and goes to the end of the case. Such cases are [bold]linear-wave[/], which draws "
+    help="A case on finer and finer grids; each run is a process of its own, `halocline run CASE`, and goes "
+    "to the end of the case.\n\nCases that have an exact solution are [bold]linear-wave[/], which draws "
     "Fig. 13 of Mendygral et al. 2017, and [bold]cp-alfven[/], the left panel of Fig. 23 there. Each panel "
-    "has a line for each problem of one kind; --dim and --set leave only the lines that match.",
+    "has a line for each problem of one kind; --dim and --set leave only the lines that match.\n\n"
+    "[bold]cavity[/] and [bold]cavity-2d[/] have none, but are steady in the end: three grids or more, of "
+    "any spacings, give the order of each of their numbers, what it leads to at spacing 0, and the "
+    "grid-convergence index (Roache 1994; Celik et al. 2008).",
 )
 def convergence_case(
     context: typer.Context,

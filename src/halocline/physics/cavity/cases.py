@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from halocline.errors import InputError
-from halocline.lang.grid import Grid
+from halocline.lang.grid import AXES, Grid
 from halocline.lang.program import parameter, program
-from halocline.physics.case import Case, Check, Checked, Parameter, Setup
-from halocline.physics.cavity.equations import LIMITS, STEADY, Cavity, gain, sound_step
+from halocline.physics.case import Case, Check, Checked, Extrapolated, Family, Parameter, Setup
+from halocline.physics.cavity import figures
+from halocline.physics.cavity.equations import LIMITS, STEADY, Cavity, gain, sound_step, stable_steps
 from halocline.physics.cavity.results import Results
 
 PAPER = "the buoyancy-driven cavity of Virginia Tech, MPI and OpenACC"
@@ -39,12 +40,13 @@ CUBIC: Mapping[float, Mapping[str, float]] = {
     1e6: {"nusselt_hot": 8.6407},
 }
 KNOWN = {2: PLANAR, 3: CUBIC}
+CONVERGING = ("nusselt_hot", "nusselt_mid", "u_max", "v_max")
 
 
-def first_steps(grid: Grid, nu: float, alpha: float, beta2_min: float) -> tuple[float, float]:
+def first_steps(squares: float, nu: float, alpha: float, beta2_min: float) -> tuple[float, float]:
     """The steps that diffusion and waves of artificial sound allow, of one stage, where the flow is as fast
-    as the slowest sound."""
-    diffusion = 0.5 / (max(nu, alpha) * sum(1 / h**2 for h in grid.spacing))
+    as the slowest sound and Σ 1/Δx² is as large as anywhere."""
+    diffusion = 0.5 / (max(nu, alpha) * squares)
     return diffusion, float(sound_step(nu, beta2_min, beta2_min))
 
 
@@ -75,9 +77,13 @@ def _make(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
             f"Ra, Pr, alpha, L, V_ref and r make β² at least {beta2_min:g} and g σ ΔT {fall:g}; expected "
             "positive numbers: take other units"
         )
-    grid = Grid(shape, extent=tuple(L * (n + 1) / (shape[0] + 1) for n in shape), walls="node")
+    extent = tuple(L * (n + 1) / (shape[0] + 1) for n in shape)
+    gathered = values["gathered"]
+    stretch = {AXES[a]: _to_walls(e, gathered) for a, e in enumerate(extent)} if gathered else None
+    grid = Grid(shape, extent=extent, walls="node", stretch=stretch)
     cavity = Cavity(grid)
-    diffusion, sound = first_steps(grid, nu, alpha, beta2_min)
+    squares = sum(1 / h**2 for h in grid.spacing)
+    diffusion, sound = first_steps(squares, nu, alpha, beta2_min)
     stages: int = int(values["stages"]) or stages_for(diffusion, sound)
     steps = (gain(stages) * diffusion, sound)
     watch = int(values["watch"])
@@ -99,6 +105,7 @@ def _make(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
             "T_cold": values["T_cold"],
             "T_mean": mean,
             "beta2_min": beta2_min,
+            "squares": squares,
             "damping": values["damping"],
             "courant": values["courant"],
             "tolerance": values["tolerance"],
@@ -115,6 +122,7 @@ def _make(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
         },
         diagnostics=lambda: _diagnostics(cavity),
         limit=lambda scalars: LIMITS[int(scalars["limiter"])],
+        advice=lambda scalars: _advice(scalars, fall * grid.extent[-1], stages),
         shown=(
             "nusselt_hot",
             "nusselt_mid",
@@ -133,6 +141,39 @@ def _make(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
     )
 
 
+def _advice(scalars: Mapping[str, float], fall2: float, stages: int) -> str:
+    """Which limit the last step of a run that failed was beyond: in a flow as fast as V_ref, or else in free
+    fall, of which this is the square of the speed. The speed itself tells nothing any more."""
+    nu, alpha, dt = (scalars[name] for name in ("nu", "alpha", "dt"))
+    for speed2, where, remedy in (
+        (scalars["beta2_min"], "V_ref", "take courant below 1"),
+        (fall2, "free fall", "leave V_ref out, or take one nearer to free fall, or fewer stages"),
+    ):
+        beta2 = max(speed2, scalars["beta2_min"])
+        steps = stable_steps(min(nu, alpha), max(nu, alpha), nu, speed2, beta2, scalars["squares"], stages)
+        stable = min(steps)
+        name = LIMITS[steps.index(stable)]
+        if dt > 1.001 * stable:
+            return (
+                f"the last step, {dt:.4g}, was {dt / stable:.3g} times the largest that {name} allows in a "
+                f"flow as fast as {where}, {stable:.4g}: {remedy}"
+            )
+    said = f"no step was longer than {name} allows in a flow as fast as free fall, {stable:.4g}"
+    return f"{said}: take more points"
+
+
+def _to_walls(extent: float, gathered: float) -> Callable[[Any], Any]:
+    """A map of an axis that gathers points at both walls."""
+    import numpy as np
+
+    wave = 2.0 * math.pi / extent
+
+    def where(x: Any) -> Any:
+        return x - gathered / wave * np.sin(wave * x)
+
+    return where
+
+
 def _diagnostics(cavity: Cavity) -> dict[str, Any]:
     residuals = {f"residual_{f.name}": parameter(f"residual_{f.name}") for f in cavity.fields}
     return Results(cavity).numbers() | residuals
@@ -141,7 +182,7 @@ def _diagnostics(cavity: Cavity) -> dict[str, Any]:
 def _check(done: Checked) -> list[Check]:
     """Steady; as much heat halfway as at the hot wall; and what is published for the Rayleigh number, as far
     as the mesh can tell."""
-    after, dim = done.series[-1], len(done.shape)
+    after = done.series[-1]
     # layers at the walls are as thin as Ra^-1/4, and differences of second order
     most = EXACT + COARSE * math.sqrt(done.values["Ra"]) / (done.shape[0] + 1) ** 2
     residuals = [_number(after[name]) for name in after if name.startswith("residual_")]
@@ -149,8 +190,8 @@ def _check(done: Checked) -> list[Check]:
     flux, halfway = _number(after["nusselt_hot"]), _number(after["nusselt_mid"])
     about = "difference of the heat flux halfway from that at the hot wall, over that"
     found.append(Check("heat kept", abs(halfway / flux - 1), most=most, about=about))
-    known = KNOWN[dim].get(done.values["Ra"]) if len({*done.shape}) == 1 else None
-    if known is None or done.values["Pr"] != 0.71:
+    known = _published(done.shape, done.values)
+    if not known:
         found.append(Check.not_compared("nusselt_hot", "nothing is known of this Ra, Pr and shape"))
         return found
     for name, published in known.items():
@@ -158,6 +199,21 @@ def _check(done: Checked) -> list[Check]:
         about = f"difference from the published {published:g}, over that"
         found.append(Check(name, off, most=most, about=about))
     return found
+
+
+def _findings(after: Mapping[str, float | None], steps: int) -> dict[str, Any]:
+    """Nusselt numbers and velocities, iterations, and the residual of each equation."""
+    residual = "residual_"
+    numbers = {name: value for name, value in after.items() if not name.startswith(residual)}
+    residuals = {n.removeprefix(residual): value for n, value in after.items() if n.startswith(residual)}
+    return numbers | {"iterations": steps, "residuals": residuals}
+
+
+def _published(shape: tuple[int, ...], values: Mapping[str, Any]) -> Mapping[str, float]:
+    """What is known at this Rayleigh number: of squares and cubes of air alone."""
+    if len({*shape}) > 1 or values["Pr"] != 0.71:
+        return {}
+    return KNOWN[len(shape)].get(values["Ra"], {})
 
 
 def _number(value: float | None) -> float:
@@ -183,7 +239,14 @@ def _parameters(rayleigh: float) -> dict[str, Parameter]:
         "damping": Parameter(
             0.01, "1", "C, of the fourth difference of the pressure", least=0.0, most=0.0625
         ),
-        "courant": Parameter(0.9, "1", "time step, over the largest stable one", above=0.0, most=1.0),
+        "courant": Parameter(0.9, "1", "time step, over the largest stable one", above=0.0, most=100.0),
+        "gathered": Parameter(
+            0.0,
+            "1",
+            "a: points gather at the walls, where the spacing is 1 - a of the mean, and 1 + a in the middle",
+            least=0.0,
+            most=0.9,
+        ),
         "stages": Parameter(
             0,
             "1",
@@ -197,7 +260,9 @@ def _parameters(rayleigh: float) -> dict[str, Parameter]:
     }
 
 
-def _case(about: str, shape: tuple[int, ...], rayleigh: float, published: str) -> Case:
+def _case(
+    about: str, shape: tuple[int, ...], rayleigh: float, published: str, sizes: tuple[int, ...]
+) -> Case:
     return Case(
         about=about,
         origin=f"{PAPER}; {published}",
@@ -206,6 +271,14 @@ def _case(about: str, shape: tuple[int, ...], rayleigh: float, published: str) -
         parameters=_parameters(rayleigh),
         make=_make,
         check=_check,
+        findings=_findings,
+        figures={
+            "temperature-contours": figures.temperature,
+            "pressure-contours": figures.pressure,
+            "streamlines": figures.streamlines,
+        },
+        extrapolated=Extrapolated(CONVERGING, _published, published, lambda values: values["tolerance"]),
+        families=(Family("Steady state", len(shape), sizes),),
         order=2,
     )
 
@@ -216,11 +289,13 @@ CASES: Mapping[str, Case] = {
         (40, 40, 40),
         1e5,
         "Tric, Labrosse and Betrouni 2000, Int. J. Heat Mass Transf. 43, 4043",
+        (19, 39, 79),
     ),
     "cavity-2d": _case(
         "Flow in a square between a hot and a cold wall, driven by buoyancy, to its steady state.",
         (64, 64),
         1e5,
         "de Vahl Davis 1983, Int. J. Numer. Methods Fluids 3, 249",
+        (31, 63, 127),
     ),
 }

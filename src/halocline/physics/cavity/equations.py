@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from halocline.errors import InputError
@@ -18,10 +18,7 @@ from halocline.lang.reductions import max as greatest
 from halocline.lang.reductions import norm, value
 
 STEADY = "steady"  # the reason that ends a run
-RUNS_AWAY = (
-    "the velocity is more than three times that of free fall over the height: there are too few points for "
-    "this Rayleigh number, or V_ref is too large or too small"
-)
+RUNS_AWAY = "the velocity is more than three times that of free fall over the height"
 LIMITS = ("advection", "diffusion", "artificial sound")
 REACH = 2  # points on each side that the damping of the pressure reads
 
@@ -85,7 +82,7 @@ class Cavity:
         sound, divergence, damping = sqrt(beta2), as_expr(0.0), as_expr(0.0)
         for axis in range(self.grid.ndim):
             divergence = divergence + self._slope(V[axis], axis)
-            speed = (magnitude(V[axis]) + sound) * (0.5 / self.grid.h(axis))
+            speed = (magnitude(V[axis]) + sound) * (0.5 / self.spacing(axis))
             damping = damping + speed * difference(p, axis, 2 * REACH)
         damping = damping * (2.0 * parameter("damping"))
         lift = parameter("buoyancy") * (T - parameter("T_mean"))
@@ -97,6 +94,13 @@ class Cavity:
                 changes[v] = changes[v] + lift
         changes[T] = self._moved(T, parameter("alpha"), V)
         return changes
+
+    def spacing(self, axis: int) -> Expr:
+        """Δx along an axis; half the distance of the points on both sides where the axis is stretched."""
+        if self.grid.maps[axis] is None:
+            return self.grid.h(axis)
+        x = self.T.coordinates[axis]
+        return as_expr(0.5 * (shift(x, axis) - shift(x, axis, -1)))
 
     def _slope(self, f: Field, axis: int) -> Expr:
         """The derivative along an axis. Not that of the language where spacing is even, since one number, 0.5
@@ -127,21 +131,13 @@ class Cavity:
         """The largest stable step times the Courant number where V² is at most so, and the number of the one
         of `LIMITS` that it obeys.
 
-        Advection by central differences is stable in forward steps of up to 2 κ / V², with the smaller κ of ν
-        and α. Of waves of artificial sound the velocity is diffused, and the pressure is not: see
-        `sound_step`. The slow modes of a step of several stages have these limits too. Diffusion allows
-        1 / (2 κ Σ 1/Δx²), with the larger κ, and `gain` times that in a step of several stages.
+        The slow modes of a step of several stages have the limits of forward steps, but that of diffusion:
+        see `stable_steps`.
         """
         nu, alpha = parameter("nu"), parameter("alpha")
-        squares = as_expr(0.0)
-        for axis in range(self.grid.ndim):
-            squares = squares + 1.0 / (self.grid.h(axis) * self.grid.h(axis))
         least, most = minimum(nu, alpha), maximum(nu, alpha)
-        steps = (
-            2.0 * least / speed2,
-            0.5 * gain(stages) / (most * squares),
-            sound_step(nu, speed2, maximum(speed2, parameter("beta2_min"))),
-        )
+        beta2 = maximum(speed2, parameter("beta2_min"))
+        steps = stable_steps(least, most, nu, speed2, beta2, parameter("squares"), stages)
         shortest, limiter = steps[1], as_expr(1.0)
         for number in (0, 2):
             shorter = ~(steps[number] >= shortest)  # NaN stays
@@ -163,18 +159,18 @@ class Cavity:
             self._watch()
         speed2 = scalar("speed2")
         speed2.set(greatest(inner(self.V, self.V)))
-        rates = self.rates(self.p, self.V, self.T)
         if stages == 1:
+            rates = self.rates(self.p, self.V, self.T)
             self._end({f: f + dt * rates[f] for f in self.fields})
         else:
-            self._legendre(rates, dt.expr, stages)
+            self._legendre(dt.expr, stages)
         allowed, named = self.time_step(stages, speed2.expr)
         dt_next.set(allowed)
         limiter_next.set(named)
         t.set(where(t + dt >= parameter("until"), parameter("until"), t + dt))
         stop(~(speed2 <= parameter("speed2_most")), RUNS_AWAY)
 
-    def _legendre(self, rates: Mapping[Field, Expr], dt: Expr, stages: int) -> None:
+    def _legendre(self, dt: Expr, stages: int) -> None:
         """A step of several stages Y_1, Y_2, ..., each of which takes the place of the last but one:
 
         Y_1 = Y_0 + w dt F(Y_0), Y_j = μ Y_{j-1} + ν Y_{j-2} + μ w dt F(Y_{j-1}), with μ = (2j - 1) / j,
@@ -185,7 +181,8 @@ class Cavity:
         copies = tuple(f.like(f"{f.name}_last") for f in fields)
         there = copies[0], Vector(copies[1:-1]), copies[-1]
         width = 2.0 / (stages * stages + stages)
-        first = {f: f + width * dt * rates[f] for f in fields}
+        slopes = self.rates(*here)
+        first = {f: f + width * dt * slopes[f] for f in fields}
         if stages % 2:
             assign(first | dict(zip(copies, (f.expr for f in fields), strict=True)))
         else:
@@ -230,6 +227,26 @@ class Cavity:
     def residuals(self) -> tuple[Scalar, ...]:
         """Those of the equation of each field, as scalars of the program."""
         return tuple(Scalar(f"residual_{f.name}") for f in self.fields)
+
+
+def stable_steps(
+    least: Any, most: Any, nu: Any, speed2: Any, beta2: Any, squares: Any, stages: int
+) -> tuple[Any, Any, Any]:
+    """The longest stable steps for each of `LIMITS`, as expressions or numbers.
+
+    Advection by central differences is stable in forward steps of up to 2 κ / V², with the smaller κ of ν and
+    α. Diffusion allows 1 / (2 κ Σ 1/Δx²), with the larger κ, and `gain` times that in a step of several
+    stages. Of waves of artificial sound the velocity is diffused, and the pressure is not: see `sound_step`.
+
+    Parameters
+    ----------
+    least, most, nu
+        The smaller and the larger one of ν and α, and ν.
+    speed2, beta2, squares
+        V², β² and Σ 1/Δx².
+    stages : int
+    """
+    return 2.0 * least / speed2, 0.5 * gain(stages) / (most * squares), sound_step(nu, speed2, beta2)
 
 
 def sound_step(nu: Any, speed2: Any, beta2: Any) -> Any:

@@ -1,0 +1,253 @@
+"""Figures of a cavity: contours of temperature and pressure, and streamlines, up to the walls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from halocline.io.contours import Contours, Isolines, Planes, Streamlines
+from halocline.io.figure import Figure
+from halocline.lang.grid import AXES, Field
+from halocline.physics.case import Checked
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from halocline.io.section import Section
+
+    Array = NDArray[np.float64]
+
+COLD_TO_HOT = "RdBu_r"
+ISOTHERMS, ISOBARS, STREAMS = 20, 16, 10  # steps between contours
+LEFT_OUT = "isobars, without the hydrostatic pressure"
+SEEN = (1, -1, 1)  # in space the eye is beyond the upper wall along x and z, and the lower one along y
+
+
+def temperature(done: Checked) -> Figure | None:
+    """Isotherms; in space on the plane halfway along y (Figure 3b of the paper)."""
+    plane = _temperature(done)
+    return None if plane is None else Figure([_isotherms(done, plane, "isotherms")], columns=1)
+
+
+def pressure(done: Checked) -> Figure | None:
+    """Isobars; in space on three walls, and on the planes halfway between walls where an eighth of the cavity
+    is cut away (Figure 3a of the paper)."""
+    p = done.setup.grid.fields["p"]
+    if len(done.shape) == 2:
+        plane = _halfway(done, p)
+        if plane is None:
+            return None
+        isobars = Contours(_over_width(done, _continued(plane)), LEFT_OUT, "pressure p", ISOBARS)
+        return Figure([isobars], columns=1)
+    sections = [_over_width(done, each) for each in _corner(done, p)]
+    x, y, z = (f"{a} / L" for a in AXES)
+    return Figure([Planes(sections, (x, y, z), LEFT_OUT, "pressure p", ISOBARS)], 1) if sections else None
+
+
+def streamlines(done: Checked) -> Figure | None:
+    """Over the temperature: contours of the stream function on two axes; in space streamlines on the plane
+    halfway along y, which the flow does not cross where it is as symmetric as the cavity."""
+    import numpy as np
+
+    warm, fields = _temperature(done), done.setup.grid.fields
+    u, w = (_halfway(done, fields[f"V_{a}"]) for a in ("x", AXES[len(done.shape) - 1]))
+    if warm is None or u is None or w is None:
+        return None
+    u, w = (_over_width(done, _walled(_walled(v, 0, _number(0.0)), 1, _number(0.0))) for v in (u, w))
+    if len(done.shape) == 3:
+        still = not (u.values.any() or w.values.any())
+        title = "no streamlines: nothing flows" if still else "streamlines, over the temperature"
+        drawn = replace(_isotherms(done, warm, title), over=Streamlines(u, w))
+        return Figure([drawn], columns=1)
+    psi = stream_function(u.values * (done.values["L"] / done.values["alpha"]), u.coordinates[1])
+    most = float(np.abs(psi).max())
+    levels = [most * k / STREAMS for k in range(1 - STREAMS, STREAMS) if k and most > 0.0]
+    title = f"streamlines, at each tenth of max |ψ| = {most:.4g} α"
+    if not levels:  # at the start; after a step of which only the vertical velocity knows
+        title = "no streamlines: ψ is 0 everywhere"
+    over = Isolines(replace(u, name="psi", values=psi), levels)
+    return Figure([replace(_isotherms(done, warm, title), over=over)], columns=1)
+
+
+def stream_function(u: Array, y: Array) -> Array:
+    """ψ with u = ∂ψ/∂y, 0 on all walls, of second order.
+
+    The integrals of u from the lower and from the upper wall differ by what flows through a column, which is
+    only the error of u. ψ is the first beside the lower wall and the second beside the upper one, and between
+    them goes from one to the other without a slope at the walls, so that nothing slips there.
+
+    Parameters
+    ----------
+    u : array of two axes
+        The horizontal velocity, with that on the walls.
+    y : array
+        The coordinates along the second axis.
+    """
+    import numpy as np
+
+    steps = 0.5 * (u[:, 1:] + u[:, :-1]) * np.diff(y)
+    psi: Array = np.pad(np.cumsum(steps, axis=1), ((0, 0), (1, 0)))
+    s = (y - y[0]) / (y[-1] - y[0])
+    psi -= psi[:, -1:] * (s * s * (3.0 - 2.0 * s))
+    return psi
+
+
+def _temperature(done: Checked) -> Section | None:
+    """On two axes, or on the plane halfway along y, with the walls."""
+    plane = _halfway(done, done.setup.grid.fields["T"])
+    if plane is None:
+        return None
+    hot, cold = (_number(done.values[name]) for name in ("T_hot", "T_cold"))
+    return _over_width(done, _walled(_walled(plane, 1, no_flux), 0, hot, cold))
+
+
+def _isotherms(done: Checked, plane: Section, title: str) -> Contours:
+    cold, hot = done.values["T_cold"], done.values["T_hot"]
+    levels = [cold + (hot - cold) * k / ISOTHERMS for k in range(ISOTHERMS)] + [hot]
+    return Contours(plane, title, "temperature T", levels, COLD_TO_HOT)
+
+
+# -- values on walls -----------------------------------------------------------------------------------------
+
+# the values on a wall, from the distances of points, first the nearest, and their values
+OnWall = Callable[["Array", "Array"], Any]
+
+
+def no_flux(distances: Array, values: Array) -> Array:
+    """That of the parabola through two points which has no slope on the wall; (4 T_1 - T_2) / 3 where points
+    are equally far apart."""
+    near, far = distances[0] ** 2, distances[1] ** 2
+    found: Array = (far * values[0] - near * values[1]) / (far - near)
+    return found
+
+
+def parabola(distances: Array, values: Array) -> Array:
+    """That of the parabola through three points; 3 p_1 - 3 p_2 + p_3 where they are equally far apart."""
+    first, second, third = _weights([float(d) for d in distances[:3]], 0.0)
+    found: Array = first * values[0] + second * values[1] + third * values[2]
+    return found
+
+
+def _continued(plane: Section) -> Section:
+    """Pressures with those on the walls."""
+    return _walled(_walled(plane, 0, parabola), 1, parabola)
+
+
+def _number(value: float) -> OnWall:
+    import numpy as np
+
+    return lambda _, values: np.full_like(values[0], value)
+
+
+def _weights(points: Sequence[float], at: float) -> list[float]:
+    """Those of the values at some points in the polynomial through them, at a place."""
+    found = []
+    for i, here in enumerate(points):
+        weight = 1.0
+        for j, other in enumerate(points):
+            weight *= 1.0 if i == j else (at - other) / (here - other)
+        found.append(float(weight))
+    return found
+
+
+def _walled(plane: Section, axis: int, lower: OnWall, upper: OnWall | None = None) -> Section:
+    """A section with the values on both walls along an axis; on the upper one as on the lower by default."""
+    import numpy as np
+
+    values, line, (low, high) = np.moveaxis(plane.values, axis, 0), plane.coordinates[axis], plane.span[axis]
+    first = lower(line - low, values)
+    last = (upper or lower)(high - line[::-1], values[::-1])
+    whole = np.concatenate([first[None], values, last[None]])
+    coordinates = list(plane.coordinates)
+    coordinates[axis] = np.array([low, *line, high])
+    return replace(plane, values=np.moveaxis(whole, 0, axis), coordinates=tuple(coordinates))
+
+
+# -- planes --------------------------------------------------------------------------------------------------
+
+
+def _halfway(done: Checked, f: Field) -> Section | None:
+    """A field on two axes, or on the plane halfway along y, without the walls."""
+    from halocline.io.section import cut
+
+    if len(done.shape) == 2:
+        return cut(done.simulation, f, {})
+    return _across(done, f, 1, 0.5 * done.setup.grid.extent[1], 2)
+
+
+def _across(done: Checked, f: Field, axis: int, at: float, points: int) -> Section | None:
+    """A field on a plane across an axis, by the polynomial through the nearest points along it; on the first
+    rank, None on others. All ranks call this."""
+    import numpy as np
+
+    from halocline.io.section import cut
+
+    line = done.setup.grid.positions()[axis]
+    nearest = [float(line[k]) for k in np.argsort(np.abs(line - at), kind="stable")[:points]]
+    found: Section | None = None
+    for weight, place in zip(_weights(nearest, at), nearest, strict=True):
+        if abs(weight) < 1e-9:  # the plane is on the other of two points
+            continue
+        part = cut(done.simulation, f, {AXES[axis]: place})
+        if part is not None:
+            values = weight * part.values + (0.0 if found is None else found.values)
+            found = replace(part, values=values, at=((AXES[axis], at),))
+    return found
+
+
+def _corner(done: Checked, p: Field) -> list[Section]:
+    """The pressure on the three walls that are seen, without the quarter of each beside the corner that they
+    share, and on the three planes behind that, halfway between walls; on the first rank, nothing on others.
+    All ranks call this."""
+    extent, found = done.setup.grid.extent, []
+    middle = [0.5 * length for length in extent]
+    for axis, side in enumerate(SEEN):
+        others = [a for a in range(3) if a != axis]
+        for at, points in ((extent[axis] if side > 0 else 0.0, 3), (middle[axis], 2)):
+            plane = _across(done, p, axis, at, points)
+            if plane is not None:
+                found.append(_quartered(_continued(plane), others, middle, inside=points == 2))
+    return found
+
+
+def _quartered(plane: Section, axes: Sequence[int], middle: Sequence[float], *, inside: bool) -> Section:
+    """One quarter of a plane, or the other three: elsewhere it is NaN."""
+    import numpy as np
+
+    beyond = []
+    for number, axis in enumerate(axes):
+        plane = _with_line(plane, number, middle[axis])
+        beyond.append((plane.coordinates[number] - middle[axis]) * SEEN[axis])
+    across, up = np.meshgrid(*beyond, indexing="ij")
+    kept = (across >= 0.0) & (up >= 0.0) if inside else (across <= 0.0) | (up <= 0.0)
+    return replace(plane, values=np.where(kept, plane.values, np.nan))
+
+
+def _with_line(plane: Section, axis: int, at: float) -> Section:
+    """A section that has points at a coordinate: there already, or between their neighbours."""
+    import numpy as np
+
+    line = plane.coordinates[axis]
+    nearest, k = int(np.abs(line - at).argmin()), int(np.searchsorted(line, at))
+    coordinates, values = list(plane.coordinates), plane.values
+    if abs(line[nearest] - at) <= 1e-9 * (line[-1] - line[0]):
+        coordinates[axis] = np.where(np.arange(len(line)) == nearest, at, line)
+    else:
+        share = (at - line[k - 1]) / (line[k] - line[k - 1])
+        between = (1.0 - share) * values.take(k - 1, axis) + share * values.take(k, axis)
+        coordinates[axis], values = np.insert(line, k, at), np.insert(values, k, between, axis)
+    return replace(plane, values=values, coordinates=tuple(coordinates))
+
+
+def _over_width(done: Checked, plane: Section) -> Section:
+    """A section whose lengths are in units of that between the hot and the cold wall."""
+    L = done.setup.grid.extent[0]
+    return replace(
+        plane,
+        axes=tuple(f"{a} / L" for a in plane.axes),
+        coordinates=tuple(line / L for line in plane.coordinates),
+        span=tuple((low / L, high / L) for low, high in plane.span),
+        at=tuple((f"{a} / L", x / L) for a, x in plane.at),
+    )

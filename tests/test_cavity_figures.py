@@ -1,0 +1,496 @@
+"""Figures of a cavity: the numbers that are drawn, beside what they should be, and how they are drawn.
+
+Most runs are stand-ins: the fields of a cavity in a simulation that does nothing, so that no step is
+compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import halocline as hc
+from halocline.cli.app import run as command
+from halocline.errors import InputError
+from halocline.io.contours import Contours, Isolines, Planes, Streamlines, _border, _onto, _Scale
+from halocline.io.figure import Figure, Map, _canvas, draw
+from halocline.io.section import Section
+from halocline.io.style import styled
+from halocline.physics.case import Checked
+from halocline.physics.cavity.figures import no_flux, parabola, stream_function
+from halocline.run.mpi import world
+from halocline.study.run_case import CaseRun
+
+Array = NDArray[np.float64]
+NAMES = ("temperature-contours", "pressure-contours", "streamlines")
+
+
+def case_of(dim: int) -> str:
+    return "cavity" if dim == 3 else "cavity-2d"
+
+
+def standing(
+    shape: tuple[int, ...], fields: Mapping[str, Any] | None = None, given: Mapping[str, Any] | None = None
+) -> Checked:
+    """A cavity as if it were a run that has come to an end with these fields; those left out are random."""
+    ready = CaseRun(case_of(len(shape)), shape, given)
+    still = {f: 0.0 * f for f in ready.fields}
+    sim = hc.Simulation(ready.setup.grid, lambda: still, scheme=hc.Euler(), dt=1.0, threads=1)
+    random = np.random.default_rng(1)
+    for f in ready.fields:
+        values = random.standard_normal(shape)
+        sim[f] = values if fields is None or f.name not in fields else fields[f.name]
+    return Checked(sim, ready.setup, ready.values, ready.shape, 1.0, 1, [], {})
+
+
+def at_rest(shape: tuple[int, ...]) -> Checked:
+    up = "xyz"[: len(shape)]
+    line = 0.5 - np.arange(1.0, shape[0] + 1) / (shape[0] + 1)
+    T = np.broadcast_to(line.reshape(-1, *(1,) * (len(shape) - 1)), shape)
+    return standing(shape, {"p": 0.0, "T": np.ascontiguousarray(T), **{f"V_{a}": 0.0 for a in up}})
+
+
+def figure_of(done: Checked, name: str) -> Figure:
+    found = CaseRun(case_of(len(done.shape)), done.shape).case.figures[name](done)
+    assert found is not None
+    return found
+
+
+def contours(done: Checked, name: str) -> Contours:
+    (panel,) = figure_of(done, name).panels
+    assert isinstance(panel, Contours)
+    return panel
+
+
+def planes(done: Checked) -> Planes:
+    (panel,) = figure_of(done, "pressure-contours").panels
+    assert isinstance(panel, Planes)
+    return panel
+
+
+def psi_of(done: Checked) -> tuple[Array, Isolines]:
+    over = contours(done, "streamlines").over
+    assert isinstance(over, Isolines)
+    return over.section.values, over
+
+
+def gathered(done: Checked, name: str) -> Array:
+    found = done.simulation.gather(name)
+    assert found is not None
+    return found
+
+
+# -- the stream function -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stretch", [0.0, 0.1])
+def test_the_stream_function_is_of_second_order(stretch: float) -> None:
+    """ψ = x² (1 - x)² y² (1 - y)³ e^y, which is not symmetric, so that columns carry an error of the rule."""
+    errors = []
+    for n in (16, 32, 64):
+        x = np.linspace(0.0, 1.0, n + 1)[:, None]
+        even = np.linspace(0.0, 1.0, n + 1)
+        y = even - stretch * np.sin(2 * np.pi * even)
+        along = y**2 * (1 - y) ** 3 * np.exp(y)
+        slope = (2 * y * (1 - y) ** 3 - 3 * y**2 * (1 - y) ** 2 + y**2 * (1 - y) ** 3) * np.exp(y)
+        psi = stream_function(x**2 * (1 - x) ** 2 * slope, y)
+        for wall in (psi[0], psi[-1], psi[:, 0], psi[:, -1]):
+            assert np.abs(wall).max() < 1e-17
+        errors.append(np.abs(psi - x**2 * (1 - x) ** 2 * along).max())
+    orders = np.log2(np.array(errors[:-1]) / errors[1:])
+    assert np.all(np.abs(orders - 2.0) < 0.1), orders
+    assert errors[-1] < 1e-5 < errors[0]
+
+
+def test_what_flows_through_a_column_is_spread_without_slip() -> None:
+    """Where a velocity carries something through each column: what is taken from it is 0 on the walls."""
+    y = np.linspace(0.0, 2.0, 201)
+    psi = stream_function(np.full((3, 201), 1.0), y)
+    assert np.abs(psi[:, -1]).max() < 1e-14
+    rest = y - psi[0]  # what was taken from the integral
+    assert rest[1] < 1e-3 * y[1] * 201
+    assert rest[1] / y[1] < 0.02
+    assert (2.0 - rest[-2]) / y[1] < 0.02
+    assert rest[100] == pytest.approx(1.0)
+
+
+def test_the_stream_function_is_that_of_the_literature() -> None:
+    """In the middle at Ra = 1000: 1.174 (de Vahl Davis 1983), and of second order towards it."""
+    found = []
+    for n in (15, 31):
+        ready = CaseRun("cavity-2d", (n,), {"Ra": 1e3, "stages": 1})
+        result = ready.run(steps=200_000, threads=1)
+        assert result.record.steps < 200_000
+        (panel,) = ready.figures(result)["streamlines"].panels  # type: ignore[union-attr]
+        assert isinstance(panel, Contours)
+        assert isinstance(panel.over, Isolines)
+        psi = panel.over.section.values
+        middle = (n + 1) // 2
+        assert psi[middle, middle] == psi.min() < 0.0  # warm fluid rises at the left
+        assert psi.max() <= 0.0
+        assert f"max |ψ| = {-psi.min():.4g} α" in panel.title
+        found.append(-psi.min())
+    assert abs(found[0] / 1.174 - 1) > 0.01
+    assert (4 * found[1] - found[0]) / 3 == pytest.approx(1.174, rel=4e-3)
+
+
+def test_lengths_and_diffusivity_take_no_part_in_it() -> None:
+    u = np.random.default_rng(2).standard_normal((7, 9))
+    plain, levels = psi_of(standing((7, 9), {"V_x": u}))
+    scaled, _ = psi_of(standing((7, 9), {"V_x": u * 3.0 / 0.25}, {"L": 0.25, "alpha": 3.0}))
+    assert np.allclose(plain, scaled, rtol=1e-12, atol=1e-15)
+    most = np.abs(plain).max()
+    assert np.allclose(np.array(levels.levels) / most, np.delete(np.arange(-0.9, 0.95, 0.1), 9))
+
+
+# -- values on walls -----------------------------------------------------------------------------------------
+
+
+def test_formulas_on_walls_are_exact_for_parabolas() -> None:
+    for distances in (np.array([0.1, 0.2, 0.3]), np.array([0.1, 0.25, 0.7, 0.9])):
+        d = distances[:, None]
+        assert parabola(distances, 2.0 - 3.0 * d + 5.0 * d**2) == pytest.approx(2.0)
+        assert no_flux(distances, 2.0 + 5.0 * d**2) == pytest.approx(2.0)
+        assert abs(parabola(distances, d**3)[0]) > 1e-3
+        assert abs(no_flux(distances, d)[0]) > 1e-2
+
+
+@pytest.mark.parametrize("given", [{}, {"L": 0.05, "T_hot": 300.0, "T_cold": 290.0, "alpha": 2e-5}])
+def test_what_is_drawn_reaches_the_walls(given: dict[str, float]) -> None:
+    done = standing((6, 9), given=given)
+    T, p = gathered(done, "T"), gathered(done, "p")
+    warm, pressed = contours(done, "temperature-contours"), contours(done, "pressure-contours")
+    for panel, name in ((warm, "temperature T"), (pressed, "pressure p")):
+        section = panel.section
+        assert panel.label == name
+        assert section.axes == ("x / L", "y / L")
+        assert np.allclose(section.span, ((0.0, 1.0), (0.0, 10.0 / 7.0)))
+        for line, span, n in zip(section.coordinates, section.span, (6, 9), strict=True):
+            assert np.allclose(line, np.linspace(*span, n + 2))
+            assert (line[0], line[-1]) == span
+    drawn = warm.section.values
+    assert np.array_equal(drawn[1:-1, 1:-1], T)
+    assert np.all(drawn[0] == done.values["T_hot"])
+    assert np.all(drawn[-1] == done.values["T_cold"])
+    assert np.allclose(drawn[1:-1, 0], (4 * T[:, 0] - T[:, 1]) / 3)
+    assert np.allclose(drawn[1:-1, -1], (4 * T[:, -1] - T[:, -2]) / 3)
+    levels = np.array(warm.levels)
+    assert np.allclose(levels, np.linspace(done.values["T_cold"], done.values["T_hot"], 21))
+    assert (levels[0], levels[-1]) == (done.values["T_cold"], done.values["T_hot"])
+    drawn = pressed.section.values
+    assert np.array_equal(drawn[1:-1, 1:-1], p)
+    assert np.allclose(drawn[0, 1:-1], 3 * p[0] - 3 * p[1] + p[2])
+    assert np.allclose(drawn[1:-1, -1], 3 * p[:, -1] - 3 * p[:, -2] + p[:, -3])
+    up = 3 * p[:, -1] - 3 * p[:, -2] + p[:, -3]
+    assert drawn[-1, -1] == pytest.approx(3 * up[-1] - 3 * up[-2] + up[-3])
+
+
+def test_a_flow_turned_by_half_a_turn_is_drawn_so() -> None:
+    """With hot and cold exchanged: T, u and v change their sign then, ψ and the pressure do not."""
+    random, fields = np.random.default_rng(3), {}
+    for name, sign in (("p", 1), ("V_x", -1), ("V_y", -1), ("T", -1)):
+        values = random.standard_normal((8, 5))
+        fields[name] = values + sign * values[::-1, ::-1]
+    done = standing((8, 5), fields)
+    T, p = (contours(done, name).section.values for name in NAMES[:2])
+    psi, _ = psi_of(done)
+    assert np.allclose(T + T[::-1, ::-1], 0.0, atol=1e-13)
+    for values in (p, psi):
+        assert np.ptp(values) > 0.1
+        assert np.allclose(values, values[::-1, ::-1], atol=1e-13)
+
+
+# -- in space ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [5, 6])
+def test_the_plane_halfway_along_y(n: int) -> None:
+    """Between two points: their mean."""
+    done = standing((7, n, 4), given={"L": 0.05})
+    T, u, w = (gathered(done, name) for name in ("T", "V_x", "V_z"))
+    below, above = (n - 1) // 2, n // 2
+    panel = contours(done, "temperature-contours")
+    inside = 0.5 * (T[:, below] + T[:, above])
+    assert np.allclose(panel.section.values[1:-1, 1:-1], inside, rtol=1e-12, atol=1e-15)
+    assert panel.section.axes == ("x / L", "z / L")
+    ((name, at),) = panel.section.at
+    assert (name, at) == ("y / L", pytest.approx(0.5 * (n + 1) / 8))
+    over = contours(done, "streamlines").over
+    assert isinstance(over, Streamlines)
+    for section, v in ((over.across, u), (over.up, w)):
+        assert np.allclose(section.values[1:-1, 1:-1], 0.5 * (v[:, below] + v[:, above]), atol=1e-15)
+        walls = (section.values[0], section.values[-1], section.values[:, 0], section.values[:, -1])
+        assert not any(wall.any() for wall in walls)
+
+
+def parabolic(x: Array, y: Array, z: Array) -> Array:
+    return 1.0 + 2.0 * x - y + 3.0 * z + x * x - 2.0 * x * z + 0.5 * y * z
+
+
+@pytest.mark.parametrize("shape", [(5, 7, 9), (7, 5, 5), (6, 5, 8)])
+def test_the_pressure_on_planes_in_space(shape: tuple[int, ...]) -> None:
+    """Where a plane lies on points, or the pressure is linear across it, parabolas are drawn exactly."""
+    L, T = 2.0, 0.0
+    h = L / (shape[0] + 1)
+    points = np.meshgrid(*(h * np.arange(1, n + 1) for n in shape), indexing="ij")
+    values = parabolic(*points)
+    even = shape[0] % 2 == 0
+    if even:  # there is no point halfway
+        values = values - points[0] ** 2
+    panel = planes(standing(shape, {"p": values, "T": T}, {"L": L}))
+    extent = [h * (n + 1) for n in shape]
+    ends = [each / L for each in extent]
+    assert np.allclose(panel.spans, [(0.0, end) for end in ends])
+    places = [(1.0, 0.5), (0.0, ends[1] / 2), (ends[2], ends[2] / 2)]
+    expected = [("xyz"[axis] + " / L", at) for axis in range(3) for at in places[axis]]
+    assert [name for each in panel.sections for name, _ in each.at] == [name for name, _ in expected]
+    assert np.allclose([at for each in panel.sections for _, at in each.at], [at for _, at in expected])
+    total = 0.0
+    for number, section in enumerate(panel.sections):
+        axis = number // 2
+        coordinates: list[Any] = [L * line for line in np.meshgrid(*section.coordinates, indexing="ij")]
+        coordinates.insert(axis, np.full_like(coordinates[0], L * section.at[0][1]))
+        known = np.isfinite(section.values)
+        exact = parabolic(*coordinates) - (coordinates[0] ** 2 if even else 0.0)
+        assert np.allclose(section.values[known], exact[known], atol=1e-11)
+        # beyond the middle, as seen from there: towards the corner where x and z are greatest, and y least
+        beyond = [(c - 0.5 * e) * s for c, e, s in zip(coordinates, extent, (1, -1, 1), strict=True)]
+        others = [each for a, each in enumerate(beyond) if a != axis]
+        inside = number % 2 == 1
+        quarter = (
+            (others[0] > -1e-9) & (others[1] > -1e-9)
+            if inside
+            else ~((others[0] > 1e-9) & (others[1] > 1e-9))
+        )
+        assert np.array_equal(known, quarter)
+        sizes = [np.diff(line) for line in section.coordinates]
+        cells = known[1:, 1:] & known[1:, :-1] & known[:-1, 1:] & known[:-1, :-1]
+        share = float((sizes[0][:, None] * sizes[1] * cells).sum() / (sizes[0].sum() * sizes[1].sum()))
+        assert share == pytest.approx(0.25 if inside else 0.75)
+        total += share
+    assert total == pytest.approx(3.0)
+
+
+# -- how they are drawn --------------------------------------------------------------------------------------
+
+
+def plane(
+    values: Array, at: tuple[tuple[str, float], ...] = (), axes: tuple[str, str] = ("x", "y")
+) -> Section:
+    lines = tuple(np.linspace(0.0, 1.0, n) for n in values.shape)
+    return Section("f", values, axes, lines, ((0.0, 1.0), (0.0, 1.0)), at)
+
+
+MORE = ((12, 12), (5, 6, 20), (20, 5, 6), (4, 64), (64, 4))
+
+
+@pytest.mark.parametrize(
+    "shape", [(5, 40), (40, 5), (6, 7, 6), *(pytest.param(each, marks=pytest.mark.long) for each in MORE)]
+)
+def test_nothing_written_is_cut_off(shape: tuple[int, ...]) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    done = standing(shape, given={"T_hot": 300.25, "T_cold": 290.125})
+    sizes = " x ".join(map(str, shape))
+    for name in NAMES:
+        with styled():
+            canvas = _canvas(figure_of(done, name), f"{case_of(len(shape))}, {sizes} cells, t = 0.7078")
+            renderer = FigureCanvasAgg(canvas).get_renderer()
+            canvas.draw(renderer)
+            taken, whole = canvas.get_tightbbox(renderer), canvas.get_size_inches()
+        assert min(taken.x0, taken.y0) > -0.01, name
+        assert taken.x1 < whole[0] + 0.01, name
+        assert taken.y1 < whole[1] + 0.01, name
+        assert (taken.width * taken.height) > 0.5 * whole.prod(), name  # nor much left empty
+
+
+def test_axes_in_space_have_ticks_and_names_outside_of_the_picture() -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    with styled():
+        canvas = _canvas(figure_of(standing((6, 7, 6)), "pressure-contours"), "a title")
+        renderer = FigureCanvasAgg(canvas).get_renderer()
+        canvas.draw(renderer)
+    (ax,) = canvas.axes
+    found = {text: text.get_tightbbox(renderer) for text in ax.texts}
+    assert all(box.width > 1.0 for box in found.values())
+    names = [text.get_text() for text in found]
+    assert [names.count(f"{a} / L") for a in "xyz"] == [1, 1, 1]
+    assert len(names) > 10
+    face = ax.get_window_extent(renderer)
+    left = [text.get_text() for text, box in found.items() if box.x1 <= face.x0]
+    for name in ("0.0", "0.2", "0.4", "0.6", "0.8", "1.0", "z / L"):
+        assert any(name in text for text in left), name
+
+
+def test_contours_have_lines_a_bar_and_even_sides() -> None:
+    done = standing((8, 8), {"T": 0.0})
+    with styled():
+        canvas = _canvas(figure_of(done, "temperature-contours"), "a title")
+        canvas.draw_without_rendering()
+    (ax,) = canvas.axes
+    filled, lines = ax.collections
+    assert np.allclose(filled.levels, np.linspace(-0.5, 0.5, 21))
+    assert np.array_equal(filled.levels, lines.levels)
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_aspect()) == ("x / L", "y / L", 1.0)
+    assert (ax.get_xlim(), ax.get_ylim()) == ((0.0, 1.0), (0.0, 1.0))
+    (bar,) = ax.child_axes
+    assert bar.get_ylabel() == "temperature T"
+    with styled():
+        canvas = _canvas(figure_of(done, "streamlines"), "a title")
+    filled, lines = canvas.axes[0].collections
+    assert len(filled.levels) == 21
+    assert len(lines.levels) == 18
+
+
+def test_levels_and_their_ticks() -> None:
+    values = np.array([[0.31, 1.94], [1.0, np.nan]])
+    scale = _Scale.of(values, 8)
+    assert np.allclose(scale.levels, np.arange(0.25, 2.1, 0.25))
+    assert (scale.extend, scale.note) == ("neither", "")
+    for levels, extend in (
+        ([0.0, 1.0, 2.0], "neither"),
+        ([0.5, 2.0], "min"),
+        ([0.0, 1.5], "max"),
+        ([0.5, 1.5], "both"),
+    ):
+        assert _Scale.of(values, levels).extend == extend
+    assert _Scale.of(values, [0.31 + 1e-13, 1.94 - 1e-13]).extend == "neither"  # rounding
+    twenty = _Scale.of(values, [k / 20 for k in range(-10, 11)])
+    for most, ticks in ((20.0, 21), (12.0, 11), (9.0, 5), (2.0, 3)):
+        found = twenty.few_ticks(most)
+        assert len(found) == ticks
+        assert 0.0 in found
+    scale = _Scale.of(np.array([-0.15, 3.0]), 16)  # from -0.2 to 3 in steps of 0.2
+    assert np.allclose(scale.few_ticks(10.0), np.arange(0.0, 3.0, 0.4))
+    odd = _Scale.of(values, [0.13 + k / 20 for k in range(21)]).few_ticks(5.0)
+    assert (odd[0], odd[-1]) == (0.13, pytest.approx(1.13))
+
+
+def test_a_cut_plane_has_a_border_around_what_is_left() -> None:
+    values = np.ones((5, 5))
+    values[3:, 3:] = np.nan
+    edges = _border(plane(values))
+    lengths = np.abs(np.diff(edges, axis=2)).sum(axis=(0, 2))
+    assert np.allclose(lengths, 0.25)
+    assert len(lengths) == 16  # around the square with a corner cut out as around the whole one
+    corner = (edges[0] >= 0.5) & (edges[1] >= 0.5)
+    assert corner.all(axis=1).sum() == 4  # along the notch
+    assert _border(plane(np.full((3, 3), np.nan))).shape == (2, 0, 2)
+
+
+def test_streamlines_of_points_that_are_not_even() -> None:
+    x, y = np.linspace(0.0, 1.0, 9) ** 2, np.linspace(0.0, 2.0, 6)
+    values = 1.0 + 2.0 * x[:, None] - 3.0 * y
+    even = (np.linspace(0.0, 1.0, 9), y)
+    assert np.allclose(_onto(even, (x, y), values), 1.0 + 2.0 * even[0][:, None] - 3.0 * y)
+    section = replace(plane(values), coordinates=(x, y), span=((0.0, 1.0), (0.0, 2.0)))
+    panel = Contours(section, "one", over=Streamlines(section, section))
+    with styled():
+        _canvas(Figure([panel], columns=1), "").draw_without_rendering()
+
+
+@pytest.mark.parametrize("shape", [(6, 6), (4, 5, 6)])
+def test_a_cavity_at_rest(shape: tuple[int, ...], tmp_path: Path) -> None:
+    done = at_rest(shape)
+    for name in NAMES[1:]:
+        draw(figure_of(done, name), tmp_path / f"{name}.png", title="at rest")
+        assert (tmp_path / f"{name}.png").stat().st_size > 5000
+    assert contours(done, "streamlines").title.startswith("no streamlines: ")
+    with styled():
+        canvas = _canvas(figure_of(done, "pressure-contours"), "")
+    assert canvas.axes[0].get_title("left") == "isobars, without the hydrostatic pressure: 0 everywhere"
+
+
+def test_a_flow_that_only_rises_has_no_stream_function() -> None:
+    """After the first step."""
+    panel = contours(standing((6, 6), {"V_x": 0.0}), "streamlines")
+    assert panel.title == "no streamlines: ψ is 0 everywhere"
+    with styled():
+        assert len(_canvas(Figure([panel], columns=1), "").axes[0].collections) == 1
+
+
+def test_values_that_are_not_finite_are_not_drawn() -> None:
+    with styled():
+        canvas = _canvas(Figure([Contours(plane(np.full((3, 3), np.nan)), "f")], columns=1), "")
+        canvas.draw_without_rendering()
+    assert canvas.axes[0].get_title("left") == "f: no value is finite"
+
+
+def test_contours_beside_others_share_what_they_have_in_common() -> None:
+    values = np.arange(12.0).reshape(4, 3)
+    at = (("z", 0.25),)
+    solid = Planes([plane(values, at)], ("x", "y", "z"), "in space")
+    flat = plane(values, at)
+    with styled():
+        canvas = _canvas(Figure([Map(flat, "one"), Contours(flat, "two"), solid], columns=2), "all")
+        canvas.draw_without_rendering()
+    one, two, three = canvas.axes[:3]
+    assert canvas.get_suptitle() == "all, z = 0.25"
+    assert [ax.get_title("left") for ax in (one, two, three)] == ["one", "two", "in space"]
+    assert (one.get_ylabel(), two.get_ylabel()) == ("y", "")
+    assert solid.spans == ((0.0, 1.0), (0.0, 1.0), (0.25, 0.25))
+
+
+def test_panels_that_cannot_be() -> None:
+    flat = plane(np.ones((3, 3)))
+    line = replace(flat, axes=("x",))
+    makers: tuple[tuple[Callable[[], Any], str], ...] = (
+        (lambda: Contours(line, "f"), "contours 'f': expected a section of two axes; this one has 1"),
+        (
+            lambda: Contours(flat, "f", over=Isolines(line, [0.0])),
+            "contours 'f': expected a section of two axes",
+        ),
+        (
+            lambda: Contours(flat, "f", over=Streamlines(flat, line)),
+            "contours 'f': expected a section of two",
+        ),
+        (lambda: Planes([], ("x", "y", "z"), "f"), "planes 'f': there are none"),
+        (lambda: Planes([line], ("x", "y", "z"), "f"), "planes 'f': expected a section of two axes"),
+        (lambda: Planes([flat], ("x", "y", "z"), "f"), "a section of the axes x, y; expected x, y, z"),
+    )
+    for make, words in makers:
+        with pytest.raises(InputError, match=words):
+            make()
+
+
+# -- on ranks, and from the command --------------------------------------------------------------------------
+
+
+@pytest.mark.ranks(2)
+def test_the_first_of_two_ranks_has_the_figures() -> None:
+    for shape in ((7, 6), (6, 5, 4)):
+        done = standing(shape)
+        T = done.simulation.gather("T")
+        for name in NAMES:
+            found = CaseRun(case_of(len(shape)), shape).case.figures[name](done)
+            assert (found is None) == (world().rank > 0)
+            if found is not None and T is not None and name == NAMES[0]:
+                (panel,) = found.panels
+                assert isinstance(panel, Contours)
+                inside = T if len(shape) == 2 else T[:, 2]
+                assert np.array_equal(panel.section.values[1:-1, 1:-1], inside)
+
+
+@pytest.mark.parametrize(("n", "steps"), [("15", 4), pytest.param("6,5,4", 4, marks=pytest.mark.long)])
+def test_the_command_draws_them(
+    n: str, steps: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from matplotlib.image import imread
+
+    options = ["--n", n, "--steps", f"{steps}", "--threads", "1", "--set", "stages=1"]
+    assert command(["run", case_of(len(n.split(","))), *options, "--pictures", f"{tmp_path}"]) == 0
+    told = capsys.readouterr().err
+    for each in NAMES:
+        path = tmp_path / f"{each}.png"
+        assert f"{path}" in told
+        image = imread(path)
+        assert min(image.shape[:2]) > 300
+        assert len(np.unique(image[::4, ::4].reshape(-1, image.shape[2]), axis=0)) > 20
+    assert (tmp_path / "T.png").exists()

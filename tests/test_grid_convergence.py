@@ -1,0 +1,321 @@
+"""Numbers extrapolated from three grids: the arithmetic, what a study makes of it, and one small study."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from halocline.cli.app import run as command
+from halocline.errors import InputError, RunError
+from halocline.io.style import styled
+from halocline.physics.case import Extrapolated
+from halocline.physics.cases import case_named, cases
+from halocline.physics.cavity.cases import PLANAR
+from halocline.study.case_extrapolation import limits, numbers, plot, tables, verdicts
+from halocline.study.richardson import Trend, asymptotic, limit, order
+
+# -- the arithmetic ------------------------------------------------------------------------------------
+
+RATIOS = st.floats(1.05, 10.0)
+ORDERS = st.floats(0.25, 6.0)
+NUMBERS = st.floats(0.1, 100.0) | st.floats(-100.0, -0.1)
+
+
+@given(f0=NUMBERS, a=NUMBERS, p=ORDERS, r21=RATIOS, r32=RATIOS)
+def test_a_power_of_the_spacing_is_recovered(f0: float, a: float, p: float, r21: float, r32: float) -> None:
+    """Whatever the ratios are; Celik's iteration runs away for some of these."""
+    spacings = [r21 * r32, r21, 1.0]
+    h = [0.1 * each for each in spacings]
+    values = [f0 + a * each**p for each in h]
+    assume(abs(values[1] - values[2]) > 1e-4 * max(map(abs, values)))  # else round-off counts
+    found = limit(values, h)
+    assert found.trend == Trend.FALLS
+    assert found.order == pytest.approx(p, rel=1e-6, abs=1e-6)
+    assert found.value == pytest.approx(f0, rel=1e-6, abs=1e-6 * max(map(abs, values)))
+    assert found.ratio == pytest.approx((values[0] - values[1]) / (values[1] - values[2]))
+    if found.index:  # 1.25 times what is missing
+        assert found.index * abs(values[2]) == pytest.approx(1.25 * abs(f0 - values[2]), rel=1e-4)
+    if values[1]:
+        assert found.range_observed == pytest.approx(abs(values[2] / values[1]), rel=1e-6)
+
+
+@given(ratio=st.floats(1e-6, 1e16), r21=RATIOS, r32=RATIOS)
+def test_an_order_solves_its_equation(ratio: float, r21: float, r32: float) -> None:
+    p, least = order(ratio, r21, r32), math.log(r32) / math.log(r21)
+    assume(abs(ratio / least - 1.0) > 1e-3)
+    assert (p is not None) == (ratio > least)  # what falls less does not lead to anything
+    if p is not None:
+        a21, a32 = p * math.log(r21), p * math.log(r32)
+        right = math.log(ratio) + math.log(math.expm1(-a21) / math.expm1(-a32)) + a21 - a32
+        assert a21 == pytest.approx(right, rel=1e-6, abs=1e-6)
+    limit([ratio + 1.0, 1.0, 0.0], [r21 * r32, r21, 1.0])  # no number is too large for a float
+
+
+def test_the_example_of_nasa() -> None:
+    """NPARC Alliance, Examining Spatial (Grid) Convergence: pressure recovery of an inlet."""
+    values, spacings = [0.96178, 0.96854, 0.97050], [4.0, 2.0, 1.0]
+    found = limit(values, spacings)
+    assert found.order == pytest.approx(1.786170, abs=5e-7)
+    assert found.value == pytest.approx(0.97130, abs=5e-6)
+    assert found.index == pytest.approx(0.103083e-2, rel=1e-5)
+    assert found.range_observed == pytest.approx(0.356249 / (2**1.786170 * 0.103083), rel=1e-5)
+    assert found.range_expected == asymptotic(values, spacings, 2.0) == pytest.approx(0.8640, abs=5e-5)
+
+
+def test_the_example_of_celik() -> None:
+    """Celik et al. 2008, Table 1, first column: reattachment length on 4500, 8000 and 18,000 cells."""
+    found = limit([5.863, 5.972, 6.063], [(1.0 / cells) ** 0.5 for cells in (4500, 8000, 18_000)])
+    assert found.order == pytest.approx(1.53, abs=5e-3)
+    assert found.value == pytest.approx(6.1685, abs=5e-5)
+    assert found.index == pytest.approx(0.022, abs=5e-4)
+
+
+@given(f=NUMBERS, fine=NUMBERS, by=st.floats(0.01, 100.0), r21=RATIOS, r32=RATIOS)
+def test_what_oscillates_has_no_order(f: float, fine: float, by: float, r21: float, r32: float) -> None:
+    values = [f - fine - by * fine, f - fine, f]
+    values[0] = values[1] + by * fine
+    assume(abs(fine) > 1e-6 * abs(f))
+    found = limit(values, [r21 * r32, r21, 1.0], 2.0)
+    assert found.trend == Trend.OSCILLATES
+    assert (found.order, found.value, found.range_observed, found.range_expected) == (None,) * 4
+    assert found.safety == 3.0
+    assert found.index == pytest.approx(3.0 * abs((values[2] - values[1]) / f) / (r21**2 - 1.0))
+
+
+@pytest.mark.parametrize(
+    ("values", "trend"),
+    [
+        ([1.0, 2.0, 4.0], Trend.DOES_NOT_FALL),
+        ([1.0, 2.0, 3.0], Trend.DOES_NOT_FALL),
+        ([1.0, 1.0, 2.0], Trend.DOES_NOT_FALL),
+        ([1.0, 2.0, 2.0], Trend.WITHIN_NOISE),
+        ([2.0, 2.0, 2.0], Trend.WITHIN_NOISE),
+        ([1.0, 3.0, 2.0], Trend.OSCILLATES),
+        ([1.0, 2.0, 2.5], Trend.FALLS),
+    ],
+)
+def test_an_order_needs_a_difference_that_falls(values: list[float], trend: Trend) -> None:
+    found = limit(values, [4.0, 2.0, 1.0])
+    assert found.trend == trend
+    assert (found.order is None) == (found.value is None) == (trend != Trend.FALLS)
+    assert found.safety == (1.25 if trend == Trend.FALLS else 3.0)
+
+
+def test_whether_a_difference_falls_depends_on_the_spacings() -> None:
+    """From spacing 10 to 2 it is to fall more than from 2 to 1: 8 times even at order 1."""
+    assert limit([10.0, 2.0, 1.0], [10.0, 2.0, 1.0]).order == pytest.approx(1.0)
+    assert limit([4.0, 2.0, 1.0], [10.0, 2.0, 1.0]).trend == Trend.DOES_NOT_FALL
+
+
+def test_differences_that_iterations_leave_have_no_order() -> None:
+    values, spacings = [1.16, 1.04, 1.01], [4.0, 2.0, 1.0]
+    assert limit(values, spacings, noise=0.02).trend == Trend.FALLS
+    found = limit(values, spacings, noise=0.04)
+    assert found.trend == Trend.WITHIN_NOISE
+    assert found.index == pytest.approx(0.04)  # 3 times the noise, over 2² - 1
+    assert limit([0.4, 0.1, 0.0], spacings).index is None  # of nothing there is no share
+
+
+@pytest.mark.parametrize(
+    ("values", "spacings", "expected", "words"),
+    [
+        ([1.0, 2.0], [4.0, 2.0, 1.0], 2.0, "expected three finite numbers"),
+        ([1.0, 2.0, math.nan], [4.0, 2.0, 1.0], 2.0, "expected three finite numbers"),
+        ([1.0, 2.0, 3.0], [4.0, 2.0], 2.0, "expected three finite numbers"),
+        ([1.0, 2.0, 3.0], [4.0, 2.0, 2.0], 2.0, "expected them to fall"),
+        ([1.0, 2.0, 3.0], [1.0, 2.0, 4.0], 2.0, "expected them to fall"),
+        ([1.0, 2.0, 3.0], [4.0, 2.0, 0.0], 2.0, "expected them to fall"),
+        ([1.0, 2.0, 3.0], [4.0, 2.0, 1.0], 0.0, "order 0.0: expected a number above 0"),
+    ],
+)
+def test_what_is_no_three_grids_is_refused(
+    values: list[float], spacings: list[float], expected: float, words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        limit(values, spacings, expected)
+
+
+# -- what is made of measurements ----------------------------------------------------------------------
+
+WHAT = Extrapolated(("flux", "speed"), lambda shape, values: {"flux": 2.0}, "a paper", lambda values: 1e-6)
+
+
+def made(n: int, flux: float, speed: float) -> dict[str, Any]:
+    """What is read of a measurement."""
+    return {
+        "case": "box", "shape": [n, n], "spacing": 1.0 / (n + 1), "parameters": {}, "panel": "Steady state",
+        "line": "", "expected_order": 2, "flux": flux, "speed": speed,
+    }  # fmt: skip
+
+
+FLUX = {n: 2.0 + 4.0 / (n + 1) ** 2 for n in (7, 15, 31, 63)}
+GRIDS = [made(n, FLUX[n], speed) for n, speed in zip(FLUX, (1.0, 1.2, 1.1, 1.15), strict=True)]
+
+
+def test_three_grids_in_a_row_are_taken() -> None:
+    found = limits(GRIDS, WHAT)
+    assert [(each["name"], each["cells"]) for each in found] == [
+        (name, cells) for name in WHAT.names for cells in ([7, 15, 31], [15, 31, 63])
+    ]
+    assert [each["trend"] for each in found] == ["falls", "falls", "oscillates", "oscillates"]
+    one = found[1]
+    assert one["order"] == pytest.approx(2.0)
+    assert one["extrapolated"] == pytest.approx(2.0)
+    assert one["difference"] == pytest.approx(0.0, abs=1e-12)
+    assert one["values"] == [FLUX[n] for n in (15, 31, 63)]
+    assert (found[3]["published"], found[3]["difference"]) == (None, None)
+    json.dumps(found, allow_nan=False)
+    assert limits(GRIDS[:2], WHAT) == []
+
+
+def test_tables_show_what_each_three_grids_tell() -> None:
+    each, leads = tables(GRIDS[:3], limits(GRIDS[:3], WHAT), WHAT)
+    assert each.heads == ("", "7²\nh = 0.125", "15²\nh = 0.0625", "31²\nh = 0.03125")
+    assert each.rows[1] == ("speed", "1", "1.2", "1.1")
+    assert leads.heads == ("", "ratio", "order", "extrapolated", "index %", "range", "published", "off %")
+    flux, speed = leads.rows
+    assert flux[:4] == ("flux", "4", "2.00", "2")
+    assert flux[5:7] == ("0.99", "2")
+    assert flux[7] in ("+0.00", "-0.00")
+    assert speed == ("speed", "-2", "oscillates", "", "9.1*", "", "", "")  # 3 * 0.1 / 1.1 / 3
+    assert "factor of 3" in leads.note
+    assert "a paper" in leads.note
+    longer = tables(GRIDS, limits(GRIDS, WHAT), WHAT)[1]
+    assert longer.heads[1] == "N"
+    assert [row[:2] for row in longer.rows] == [
+        ("flux", "7, 15, 31"), ("", "15, 31, 63"), ("speed", "7, 15, 31"), ("", "15, 31, 63"),
+    ]  # fmt: skip
+    without = replace(WHAT, names=("flux",), published=lambda shape, values: {})
+    alone = tables(GRIDS[:3], limits(GRIDS[:3], without), without)[1]
+    assert alone.heads[-1] == "range"
+    assert "factor of 3" not in alone.note
+
+
+def test_verdicts_make_no_order_up() -> None:
+    said = verdicts(GRIDS, limits(GRIDS, WHAT))
+    assert said[0] == (
+        "Steady state: the grids are not in the asymptotic range of order 2, as seen from speed "
+        "(oscillates): take the indices as estimates."
+    )
+    assert said[1].startswith("flux: 2 at spacing 0, order 2.00, index 0.061 % on 63²; 0.00 % from the ")
+    assert said[2] == (
+        "speed: oscillates, so that there is no order and no limit; index 4.3 % on 63², by order 2 with a "
+        "factor of 3."
+    )
+    assert len(said) == 3
+    flux = replace(WHAT, names=("flux",))
+    assert "in the asymptotic range, with orders within 0.2 of 2" in verdicts(GRIDS, limits(GRIDS, flux))[0]
+    steep = [made(n, 2.0 + 4.0 / (n + 1) ** 3, 1.0) for n in (7, 15, 31)]
+    assert "likely too small where the order is above 2." in verdicts(steep, limits(steep, flux))[0]
+    still = replace(flux, noise=lambda values: 0.1)
+    assert "no number changes" in verdicts(GRIDS, limits(GRIDS, still))[0]
+    close = [made(n, 2.0 + 4.0 / (n + 1) ** 2, 1.0) for n in (15, 19, 24)]
+    assert "15² and 19² differ 1.25 times only" in verdicts(close, limits(close, flux))[2]
+
+
+def test_the_picture_shows_numbers_and_distances() -> None:
+    with styled():
+        near, far = plot(GRIDS, limits(GRIDS, WHAT)).axes
+    labels = [line.get_label() for line in near.lines if not line.get_label().startswith("_")]
+    assert labels == ["flux", "speed (oscillates), from 63²", "published"]
+    assert [line.get_label() for line in far.lines] == ["flux", "slope 2"]  # what has no limit is left out
+    start, *_, end = far.lines[0].get_ydata()
+    assert start / end == pytest.approx(64.0)
+    published = near.lines[2]
+    assert (list(published.get_xdata()), list(published.get_ydata())) == ([0.0], pytest.approx([0.0]))
+
+
+def test_a_run_must_be_steady() -> None:
+    case = replace(case_named("cavity-2d"), steps=500)
+    named = dict.fromkeys(("nusselt_hot", "nusselt_mid", "u_max", "v_max"), 1.0)
+    done: dict[str, Any] = {"command": "halocline run cavity-2d", "steps": 400, "diagnostics": named}
+    assert numbers(case, done) == named
+    with pytest.raises(RunError, match=r"run cavity-2d:\nnot steady after 500 steps"):
+        numbers(case, {**done, "steps": 500})
+    with pytest.raises(RunError, match="not finite: u_max"):
+        numbers(case, {**done, "diagnostics": {**named, "u_max": None}})
+
+
+def test_what_cases_extrapolate() -> None:
+    for name, case in cases().items():
+        if case.extrapolated is not None:
+            for family in case.families:
+                assert len(family.sizes) >= 3, name
+    square = case_named("cavity-2d")
+    assert square.extrapolated is not None
+    air = square.values({"Ra": 1e4})
+    assert square.extrapolated.published((31, 31), air) == PLANAR[1e4]
+    assert square.extrapolated.published((31, 32), air) == {}
+    assert square.extrapolated.published((31, 31), air | {"Pr": 1.0}) == {}
+    assert square.extrapolated.published((31, 31), air | {"Ra": 2e4}) == {}
+    assert square.extrapolated.noise(air) == 1e-7
+
+
+# -- the study -----------------------------------------------------------------------------------------
+
+
+def test_a_study_of_a_small_square(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = "study convergence cavity-2d --n 17,7,11 --set Ra=1e3 --threads 1"
+    assert command(f"{line} --json c.json --csv c.csv --html c.html --pictures p".split()) == 0
+    out, err = capsys.readouterr()
+    assert "[3/3] 17x17 cells, Ra=1e3, ranks 1, threads 1\n      nusselt_hot 1.12" in err
+    measured, found = (
+        json.loads(Path("c.json").read_text())[key] for key in ("measurements", "extrapolated")
+    )
+    assert [(m["n"], m["spacing"]) for m in measured] == [(7, 1 / 8), (11, 1 / 12), (17, 1 / 18)]
+    assert [each["name"] for each in found] == ["nusselt_hot", "nusselt_mid", "u_max", "v_max"]
+    for each in found:
+        assert each["values"] == [m["diagnostics"][each["name"]] for m in measured]
+        assert each["published"] == PLANAR[1e3].get(each["name"])
+    flux = found[1]
+    assert flux["trend"] == "falls"
+    assert abs(flux["order"] - 2) < 0.5
+    assert flux["extrapolated"] == pytest.approx(1.118, rel=0.005)  # 1.1178 on fine grids
+    assert f"{flux['extrapolated']:.6g}" in out
+    assert f"nusselt_mid: {flux['extrapolated']:.6g} at spacing 0, order {flux['order']:.2f}" in out
+    with Path("c.csv").open() as lines_of:
+        rows = list(csv.DictReader(lines_of))
+    assert [float(row["nusselt_mid"]) for row in rows] == flux["values"]
+    assert [path.name for path in Path("p").iterdir()] == ["convergence.png"]
+    page = Path("c.html").read_text()
+    assert page.count("<svg") == 1
+    assert "Numbers of the steady state" in page
+
+
+def test_a_case_says_where_its_numbers_lead_to(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(["cases", "cavity"]) == 0
+    assert "halocline study convergence cavity extrapolates its numbers" in capsys.readouterr().out
+
+
+WRONG = [
+    ("study convergence cavity-2d --n 7,11", "--n 7,11: expected 3 numbers or more"),
+    ("study convergence cavity --n 9", "--n 9: expected 3 numbers or more"),
+    ("study convergence cavity-2d --n 7,11,11", "twice"),
+    ("study convergence cavity-2d --n 2,7,11", "expected at least 4"),
+    ("study convergence cavity-2d --n 7,x,11", "--n 7,x,11"),
+    ("study convergence cavity --dim 2", "dim is 2; expected 3"),
+    ("study convergence cavity-2d --set Ra=-1", "Ra is -1; expected a number above 0"),
+    ("study convergence rotor", "no exact solution to compare with, nor numbers of a steady state"),
+]
+
+
+@pytest.mark.parametrize(("line", "words"), WRONG)
+def test_wrong_use_is_refused_before_any_run(
+    line: str, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("halocline.study.measure.measure", None)
+    with pytest.raises(InputError) as refused:
+        command(line.split())
+    assert words in str(refused.value)
