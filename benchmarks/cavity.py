@@ -1,0 +1,149 @@
+"""The buoyancy-driven cavity: iterations beside the machine's limits, and how soon a flow is steady.
+
+An iteration of one stage, in float64, on n^3 points with each number of threads. It must read and write
+five fields, 80 bytes a point: the share is that of these bytes over a += s * b on the same threads, in turn
+(wanted: 70 %). Beside it stand the multiply-add peak of as many cores (peers/fma_peak.c), since arithmetic
+and loads are the nearer limit where a core has much bandwidth, and plain loops of the same equations,
+compiled with -ffast-math (peers/cavity_loops.c): with a residual that is filled and added, as in the code
+of Virginia Tech, and as one loop. ssspnt is that paper's measure (Eq. 6), 93.8 on one P100 at 256^3.
+
+Then squares to their steady state, with forward steps and with steps of several stages: iterations and
+seconds.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from measure import arguments, at_once, competitor, in_turn, median, numbers, ratio, save
+from mhd import peak
+
+from halocline.compile.driver import find_compiler
+from halocline.run.bandwidth import bandwidth
+from halocline.study.run_case import CaseRun
+
+HERE = Path(__file__).parent
+BYTES = 80  # of a point: five fields, read and written
+P100 = 93.8
+WANTED = 0.7
+
+
+def loops(folder: str, fused: int) -> Path:
+    """The plain loops."""
+    program = Path(folder) / f"cavity_loops_{fused}"
+    flags = [
+        "-O3",
+        "-march=native",
+        "-ffast-math",
+        "-fopenmp",
+        "-mprefer-vector-width=512",
+        f"-DFUSED={fused}",
+    ]
+    source = HERE / "peers/cavity_loops.c"
+    command = [find_compiler().path, "-x", "c", *flags, source, "-o", program, "-lm"]
+    subprocess.run([str(word) for word in command], check=True)
+    return program
+
+
+def iterating(
+    n: int, threads: int, iterations: int
+) -> tuple[Callable[[], float], Callable[[], float], float]:
+    """Measures seconds of an iteration, and of as many bytes of the triad; and the flops of a point."""
+    case = CaseRun("cavity", [n], {"stages": 1, "watch": 1e6})
+    result = case.run(steps=2, threads=threads)
+    sim = result.simulation
+    domain = sim.domain
+
+    def step() -> float:
+        return float(sim.run(steps=iterations).loop_seconds / iterations)
+
+    def triad() -> float:
+        rate = bandwidth(domain.comm, domain.devices, domain.threads, domain.memory_bytes)
+        assert rate is not None
+        return BYTES * n**3 / rate
+
+    return step, triad, result.record.flops_per_cell_step
+
+
+def rates(n: int, threads: list[int], iterations: int, repeats: int) -> list[dict[str, Any]]:
+    """All that iterates, in turn."""
+    rows = []
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        plain = {name: loops(folder, fused) for fused, name in enumerate(("two loops", "one loop"))}
+        program = peak(folder)
+        for t in threads:
+            step, triad, flops = iterating(n, t, iterations)
+            fmas = [stack.enter_context(competitor(program)) for _ in range(t)]
+            runs: dict[str, Callable[[], float]] = {"halocline": step, "triad": triad, "peak": at_once(fmas)}
+            for name, path in plain.items():
+                peer = stack.enter_context(competitor(path, n, iterations, threads=t))
+                runs[name] = lambda peer=peer: peer() * 1e-6 * n**3
+            times = in_turn(runs, repeats)
+            seconds = median(times["halocline"])
+            rows.append(
+                {
+                    "n": n,
+                    "threads": t,
+                    "ns_per_point": 1e9 * seconds / n**3,
+                    "ssspnt": 1e-7 * n**3 / (t * seconds),
+                    "of_bandwidth": ratio(times, "halocline", "triad"),
+                    "of_peak": ratio(times, "halocline", "peak") * 1e-6 * flops * n**3,
+                    "flops_per_point": flops,
+                    "faster_than_two_loops": ratio(times, "halocline", "two loops"),
+                    "faster_than_one_loop": ratio(times, "halocline", "one loop"),
+                }
+            )
+            print(shown(rows[-1]), flush=True)
+    return rows
+
+
+def shown(row: dict[str, Any]) -> str:
+    """A row in words."""
+    t = row["threads"]
+    return (
+        f"{row['n']}^3, {t} thread{'s' if t > 1 else ''}: {row['ns_per_point']:.2f} ns a point, ssspnt "
+        f"{row['ssspnt']:.1f} ({P100} on a P100); {row['of_bandwidth']:.0%} of the bandwidth bound (wanted: "
+        f"{WANTED:.0%}), {row['of_peak']:.0%} of the multiply-add peak with {row['flops_per_point']:.0f} "
+        f"operations a point; {row['faster_than_two_loops']:.2f} and {row['faster_than_one_loop']:.2f} times "
+        "as fast as two plain loops and one"
+    )
+
+
+def steady(n: int, rayleigh: float, gathered: float, stages: int) -> dict[str, Any]:
+    """A square to its steady state."""
+    given = {"Ra": rayleigh, "gathered": gathered, "stages": stages}
+    record = CaseRun("cavity-2d", [n], given).run(steps=1_000_000, threads=1).record
+    assert record.diagnostics is not None
+    return {
+        "n": n, "Ra": rayleigh, "gathered": gathered, "scheme": record.scheme, "iterations": record.steps,
+        "seconds": record.seconds, "nusselt_hot": record.diagnostics["nusselt_hot"],
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Measure, print, record."""
+    given = arguments(__doc__.splitlines()[0], n="256", threads="1,2", iterations=10, short=128)
+    threads, rows = numbers(given.threads), []
+    for n in numbers(given.n):
+        rows += rates(n, threads, given.iterations, given.repeats)
+    for gathered in (0.0, 0.6):
+        for stages in (1, 0):
+            rows.append(steady(given.short, 1e5, gathered, stages))
+            row = rows[-1]
+            print(
+                f"{row['n']}^2, Ra {row['Ra']:g}, gathered {gathered:g}, {row['scheme']}: steady after "
+                f"{row['iterations']:,} iterations, {row['seconds']:.1f} s; Nusselt number "
+                f"{row['nusselt_hot']:.4f}",
+                flush=True,
+            )
+    save(given.json, rows)
+
+
+if __name__ == "__main__":
+    main()
