@@ -241,7 +241,8 @@ class Derivative(BoundaryCondition):
 
 @dataclass(frozen=True)
 class Symmetric(BoundaryCondition):
-    """Ghosts mirror the interior: exact for fields that are even about the wall, else as `Derivative`."""
+    """Ghosts mirror the interior: exact for fields that are even about the wall, where points beyond it are
+    as far from it as those inside, else as `Derivative`."""
 
     def ghost(self, at: Ghost) -> Expr:
         return Derivative(0.0).ghost(at)
@@ -249,8 +250,9 @@ class Symmetric(BoundaryCondition):
 
 @dataclass(frozen=True)
 class Antisymmetric(BoundaryCondition):
-    """Ghosts mirror the interior with the opposite sign: exact for fields that are odd about the wall, else
-    as `Value`."""
+    """Ghosts mirror the interior with the opposite sign: exact for fields that are odd about the wall, where
+    points beyond it are as far from it as those inside, else as `Value`. A point on the wall is not held at
+    zero, as by `Value`."""
 
     def ghost(self, at: Ghost) -> Expr:
         return Value(0.0).ghost(at)

@@ -131,8 +131,18 @@ class Grid:
             self.coordinates()  # one that cannot be traced is an error now
 
     def __repr__(self) -> str:
-        wraps = "".join(a for a, p in zip(AXES, self.periodic, strict=False) if p)
-        return f"Grid({self.shape}, extent={self.extent}" + (f", periodic in {wraps})" if wraps else ")")
+        def axes(these: Iterable[object]) -> str:
+            return "".join(a for a, each in zip(AXES, these, strict=False) if each)
+
+        open_axes = [not p for p in self.periodic]
+        points = [wall == "node" and is_open for wall, is_open in zip(self.walls, open_axes, strict=True)]
+        said = (
+            f"extent={self.extent}",
+            f"periodic in {axes(self.periodic)}" if any(self.periodic) else "",
+            f"walls on nodes in {axes(points)}" if any(points) else "",
+            f"stretched in {axes(self.maps)}" if any(self.maps) else "",
+        )
+        return f"Grid({', '.join(filter(None, (str(self.shape), *said)))})"
 
     @property
     def spacing(self) -> tuple[float, ...]:

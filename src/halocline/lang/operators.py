@@ -234,7 +234,8 @@ def grad_div(v: Sequence[Operand], *, order: int | None = None) -> Vector:
 
 def difference(f: Operand, axis: int | str, count: int) -> Expr:
     """The central difference of an even count, sum_k (-1)^k C(count, k) f(count/2 - k): `count` first
-    differences one after the other, without division by h."""
+    differences one after the other, without division by h. It is of neighbouring points, on stretched axes
+    too."""
     e, a = as_expr(f), axis_number(axis)
     if isinstance(count, bool) or not isinstance(count, int) or count < 2 or count % 2:
         raise InputError(f"difference of count {count!r}; expected an even number from 2")

@@ -72,15 +72,16 @@ class Array:
     Parameters
     ----------
     name : str
-        Unique in the kernel; of "kept" and "result" behind the number of their nest and a colon.
+        Unique in the kernel; of "band", "kept" and "result" behind the number of their nest and a colon.
     dtype : str
     kind : str
         "field"; "scratch", a stage in memory of the patch.
 
-        On CPUs: "kept", what one loop over a piece of a row leaves to the next ones; "result", results on
-        their way to a sum or past the cache. On devices: "queue", what a thread that marches has read before;
-        "plane", what a group has read around its threads; "shared", memory that a group shares; "tile", a
-        stage in some of that; "invariants", what is the same in all cells.
+        On CPUs: "band", what all rows of a band have in common; "kept", what one loop over a piece of a row
+        leaves to the next ones; "result", results on their way to a sum or past the cache. On devices:
+        "queue", what a thread that marches has read before; "plane", what a group has read around its
+        threads; "shared", memory that a group shares; "tile", a stage in some of that; "invariants", what is
+        the same in all cells.
     staggered : tuple of bool
         Per axis of the grid, of a field.
     number : int
@@ -90,7 +91,7 @@ class Array:
     label : (bytes, bytes)
         What stands for it in digests of loads, before and after the offset.
     length : int
-        Elements, of "kept" and "result".
+        Elements, of "band", "kept" and "result".
     span : str
         The stretch of the row that these are of, see `Strip`.
     of : str

@@ -236,6 +236,16 @@ class Blocks(Statement):
 
 
 @dataclass(frozen=True)
+class Bands(Statement):
+    """The rows of a nest in bands of `length`, cut where its cells' numbers are multiples of that: `fill`
+    once for each band, and then the rows."""
+
+    fill: Body
+    body: Body
+    length: int
+
+
+@dataclass(frozen=True)
 class Lines(Statement):
     """A stretch in lines of the cache, of `length` elements: `whole` for those that are there in full, `rest`
     for the ends."""
@@ -248,7 +258,7 @@ class Lines(Statement):
 
 @dataclass(frozen=True)
 class Buffer(Statement):
-    """Room for a "kept" or "piece" array."""
+    """Room for a "band", "kept" or "result" array."""
 
     array: str
 

@@ -25,6 +25,7 @@ from halocline.compile.ir.kernel import POINT, SELECTIONS, Kernel, Value
 from halocline.compile.ir.statements import (
     AddUp,
     Allocate,
+    Bands,
     Body,
     Branch,
     Buffer,
@@ -69,7 +70,7 @@ _COUNT = {op: count for count, ops in ARGUMENTS.items() for op in ops}
 _LOGICAL = {"and", "or", "not"}
 _LEAF = {"const": 0, "scalar": 0, "invariant": 0, "load": POINT, "shifted": POINT}  # their depths
 
-KINDS = {"field", "scratch", "kept", "result", "queue", "plane", "shared", "tile", "invariants"}
+KINDS = {"field", "scratch", "band", "kept", "result", "queue", "plane", "shared", "tile", "invariants"}
 
 # what may stand around each statement of these kinds, directly or further out
 _WITHIN: dict[type[Statement], tuple[str, ...]] = {
@@ -86,6 +87,7 @@ _WITHIN: dict[type[Statement], tuple[str, ...]] = {
     Needed: ("Nest", "Loop"),
     Branch: ("Nest",),
     Stream: ("Nest", "Loop"),
+    Bands: ("Nest",),
     Buffer: ("Nest",),
     Point: ("Nest",),
     Queue: ("Nest",),
@@ -170,7 +172,7 @@ def _wrong_load(kernel: Kernel, value: Value) -> str:
     array = kernel.array.get(name)
     if array is None:
         return f"there is no array {name!r}; the kernel has {', '.join(kernel.array) or 'none'}"
-    axes = 0 if array.kind == "kept" else kernel.ndim
+    axes = 0 if array.kind in ("band", "kept") else kernel.ndim
     if len(offset) != axes:
         return f"offset {offset} into array {name!r}; expected {axes} numbers, one per axis"
     if array.dtype != value.dtype:
@@ -233,8 +235,10 @@ def _places(kernel: Kernel, fail: Fail) -> None:
                 statement, Stage
             ):
                 fail(f"{type(statement).__name__} over a {span} outside of {' and '.join(holder)}")
-            for _, inner in bodies(statement):
-                visit(inner, (*around, type(statement).__name__))
+            for name, inner in bodies(statement):
+                # what fills a band runs along a row of no number
+                row = ("Loop",) if isinstance(statement, Bands) and name == "fill" else ()
+                visit(inner, (*around, type(statement).__name__, *row))
 
     visit(kernel.body, ())
 

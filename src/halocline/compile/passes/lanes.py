@@ -81,7 +81,7 @@ def columns(table: Table, group: Sequence[int]) -> Columns | None:
 
     order = [n for n in below(table.values, group) if table.values[n].depth == POINT]
     dtypes = {table.values[n].dtype for n in order}
-    order = [n for n in order if kind(n) != "kept"]
+    order = [n for n in order if kind(n) not in ("band", "kept")]
     possible = all(table.values[n].op in OPERATIONS and kind(n) in ("", "field") for n in order)
     if not possible or len(dtypes) != 1:
         return None
@@ -122,7 +122,7 @@ def _steps(table: Table, order: Sequence[int]) -> tuple[dict[int, int | None], d
             bases[number] = table.add("load", (), (array, (*offset[:-1], 0)), value.dtype, value.depth)
             continue
         inner = [arg for arg in value.args if table.values[arg].depth == POINT]
-        where = {steps.get(arg) for arg in inner}  # what is kept is no column
+        where = {steps.get(arg) for arg in inner}  # what is kept, for one row or a band, is no column
         step = where.pop() if len(where) == 1 else None
         steps[number] = step
         if step is not None:

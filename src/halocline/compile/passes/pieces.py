@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from halocline.compile.ir.kernel import Array, Kernel
 from halocline.compile.ir.statements import (
     AddUp,
+    Bands,
     Blocks,
     Body,
     Buffer,
@@ -73,7 +74,7 @@ class _Rows:
     streaming: bool
 
     def nest(self, nest: Nest) -> Nest:
-        strips = [s for s in flat(nest.body) if isinstance(s, (Strip, Lanes))]
+        strips = [s for s in flat(_rows(nest)) if isinstance(s, (Strip, Lanes))]
         grouped = len(strips) > 1
         results = strips[-1].body
         # by number of the result in its nest
@@ -88,7 +89,7 @@ class _Rows:
         self.deposits = {n: s for n, s in self.passing.items() if isinstance(s, Reduce) and s.kind != "sum"}
         # where fields exceed the cache, a row goes line by line, unless something needs more at a time
         lines = self.streaming and bool(self.passing) and not grouped
-        lines = lines and not any(isinstance(s, Far) for s in flat(nest.body))
+        lines = lines and not any(isinstance(s, Far) for s in flat(_rows(nest)))
         length = (LINE if lines else STREAMING_PIECE) // self.item if self.streaming else PIECE
         kept = [a for a in self.kernel.arrays if a.kind == "kept" and a.name.startswith(f"{self.number}:")]
         length = min((a.length for a in kept), default=length)
@@ -113,7 +114,7 @@ class _Rows:
 
         rooms = tuple(Buffer(a.name) for a in (*kept, *self.buffers))
         made = rewritten(nest.body, change)
-        outside = tuple(s for s in made if not isinstance(s, Loop))
+        outside = tuple(s for s in made if not isinstance(s, (Bands, Loop)))
         return replace(nest, body=(*outside, *rooms, *made[len(outside) :]))
 
     def buffer(self, result: int) -> str:
@@ -201,6 +202,11 @@ class _Rows:
             return ()
         items = {ITEMSIZE[self.kernel.array[row.array].dtype] for row in rows}
         return (Fetch(tuple(rows), ahead // min(items), length, 64 // max(items)),)
+
+
+def _rows(nest: Nest) -> Body:
+    """What is done in rows, without what is done once for a band of them."""
+    return tuple(s for part in nest.body for s in (part.body if isinstance(part, Bands) else (part,)))
 
 
 def _over_a_piece(statement: Statement) -> Body:

@@ -11,6 +11,7 @@ from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import (
     AddUp,
     Allocate,
+    Bands,
     Blocks,
     Body,
     Buffer,
@@ -205,6 +206,17 @@ class _Printer(CppValues):
         self.out.open(f"for (int64_t k0 = {lo}, end = {hi}; k0 < end; k0 += {statement.length})")
         self.out.add(f"const int64_t k1 = hc_min_index(k0 + {statement.length}, end);")
         self.body(statement.body)
+        self.out.close()
+
+    @write.register
+    def _(self, statement: Bands) -> None:
+        outside, length = self.bounds, statement.length
+        self.out.open(f"for (int64_t b0 = {outside[0]}, band_end = {outside[1]}, b1; b0 < band_end; b0 = b1)")
+        self.out.add(f"b1 = hc_min_index((b0 & -{length}) + {length}, band_end);")
+        self.bounds = "b0", "b1"
+        with self.scope():
+            self.body((*statement.fill, *statement.body))
+        self.bounds = outside
         self.out.close()
 
     @write.register

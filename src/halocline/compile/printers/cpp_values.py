@@ -69,7 +69,7 @@ class CppValues(ValuePrinter):
 
     def span(self, span: str) -> tuple[str, str]:
         """Where a stretch begins and ends."""
-        named = {"row": self.bounds, "piece": ("k0", "k1"), "block": ("c0", "c1")}
+        named = {"row": self.bounds, "band": ("b0", "b1"), "piece": ("k0", "k1"), "block": ("c0", "c1")}
         return named[span] if span != "line" else ("k0", f"k0 + {self.length}")
 
     def element(self, array: Array) -> str:
@@ -141,10 +141,16 @@ class CppValues(ValuePrinter):
     def loaded(self, value: Value) -> str:
         name, own = value.attribute
         array = self.kernel.array[name]
-        if array.kind == "kept":
+        if array.kind in ("band", "kept"):
             element = self.element(array)
             spelled = f"hc_lanes_load(&{element})" if self.vector else element
-            return self.declared(value, self.named(f"left{array.name.partition('kept')[2]}"), spelled)
+            return self.declared(
+                value,
+                self.named(
+                    f"left{array.name.partition('kept')[2]}" if array.kind == "kept" else f"t{len(self.used)}"
+                ),
+                spelled,
+            )
         if self.vector:
             offset = padded(own, self.kernel.ndim)
             there = f"{self.rows[name, offset[:2]]} + k{' + lanes' if self.ahead else ''}"

@@ -72,7 +72,7 @@ _SYSTEM = re.compile(r"hc_|HC_|__|_[A-Z]|(u?int|image)\w*_t$|[A-Z][A-Z0-9_]{2,}$
 
 # names that kernels make: temporaries, and those derived from the name of a field or stage
 _OWN = re.compile(
-    r"(t|piece|split|kept|left|before|here|slot|some|rest|origin|shape)\d+|(high|middle|low|outside)\d+(_lanes)?"
+    r"(t|piece|split|band|kept|left|before|here|slot|some|rest|origin|shape)\d+|(high|middle|low|outside)\d+(_lanes)?"
     r"|index\d+(_[mp]\d+)?|layer|free_scratch|far|around"
     r"|.*_(next|s0|s1|to|base|origin|at(_(0|[mp]\d+))*)"
     # of kernels for devices
@@ -81,7 +81,7 @@ _OWN = re.compile(
 
 _RESERVED = frozenset(
     """
-    a box i j k k0 k1 c0 c1 end row_end s plane memcpy NULL errno
+    a box i j k k0 k1 b0 b1 c0 c1 end band_end row_end s plane memcpy NULL errno
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t
     class co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue
     decltype default delete do double dynamic_cast else enum explicit export extern false float for friend

@@ -10,6 +10,7 @@ from functools import partial
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.pipeline import run
 from halocline.compile.passes.angles import angles, near_or_far
+from halocline.compile.passes.bands import bands
 from halocline.compile.passes.branches import branches
 from halocline.compile.passes.functions import functions
 from halocline.compile.passes.lanes import lanes
@@ -96,7 +97,7 @@ class Cpu:
 def _parts(kernel: Kernel) -> list[Kernel]:
     """The functions of a kernel, as far as they are the same for all sizes of fields."""
     parts = functions(run(kernel, scratch))
-    return [run(part, whole, loops, angles, split, branches, lanes) for part in parts]
+    return [run(part, whole, loops, bands, angles, split, branches, lanes) for part in parts]
 
 
 def _cached(parts: list[Kernel]) -> list[Kernel]:

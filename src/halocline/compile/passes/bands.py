@@ -1,0 +1,88 @@
+"""What varies along the rows alone, computed once for all rows of a band.
+
+A map of a stretched last axis, or a force that depends on its coordinate, would be computed in every row
+anew. Where it takes more than additions and products, a band of the patch, as wide as a piece of a row,
+begins with a loop that keeps it in memory, for all rows of the band.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from halocline.compile.ir.kernel import POINT, Array, Kernel, Table
+from halocline.compile.ir.statements import (
+    Bands,
+    Body,
+    Buffer,
+    Loop,
+    Nest,
+    Statement,
+    Store,
+    Strip,
+    flat,
+    rewritten,
+    roots,
+)
+from halocline.compile.passes.rename import renumbered, substituted
+
+WIDTH = 512  # elements
+DEAR = frozenset({"div", "sqrt", "pow", "exp", "log", "sin", "cos", "random"})
+
+
+def bands(kernel: Kernel) -> Kernel:
+    """Every nest with such values in bands; not those with rows of whole vectors, which go beyond a band, nor
+    along a single axis, where there is one row."""
+    if kernel.ndim == 1:
+        return kernel
+    table = Table(kernel.grid, kernel.arrays, kernel.values)
+    body: Body = ()
+    for number, statement in enumerate(kernel.body):
+        if isinstance(statement, Nest) and not statement.whole:
+            statement = _banded(kernel, table, number, statement)
+        body += (statement,)
+    return replace(kernel, arrays=tuple(table.arrays.values()), values=tuple(table.values), body=body)
+
+
+def _banded(kernel: Kernel, table: Table, number: int, nest: Nest) -> Nest:
+    strips = [s for s in flat(nest.body) if isinstance(s, Strip)]
+    wanted = [value for strip in strips for value in roots(strip.body)]
+    found = _of_rows(kernel, wanted)
+    if not found:
+        return nest
+    loads: dict[int, int] = {}
+    fill: Body = ()
+    for value in found:
+        name, dtype = f"{number}:band{len(loads)}", kernel.values[value].dtype
+        table.arrays[name] = Array(name, dtype, "band", length=WIDTH, span="band")
+        loads[value] = table.add("load", (), (name, ()), dtype, POINT)
+        fill += (Store(name, value),)
+    instead = dict(zip(wanted, substituted(table, wanted, loads), strict=True))
+
+    def change(statement: Statement) -> Body:
+        if isinstance(statement, Strip):
+            statement = replace(statement, body=renumbered(statement.body, instead))
+        return (statement,)
+
+    outside = tuple(s for s in nest.body if not isinstance(s, Loop))
+    rooms = tuple(Buffer(s.array) for s in fill if isinstance(s, Store))
+    rows = rewritten(nest.body[len(outside) :], change)
+    return replace(nest, body=(*outside, *rooms, Bands((Strip(fill),), rows, WIDTH)))
+
+
+def _of_rows(kernel: Kernel, wanted: Sequence[int]) -> list[int]:
+    """The numbers that vary along the rows alone and take long, and are part of nothing else of that kind."""
+    alike: set[int] = set()
+    dear: set[int] = set()
+    used: set[int] = set(wanted)
+    order = kernel.below(wanted)
+    for number in order:
+        value = kernel.values[number]
+        own = value.op == "index" and value.attribute[0] == kernel.ndim - 1
+        if own or not value.depth or (value.args and alike.issuperset(value.args)):
+            alike.add(number)
+            if value.depth and (value.op in DEAR or not dear.isdisjoint(value.args)):
+                dear.add(number)
+        else:
+            used.update(value.args)
+    return [n for n in order if n in dear and n in used and not kernel.values[n].condition]
