@@ -28,7 +28,7 @@ def run(shape: tuple[int, ...], dtype: str = "float64", **how: Any) -> tuple[lis
         bent = hc.stage(hc.exp(-along) * u, name="bent")
         hc.assign({
             u: u + 1e-4 * hc.laplacian(u) + 1e-3 * force * v,
-            v: v + 1e-5 * hc.shift(bent, 0) + hc.where(force > 0.3, hc.sqrt(force * force), 0.0) * u,
+            v: v + 1e-5 * hc.shift(bent, 0) + hc.where(hc.cos(along) > 0.3, hc.sqrt(along), 0.0) * u,
         })  # fmt: skip
         hc.scalar("total").set(hc.sum(u * force))
         hc.scalar("most").set(hc.max(v / (2.0 + along)))
@@ -93,6 +93,13 @@ def test_a_map_is_computed_once_for_all_rows() -> None:
     rows = sweep[sweep.rindex("for (int64_t i =") :]
     assert "hc_sin" not in rows
     assert "/" not in rows.replace("//", "")
+
+
+def test_what_a_condition_is_made_of_is_computed_once_too() -> None:
+    source = source_of((8, 8), lambda u: u + hc.where(hc.sin(u.coordinates[1]) > 0.3, 1.0, 0.0))
+    for sweep in re.findall(r'extern "C" void sweep_0.*?^}', source, flags=re.DOTALL | re.MULTILINE):
+        assert "hc_sin" in sweep
+        assert "hc_sin" not in sweep[sweep.rindex("for (int64_t i =") :]
 
 
 @pytest.mark.parametrize(

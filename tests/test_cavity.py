@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 from collections.abc import Sequence
 from itertools import pairwise, product
@@ -12,9 +13,11 @@ import numpy as np
 import pytest
 
 import halocline as hc
+from halocline.cli.app import run as command
 from halocline.physics.case import Check
 from halocline.physics.cavity import Cavity
 from halocline.physics.cavity.cases import CUBIC, PLANAR
+from halocline.physics.cavity.equations import stable_steps
 from halocline.study.run_case import CaseRun, Result
 
 
@@ -293,30 +296,72 @@ def test_numbers_that_cannot_be(given: dict[str, float], words: str) -> None:
     assert words in str(told.value)
 
 
-AWAY = r"three times that of free fall over the height, after step \d+ \(time \S+\)"
+AWAY = r"three times that of free fall over the height, after step \d+ \(time \S+\)\n"
+FREE_FALL = "in free fall the largest stable step is 5.528e-0[67], the limit of artificial sound"
 
 
 @pytest.mark.parametrize(
     ("n", "given", "words"),
     [
         # steps become shorter as the flow becomes faster, so that nothing would ever be infinite
-        (
-            20,
-            {"Ra": 1e6},
-            f"{AWAY}; no step was longer than artificial sound allows in a flow as fast as free",
-        ),
-        (
-            40,
-            {"Ra": 1e3, "courant": 8, "stages": 6},
-            f"{AWAY}.* was 8 times the largest that diffusion allows",
-        ),
-        (24, {"courant": 50, "stages": 1}, f"{AWAY}.*largest that artificial sound allows.*courant below 1"),
-        (24, {"V_ref": 0.5}, "field 'p' is nan at cell .*as free fall, .*: leave V_ref out"),
+        (20, {"Ra": 1e6}, f"{AWAY}{FREE_FALL}: take more points"),
+        (24, {"Ra": 1e4, "courant": 3}, f"{AWAY}courant is 3: .*, at first 0.0004, the limit of diffusion; "),
+        (40, {"Ra": 1e3, "courant": 8, "stages": 6}, f"{AWAY}courant is 8: .* 0.003123, the limit of diff"),
+        (24, {"courant": 50, "stages": 1}, f"{AWAY}courant is 50: .*, the limit of artificial sound; take"),
+        (24, {"V_ref": 0.5}, f"field 'p' is nan at .*\nV_ref is 0.5.* 266.5: {FREE_FALL}; leave V_ref out"),
     ],
 )
 def test_a_flow_that_runs_away_says_which_limit_it_broke(n: int, given: dict[str, float], words: str) -> None:
-    with pytest.raises(hc.RunError, match=words):
+    with pytest.raises(hc.RunError, match=words) as told:
         run("cavity-2d", (n,), given, steps=100_000)
+    assert (told.value.place is not None) == words.startswith("field")
+
+
+def test_steps_have_the_limits_that_their_formulas_say() -> None:
+    """Advection, diffusion and artificial sound are the nearest in turn."""
+    for nu, speed2, beta2, squares, nearest in (
+        (10.0, 1e4, 1e4, 10.0, 0),
+        (1.0, 1.0, 1.0, 1e3, 1),
+        (0.5, 1.0, 1e4, 1e3, 2),
+    ):
+        steps = stable_steps(min(nu, 1.0), max(nu, 1.0), nu, speed2, beta2, squares, 1)
+        assert steps[0] == pytest.approx(2.0 * min(nu, 1.0) / speed2)
+        assert steps[1] == pytest.approx(0.5 / (max(nu, 1.0) * squares))
+        s = math.sqrt(speed2 + 4.0 * beta2)
+        assert steps[2] == pytest.approx(4.0 * nu / (s * (math.sqrt(speed2) + s)))
+        assert steps.index(min(steps)) == nearest
+
+
+def test_the_json_of_a_run_has_what_one_looks_for(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--n", "12", "--set", "Ra=1e3", "--steps", "400", "--threads", "1", "--json", "-"]
+    assert command(["run", "cavity-2d", *options]) == 0
+    told = json.loads(capsys.readouterr().out)
+    for name in ("nusselt_hot", "nusselt_mid", "u_max", "v_max"):
+        assert told[name] == told["diagnostics"][name]
+    assert told["iterations"] == told["steps"]
+    assert told["residuals"] == {f: told["diagnostics"][f"residual_{f}"] for f in ("p", "V_x", "V_y", "T")}
+    # 1e-7 cells steps / (np s), of which one core was
+    assert told["ssspnt"] * told["ns_per_cell_step"] == pytest.approx(100.0)
+    assert {"seconds", "share_of_bound", "checksum"} <= told.keys()
+
+
+@pytest.mark.ranks(2)
+def test_the_speed_is_that_of_each_core() -> None:
+    record = run("cavity-2d", (16,), {"Ra": 1e3}, steps=20, threads=2).record
+    assert record.ssspnt is not None
+    assert record.ns_per_cell_step is not None
+    assert record.ssspnt * record.ns_per_cell_step == pytest.approx(100.0 / 4)
+    case = CaseRun("cavity-2d", (16,), {"Ra": 1e3})
+    assert case.time_part("exchange", steps=5, threads=1).record.ssspnt is None
+
+
+@pytest.mark.usefixtures("opencl")
+def test_the_speed_is_that_of_each_device() -> None:
+    given = {"stages": 1, "watch": 5}
+    record = run("cavity-2d", (20, 18), given, steps=4, device="opencl:0", subdomains_per_rank=2).record
+    assert record.ssspnt is not None
+    assert record.ns_per_cell_step is not None
+    assert record.ssspnt * record.ns_per_cell_step == pytest.approx(100.0)
 
 
 def test_a_time_is_reached_exactly() -> None:

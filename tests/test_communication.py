@@ -7,6 +7,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import halocline as hc
@@ -127,6 +128,55 @@ def test_no_bit_depends_on_it() -> None:
 
 
 @pytest.mark.ranks(2)
+def test_cells_that_are_sent_as_they_lie_are_not_overwritten() -> None:
+    """Long messages, which MPI begins to read when the receiver asks for them, of stages in place."""
+    from mpi4py import MPI
+
+    case = CaseRun("cavity-2d", (8, 20_000), {"stages": 3, "watch": 5})
+    alone = case.run(steps=4, threads=1, communicator=MPI.COMM_SELF).record.checksum
+    how = {"communication": "baseline", "decomposition": "1d-x", "threads": 2, "patch": (4, 500)}
+    assert case.run(steps=4, **how).record.checksum == alone
+
+
+@pytest.mark.ranks(2)
+def test_memory_that_is_swapped_is_followed() -> None:
+    """Fields whose buffers change places at every, every second and every third step."""
+    from mpi4py import MPI
+
+    def result(**how: Any) -> list[str]:
+        grid = hc.Grid((12, 10), periodic=True)
+        u, v, w = (grid.field(name) for name in "uvw")
+
+        def step(u: Any, v: Any, w: Any) -> None:
+            u.set(u + 1e-3 * hc.laplacian(v))
+            with hc.every(2):
+                v.set(v + 1e-3 * hc.laplacian(w))
+            with hc.every(3):
+                w.set(w + 1e-3 * hc.laplacian(u + v))
+
+        sim = hc.Simulation(grid, hc.program(step), threads=1, **how)
+        for f in (u, v, w):
+            sim[f] = np.random.default_rng(ord(f.name)).random(grid.shape)
+        sim.run(steps=25)
+        return [sim.checksum(f) for f in (u, v, w)]
+
+    assert result(communication="baseline") == result(communicator=MPI.COMM_SELF)
+
+
+@pytest.mark.parametrize(("cut", "packed"), [("1d-x", {0: True, 1: False}), ("1d-y", {0: False, 1: True})])
+def test_the_last_axis_counts_in_messages_to_oneself_too(cut: str, packed: dict[int, bool]) -> None:
+    """Around a periodic axis that one subdomain spans, a message by MPI has no direction."""
+    grid = hc.Grid((8, 8), periodic=True)
+    u = grid.field("u")
+    program = hc.program(lambda u: u.set(u + hc.laplacian(u))).trace(u)
+    how = {"decomposition": cut, "packing": "last", "methods": "mpi"}
+    told = explain_program(program, grid, ranks=2, rank=0, **how)
+    (sweep,) = told.plan.subdomains[0].sweeps
+    assert {m.peer: m.packed for m in sweep.sends} == packed
+    assert {m.peer: m.packed for m in sweep.receives} == packed
+
+
+@pytest.mark.ranks(2)
 def test_a_rank_packs_what_it_is_to_pack(shared_tmp_path: Path) -> None:
     """Seen in the trace of a run: a baseline packs and unpacks nothing, v1 only along the last axis."""
     for name, cut, packs in (
@@ -161,10 +211,11 @@ def test_devices_copy_rows_where_nothing_is_packed() -> None:
         ({"communication": "v2", "halo": "uniform"}, "halo is 'uniform', but communication v2 chooses it"),
         (
             {"communication": "v2", "methods": "self,mpi"},
-            "methods is 'self,mpi', but communication v2 chooses",
+            "methods is ('self', 'mpi'), but communication v2 cho",
         ),
         ({"communication": "v3", "overlap": True}, "overlap is True, but communication v3 chooses it"),
-        ({"gpudirect": True}, "gpudirect is a switch beside communication, which is not given"),
+        ({"communication": 3}, "communication '3' is unknown"),
+        ({"gpudirect": True}, "gpudirect needs communication; without that, name gpu_aware"),
         ({"gpudirect": 1, "communication": "v3"}, "gpudirect 1: expected True or False"),
         ({"packing": "first"}, "packing 'first' is unknown; known are all, last, none"),
     ],
@@ -173,6 +224,17 @@ def test_what_cannot_be(given: dict[str, Any], words: str) -> None:
     with pytest.raises(hc.InputError) as told:
         Execution(**given)
     assert words in str(told.value)
+
+
+def test_methods_that_agree_are_no_contradiction() -> None:
+    assert Execution(communication="v2", methods="mpi").methods == ("mpi",)
+
+
+def test_packing_that_no_message_knows_is_noticed() -> None:
+    (notice,) = Execution(packing="none", device="cpu").ignored
+    assert notice.startswith("packing none is for messages by MPI, and self, peer, colocated come first")
+    assert Execution(packing="none", methods="mpi", device="cpu").ignored == ()
+    assert Execution(communication="baseline", device="cpu").ignored == ()
 
 
 def test_explain_shows_what_is_not_packed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -134,7 +134,8 @@ std::vector<Exchange::Packet> Exchange::packets(const std::vector<Message>& mess
              std::string("a link that takes ") + (sent ? "what is sent" : "what comes") + ", " +
                  std::to_string(packet.bytes) + " bytes");
     }
-    if (message.link == nullptr || sent) {
+    const bool straight = !message.packed && message.method == Method::kMpi;  // between fields and the host
+    if ((message.link == nullptr && !straight) || (message.link != nullptr && sent)) {
       packet.buffer = where_.device().allocate(std::max<size_t>(packet.bytes, 8));
     }
     if (message.method == Method::kMpi)

@@ -1,4 +1,4 @@
-"""Ways of communicating that have a name, to compare programs with what each of them gains.
+"""Named ways of communicating, to be compared with each other.
 
 They are the versions of the buoyancy-driven cavity code of Virginia Tech (MPI and OpenACC, Section 4.5), each
 with one thing more than the one before.
@@ -55,7 +55,7 @@ def communication_named(name: str) -> Communication:
     InputError
         There is none.
     """
-    found = COMMUNICATIONS.get(name)
+    found = COMMUNICATIONS.get(name) if isinstance(name, str) else None
     if found is None:
-        raise unknown("communication", name, list(COMMUNICATIONS))
+        raise unknown("communication", str(name), list(COMMUNICATIONS))
     return found

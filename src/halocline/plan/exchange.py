@@ -115,6 +115,8 @@ def exchange(
     sends: dict[Direction, list[tuple[int, Box]]] = {}
     receives: dict[Direction, list[tuple[int, Box, Box]]] = {}
     copies = []
+    # messages some of which goes along the last axis; this subdomain itself may be at its other end
+    along_last: set[Direction] = set()
     for number_of_field, footprint in sorted(footprints.items()):
         field = fields[number_of_field]
         points = subdomain.owned(field)
@@ -132,11 +134,13 @@ def exchange(
                         size = target.size * ITEMSIZE[field.dtype]
                         copies.append(Copy(number_of_field, source, target, peer, size))
                     else:
+                        along_last.update({towards, _opposite(towards)} if direction[-1] else ())
                         receives.setdefault(towards, []).append((number_of_field, target, source))
             # the neighbour opposite receives from here what this subdomain receives from `direction`
             peer = neighbour(_opposite(direction))
             if peer is not None and not along_rows and not transfers.copied(own, peer):
                 for source in subdomain.pieces(subdomain.source(points, direction, width), blocks):
+                    along_last.update({towards, _opposite(towards)} if direction[-1] else ())
                     sends.setdefault(_opposite(towards), []).append((number_of_field, source))
 
     def message(
@@ -146,7 +150,7 @@ def exchange(
         assert peer is not None
         size = sum(box.size * ITEMSIZE[fields[f].dtype] for f, box in parts)
         tag, method = number * TAGS + _code(sent), transfers.method(own, peer)
-        packed = transfers.packed(method, sent)
+        packed = transfers.packed(method, sent in along_last)
         return Message(peer, tag, towards, tuple(parts), tuple(sources), size, method, packed)
 
     return Exchange(

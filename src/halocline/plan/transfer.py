@@ -90,11 +90,11 @@ class Transfers:
             return f"{holds}, but {' and '.join(off)} {'is' if len(off) == 1 else 'are'} off"
         return holds
 
-    def packed(self, method: str, direction: Sequence[int]) -> bool:
-        """Whether a message by a method that leaves in a direction is packed, where that method packs."""
+    def packed(self, method: str, along_last: bool) -> bool:
+        """Whether a message by a method is packed, some of which goes along the last axis, or nothing."""
         if method not in BY_MPI or self.packing == "all":
             return True
-        return self.packing == "last" and direction[-1] != 0
+        return self.packing == "last" and along_last
 
     def copied(self, a: int, b: int) -> bool:
         """Whether the rank that has both subdomains copies, without a message."""

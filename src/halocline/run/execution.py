@@ -16,7 +16,14 @@ from halocline.plan.devices import DeviceChoice
 from halocline.plan.fit import least_thickness
 from halocline.plan.layout import Layout, lay_out
 from halocline.plan.traffic import Traffic
-from halocline.plan.transfer import ON_DEVICES, PACKING, UNFIT_ON_DEVICES, UNFIT_ON_HOST, chosen_methods
+from halocline.plan.transfer import (
+    BY_MPI,
+    ON_DEVICES,
+    PACKING,
+    UNFIT_ON_DEVICES,
+    UNFIT_ON_HOST,
+    chosen_methods,
+)
 from halocline.ranges import MAILBOXES, RANKS_PER_NODE, SUBDOMAINS, THREADS
 from halocline.run.kernels import AUTO, check_kernels
 from halocline.run.tuning import BY_CACHES, TUNE
@@ -68,9 +75,9 @@ class Execution:
         What travels between subdomains: only what is read, or, to see what that is worth, all fields that
         travel at all, each as wide as the widest, with all edges and corners.
     packing : {"all", "last", "none"}
-        Which messages by MPI are packed: all; those along the last axis, whose cells lie apart one by one; or
-        none, to see what that is worth. What is not packed MPI takes out of the fields by derived datatypes,
-        and devices copy row by row.
+        Which messages by MPI are packed: all; those along the last axis, whose cells lie apart one by one;
+        or, as a baseline, none. What is not packed MPI takes out of the fields by derived datatypes, and
+        devices copy row by row.
     communication : str, optional
         One of `halocline.plan.communication.COMMUNICATIONS`, which chooses `halo`, `packing` and `overlap`;
         all messages then go by MPI.
@@ -139,14 +146,15 @@ class Execution:
         if self.communication is None:
             if self.gpudirect:
                 raise InputError(
-                    "gpudirect is a switch beside communication, which is not given; without that gpu_aware "
-                    "is among the methods by default"
+                    "gpudirect needs communication; without that, name gpu_aware among the methods"
                 )
             return
         chosen = communication_named(self.communication).options
         chosen["methods"] = ("gpu_aware", "mpi") if self.gpudirect else ("mpi",)
         for name, value in chosen.items():
             given, usual = getattr(self, name), type(self).__dataclass_fields__[name].default
+            if name == "methods" and given is not None:
+                given = chosen_methods(given)
             if given not in (usual, value):
                 raise InputError(
                     f"{name} is {given!r}, but communication {self.communication} chooses it: leave {name} "
@@ -171,11 +179,11 @@ class Execution:
     def ignored(self) -> tuple[str, ...]:
         """What was chosen and means nothing to what computes: a notice for each."""
         if self.devices.interface == "cpu":
-            said = self._never_taken(UNFIT_ON_HOST, "")
+            said = [*self._never_taken(UNFIT_ON_HOST, ""), *self._never_packed()]
             if self.kernels != AUTO:
                 said.append(f"kernels {self.kernels}: ignored, since the device is cpu")
             return tuple(said)
-        said = self._never_taken(UNFIT_ON_DEVICES, " between devices")
+        said = [*self._never_taken(UNFIT_ON_DEVICES, " between devices"), *self._never_packed()]
         if (self.threads or 1) > 1:
             said.append(
                 f"threads {self.threads}: ignored, since one thread of each rank looks after its devices"
@@ -191,6 +199,17 @@ class Execution:
             f"transfer method {name} is not taken{between}: {why}"
             for name, why in unfit.items()
             if name in named
+        ]
+
+    def _never_packed(self) -> list[str]:
+        """A notice where messages are to be sent as they lie, but do not go by MPI."""
+        others = [name for name in self.allowed_methods if name not in BY_MPI]
+        if self.packing == "all" or not others:
+            return []
+        first = "comes" if len(others) == 1 else "come"
+        return [
+            f"packing {self.packing} is for messages by MPI, and {', '.join(others)} {first} first: take "
+            "methods mpi to see what it does"
         ]
 
     @property

@@ -284,7 +284,7 @@ def _launches(schedule: Schedule, plan: RankPlan, each: int) -> dict[str, int]:
         for own, todo, planned in subdomains:
             for over, _ in _by_kind(own, planned):
                 count[over] += 1
-            count["copy"] += len(todo.sends) + len(todo.receives)
+            count["copy"] += sum(message.packed for message in (*todo.sends, *todo.receives))
             for source in {copy.subdomain for copy in todo.copies}:
                 # between devices of one rank what travels is packed and unpacked
                 count["copy"] += 1 if places[source] == places[own.number] else 2

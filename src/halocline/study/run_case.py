@@ -69,9 +69,9 @@ class Record:
     ns_per_cell_step : float or None
         Of the loop over these steps, all ranks together.
     ssspnt : float or None
-        Of these seconds, scaled size steps per np time: 1e-7 cells · steps / (np · seconds), where np are the
+        Of that loop, scaled size steps per np time: 1e-7 cells · steps / (np · seconds), where np are the
         cores or devices that computed (the buoyancy-driven cavity of Virginia Tech, MPI and OpenACC, Eq. 6;
-        its Table 3 leaves np out).
+        its Table 3 leaves np out). None where steps were without kernels.
     flops_per_cell_step, bytes_per_cell_step : float
         Operations of the generated code (an fma is two), and bytes that must cross memory.
     share_of_bound : float or None
@@ -377,9 +377,9 @@ class CaseRun:
         try:
             yield
         except RunError as error:
-            if self.setup.advice is None:
-                raise
-            raise RunError(f"{error}; {self.setup.advice(sim.values)}") from error
+            if self.setup.advice is not None and (error.place is not None or type(error) is RunError):
+                error.args = (f"{error}\n{self.setup.advice(sim.values)}",)
+            raise
 
     def findings(self, result: Result) -> dict[str, Any]:
         """What a reader of this case's results looks for first, by name; nothing of a part of the steps."""
@@ -562,7 +562,11 @@ class CaseRun:
         flops = float(sum(sweep.flops * sweep.share for sweep in sim.schedule.pass_sweeps()))
         seconds, energy = measured.loop_seconds, measured.energy
         updates = cells * measured.steps
-        processors = len(sim.devices) or domain.comm.size * domain.threads
+        # ranks of one node that call a device the same have it together
+        assert domain.transfers is not None
+        node = domain.transfers.layout.node
+        devices = {(node(each.rank), each.device, each.name) for each in sim.devices}
+        processors = len(devices) or domain.comm.size * domain.threads
         rate = updates / seconds if seconds and only != "exchange" else None
         record = Record(
             case=self.name,
@@ -575,7 +579,7 @@ class CaseRun:
             communication=domain.how.communication,
             seconds=measured.seconds,
             ns_per_cell_step=1e9 * seconds / updates if seconds else None,
-            ssspnt=1e-7 * updates / (processors * measured.seconds) if measured.seconds else None,
+            ssspnt=1e-7 * rate / processors if rate else None,
             flops_per_cell_step=flops,
             bytes_per_cell_step=sim.bytes_per_step / cells,
             share_of_bound=sim.bytes_per_step / cells * rate / reference if rate and reference else None,

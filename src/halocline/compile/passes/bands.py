@@ -79,10 +79,12 @@ def _of_rows(kernel: Kernel, wanted: Sequence[int]) -> list[int]:
     for number in order:
         value = kernel.values[number]
         own = value.op == "index" and value.attribute[0] == kernel.ndim - 1
-        if own or not value.depth or (value.args and alike.issuperset(value.args)):
+        # a condition is no number that memory holds; what it is made of is
+        made = value.args and not value.condition and alike.issuperset(value.args)
+        if own or not value.depth or made:
             alike.add(number)
             if value.depth and (value.op in DEAR or not dear.isdisjoint(value.args)):
                 dear.add(number)
         else:
             used.update(value.args)
-    return [n for n in order if n in dear and n in used and not kernel.values[n].condition]
+    return [n for n in order if n in dear and n in used]

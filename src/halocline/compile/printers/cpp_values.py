@@ -144,13 +144,8 @@ class CppValues(ValuePrinter):
         if array.kind in ("band", "kept"):
             element = self.element(array)
             spelled = f"hc_lanes_load(&{element})" if self.vector else element
-            return self.declared(
-                value,
-                self.named(
-                    f"left{array.name.partition('kept')[2]}" if array.kind == "kept" else f"t{len(self.used)}"
-                ),
-                spelled,
-            )
+            left = array.name.partition("kept")[2]  # its number; nothing of what a band has
+            return self.declared(value, self.named(f"left{left}" if left else f"t{len(self.used)}"), spelled)
         if self.vector:
             offset = padded(own, self.kernel.ndim)
             there = f"{self.rows[name, offset[:2]]} + k{' + lanes' if self.ahead else ''}"

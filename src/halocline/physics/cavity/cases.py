@@ -122,7 +122,7 @@ def _make(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
         },
         diagnostics=lambda: _diagnostics(cavity),
         limit=lambda scalars: LIMITS[int(scalars["limiter"])],
-        advice=lambda scalars: _advice(scalars, fall * grid.extent[-1], stages),
+        advice=lambda scalars: _advice(scalars, values, fall * grid.extent[-1], stages),
         shown=(
             "nusselt_hot",
             "nusselt_mid",
@@ -141,25 +141,32 @@ def _make(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
     )
 
 
-def _advice(scalars: Mapping[str, float], fall2: float, stages: int) -> str:
-    """Which limit the last step of a run that failed was beyond: in a flow as fast as V_ref, or else in free
-    fall, of which this is the square of the speed. The speed itself tells nothing any more."""
-    nu, alpha, dt = (scalars[name] for name in ("nu", "alpha", "dt"))
-    for speed2, where, remedy in (
-        (scalars["beta2_min"], "V_ref", "take courant below 1"),
-        (fall2, "free fall", "leave V_ref out, or take one nearer to free fall, or fewer stages"),
-    ):
+def _advice(scalars: Mapping[str, float], values: Mapping[str, Any], fall2: float, stages: int) -> str:
+    """Which limit the steps of a run that failed were beyond. Steps become shorter as a flow becomes faster,
+    so that the last one says little: limits are those for the slowest sound, which the first steps had, or
+    for a flow as fast as in free fall, of which `fall2` is the square of the speed."""
+    nu, alpha = scalars["nu"], scalars["alpha"]
+
+    def largest(speed2: float) -> tuple[float, str]:
         beta2 = max(speed2, scalars["beta2_min"])
         steps = stable_steps(min(nu, alpha), max(nu, alpha), nu, speed2, beta2, scalars["squares"], stages)
-        stable = min(steps)
-        name = LIMITS[steps.index(stable)]
-        if dt > 1.001 * stable:
-            return (
-                f"the last step, {dt:.4g}, was {dt / stable:.3g} times the largest that {name} allows in a "
-                f"flow as fast as {where}, {stable:.4g}: {remedy}"
-            )
-    said = f"no step was longer than {name} allows in a flow as fast as free fall, {stable:.4g}"
-    return f"{said}: take more points"
+        return min(steps), LIMITS[steps.index(min(steps))]
+
+    if values["courant"] > 1.0:
+        stable, name = largest(scalars["beta2_min"])
+        times = f"{values['courant']:g}"
+        return (
+            f"courant is {times}: steps were {times} times the largest stable ones, at first {stable:.4g}, "
+            f"the limit of {name}; take courant below 1"
+        )
+    stable, name = largest(fall2)
+    beyond = f"in free fall the largest stable step is {stable:.4g}, the limit of {name}"
+    if values["V_ref"]:
+        return (
+            f"V_ref is {values['V_ref']:g}, and free fall {math.sqrt(fall2):.4g}: {beyond}; leave V_ref out"
+        )
+    fewer = f"more points, or fewer stages than {stages}" if stages > 1 else "more points"
+    return f"{beyond}: take {fewer}"
 
 
 def _to_walls(extent: float, gathered: float) -> Callable[[Any], Any]:
@@ -222,7 +229,9 @@ def _number(value: float | None) -> float:
 
 def _parameters(rayleigh: float) -> dict[str, Parameter]:
     return {
-        "Ra": Parameter(rayleigh, "1", "Rayleigh number g σ ΔT L³ / (ν α)", above=0.0, origin=PAPER),
+        "Ra": Parameter(
+            rayleigh, "1", "Rayleigh number g σ ΔT L³ / (ν α)", above=0.0, most=1e12, origin=PAPER
+        ),
         "Pr": Parameter(0.71, "1", "Prandtl number ν / α", above=0.0, origin=PAPER),
         "L": Parameter(1.0, "length", "width from the hot to the cold wall; 0.05 m in the paper", above=0.0),
         "alpha": Parameter(1.0, "length²/time", "thermal diffusivity", above=0.0),
