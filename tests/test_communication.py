@@ -84,7 +84,7 @@ def test_each_moves_what_its_name_says(cut: str) -> None:
     for name, (uniform, packing) in kinds.items():
         sweep = of_an_iteration(name, cut)
         assert {m.method for m in sweep.sends} == {"mpi"}
-        found[name] = len(sweep.sends), sweep.bytes_sent, sweep.bytes_unpacked
+        found[name] = len(sweep.sends), sweep.bytes_sent, sweep.bytes_not_packed
         assert found[name] == expected(CUTS[cut], uniform, packing), name
     # each differs from the one before, but v1 where nothing is packed that was not
     assert found["v2"][1] < found["v1"][1] == found["baseline"][1]
@@ -243,7 +243,7 @@ def test_explain_shows_what_is_not_packed(capsys: pytest.CaptureFixture[str]) ->
     for name in ("v2", "v3"):
         assert run(["explain", "cavity", *options, "--communication", name]) == 0
         told = json.loads(capsys.readouterr().out)
-        sent[name] = told["pass"]["bytes_sent"], told["pass"]["bytes_unpacked"]
+        sent[name] = told["pass"]["bytes_sent"], told["pass"]["bytes_not_packed"]
     assert sent["v2"][0] == sent["v3"][0] > sent["v2"][1] > sent["v3"][1] == 0
     assert run(["explain", "cavity", *options[:-2], "--communication", "v2"]) == 0
     assert "of it not packed" in capsys.readouterr().out

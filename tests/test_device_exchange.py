@@ -319,6 +319,8 @@ def run_cases(seed: int, count: int, devices: int, interface: str = "opencl") ->
             print(f"{world().size} ranks, seed {seed}, case {number}", flush=True)
         seen |= run_case(seed, number, devices, interface)
     expected = {"self", "peer", "mpi", "both precisions"} if world().mpi is not None else {"self", "peer"}
+    if world().size > 1:
+        expected |= {"mpi, not packed"}
     if interface == "cuda" and world().size > 1:
         expected |= {"colocated", "gpu_aware", "mpi, not packed", "gpu_aware, not packed"}
     assert expected <= set().union(*world().allgather(seen))

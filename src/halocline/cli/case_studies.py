@@ -30,7 +30,6 @@ CLOCK = (
     "Time is that of the loop over steps, from a barrier before to one after, without those at the start "
     "that warm up; the median of the runs."
 )
-AT_THE_END = "Errors and numbers are those at the end of each run, as its case defines them."
 Run = tuple[Any, int, tuple[int, ...], int, int]  # Steps; N; cells along each axis; ranks; threads
 
 
@@ -160,8 +159,8 @@ def convergence(
     html: Path | None,
     pictures: Path | None,
 ) -> None:
-    """Run a case on finer and finer grids, and print how fast its error falls, or where the numbers of its
-    steady state lead to."""
+    """Run a case on finer and finer grids, and print how fast its error falls, or what the numbers of its
+    steady state converge to."""
     from halocline.study import case_convergence
 
     alone()
@@ -195,11 +194,11 @@ def convergence(
     _check(json, csv, html, pictures, ["convergence.png"])
     if ranks > 1:
         _travels(first, runs, lambda each: each.dim)
-    study = _errors if own.extrapolated is None or own.error else _limits
+    study = _errors if own.error else _limits
     done = study(own, runs, facts)
     _leave(
         "Convergence", case, done.measured, done.facts, done.tables, done.said, done.draw, json, csv, html,
-        pictures, what=done.what, footer=AT_THE_END,
+        pictures, what=done.what, footer=done.footer,
     )  # fmt: skip
 
 
@@ -213,6 +212,7 @@ class _Study:
     said: Sequence[str]
     draw: Callable[[], dict[str, Figure]]
     what: str
+    footer: str
 
 
 def _errors(own: Case, runs: Sequence[Run], facts: Sequence[Mapping[str, Any]]) -> _Study:
@@ -228,6 +228,7 @@ def _errors(own: Case, runs: Sequence[Run], facts: Sequence[Mapping[str, Any]]) 
         study.verdicts(measured),
         lambda: {"convergence.png": study.plot(measured, own.error_name)},
         "Errors on finer and finer grids",
+        "Errors are those at the end of each run, as its case defines them.",
     )
 
 
@@ -247,6 +248,7 @@ def _limits(own: Case, runs: Sequence[Run], facts: Sequence[Mapping[str, Any]]) 
         study.verdicts(measured, limits),
         lambda: {"convergence.png": study.plot(measured, limits)},
         "Numbers of the steady state on finer and finer grids",
+        "Numbers are those at the end of each run, which is its steady state.",
     )
 
 

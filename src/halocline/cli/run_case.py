@@ -98,11 +98,12 @@ def case(
     )
     if record.series is not None:
         _write_series(csv, record.series)
+    when = _when(result, ready.setup.ends)
     for path, (key, what) in shown.items():
-        _draw(result, key, what, path)
+        _draw(result, key, what, path, when)
     if figures:
         for key, figure in ready.figures(result).items():
-            _draw_figure(result, figure, figures[key])
+            _draw_figure(result, figure, figures[key], when)
     written([json, csv, trace, *shown, *figures.values()])
     if checks is not None and not all(each.passed for each in checks):
         raise typer.Exit(1)
@@ -184,21 +185,28 @@ def _finite(setting: str, key: str, text: str, own: Parameter) -> float:
     return number
 
 
-def _draw(result: Result, name: str, what: Any, path: Path) -> None:
+def _when(result: Result, ends: Sequence[str]) -> str:
+    """What pictures show, in words: a time, or what a case ends with that has none."""
+    r, outcome = result.record, result.outcome
+    if outcome is not None and outcome.reason in ends:
+        return f"{outcome.reason} after {r.steps:,} steps"
+    return f"t = {r.time:.4g}"
+
+
+def _draw(result: Result, name: str, what: Any, path: Path, when: str) -> None:
     from halocline.io.picture import picture
 
-    r = result.record
-    picture(result.simulation, what, path, title=f"{name}, {r.case}, t = {r.time:g}", label=name)
+    picture(result.simulation, what, path, title=f"{name}, {result.record.case}, {when}", label=name)
 
 
-def _draw_figure(result: Result, figure: Figure | None, path: Path) -> None:
+def _draw_figure(result: Result, figure: Figure | None, path: Path, when: str) -> None:
     from halocline.io.figure import draw
 
     r, comm = result.record, result.simulation.domain.comm
     with comm.agreement(f"draw {path}"):
         if figure is not None:
             shape = " x ".join(map(str, r.shape))
-            draw(figure, path, title=f"{r.case}, {shape} cells, t = {r.time:.4g}")
+            draw(figure, path, title=f"{r.case}, {shape} cells, {when}")
 
 
 def _facts(check: Check) -> dict[str, Any]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from halocline.io.section import Section
 
-LEVELS = 12  # about so many by default
+LEVELS = 12  # by default, about
 COLOURS = "viridis"
 LINE = 0.7  # width of lines, in points
 # inches
@@ -199,7 +199,7 @@ class _Scale:
 
 
 def frame(panel: Contours | Planes, longer: float) -> tuple[float, float]:
-    """Width and height of what a panel draws, without ticks and names, where the longer is so much."""
+    """Width and height of what a panel draws, without ticks and names; `longer` is the larger of the two."""
     if isinstance(panel, Planes):
         across, up = (high - low for low, high in zip(*_corners(panel), strict=True))
     else:

@@ -114,7 +114,7 @@ class SweepPlan:
         return sum(message.bytes for message in self.sends)
 
     @property
-    def bytes_unpacked(self) -> int:
+    def bytes_not_packed(self) -> int:
         """Of these, bytes that MPI takes out of the fields, or devices copy row by row."""
         return sum(message.bytes for message in self.sends if not message.packed)
 
@@ -188,7 +188,7 @@ class SubdomainPlan:
             "sweeps": [
                 {
                     "bytes_sent": sweep.bytes_sent,
-                    "bytes_unpacked": sweep.bytes_unpacked,
+                    "bytes_not_packed": sweep.bytes_not_packed,
                     "bytes_received": sweep.bytes_received,
                     "sends": [asdict(message) for message in sweep.sends],
                     "receives": [asdict(message) for message in sweep.receives],

@@ -23,7 +23,7 @@ ON_DEVICES = ("self", "peer", "colocated", "gpu_aware", "mpi")  # the methods th
 DEFAULT = ("self", "peer", "colocated", "mpi")  # mailboxes are for those who ask for them
 PACKING = {
     "all": "every message",
-    "last": "messages along the last axis, whose cells lie apart one by one",
+    "last": "only what goes along the last axis",
     "none": "no message",
 }
 BY_MPI = frozenset({"gpu_aware", "mpi"})  # the methods that can do without packing

@@ -152,7 +152,7 @@ class _Teller:
             walls=tuple(dict.fromkeys(fields[fill.field].name for fill in sweep.fills)),
             messages=sum(len(plan.sends) for plan in plans),
             bytes_sent=sum(plan.bytes_sent for plan in plans),
-            bytes_unpacked=sum(plan.bytes_unpacked for plan in plans),
+            bytes_not_packed=sum(plan.bytes_not_packed for plan in plans),
             bytes_copied=sum(plan.bytes_copied for plan in plans),
             reductions=len(sweep.reductions),
             flops=sweep.flops,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from halocline.compile.chains import Chain
 from halocline.compile.footprint import Direction
 from halocline.lang.grid import AXES
-from halocline.plan.transfer import COPIED, METHODS
+from halocline.plan.transfer import BY_MPI, COPIED, METHODS, PACKING
 from halocline.run.devices import storage_bytes
 from halocline.study.table import Table, amount, counted, duration
 
@@ -241,7 +241,7 @@ def _step(step: Step, number: int, *, corners: bool) -> Iterator[str]:
         yield from textwrap.wrap(_chain(chain), WIDTH, initial_indent=inner, subsequent_indent=inner + "  ")
     yield from (inner + line for line in _stages(step))
     if step.messages:
-        yield inner + f"{counted(step.messages, 'message')}, {_sent(step.bytes_sent, step.bytes_unpacked)}"
+        yield inner + f"{counted(step.messages, 'message')}, {_sent(step.bytes_sent, step.bytes_not_packed)}"
     if step.bytes_copied:
         yield inner + f"{amount(step.bytes_copied)} copied within the rank"
 
@@ -310,7 +310,7 @@ def _halo(halo: Halo) -> str:
 
 def _totals(told: Explanation, bound: Bound | None) -> Iterator[str]:
     loop = told.loop
-    sent = _sent(sum(step.bytes_sent for step in loop), sum(step.bytes_unpacked for step in loop))
+    sent = _sent(sum(step.bytes_sent for step in loop), sum(step.bytes_not_packed for step in loop))
     yield "One pass of the loop, this rank"
     costs = f"{told.bytes_per_cell:g} bytes and {told.flops_per_cell:g} flops a cell"
     yield f"  {counted(len(loop), 'sweep')}: {costs}"
@@ -323,8 +323,11 @@ def _totals(told: Explanation, bound: Bound | None) -> Iterator[str]:
     yield f"  memory of its fields: {amount(told.memory)}"
     yield from _bound(told, bound)
     methods = dict.fromkeys(route.method for route in told.routes)
+    packing = told.plan.transfers.packing
     for method in methods:
         yield f"  {method}: {METHODS[method]}"
+        if method in BY_MPI and packing != "all":
+            yield f"    but packed is {PACKING[packing]}"
     if not COPIED.issuperset(methods):
         yield "  " + OVERLAP[told.overlap]
 

@@ -79,8 +79,8 @@ class Step:
         Fields that a sweep touches at the cell itself only.
     walls : tuple of str
         Fields that boundary conditions continue beyond the walls.
-    messages, bytes_sent, bytes_unpacked, bytes_copied : int
-        Of this rank, each time; `bytes_unpacked` are those of the bytes sent that no rank packs.
+    messages, bytes_sent, bytes_not_packed, bytes_copied : int
+        Of this rank, each time; `bytes_not_packed` are those of the bytes sent that no rank packs.
     reductions : int
         Numbers over all cells, summed over all ranks in one message.
     flops, bytes : float
@@ -103,7 +103,7 @@ class Step:
     walls: tuple[str, ...] = ()
     messages: int = 0
     bytes_sent: int = 0
-    bytes_unpacked: int = 0
+    bytes_not_packed: int = 0
     bytes_copied: int = 0
     reductions: int = 0
     flops: float = 0.0
@@ -324,7 +324,7 @@ class Explanation:
                 "sweeps": len(self.loop),
                 "messages": sum(step.messages for step in self.loop),
                 "bytes_sent": sum(step.bytes_sent for step in self.loop),
-                "bytes_unpacked": sum(step.bytes_unpacked for step in self.loop),
+                "bytes_not_packed": sum(step.bytes_not_packed for step in self.loop),
                 "reductions": sum(step.reductions for step in self.loop),
                 "flops_per_cell": self.flops_per_cell,
                 "bytes_per_cell": self.bytes_per_cell,

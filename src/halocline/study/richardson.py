@@ -1,4 +1,4 @@
-"""What three grids tell of a number: the order it converges with, its limit, and how far off it may be.
+"""Richardson extrapolation from three grids: the order, the limit and the grid-convergence index.
 
 Grids are numbered from the finest, as in the papers: f1, f2, f3 on spacings h1 < h2 < h3, with ratios
 r21 = h2/h1 and r32 = h3/h2, and differences ε21 = f2 - f1 and ε32 = f3 - f2. All follows from f = f0 + a h^p.
@@ -34,7 +34,7 @@ class Trend(StrEnum):
 
 @dataclass(frozen=True)
 class Limit:
-    """What three grids tell of a number.
+    """Order, limit and index of a number on three grids.
 
     Attributes
     ----------
@@ -80,7 +80,8 @@ def limit(
     expected : float
         The order for the index where none is observed.
     noise : float
-        Differences that are not above so much, over f1, are none: what iterations leave, for example.
+        Relative error of the values, such as what is left when iterations end: smaller differences, over f1,
+        mean nothing.
 
     Raises
     ------

@@ -57,7 +57,7 @@ study = group(
     "halocline study strong poisson --n 1024 --ranks 1,2 --threads 1,2",
 )
 convergence = group(
-    "Finer and finer grids: how fast the error falls, or where the numbers of a steady state lead to.",
+    "Finer and finer grids: how fast the error falls, or what the numbers of a steady state converge to.",
     "halocline study convergence poisson --n 256,512,1024",
     "halocline study convergence linear-wave --n 64,128,256 --dim 1",
     "halocline study convergence cavity-2d --n 31,63,127",

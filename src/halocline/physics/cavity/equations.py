@@ -149,7 +149,7 @@ class Cavity:
 
     def iterate(self, t: Any, stages: int, watch: int) -> None:
         """Record the statements of an iteration: every `watch` ones the residuals, and the end of a run that
-        is steady; then a forward step, of so many stages, as long as the velocities before the last one
+        is steady; then a step of this number of stages, as long as the velocities before the last one
         allowed. So an iteration of one stage is one sweep."""
         dt, dt_next, limiter, limiter_next = scalars("dt dt_next limiter limiter_next")
         left = parameter("until") - t  # no sliver of a step is left by rounding

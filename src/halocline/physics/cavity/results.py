@@ -83,7 +83,7 @@ class Results:
         return binary("eq", index(self.grid, axis), place)
 
     def _last(self, axis: int, before: float) -> Expr:
-        """Whether a point is so many before the last along an axis."""
+        """Whether a point is this far before the last one along an axis."""
         return binary("eq", index(self.grid, axis) + before, self.grid.cells(axis) - 1.0)
 
     def _halfway(self, axis: int) -> Expr:
