@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import re
 from collections.abc import Sequence
 from itertools import pairwise, product
 from typing import Any
@@ -343,6 +344,33 @@ def test_the_json_of_a_run_has_what_one_looks_for(capsys: pytest.CaptureFixture[
     # 1e-7 cells steps / (np s), of which one core was
     assert told["ssspnt"] * told["ns_per_cell_step"] == pytest.approx(100.0)
     assert {"seconds", "share_of_bound", "checksum"} <= told.keys()
+
+
+def test_residuals_are_shown_while_it_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """As rows at each of some steps, and beside the count of steps."""
+    rows: list[int] = []
+    seen: list[str] = []
+
+    def look(row: dict[str, Any]) -> None:
+        rows.append(row["step"])
+        assert rows == list(range(0, 100 * len(rows), 100))
+
+    case = CaseRun("cavity-2d", (12,), {"Ra": 1e3, "watch": 50, "tolerance": 0})
+    case.run(steps=300, every=100, threads=1, on_look=look, on_progress=lambda step, said: seen.append(said))
+    assert rows == [0, 100, 200, 300]
+    assert all(re.fullmatch(r"residuals p \S+, V_x \S+, V_y \S+, T \S+", said) for said in seen)
+    last = case.run(steps=300, threads=1).record.diagnostics
+    assert last is not None
+    assert f"T {last['residual_T']:.1e}" in seen[-1]
+    given = ["--set", "Ra=1e3", "--set", "watch=50", "--set", "tolerance=0"]
+    options = ["--n", "12", *given, "--steps", "300", "--every", "100", "--threads", "1"]
+    assert command(["run", "cavity-2d", *options]) == 0
+    told = capsys.readouterr().out.splitlines()
+    heads = told[2].split()
+    assert heads[:3] == ["step", "time", "time_step"]
+    assert [line.split()[0] for line in told[4:8]] == ["0", "100", "200", "300"]
+    assert len({len(line) for line in told[2:8]}) == 1
+    assert float(told[7].split()[heads.index("residual_T")]) == pytest.approx(last["residual_T"], rel=1e-3)
 
 
 @pytest.mark.ranks(2)

@@ -55,10 +55,11 @@ void PersistentTransfer::check_count(size_t receive, const MPI_Status& status, M
   MPI_Get_count(&status, what, &count);
   if (count == expected) return;
   const Message& message = *receives_[receive].message;
+  const std::string has = what == MPI_BYTE ? std::to_string(count) + " bytes" : "other cells";
   communicator_.abort("message " + std::to_string(message.tag) + " from rank " +
-                      std::to_string(message.peer) + " is not of the " +
-                      std::to_string(receives_[receive].bytes) +
-                      " bytes that are expected: the ranks have different plans");
+                      std::to_string(message.peer) + " has " + has + ", expected " +
+                      std::to_string(receives_[receive].bytes) + (what == MPI_BYTE ? "" : " bytes of them") +
+                      ": the ranks have different plans");
 }
 
 void PersistentTransfer::free(std::vector<MPI_Request>& requests) {

@@ -23,7 +23,7 @@ class PersistentTransfer : public Transfer {
  protected:
   // Those of the present execution; called once at its start.
   virtual std::vector<MPI_Request>& requests() = 0;
-  // How many of `what` have come in a message that should have `expected`.
+  // Ends the run where a message has another number of `what` than expected: bytes, or all of its cells.
   void check_count(size_t receive, const MPI_Status& status, MPI_Datatype what, int expected) const;
   virtual void check_length(size_t receive, const MPI_Status& status) const = 0;
 

@@ -214,7 +214,7 @@ Every = Annotated[
         "--every",
         numbers=SOME_STEPS,
         metavar="K",
-        help="Diagnostics each K steps, as a table, and as a series in --json and --csv.",
+        help="Diagnostics each K steps: rows that come while it runs, and a series in --json and --csv.",
     ),
 ]
 SeriesCsv = Annotated[

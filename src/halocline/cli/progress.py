@@ -21,11 +21,11 @@ def terminal() -> str | None:
 
 
 @contextlib.contextmanager
-def progress(what: str, unit: str) -> Iterator[Callable[[int], None] | None]:
+def progress(what: str, unit: str) -> Iterator[Callable[..., None] | None]:
     """Show `what` and a count of `unit` during the block.
 
-    Yields what takes the count, or None where there is nobody to see it: without a terminal, and on all
-    ranks but the first.
+    Yields what takes the count, and perhaps a text beside it, or None where there is nobody to see it:
+    without a terminal, and on all ranks but the first.
     """
     started = launcher()
     stream = None if started is not None and started.rank > 0 else _open(terminal())
@@ -39,7 +39,9 @@ def progress(what: str, unit: str) -> Iterator[Callable[[int], None] | None]:
     console = Console(file=stream, force_terminal=True)
     with stream, Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as shown:
         task = shown.add_task(what, total=None, count="set up")
-        yield lambda count: shown.update(task, count=f"{count:,} {unit}")
+        yield lambda count, beside="": shown.update(
+            task, count=f"{count:,} {unit}" + (f", {beside}" if beside else "")
+        )
 
 
 def _open(name: str | None) -> IO[str] | None:

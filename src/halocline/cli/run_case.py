@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ from halocline.cli.progress import progress
 from halocline.cli.ranks import spread
 from halocline.errors import InputError
 from halocline.lang.grid import near
+
+WIDEST = 11  # characters of a number: -1.2346e-05
 
 if TYPE_CHECKING:
     from halocline.io.figure import Figure
@@ -72,24 +75,23 @@ def case(
         result = ready.time_part(only, steps=steps, warm_up=warm_up, **execution)
     else:
         series: list[dict[str, Any]] = []
+        rows = _rows(ready.setup.shown) if every is not None and json != "-" else None
+        # rows that come while it runs say how far it is
+        line = progress(f"{name}, {shape}", "steps") if rows is None else nullcontext()
         try:
-            with progress(f"{name}, {shape}", "steps") as on_progress:
+            with line as on_progress:
                 result = ready.run(
-                    steps=steps, until=until, every=every, warm_up=warm_up, series=series,
+                    steps=steps, until=until, every=every, warm_up=warm_up, series=series, on_look=rows,
                     on_progress=on_progress, **execution,
                 )  # fmt: skip
         except BaseException:  # what led to the end is what one wants to see of a run that failed
             if every is not None and series:
                 _write_series(csv, series)
-                if json != "-":
-                    say(_table(series, ready.setup.shown))
             raise
     record = result.record
     checks = ready.check(result) if check else None
     if json != "-":
-        if every is not None and record.series is not None:
-            say(_table(record.series, ready.setup.shown))
-        say(_summary(result, ready.setup.shown))
+        say(("\n" if every is not None else "") + _summary(result, ready.setup.shown))
         if checks is not None:
             say("\n" + _judgement(checks))
     of_checks = {} if checks is None else {"checks": [_facts(each) for each in checks]}
@@ -249,12 +251,22 @@ def _number(value: Any) -> str:
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
-def _table(series: Sequence[Mapping[str, Any]], shown: Sequence[str]) -> str:
-    from halocline.study.table import Table
-
+def _rows(shown: Sequence[str]) -> Callable[[Mapping[str, Any]], None]:
+    """What prints diagnostics as they come, as rows of a table."""
     columns = ["step", "time", "time_step", *shown]
-    rows = tuple(tuple(_number(each.get(column)) for column in columns) for each in series)
-    return Table("Diagnostics", tuple(columns), rows, left=0).text()
+    widths = [max(len(column), WIDEST) for column in columns]
+    begun = False
+
+    def row(found: Mapping[str, Any]) -> None:
+        nonlocal begun
+        if not begun:
+            heads = "  ".join(c.rjust(w) for c, w in zip(columns, widths, strict=True))
+            say(f"Diagnostics\n\n{heads}\n{'─' * len(heads)}")
+            begun = True
+        cells = zip((_number(found.get(column)) for column in columns), widths, strict=True)
+        say("  ".join(cell.rjust(width) for cell, width in cells))
+
+    return row
 
 
 def _summary(result: Result, shown: Sequence[str]) -> str:

@@ -250,6 +250,8 @@ class Setup:
         What limits the time step, in words, by the scalars that a run left.
     advice : callable, optional
         What to say of a run that failed, by the scalars that it left: which limit it broke, and what to do.
+    progress : callable, optional
+        What to show beside the steps while it runs, by the scalars as they are.
     shown : tuple of str
         The diagnostics that tell most, for a table that fits a terminal.
     time_step : {"exact", "delayed"}
@@ -284,6 +286,7 @@ class Setup:
     terms: Callable[[], Mapping[Field, Mapping[str, Expr]]] = dict
     limit: Callable[[Mapping[str, float]], str] | None = None
     advice: Callable[[Mapping[str, float]], str] | None = None
+    progress: Callable[[Mapping[str, float]], str] | None = None
     shown: tuple[str, ...] = ()
     time_step: str = "exact"
     scheme_name: str | None = None

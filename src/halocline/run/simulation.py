@@ -466,6 +466,12 @@ class Simulation(Fields):
             self._far = max(FIRST_CHECK, min(2 * self._far, most))
         self._looked_from, self._since, self._took = basis, 0, 0.0
 
+    def present_scalars(self) -> dict[str, float]:
+        """Scalars as they are while a run goes on, which another thread may look at: some may be of a step
+        later than others."""
+        prepared = self._prepared
+        return dict(zip(prepared.schedule.scalars, prepared.values.tolist(), strict=True))
+
     def explained(self, error: HaloclineError) -> HaloclineError:
         """The same error with the terms that led to it, where `terms` are known; all ranks call this."""
         return error if self.look_back is None else self.look_back.explained(self, error)

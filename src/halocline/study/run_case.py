@@ -300,7 +300,8 @@ class CaseRun:
         warm_up: int = 0,
         series: list[dict[str, Any]] | None = None,
         communicator: Any = None,
-        on_progress: Callable[[int], None] | None = None,
+        on_look: Callable[[Mapping[str, Any]], None] | None = None,
+        on_progress: Callable[..., None] | None = None,
         **execution: Any,
     ) -> Result:
         """Run from the start; all ranks call this.
@@ -319,8 +320,10 @@ class CaseRun:
             Where diagnostics are appended as they come, for a run that does not end well.
         communicator, **execution
             See halocline.Simulation; the result's bits do not depend on them.
+        on_look : callable, optional
+            Called on all ranks with the diagnostics, each time they are taken.
         on_progress : callable, optional
-            Called with the steps done, a few times a second.
+            Called with the steps done, a few times a second, and with what the case says of them.
 
         Raises
         ------
@@ -339,14 +342,20 @@ class CaseRun:
         sim = self._simulation(communicator, execution)
         numbers = self._begun(sim)
         series = [] if series is None else series
-        series.append(self._look(sim, numbers))
+
+        def look() -> None:
+            series.append(self._look(sim, numbers))
+            if on_look is not None:
+                on_look(series[-1])
+
+        look()
         whole: Outcome | None = None
         meter = EnergyMeter(sim.domain.comm, sim.domain.devices)
         while (steps is None or sim.steps < steps) and (until is None or sim.time < until):
             done, timed = sim.steps, sim.steps >= warm_up
             ends = [done + every - done % every] if every else []
             ends += [end for end in (steps, None if timed else warm_up) if end is not None]
-            report = None if on_progress is None else _counting(on_progress, done)
+            report = None if on_progress is None else self._counting(sim, on_progress, done)
             with meter.on() if timed else nullcontext(), self._advising(sim):
                 outcome = sim.run(until=until, steps=min(ends) - done if ends else None, on_progress=report)
             if timed:
@@ -358,10 +367,10 @@ class CaseRun:
                 with self._advising(sim):
                     raise sim.explained(ended)
             if timed or (every and sim.steps % every == 0):
-                series.append(self._look(sim, numbers))
+                look()
         steps_timed = max(0, sim.steps - warm_up)
         if series[-1]["step"] < sim.steps:
-            series.append(self._look(sim, numbers))
+            look()
         measured = _Timing(
             seconds=0.0 if whole is None else whole.seconds,
             loop_seconds=0.0 if whole is None else whole.loop_seconds,
@@ -370,6 +379,15 @@ class CaseRun:
         )
         told = self._told(sim, series, warm_up)
         return self._result(sim, measured, whole, told)
+
+    def _counting(
+        self, sim: Simulation, on_progress: Callable[..., None], before: int
+    ) -> Callable[[int], None]:
+        """Report the steps so far, with what the case says of the scalars as they are now."""
+        says = self.setup.progress
+        if says is None:
+            return lambda done: on_progress(before + done)
+        return lambda done: on_progress(before + done, says(sim.present_scalars()))
 
     @contextmanager
     def _advising(self, sim: Simulation) -> Iterator[None]:
@@ -602,7 +620,3 @@ def _check_warm_up(warm_up: int, steps: int | None) -> None:
         raise InputError(
             f"warm_up is {warm_up}; expected a whole number from 0, fewer than the {steps} steps"
         )
-
-
-def _counting(on_progress: Callable[[int], None], before: int) -> Callable[[int], None]:
-    return lambda done: on_progress(before + done)

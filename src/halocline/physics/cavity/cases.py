@@ -122,6 +122,7 @@ def _make(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
         },
         diagnostics=lambda: _diagnostics(cavity),
         limit=lambda scalars: LIMITS[int(scalars["limiter"])],
+        progress=lambda scalars: _residuals(scalars, cavity),
         advice=lambda scalars: _advice(scalars, values, fall * grid.extent[-1], stages),
         shown=(
             "nusselt_hot",
@@ -139,6 +140,12 @@ def _make(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
         },
         ends=(STEADY,),
     )
+
+
+def _residuals(scalars: Mapping[str, float], cavity: Cavity) -> str:
+    """The residual of each equation, which the iterations since the last `watch` have not changed."""
+    found = ((f.name, scalars.get(f"residual_{f.name}", math.inf)) for f in cavity.fields)
+    return "residuals " + ", ".join(f"{name} {residual:.1e}" for name, residual in found)
 
 
 def _advice(scalars: Mapping[str, float], values: Mapping[str, Any], fall2: float, stages: int) -> str:
