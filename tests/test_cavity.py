@@ -251,7 +251,10 @@ GATHERED = {"gathered": 0.5}
     [*product(SMALL, [1, 2, 3], [{}]), ("cavity-2d", 1, GATHERED), ("cavity-2d", 3, GATHERED)],
 )
 def test_no_bit_depends_on_ranks(name: str, stages: int, given: dict[str, Any]) -> None:
-    for how in ({}, {"decomposition": "1d-y"}, {"threads": 2, "patch": 7}):
+    ways: list[dict[str, Any]] = [{"threads": 2, "patch": 7}]
+    if name == "cavity-2d":  # a cube is cut in all ways in test_communication
+        ways += [{}, {"decomposition": "1d-y"}]
+    for how in ways:
         all_given = {"stages": stages, "watch": 5, **given}
         record = CaseRun(name, SMALL[name], all_given).run(steps=12, **{"threads": 1, **how}).record
         assert record.checksum == alone(name, stages, **given), how

@@ -121,8 +121,14 @@ def test_no_bit_depends_on_it() -> None:
 
     case = CaseRun("cavity", SHAPE, {"stages": 1, "watch": 5})
     alone = case.run(steps=7, threads=1, communicator=MPI.COMM_SELF).record.checksum
-    cuts = {2: ("1d-x", "1d-y", "1d-z"), 4: ("2d",), 8: ("3d",)}[MPI.COMM_WORLD.size]
-    for name, cut in product(COMMUNICATIONS, cuts):
+    some = {"v1": ("1d-x", "1d-z"), "v2": ("1d-y",), "v3": ("1d-x",), "overlap": ("1d-z",)}
+    cuts = {
+        2: {"baseline": ("1d-x", "1d-y", "1d-z")} | some,
+        4: dict.fromkeys(COMMUNICATIONS, ("2d",)),
+        8: dict.fromkeys(COMMUNICATIONS, ("3d",)),
+    }[MPI.COMM_WORLD.size]
+    assert cuts.keys() == COMMUNICATIONS.keys()
+    for name, cut in ((each, cut) for each, those in cuts.items() for cut in those):
         how = {"communication": name, "decomposition": cut, "threads": 2, "patch": 5}
         assert case.run(steps=7, **how).record.checksum == alone, how
 

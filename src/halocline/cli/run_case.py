@@ -100,7 +100,7 @@ def case(
     )
     if record.series is not None:
         _write_series(csv, record.series)
-    when = _when(result, ready.setup.ends)
+    when = "" if pictures is None else _when(result, ready.setup.ends)
     for path, (key, what) in shown.items():
         _draw(result, key, what, path, when)
     if figures:
