@@ -163,7 +163,7 @@ def test_several_stages_lead_to_the_same_flow_sooner() -> None:
             assert more.record.diagnostics[what] == pytest.approx(one.record.diagnostics[what], rel=1e-5)
 
 
-@pytest.mark.parametrize("rayleigh", [1e4, 1e5])
+@pytest.mark.parametrize("rayleigh", [pytest.param(1e4, marks=pytest.mark.long), 1e5])
 def test_points_that_gather_at_walls_are_worth_more(rayleigh: float) -> None:
     """Three meshes lead to what is published, and one is nearer to it than as many even points."""
     sizes, at_walls = [15, 31, 63], {"gathered": 0.6}
