@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -17,12 +17,12 @@ from halocline.cli.ranks import spread
 from halocline.errors import InputError
 from halocline.lang.grid import near
 
-WIDEST = 11  # characters of a number: -1.2346e-05
-
 if TYPE_CHECKING:
     from halocline.io.figure import Figure
     from halocline.physics.case import Case, Check, Parameter
     from halocline.study.run_case import Result
+
+WIDEST = 11  # characters of a number: -1.2346e-05
 
 
 def case(
@@ -255,16 +255,15 @@ def _rows(shown: Sequence[str]) -> Callable[[Mapping[str, Any]], None]:
     """What prints diagnostics as they come, as rows of a table."""
     columns = ["step", "time", "time_step", *shown]
     widths = [max(len(column), WIDEST) for column in columns]
-    begun = False
+
+    def line(cells: Iterable[str]) -> str:
+        return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
 
     def row(found: Mapping[str, Any]) -> None:
-        nonlocal begun
-        if not begun:
-            heads = "  ".join(c.rjust(w) for c, w in zip(columns, widths, strict=True))
+        if found["step"] == 0:
+            heads = line(columns)
             say(f"Diagnostics\n\n{heads}\n{'─' * len(heads)}")
-            begun = True
-        cells = zip((_number(found.get(column)) for column in columns), widths, strict=True)
-        say("  ".join(cell.rjust(width) for cell, width in cells))
+        say(line(_number(found.get(column)) for column in columns))
 
     return row
 

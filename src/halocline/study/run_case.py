@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from halocline.errors import InputError, RunError
+from halocline.errors import HaloclineError, InputError, RunError
 from halocline.io.figure import Figure
 from halocline.lang import trace
 from halocline.lang.expression import Expr
@@ -356,16 +356,22 @@ class CaseRun:
             ends = [done + every - done % every] if every else []
             ends += [end for end in (steps, None if timed else warm_up) if end is not None]
             report = None if on_progress is None else self._counting(sim, on_progress, done)
-            with meter.on() if timed else nullcontext(), self._advising(sim):
-                outcome = sim.run(until=until, steps=min(ends) - done if ends else None, on_progress=report)
+            try:
+                with meter.on() if timed else nullcontext():
+                    outcome = sim.run(
+                        until=until, steps=min(ends) - done if ends else None, on_progress=report
+                    )
+            except RunError as error:
+                if error.place is not None:
+                    self._advise(error, sim)
+                raise
             if timed:
                 whole = outcome if whole is None else whole.followed_by(outcome)
             if outcome.reason in self.setup.ends:
                 break
             if outcome.reason != "completed":
                 ended = RunError(f"{outcome.reason}, after step {sim.steps} (time {sim.time:g})")
-                with self._advising(sim):
-                    raise sim.explained(ended)
+                raise self._advise(sim.explained(ended), sim)
             if timed or (every and sim.steps % every == 0):
                 look()
         steps_timed = max(0, sim.steps - warm_up)
@@ -389,15 +395,11 @@ class CaseRun:
             return lambda done: on_progress(before + done)
         return lambda done: on_progress(before + done, says(sim.present_scalars()))
 
-    @contextmanager
-    def _advising(self, sim: Simulation) -> Iterator[None]:
-        """Add what the case has to say to the error of a run that fails."""
-        try:
-            yield
-        except RunError as error:
-            if self.setup.advice is not None and (error.place is not None or type(error) is RunError):
-                error.args = (f"{error}\n{self.setup.advice(sim.values)}",)
-            raise
+    def _advise(self, error: HaloclineError, sim: Simulation) -> HaloclineError:
+        """The error of a run whose equations failed, with what the case has to say to that."""
+        if self.setup.advice is not None:
+            error.args = (f"{error}\n{self.setup.advice(sim.values)}",)
+        return error
 
     def findings(self, result: Result) -> dict[str, Any]:
         """What a reader of this case's results looks for first, by name; nothing of a part of the steps."""

@@ -11,7 +11,7 @@ from halocline.lang.grid import AXES, Grid
 from halocline.lang.program import parameter, program
 from halocline.physics.case import Case, Check, Checked, Extrapolated, Family, Parameter, Setup
 from halocline.physics.cavity import figures
-from halocline.physics.cavity.equations import LIMITS, STEADY, Cavity, gain, sound_step, stable_steps
+from halocline.physics.cavity.equations import LIMITS, STEADY, Cavity, gain, stable_steps
 from halocline.physics.cavity.results import Results
 
 PAPER = "the buoyancy-driven cavity of Virginia Tech, MPI and OpenACC"
@@ -41,13 +41,6 @@ CUBIC: Mapping[float, Mapping[str, float]] = {
 }
 KNOWN = {2: PLANAR, 3: CUBIC}
 CONVERGING = ("nusselt_hot", "nusselt_mid", "u_max", "v_max")
-
-
-def first_steps(squares: float, nu: float, alpha: float, beta2_min: float) -> tuple[float, float]:
-    """The steps that diffusion and waves of artificial sound allow, of one stage, where the flow is as fast
-    as the slowest sound and Σ 1/Δx² is as large as anywhere."""
-    diffusion = 0.5 / (max(nu, alpha) * squares)
-    return diffusion, float(sound_step(nu, beta2_min, beta2_min))
 
 
 def stages_for(diffusion: float, sound: float) -> int:
@@ -83,7 +76,8 @@ def _make(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
     grid = Grid(shape, extent=extent, walls="node", stretch=stretch)
     cavity = Cavity(grid)
     squares = sum(1 / h**2 for h in grid.spacing)
-    diffusion, sound = first_steps(squares, nu, alpha, beta2_min)
+    slow_flow = (min(nu, alpha), max(nu, alpha), nu, beta2_min, beta2_min, squares)  # as the slowest sound
+    _, diffusion, sound = stable_steps(*slow_flow, stages=1)
     stages: int = int(values["stages"]) or stages_for(diffusion, sound)
     steps = (gain(stages) * diffusion, sound)
     watch = int(values["watch"])
