@@ -24,9 +24,10 @@ from halocline.compile.ir.statements import (
     rewritten,
     roots,
 )
+from halocline.compile.passes.pieces import PIECE
 from halocline.compile.passes.rename import renumbered, substituted
 
-WIDTH = 512  # elements
+WIDTH = PIECE
 DEAR = frozenset({"div", "sqrt", "pow", "exp", "log", "sin", "cos", "random"})
 
 
@@ -51,11 +52,13 @@ def _banded(kernel: Kernel, table: Table, number: int, nest: Nest) -> Nest:
     if not found:
         return nest
     loads: dict[int, int] = {}
+    rooms: Body = ()
     fill: Body = ()
     for value in found:
         name, dtype = f"{number}:band{len(loads)}", kernel.values[value].dtype
         table.arrays[name] = Array(name, dtype, "band", length=WIDTH, span="band")
         loads[value] = table.add("load", (), (name, ()), dtype, POINT)
+        rooms += (Buffer(name),)
         fill += (Store(name, value),)
     instead = dict(zip(wanted, substituted(table, wanted, loads), strict=True))
 
@@ -65,7 +68,6 @@ def _banded(kernel: Kernel, table: Table, number: int, nest: Nest) -> Nest:
         return (statement,)
 
     outside = tuple(s for s in nest.body if not isinstance(s, Loop))
-    rooms = tuple(Buffer(s.array) for s in fill if isinstance(s, Store))
     rows = rewritten(nest.body[len(outside) :], change)
     return replace(nest, body=(*outside, *rooms, Bands((Strip(fill),), rows, WIDTH)))
 

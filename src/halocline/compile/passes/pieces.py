@@ -74,7 +74,7 @@ class _Rows:
     streaming: bool
 
     def nest(self, nest: Nest) -> Nest:
-        strips = [s for s in flat(_rows(nest)) if isinstance(s, (Strip, Lanes))]
+        strips = [s for s in flat(_in_rows(nest)) if isinstance(s, (Strip, Lanes))]
         grouped = len(strips) > 1
         results = strips[-1].body
         # by number of the result in its nest
@@ -89,7 +89,7 @@ class _Rows:
         self.deposits = {n: s for n, s in self.passing.items() if isinstance(s, Reduce) and s.kind != "sum"}
         # where fields exceed the cache, a row goes line by line, unless something needs more at a time
         lines = self.streaming and bool(self.passing) and not grouped
-        lines = lines and not any(isinstance(s, Far) for s in flat(_rows(nest)))
+        lines = lines and not any(isinstance(s, Far) for s in flat(_in_rows(nest)))
         length = (LINE if lines else STREAMING_PIECE) // self.item if self.streaming else PIECE
         kept = [a for a in self.kernel.arrays if a.kind == "kept" and a.name.startswith(f"{self.number}:")]
         length = min((a.length for a in kept), default=length)
@@ -204,7 +204,7 @@ class _Rows:
         return (Fetch(tuple(rows), ahead // min(items), length, 64 // max(items)),)
 
 
-def _rows(nest: Nest) -> Body:
+def _in_rows(nest: Nest) -> Body:
     """What is done in rows, without what is done once for a band of them."""
     return tuple(s for part in nest.body for s in (part.body if isinstance(part, Bands) else (part,)))
 

@@ -144,8 +144,9 @@ class CppValues(ValuePrinter):
         if array.kind in ("band", "kept"):
             element = self.element(array)
             spelled = f"hc_lanes_load(&{element})" if self.vector else element
-            left = array.name.partition("kept")[2]  # its number; nothing of what a band has
-            return self.declared(value, self.named(f"left{left}" if left else f"t{len(self.used)}"), spelled)
+            number = array.name.partition("kept")[2]
+            name = f"left{number}" if array.kind == "kept" else f"t{len(self.used)}"
+            return self.declared(value, self.named(name), spelled)
         if self.vector:
             offset = padded(own, self.kernel.ndim)
             there = f"{self.rows[name, offset[:2]]} + k{' + lanes' if self.ahead else ''}"
