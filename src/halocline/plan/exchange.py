@@ -115,13 +115,14 @@ def exchange(
     sends: dict[Direction, list[tuple[int, Box]]] = {}
     receives: dict[Direction, list[tuple[int, Box, Box]]] = {}
     copies = []
-    # messages some of which goes along the last axis; this subdomain itself may be at its other end
+    # directions of messages with parts along the last axis: one to this subdomain itself has no direction
     along_last: set[Direction] = set()
     for number_of_field, footprint in sorted(footprints.items()):
         field = fields[number_of_field]
         points = subdomain.owned(field)
         for direction, width in footprint:
             towards = subdomain.across(direction)
+            lengthwise = {towards, _opposite(towards)} if direction[-1] else set()
             peer = neighbour(direction)
             along_rows = number_of_field in wraps and not any(direction[:-1])
             if peer is not None and not along_rows:
@@ -134,13 +135,13 @@ def exchange(
                         size = target.size * ITEMSIZE[field.dtype]
                         copies.append(Copy(number_of_field, source, target, peer, size))
                     else:
-                        along_last.update({towards, _opposite(towards)} if direction[-1] else ())
+                        along_last |= lengthwise
                         receives.setdefault(towards, []).append((number_of_field, target, source))
             # the neighbour opposite receives from here what this subdomain receives from `direction`
             peer = neighbour(_opposite(direction))
             if peer is not None and not along_rows and not transfers.copied(own, peer):
                 for source in subdomain.pieces(subdomain.source(points, direction, width), blocks):
-                    along_last.update({towards, _opposite(towards)} if direction[-1] else ())
+                    along_last |= lengthwise
                     sends.setdefault(_opposite(towards), []).append((number_of_field, source))
 
     def message(

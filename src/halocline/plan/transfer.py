@@ -91,7 +91,7 @@ class Transfers:
         return holds
 
     def packed(self, method: str, along_last: bool) -> bool:
-        """Whether a message by a method is packed, some of which goes along the last axis, or nothing."""
+        """Whether a message is packed, by its method and whether parts of it go along the last axis."""
         if method not in BY_MPI or self.packing == "all":
             return True
         return self.packing == "last" and along_last

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from halocline.compile.halo import HALOS
@@ -140,7 +140,7 @@ class Execution:
             raise InputError(f'overlap {self.overlap!r}: expected "auto", True or False')
 
     def _communicate(self) -> None:
-        """Choose what the way of communicating that has a name consists of."""
+        """Choose what the named way of communicating consists of."""
         if not isinstance(self.gpudirect, bool):
             raise InputError(f"gpudirect {self.gpudirect!r}: expected True or False")
         if self.communication is None:
@@ -151,8 +151,9 @@ class Execution:
             return
         chosen = communication_named(self.communication).options
         chosen["methods"] = ("gpu_aware", "mpi") if self.gpudirect else ("mpi",)
+        defaults = {each.name: each.default for each in fields(self)}
         for name, value in chosen.items():
-            given, usual = getattr(self, name), type(self).__dataclass_fields__[name].default
+            given, usual = getattr(self, name), defaults[name]
             if name == "methods" and given is not None:
                 given = chosen_methods(given)
             if given not in (usual, value):
