@@ -270,6 +270,14 @@ WRONG = [
         "study convergence linear-wave --n 4,64 --dim 1 --set wave=fast --ranks 2",
         "the grid cannot be cut into 2 subdomains",
     ),
+    ("study convergence cavity-2d --n 7,11", "--n 7,11: expected 3 numbers or more"),
+    ("study convergence cavity --n 9", "--n 9: expected 3 numbers or more"),
+    ("study convergence cavity-2d --n 7,11,11", "twice"),
+    ("study convergence cavity-2d --n 2,7,11", "expected at least 4"),
+    ("study convergence cavity-2d --n 7,x,11", "--n 7,x,11"),
+    ("study convergence cavity --dim 2", "dim is 2; expected 3"),
+    ("study convergence cavity-2d --set Ra=-1", "Ra is -1; expected a number above 0"),
+    ("study convergence rotor", "no exact solution to compare with, nor numbers of a steady state"),
     ("study convergence linear-wave --order 4", "No such option"),
 ]
 

@@ -296,26 +296,3 @@ def test_a_study_of_a_small_square(
 def test_a_case_says_where_its_numbers_lead_to(capsys: pytest.CaptureFixture[str]) -> None:
     assert command(["cases", "cavity"]) == 0
     assert "halocline study convergence cavity extrapolates its numbers" in capsys.readouterr().out
-
-
-WRONG = [
-    ("study convergence cavity-2d --n 7,11", "--n 7,11: expected 3 numbers or more"),
-    ("study convergence cavity --n 9", "--n 9: expected 3 numbers or more"),
-    ("study convergence cavity-2d --n 7,11,11", "twice"),
-    ("study convergence cavity-2d --n 2,7,11", "expected at least 4"),
-    ("study convergence cavity-2d --n 7,x,11", "--n 7,x,11"),
-    ("study convergence cavity --dim 2", "dim is 2; expected 3"),
-    ("study convergence cavity-2d --set Ra=-1", "Ra is -1; expected a number above 0"),
-    ("study convergence rotor", "no exact solution to compare with, nor numbers of a steady state"),
-]
-
-
-@pytest.mark.parametrize(("line", "words"), WRONG)
-def test_wrong_use_is_refused_before_any_run(
-    line: str, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("halocline.study.measure.measure", None)
-    with pytest.raises(InputError) as refused:
-        command(line.split())
-    assert words in str(refused.value)

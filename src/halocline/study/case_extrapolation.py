@@ -1,4 +1,4 @@
-"""Where the numbers of a steady state lead to on finer and finer grids: for cases without exact solution."""
+"""Numbers of a steady state extrapolated from finer and finer grids: for cases without exact solution."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _finest(own: Sequence[Found]) -> dict[str, Found]:
 
 
 def tables(measurements: Sequence[Measurement], found: Sequence[Found], what: Extrapolated) -> list[Table]:
-    """Two for each line: the numbers on each grid, and what they lead to."""
+    """Two for each line: the numbers on each grid, and their extrapolation."""
     made = []
     for panel, label, line in _lines(measurements):
         own = _of(found, panel, label)
@@ -127,7 +127,7 @@ def tables(measurements: Sequence[Measurement], found: Sequence[Found], what: Ex
 
 
 def _limits_table(own: Sequence[Found], *, several: bool, what: Extrapolated) -> Table:
-    """What each three grids lead to, and what is published."""
+    """The extrapolation from each three grids, and what is published."""
     published = any(each["published"] for each in own)
     rows, before = [], ""
     for each in own:
@@ -164,7 +164,7 @@ def _limits_table(own: Sequence[Found], *, several: bool, what: Extrapolated) ->
         notes.append("within noise: the finer two grids differ by no more than iterations leave.")
     if published:
         notes.append(f"published: {what.source}; off: the extrapolated number from it.")
-    title = "Where each three grids lead to" if several else "Where they lead to"
+    title = "Extrapolated from each three grids" if several else "Extrapolated from these"
     return Table(title, heads, tuple(rows), left=2 if several else 1, note=wrapped(*notes))
 
 
@@ -232,8 +232,8 @@ def _sentence(each: Found, finest: str) -> str:
 
 
 def plot(measurements: Sequence[Measurement], found: Sequence[Found]) -> Figure:
-    """Two panels for each line: numbers over the square of the spacing, beside the limits that they lead to;
-    and the distances from these over the spacing."""
+    """Two panels for each line: numbers over the square of the spacing, beside their limits; and the
+    distances from these over the spacing."""
     lines = list(_lines(measurements))
     figure = figure_of(len(lines), 2)
     axes = figure.subplots(len(lines), 2, squeeze=False)
