@@ -28,7 +28,7 @@ from halocline.compile.passes.pieces import PIECE
 from halocline.compile.passes.rename import renumbered, substituted
 
 WIDTH = PIECE
-DEAR = frozenset({"div", "sqrt", "pow", "exp", "log", "sin", "cos", "random"})
+COSTLY = frozenset({"div", "sqrt", "pow", "exp", "log", "sin", "cos", "random"})
 
 
 def bands(kernel: Kernel) -> Kernel:
@@ -75,7 +75,7 @@ def _banded(kernel: Kernel, table: Table, number: int, nest: Nest) -> Nest:
 def _of_rows(kernel: Kernel, wanted: Sequence[int]) -> list[int]:
     """The numbers that vary along the rows alone and take long, and are part of nothing else of that kind."""
     alike: set[int] = set()
-    dear: set[int] = set()
+    costly: set[int] = set()
     used: set[int] = set(wanted)
     order = kernel.below(wanted)
     for number in order:
@@ -85,8 +85,8 @@ def _of_rows(kernel: Kernel, wanted: Sequence[int]) -> list[int]:
         made = value.args and not value.condition and alike.issuperset(value.args)
         if own or not value.depth or made:
             alike.add(number)
-            if value.depth and (value.op in DEAR or not dear.isdisjoint(value.args)):
-                dear.add(number)
+            if value.depth and (value.op in COSTLY or not costly.isdisjoint(value.args)):
+                costly.add(number)
         else:
             used.update(value.args)
-    return [n for n in order if n in dear and n in used]
+    return [n for n in order if n in costly and n in used]

@@ -145,8 +145,8 @@ class CppValues(ValuePrinter):
             element = self.element(array)
             spelled = f"hc_lanes_load(&{element})" if self.vector else element
             number = array.name.partition("kept")[2]
-            name = f"left{number}" if array.kind == "kept" else f"t{len(self.used)}"
-            return self.declared(value, self.named(name), spelled)
+            own_name = f"left{number}" if array.kind == "kept" else f"t{len(self.used)}"
+            return self.declared(value, self.named(own_name), spelled)
         if self.vector:
             offset = padded(own, self.kernel.ndim)
             there = f"{self.rows[name, offset[:2]]} + k{' + lanes' if self.ahead else ''}"

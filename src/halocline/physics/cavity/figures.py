@@ -55,7 +55,7 @@ def streamlines(done: Checked) -> Figure | None:
     u, w = (_halfway(done, fields[f"V_{a}"]) for a in ("x", AXES[len(done.shape) - 1]))
     if warm is None or u is None or w is None:
         return None
-    u, w = (_over_width(done, _walled(_walled(v, 0, _number(0.0)), 1, _number(0.0))) for v in (u, w))
+    u, w = (_over_width(done, _walled(_walled(v, 0, _constant(0.0)), 1, _constant(0.0))) for v in (u, w))
     if len(done.shape) == 3:
         still = not (u.values.any() or w.values.any())
         title = "no streamlines: nothing flows" if still else "streamlines, over the temperature"
@@ -99,7 +99,7 @@ def _temperature(done: Checked) -> Section | None:
     plane = _halfway(done, done.setup.grid.fields["T"])
     if plane is None:
         return None
-    hot, cold = (_number(done.values[name]) for name in ("T_hot", "T_cold"))
+    hot, cold = (_constant(done.values[name]) for name in ("T_hot", "T_cold"))
     return _over_width(done, _walled(_walled(plane, 1, no_flux), 0, hot, cold))
 
 
@@ -135,7 +135,7 @@ def _continued(plane: Section) -> Section:
     return _walled(_walled(plane, 0, parabola), 1, parabola)
 
 
-def _number(value: float) -> OnWall:
+def _constant(value: float) -> OnWall:
     import numpy as np
 
     return lambda _, values: np.full_like(values[0], value)
