@@ -170,7 +170,11 @@ class Message:
     after the other. Both sides list parts of equal shapes in the same order.
     """
 
-    def __init__(self, peer: int, tag: int, parts: Sequence[tuple[int, Sequence[int], Sequence[int]]]) -> None: ...
+    def __init__(self, peer: int, tag: int, parts: Sequence[tuple[int, Sequence[int], Sequence[int]]], packed: bool = True) -> None:
+        """
+        packed: else MPI takes the cells out of the fields and puts them there by derived datatypes, and
+        devices copy them row by row.
+        """
 
     @staticmethod
     def rma(peer: int, tag: int, parts: Sequence[tuple[int, Sequence[int], Sequence[int]]]) -> Message:
@@ -180,7 +184,7 @@ class Message:
         """
 
     @staticmethod
-    def gpu_aware(peer: int, tag: int, parts: Sequence[tuple[int, Sequence[int], Sequence[int]]]) -> Message:
+    def gpu_aware(peer: int, tag: int, parts: Sequence[tuple[int, Sequence[int], Sequence[int]]], packed: bool = True) -> Message:
         """The same out of, and into, the memory of devices."""
 
     @staticmethod
