@@ -32,6 +32,7 @@ class StridedTransfer : public PersistentTransfer {
   // Sweeps swap the memory of storages, mostly all together: then there are two of them.
   std::vector<MPI_Request>& requests() override {
     std::vector<char*> origins;
+    origins.reserve(storages_.size());
     for (const uint32_t storage : storages_) origins.push_back(subdomain_.storages[storage]->origin());
     for (Bound& bound : bound_) {
       if (bound.origins == origins) return (now_ = &bound)->requests;

@@ -445,7 +445,7 @@ class CudaQueue : public Queue {
 
  private:
   static RowsCopy rows_copy(const Rows& rows) {
-    RowsCopy copy{};
+    RowsCopy copy;
     copy.bytes = rows.bytes;
     copy.rows = rows.count;
     return copy;

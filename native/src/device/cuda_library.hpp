@@ -91,19 +91,19 @@ constexpr int kCaptureThreadLocal = 1;
 enum MemoryKind : int { kMemoryHost = 1, kMemoryDevice = 2 };
 
 struct RowsCopy {
-  size_t source_x, source_y;
-  MemoryKind source_kind;
-  const void* source_host;
-  Address source;
-  void* source_array;
-  size_t source_pitch;
-  size_t target_x, target_y;
-  MemoryKind target_kind;
-  void* target_host;
-  Address target;
-  void* target_array;
-  size_t target_pitch;
-  size_t bytes, rows;
+  size_t source_x = 0, source_y = 0;
+  MemoryKind source_kind = kMemoryHost;
+  const void* source_host = nullptr;
+  Address source = 0;
+  void* source_array = nullptr;
+  size_t source_pitch = 0;
+  size_t target_x = 0, target_y = 0;
+  MemoryKind target_kind = kMemoryHost;
+  void* target_host = nullptr;
+  Address target = 0;
+  void* target_array = nullptr;
+  size_t target_pitch = 0;
+  size_t bytes = 0, rows = 0;
 };
 
 struct Library {
