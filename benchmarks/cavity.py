@@ -63,7 +63,7 @@ def iterating(
         return float(sim.run(steps=iterations).loop_seconds / iterations)
 
     def triad() -> float:
-        rate = bandwidth(domain.comm, domain.devices, domain.threads, domain.memory_bytes)
+        rate = bandwidth(domain.comm, domain.devices, domain.threads, sim.store.memory_bytes)
         assert rate is not None
         return BYTES * n**3 / rate
 

@@ -135,7 +135,7 @@ def sizes(repeats: int, n: int, order: int, threads: int) -> list[dict[str, Any]
         {name: lambda sim=sim: sim.run(steps=steps).loop_seconds / steps for name, sim in sims.items()},
         repeats,
     )
-    tuned = sims[TUNE]._prepared.tuned
+    tuned = sims[TUNE].prepared.tuned
     row: dict[str, Any] = {"part": "sizes", "n": n, "order": order, "threads": threads, "tuned": str(tuned)}
     row["million_cells_per_second"] = {name: n**3 / median(own) / 1e6 for name, own in times.items()}
     row["over_caches"] = {name: ratio(times, name, BY_CACHES) for name in times}

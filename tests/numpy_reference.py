@@ -26,7 +26,7 @@ from halocline.lang.boundary import (
     Value,
 )
 from halocline.lang.expression import Expr, Operators
-from halocline.lang.grid import Field, Grid
+from halocline.lang.grid import CELLS, Field, Grid
 from halocline.lang.program import Assign, AssignScalar, Program, Repeat, StopWhen
 
 Array = np.ndarray[Any, Any]
@@ -233,6 +233,7 @@ class Reference:
         for axis, letter in enumerate("xyz"[: self.grid.ndim]):
             self.scalars[f"h_{letter}"] = Number.exact(self.spacing(axis))
             self.scalars[f"o_{letter}"] = Number.exact(self.grid.origin[axis])
+            self.scalars[f"{CELLS}{letter}"] = Number.exact(self.grid.shape[axis])
         for f in self.grid.fields.values():
             given = self.values.get(f)
             start = np.zeros(self.points(f.staggered)) if given is None else given
@@ -245,8 +246,10 @@ class Reference:
         ] = {}  # versions in a loop: first, last
         self._versions = dict.fromkeys(self.fields, 0)
         self._number(self.program.statements)
-        self._keep(dict.fromkeys(self.fields, 0))
         self._ghosted: dict[tuple[Field, int, tuple[int, ...]], Number] = {}
+        for f in self.fields:
+            self._hold(f)
+        self._keep(dict.fromkeys(self.fields, 0))
 
     # --- geometry ---
 

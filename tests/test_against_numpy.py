@@ -324,7 +324,7 @@ class Case:
     def simulate(self, **options: Any) -> hc.Simulation:
         sim = hc.Simulation(self.grid, self.program, parameters=PARAMETERS, **options)
         for f, values in self.start().items():
-            if f.name in sim.domain.storages:
+            if f.name in sim.store.storages:
                 sim[f] = values
         sim.run()
         return sim
@@ -363,7 +363,7 @@ def check(recipe: Recipe, shape: tuple[int, ...], *, must_fit: bool, **options: 
         return False
     compared = 0
     for f in case.own:
-        if f.name not in sim.domain.storages:
+        if f.name not in sim.store.storages:
             continue
         have, want = np.asarray(sim[f], dtype=np.float64), wanted.fields[f]
         assert np.isfinite(want.value).all(), f"the reference of {f.name} is not finite"
@@ -482,7 +482,7 @@ def same_on_ranks(
 
     alone = Case(recipe, shape, (1.5, 0.75, 1.0)[: recipe.ndim])
     serial = alone.simulate(communicator=MPI.COMM_SELF, threads=1)
-    names = [f.name for f in alone.own if f.name in serial.domain.storages]
+    names = [f.name for f in alone.own if f.name in serial.store.storages]
     wanted = {name: serial.checksum(name) for name in names}
     done = 0
     for strategy in strategies:

@@ -298,6 +298,7 @@ def smooth_and_search(u: Any, v: Any) -> None:
 def test_kernels_that_write_past_the_cache_give_the_same_bits(equations: Any) -> None:
     """Fields that exceed the cache are written by other kernels; here those run on small ones."""
     from halocline.compile.driver import compile_library
+    from halocline.lang.stepping import PAUSE
     from halocline.native import native
     from halocline.run.bind import build_engine
 
@@ -310,13 +311,19 @@ def test_kernels_that_write_past_the_cache_give_the_same_bits(equations: Any) ->
 
             sim = hc.Simulation(grid, equations, patch=(8, 8, 20), threads=2)
             sim[u] = np.random.default_rng(3).uniform(-1, 1, grid.shape)
-            prepared = sim._prepared
+            prepared = sim.prepared
             values = prepared.values
-            for name, value in {**grid.scalar_values(), "t": 0.0, "until": np.inf, "steps": 3.0}.items():
+            for name, value in {
+                **grid.scalar_values(),
+                "t": 0.0,
+                "until": np.inf,
+                PAUSE: np.inf,
+                "steps": 3.0,
+            }.items():
                 values[prepared.schedule.scalars.index(name)] = value
             library = compile_library(prepared.schedule.source, streaming=streaming)
             build_engine(
-                native(), library, prepared.schedule, prepared.plan, sim.domain.storages, values,
+                native(), library, prepared.schedule, prepared.plan, sim.store.storages, values,
                 sim.domain.comm,
             ).run()  # fmt: skip
             made[streaming] = [sim.checksum(u), sim.checksum(v), values.tolist()]

@@ -21,7 +21,7 @@ from halocline.physics.case import Parameter
 from halocline.physics.cases import cases
 from halocline.physics.mhd import MHD, Physics, parameters
 from halocline.physics.mhd.forcing import Forcing
-from halocline.run.look_back import LookBack
+from halocline.run.replay import FailureReplay
 from halocline.study.run_case import CaseRun, Result
 
 Array = NDArray[np.float64]
@@ -284,7 +284,7 @@ def test_a_forcing_that_goes_wrong_is_named():
 
 
 def test_a_case_keeps_no_copy_of_its_start(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(LookBack, "_write", lambda *_: pytest.fail("it can be begun anew"))
+    monkeypatch.setattr(FailureReplay, "_write", lambda *_: pytest.fail("it can be begun anew"))
     assert run("sound-wave", [24], steps=8, every=2).record.steps == 8
 
 

@@ -808,7 +808,7 @@ def test_parameters_shape_and_spacing_are_no_part_of_the_code() -> None:
         sim.run(steps=2)
         sim.parameters["kappa"] = 2 * kappa
         sim.run(steps=2)
-        libraries.add(sim._prepared.library)
+        libraries.add(sim.prepared.library)
     assert len(libraries) == 1
 
 

@@ -758,6 +758,6 @@ def test_what_is_explained_of_a_run_is_what_it_does(opencl: Devices):
     told = hc.explain(sim)
     assert told.on is not None
     assert [device.device for device in told.on.devices] == SIDES
-    storages = [storage for each in sim.domain.storages.values() for storage in each]
+    storages = [storage for each in sim.store.storages.values() for storage in each]
     assert told.memory == sum(storage.bytes for storage in storages)
     assert told.plan.subdomains[0].box == sim.domain.transfers.layout.decomposition.box(0)  # type: ignore[union-attr]

@@ -41,6 +41,7 @@ from halocline.run.domain import Domain
 from halocline.run.execution import Execution
 from halocline.run.mpi import world
 from halocline.run.prepared import Prepared
+from halocline.run.store import FieldStore
 
 FIELDS = 3  # of every case, and as many second buffers
 CASES = {1: 600, 2: 400, 3: 300}  # by ranks, in `make test-full`
@@ -180,7 +181,7 @@ class Whole:
     def __init__(self, prepared: Prepared, n: int, number: int) -> None:
         domain = prepared.domain
         info = prepared.schedule.fields[number]
-        field = domain.storages[info.name][n]
+        field = prepared.store.storages[info.name][n]
         ndim = prepared.schedule.ndim
         lower, upper = (three(sides) for sides in zip(*info.halo, strict=True))
         shape = [a + b + c for a, b, c in zip(lower, field.shape, upper, strict=True)]
@@ -237,7 +238,7 @@ def fuzz_library() -> Any:
 def try_case(case: fuzz.Case) -> set[str]:
     """Run it, compare all cells, and tell how halos came. InputError where it cannot be cut."""
     domain = Domain(Grid(case.shape, periodic=case.periodic), world(), Execution(**case.execution))
-    prepared = Prepared(domain, schedule(case), "exchange")
+    prepared = Prepared(FieldStore(domain), schedule(case), "exchange")
     assert domain.decomposition is not None
     assert domain.transfers is not None
     boxes = [domain.decomposition.box(number) for number in domain.subdomains]

@@ -29,10 +29,13 @@ from halocline.native import native
 from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
 from halocline.physics.wave import Wave
+from halocline.run import contents
+from halocline.run.contents import checksum
 from halocline.run.domain import Domain
 from halocline.run.execution import Execution
 from halocline.run.mpi import world
 from halocline.run.prepared import prepare
+from halocline.run.store import FieldStore
 from halocline.study import overlap
 from test_examples import CASES as EXAMPLE_ARGUMENTS
 from test_examples import EXAMPLES
@@ -208,7 +211,7 @@ def same_bits(recipe: programs.Recipe, shape: tuple[int, ...], ways: list[dict[s
             if made and programs.too_small(error):
                 continue
             raise
-        names = [f.name for f in case.own if f.name in sim.domain.storages]
+        names = [f.name for f in case.own if f.name in sim.store.storages]
         scalars = {name: np.float64(value).tobytes() for name, value in sim.values.items()}
         made.append(({name: sim.checksum(name) for name in names}, scalars))
         assert made[-1] == made[0], options
@@ -471,15 +474,15 @@ def test_a_stop_leaves_the_rest_of_its_pass_undone(way: str) -> None:
     def act(**options: Any) -> Any:
         grid = hc.Grid((50,), periodic=True)
         u = grid.field("u")
-        domain = Domain(grid, None, Execution(**options))
-        prepared = prepare(domain, halting.trace(u, hc.parameter("most")), ["most"])
+        store = FieldStore(Domain(grid, None, Execution(**options)))
+        prepared = prepare(store, halting.trace(u, hc.parameter("most")), ["most"])
         made = []
         for most in (1300.0, 2000.0, 1e9):
-            with domain.writing(u) as pieces:
+            with store.writing(u) as pieces:
                 for _, view in pieces:
                     view[...] = 25.5
             outcome = prepared.run({"most": most})
-            made.append((outcome.reason, outcome.loops, domain.checksum(u)))
+            made.append((outcome.reason, outcome.loops, checksum(store, u)))
             made.append(prepared.engine.run()["sweep_counts"])
         return made
 
@@ -509,12 +512,12 @@ def test_loops_within_loops(most: float) -> None:
     def act(**options: Any) -> Any:
         grid = hc.Grid((50,), periodic=True)
         u = grid.field("u")
-        domain = Domain(grid, None, Execution(**options))
-        prepared = prepare(domain, nested.trace(u, hc.parameter("most")), ["most"])
+        store = FieldStore(Domain(grid, None, Execution(**options)))
+        prepared = prepare(store, nested.trace(u, hc.parameter("most")), ["most"])
         made = []
         for _ in range(2):
             outcome = prepared.run({"most": most})
-            made.append((outcome.reason, outcome.loops, outcome.history.tolist(), domain.checksum(u)))
+            made.append((outcome.reason, outcome.loops, outcome.history.tolist(), checksum(store, u)))
         return made, bits(*(outcome.scalars[name] for name in ("total", "passes", "before")))
 
     (first, _), _ = on_both(act, ALONE, BOTH)
@@ -573,17 +576,17 @@ def test_what_is_not_finite_is_told_as_on_the_cpu() -> None:
 
 @pytest.mark.parametrize("device", [ALONE, BOTH])
 def test_only_what_is_asked_for_leaves_a_device(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    sim, fetched, fetch = smoothed(device=device), [], Domain._on_host
+    sim, fetched, fetch = smoothed(device=device), [], FieldStore.on_host
     sim["u"] = np.array(0.5)  # which stays
 
-    def noted(domain: Domain, storages: list[Any]) -> list[Any]:
+    def noted(store: FieldStore, storages: list[Any]) -> list[Any]:
         fetched.extend(storages)
-        return fetch(domain, storages)
+        return fetch(store, storages)
 
-    monkeypatch.setattr(Domain, "_on_host", noted)
+    monkeypatch.setattr(FieldStore, "on_host", noted)
     looked: list[str] = []
-    check = Domain.check_finite
-    monkeypatch.setattr(Domain, "check_finite", lambda *args: (looked.append(args[2]), check(*args)))
+    check = contents.check_finite
+    monkeypatch.setattr(contents, "check_finite", lambda *args: (looked.append(args[2]), check(*args)))
     sim.run(until=40.0, every=10.0, callback=lambda sim: None)
     sim.run(steps=130)
     assert fetched == []

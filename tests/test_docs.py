@@ -158,6 +158,12 @@ def test_what_is_said_of_cases(tmp_path):
     assert run(program, 1, tmp_path)
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_what_is_said_of_restarts(ranks, tmp_path):
+    ((program, expected),) = BLOCK.findall((ROOT / "docs" / "how-to" / "restart.md").read_text())
+    assert run(program, ranks, tmp_path) == expected
+
+
 def test_what_is_said_of_equations_of_magnetohydrodynamics(tmp_path):
     """All blocks are one program; every option and every public name is told."""
     from halocline.physics import mhd

@@ -17,6 +17,7 @@ from halocline.run.domain import Domain
 from halocline.run.execution import Execution
 from halocline.run.mpi import world
 from halocline.run.prepared import Prepared
+from halocline.run.store import FieldStore
 from halocline.study.exchange import exchange_schedule, measure, weak_shape
 
 
@@ -26,19 +27,20 @@ def check_exchange(
     """Give every cell of every field a number of its own, and look for it in the halos of neighbours."""
     grid = hc.Grid(shape, periodic=True)
     domain = Domain(grid, world(), Execution(**execution))
-    prepared = Prepared(domain, exchange_schedule(grid, fields, dtype, radius, corners=corners), "exchange")
+    store = FieldStore(domain)
+    prepared = Prepared(store, exchange_schedule(grid, fields, dtype, radius, corners=corners), "exchange")
     ids = np.arange(prod(shape)).reshape(shape)
     boxes = [domain.decomposition.box(number) for number in domain.subdomains]
     for passes in (1.0, 2.0):
         for n in range(fields):
-            for box, storage in zip(boxes, domain.storages[f"q{n}"], strict=True):
+            for box, storage in zip(boxes, store.storages[f"q{n}"], strict=True):
                 storage.whole()[...] = -passes
                 storage.view()[...] = (
                     ids[tuple(map(slice, box.lo, box.hi))] + n * prod(shape) + passes
                 ).reshape(storage.view().shape)
         prepared.run({"passes": passes})
         for n in range(fields):
-            for box, storage in zip(boxes, domain.storages[f"q{n}"], strict=True):
+            for box, storage in zip(boxes, store.storages[f"q{n}"], strict=True):
                 around = [
                     np.arange(l - radius, h + radius) % s
                     for l, h, s in zip(box.lo, box.hi, shape, strict=True)

@@ -34,6 +34,7 @@ from halocline.run.domain import Domain
 from halocline.run.execution import SCHEDULES, Execution
 from halocline.run.mpi import Communicator, world
 from halocline.run.prepared import Prepared
+from halocline.run.store import FieldStore
 
 BUMPS = [*product(("float64", "float32"), product((0, 1), repeat=3))]  # precision, staggering on three axes
 CASES = {1: 3000, 2: 4000, 3: 2000, 4: 1000}  # by ranks, in `make test-full`
@@ -220,7 +221,7 @@ def try_case(case: Case) -> Iterable[str]:
     grid = Grid(case.shape, periodic=case.periodic)
     domain = Domain(grid, communicator(case.dealt), Execution(**case.execution))
     schedule = case.schedule()
-    prepared = Prepared(domain, schedule, "exchange")
+    prepared = Prepared(FieldStore(domain), schedule, "exchange")
     assert domain.decomposition is not None
     assert domain.transfers is not None
     boxes = [domain.decomposition.box(number) for number in domain.subdomains]
@@ -232,7 +233,7 @@ def try_case(case: Case) -> Iterable[str]:
         start += size
 
     def whole(name: str, n: int, info: FieldInfo) -> NDArray[Any]:
-        storage = domain.storages[name][n]
+        storage = prepared.store.storages[name][n]
         found: NDArray[Any] = storage.whole()
         return found.reshape(found.shape[3 - len(case.shape) :])
 

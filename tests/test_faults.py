@@ -17,7 +17,7 @@ from faults import PAUSE
 WITHIN = 100.0  # seconds for a run on a busy machine; what hangs does so for longer (HALOCLINE_TIMEOUT)
 # Ranks check their fields for finite values now and then, outside of engines: here they never do.
 BEGIN = """import sys; sys.path.insert(0, {!r}); from faults import *
-from halocline.run import simulation as running; running.FIRST_CHECK = FOR_EVER
+from halocline.run import session; session.FIRST_CHECK = FOR_EVER
 """
 LAUNCH = (
     "import sys; from halocline.run.launch import launch; sys.exit(launch(int(sys.argv[1]), sys.argv[2:]))"

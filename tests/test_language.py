@@ -749,7 +749,7 @@ def test_runs_end_at_their_time_and_count_of_steps() -> None:
     sim = hc.Simulation(grid, lambda u: {u: 1.0 + 0.0 * u}, scheme=hc.Euler(), dt=0.3)
     sim[u] = 0.0
     times: list[float] = []
-    sim.run(until=1.0, every=0.5, callback=lambda s: times.append(s.time))
+    sim.run(until=1.0, every=0.5, exact=True, callback=lambda s: times.append(s.time))
     assert times == [0.5, 1.0]
     assert sim.steps == 4
     np.testing.assert_allclose(sim[u], 1.0, rtol=1e-15)

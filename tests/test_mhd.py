@@ -502,8 +502,8 @@ def test_memory_is_that_of_three_values_a_point_and_field():
         sim[f] = value
     sim.run(steps=1)
     with_halos = 54**3 * 8
-    assert 24 * 48**3 * 8 < sim.domain.memory_bytes <= 1.1 * 24 * with_halos
-    assert len(sim.domain.storages) == 24
+    assert 24 * 48**3 * 8 < sim.store.memory_bytes <= 1.1 * 24 * with_halos
+    assert len(sim.store.storages) == 24
 
 
 def test_the_same_bits_on_devices(opencl: list[Any]):

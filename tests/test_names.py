@@ -134,7 +134,7 @@ def test_a_repeated_simulation_leaves_no_fields_and_compiles_nothing() -> None:
     one, fields = simulation(), list(grid.fields)
     other = simulation()
     assert list(grid.fields) == fields
-    assert other._prepared.library == one._prepared.library
+    assert other.prepared.library == one.prepared.library
     for sim, scale in ((one, 1.0), (other, 2.0)):
         sim[u] = scale + grid.x
     one.run(steps=2)

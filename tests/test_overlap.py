@@ -179,10 +179,10 @@ def test_parts_of_a_step_are_left_out_indeed() -> None:
 
     def after(**kind: bool) -> tuple[float, float]:
         """How far the halos, and the cells, are from the ones that every run begins with."""
-        for storage in bench.prepared.domain.storages["T"] + bench.prepared.domain.storages["T'"]:
+        for storage in bench.prepared.store.storages["T"] + bench.prepared.store.storages["T'"]:
             storage.whole()[...] = 7.0
         bench.run(**kind)
-        storage = bench.prepared.domain.storages["T"][0]
+        storage = bench.prepared.store.storages["T"][0]
         inside = float(abs(storage.view() - 1).max())
         return float(abs(storage.whole()[0, 0, 1:-1] - 7).max()), inside
 

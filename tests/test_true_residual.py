@@ -113,7 +113,7 @@ def test_a_right_hand_side_of_the_unknown_means_its_values_before_the_solve() ->
     u = grid.field("u", boundary=hc.Value(0.0))
     step = hc.LinearProblem(lambda v: v - 1e-3 * hc.laplacian(v), u, u + 1e-3)
     for _ in range(2):
-        before = np.array(step.fields.gather(u)) if u.name in step.domain.storages else 0.0
+        before = np.array(step.fields.gather(u)) if u.name in step.fields.store.storages else 0.0
         solution = step.solve(rtol=1e-8)
         assert solution.converged
         after = np.pad(solution.fields.gather(u), 1)
@@ -126,9 +126,9 @@ def test_a_right_hand_side_of_the_unknown_means_its_values_before_the_solve() ->
 
 def test_it_takes_no_memory_of_its_own_and_no_pass_of_the_loop() -> None:
     made = problem()
-    vectors = sorted(made.domain.storages)
+    vectors = sorted(made.fields.store.storages)
     solution = made.solve(rtol=1e-6)
-    assert sorted(made.domain.storages) == vectors
+    assert sorted(made.fields.store.storages) == vectors
     assert len(vectors) <= 5  # x, r, p, and q or the next values
     assert len(solution.residuals) == solution.iterations + 1
     (loop,) = (o for o in made.schedule.operations if hasattr(o, "body"))

@@ -53,7 +53,7 @@ def result(sim: hc.Simulation) -> tuple[str, float]:
 
 
 def key_of(sim: hc.Simulation) -> str:
-    prepared, domain = sim._prepared, sim.domain
+    prepared, domain = sim.prepared, sim.domain
     return tuning.key(
         prepared.library.stem, prepared.plan.transfers, domain.threads, domain.comm.ranks_of_node, "guided"
     )
@@ -80,11 +80,11 @@ def nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_tuning_leaves_no_trace_in_results_and_is_remembered(nothing_known: Path) -> None:
     comm = world()
     plain = heat(threads=2)
-    assert plain._prepared.tuned is None
+    assert plain.prepared.tuned is None
     wanted = result(plain)
 
     first = heat(threads=2, patch="tune")
-    found = first._prepared.tuned
+    found = first.prepared.tuned
     assert found is not None
     assert found.tried > 1
     assert len(set(comm.allgather(found))) == 1
@@ -94,10 +94,10 @@ def test_tuning_leaves_no_trace_in_results_and_is_remembered(nothing_known: Path
 
     for patch in ("tune", None):
         again = heat(threads=2, patch=patch)
-        assert again._prepared.tuned == found
+        assert again.prepared.tuned == found
         assert result(again) == wanted
-    assert heat(threads=2, patch="caches")._prepared.tuned is None
-    assert heat(threads=1)._prepared.tuned is None
+    assert heat(threads=2, patch="caches").prepared.tuned is None
+    assert heat(threads=1).prepared.tuned is None
     assert kept.stat().st_mtime_ns == written
     assert not list(nothing_known.glob("making-*"))
 

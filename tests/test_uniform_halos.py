@@ -102,7 +102,7 @@ def test_more_travels_and_thin_subdomains_are_told() -> None:
             grid, wide, scheme=hc.Euler(), dt=1e-3, threads=1, halo=halo, decomposition="1d-x", methods="mpi"
         )
 
-    amounts = [sum(moved(made(24, halo)._prepared)[1].values()) for halo in ("read", "uniform")]
+    amounts = [sum(moved(made(24, halo).prepared)[1].values()) for halo in ("read", "uniform")]
     assert amounts[1] > 3 * amounts[0]
     made(4, "read").run(steps=1)
     with pytest.raises(InputError, match="axis x with 4 cells cannot be cut into 2 subdomains of at least 3"):

@@ -13,7 +13,9 @@ namespace halocline {
 namespace {
 
 std::atomic<bool> stop_everything{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "signal handlers need lock-free flags");
+std::atomic<int> last_signal{0};
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
+              "signal handlers need lock-free flags");
 
 // Without a reduction in the body of a loop, ranks agree on stopping once in this many passes.
 constexpr int64_t kAgreeEvery = 64;
@@ -40,6 +42,8 @@ bool checks_from_environment() {
 }  // namespace
 
 void request_stop() noexcept { stop_everything.store(true, std::memory_order_relaxed); }
+void note_signal(int number) noexcept { last_signal.store(number, std::memory_order_relaxed); }
+int take_signal() noexcept { return last_signal.exchange(0, std::memory_order_relaxed); }
 bool forget_stop() noexcept { return stop_everything.exchange(false, std::memory_order_relaxed); }
 
 Engine::Engine(const std::string& library, std::vector<Subdomain> subdomains,
@@ -390,11 +394,13 @@ void Engine::take_events(double begun) {
 void Engine::conclude(double seconds) {
   // The wish to stop goes with the slowest rank's times: it reaches a run without a loop too, and one whose
   // last pass is over.
-  std::array<double, 3> slowest{seconds, result_.loop_seconds, stop_known_ || stop_wanted() ? 1.0 : 0.0};
+  const bool everything = stop_everything.load(std::memory_order_relaxed);
+  std::array<double, 4> slowest{seconds, result_.loop_seconds, stop_known_ || stop_wanted() ? 1.0 : 0.0,
+                                everything ? 1.0 : 0.0};
   if (!rank_.alone()) {
     MPI_Request request = MPI_REQUEST_NULL;
     // NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): wait() tests the request until it is done
-    rank_.communicator->check(MPI_Iallreduce(MPI_IN_PLACE, slowest.data(), 3, MPI_DOUBLE, MPI_MAX,
+    rank_.communicator->check(MPI_Iallreduce(MPI_IN_PLACE, slowest.data(), 4, MPI_DOUBLE, MPI_MAX,
                                              rank_.communicator->handle(), &request),
                               "MPI_Iallreduce");
     wait(request, "the end of the run on all ranks");
@@ -402,6 +408,7 @@ void Engine::conclude(double seconds) {
   result_.seconds = slowest[0];  // NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker)
   result_.loop_seconds = slowest[1];
   result_.stopped = slowest[2] != 0;
+  result_.stopped_process = slowest[3] != 0;
   if (result_.stopped) {  // the wish is spent
     stop_requested_.store(false, std::memory_order_relaxed);
     forget_stop();

@@ -22,6 +22,9 @@ namespace halocline {
 void request_stop() noexcept;
 // Forgets the request; returns whether there was one that no run has followed.
 bool forget_stop() noexcept;
+// The last signal that asked to stop, which is forgotten then; 0 where none did.
+void note_signal(int number) noexcept;
+int take_signal() noexcept;
 
 struct Result {
   std::string reason;              // "completed", "paused", "interrupted" or the reason of a stop
@@ -29,7 +32,8 @@ struct Result {
   std::vector<double> history;     // one row of `columns` scalars a pass
   size_t columns = 0;
   bool stopped = false;  // a rank wished to stop, whether or not that cut the run short; all ranks agree
-  double seconds = 0;    // the whole run, and the outermost loops in it: the slowest rank's
+  bool stopped_process = false;  // and with it all engines of a process, as signals do
+  double seconds = 0;            // the whole run, and the outermost loops in it: the slowest rank's
   double loop_seconds = 0;
   double compute = 0, exchange = 0, reduction = 0;  // this rank's first thread
   int64_t graph_launches = 0;                       // of a device that runs ahead

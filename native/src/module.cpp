@@ -244,6 +244,7 @@ nb::dict run(BoundEngine& engine, bool messages, bool kernels, bool traced, bool
   }
   report["loops"] = loops;
   report["stopped"] = result.stopped;
+  report["stopped_process"] = result.stopped_process;
   auto* history = new std::vector<double>(std::move(result.history));
   const nb::capsule owner(history,
                           [](void* rows) noexcept { delete static_cast<std::vector<double>*>(rows); });
@@ -272,7 +273,10 @@ std::string mpi_library() {
 
 void stop_on_signals(const std::vector<int>& signals) {
   struct sigaction action{};
-  action.sa_handler = [](int) { request_stop(); };
+  action.sa_handler = [](int number) {
+    note_signal(number);
+    request_stop();
+  };
   // Back to the default at the first signal, so that a second one ends the process.
   action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
   for (const int signal : signals) {
@@ -565,6 +569,7 @@ NB_MODULE(_native, m) {
            "    stopped : whether a rank was asked to stop, also where that came too late to cut the run "
            "short;\n"
            "        the same on all ranks. The request is spent.\n"
+           "    stopped_process : whether that was a signal, or `request_stop` of the module.\n"
            "    history : float64 array (passes, len(record)) of the outermost loop that records.\n"
            "    seconds, loop_seconds : the run and its outermost loops, the slowest rank's.\n"
            "    compute, exchange, reduction : seconds of this rank's first thread; exchange is what is not "
@@ -589,6 +594,7 @@ NB_MODULE(_native, m) {
         "Ask the engines of this process to stop, at the same pass on all ranks.");
   m.def("forget_stop", &forget_stop,
         "Forget a request to stop that no run has followed yet; whether there was one.");
+  m.def("take_signal", &take_signal, "The last signal that asked to stop, forgotten then; 0 where none did.");
   m.def("stop_on_signals", &stop_on_signals, "signals"_a,
         "Let these signals request a stop while run() holds the main thread; a second one ends the process.\n"
         "`signal.signal` takes them back.");

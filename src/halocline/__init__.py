@@ -37,14 +37,15 @@ _HOMES = {
     ),
     "lang.trace": ("order",),
     "run.simulation": ("Simulation",),
-    "run.prepared": ("Outcome",),
+    "run.outcome": ("Outcome",),
+    "run.checkpoint": ("Checkpoint",),
     "run.execution": ("Execution",),
     "run.printing": ("print",),
     "solvers.schemes": ("RK2", "RK3", "RK4", "SSPRK3", "Euler"),
     "study.explain": ("explain",),
     "solvers.linear": ("LinearProblem", "Solution", "solve"),
     "io.picture": ("picture", "plot_lines"),
-    "errors": ("BreakdownError", "CompileError", "HaloclineError", "InputError", "RunError"),
+    "errors": ("BreakdownError", "CompileError", "HaloclineError", "InputError", "RunError", "Stopped"),
 }  # fmt: skip
 excepthook.install()
 

@@ -343,6 +343,7 @@ class Engine:
             loops : per loop 'condition', 'limit' or None where it did not end.
             stopped : whether a rank was asked to stop, also where that came too late to cut the run short;
                 the same on all ranks. The request is spent.
+            stopped_process : whether that was a signal, or `request_stop` of the module.
             history : float64 array (passes, len(record)) of the outermost loop that records.
             seconds, loop_seconds : the run and its outermost loops, the slowest rank's.
             compute, exchange, reduction : seconds of this rank's first thread; exchange is what is not hidden:
@@ -378,6 +379,9 @@ def forget_stop() -> bool:
     """
     Forget a request to stop that no run has followed yet; whether there was one.
     """
+
+def take_signal() -> int:
+    """The last signal that asked to stop, forgotten then; 0 where none did."""
 
 def stop_on_signals(signals: Sequence[int]) -> None:
     """

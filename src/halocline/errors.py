@@ -34,6 +34,12 @@ class RunError(HaloclineError):
     """A run could not go on: a dead rank, no memory, values that are not finite."""
 
 
+class Stopped(HaloclineError):
+    """A run was asked to end before its end, and left a checkpoint to go on from."""
+
+    exit_status = 75  # EX_TEMPFAIL of sysexits.h: to be tried again
+
+
 class BreakdownError(RunError):
     """A method met a matrix that it is not made for."""
 

@@ -63,4 +63,6 @@ MODELLED_RANKS = Range(1, 1_000_000)  # each of them is executed by the model
 THREADS = Range(1, 4096)  # of a rank
 SUBDOMAINS = Range(1, 4096)  # of a rank or device
 MAILBOXES = Range(1, 256)  # of a message
+CHECKPOINTS = Range(1, 10_000)  # that remain
+IO_THREADS = Range(1, 256)  # of a rank, that write
 PATCHES = Range(1, 20_000_000)  # of a rank: each has a row in a table

@@ -30,9 +30,11 @@ from halocline.ranges import (
     THREADS,
     Range,
 )
+from halocline.ranges import CHECKPOINTS as CHECKPOINTS_KEPT
 from halocline.run.tuning import BY_CACHES, TUNE
 
 PROBLEM, HOW, WHERE, RESULTS = "The problem", "How it is solved", "Where it runs", "Results"
+CHECKPOINTS = "Checkpoints"
 
 
 def _option(
@@ -215,6 +217,61 @@ Every = Annotated[
         numbers=SOME_STEPS,
         metavar="K",
         help="Diagnostics each K steps: rows that come while it runs, and a series in --json and --csv.",
+    ),
+]
+CheckpointPath = Annotated[
+    Path | None,
+    place(
+        CHECKPOINTS,
+        "--checkpoint",
+        metavar="FOLDER",
+        help="Leave checkpoints there: as often as --checkpoint-every says, at the end, and where the run is "
+        "asked to stop: by SIGTERM, SIGUSR1 or Ctrl-C, by a file named stop in FOLDER, or shortly before its "
+        "time is up.",
+    ),
+]
+CheckpointEvery = Annotated[
+    str | None,
+    _option(
+        CHECKPOINTS,
+        "--checkpoint-every",
+        metavar="K|T|'30 min'",
+        help="So many steps or iterations (50), so much simulated time (0.5), or wall-clock time (s, min, h, "
+        "d).",
+    ),
+]
+CheckpointKeep = Annotated[
+    int,
+    whole(
+        CHECKPOINTS, "--keep", numbers=CHECKPOINTS_KEPT, metavar="K", help="How many remain, the newest ones."
+    ),
+]
+Resume = Annotated[
+    Path | None,
+    place(
+        CHECKPOINTS,
+        "--resume",
+        metavar="FOLDER",
+        help="Go on from the newest checkpoint there, or from the one with that name, on any number of "
+        "ranks, with the bits of a run that never stopped. Its end counts from the very start.",
+    ),
+]
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite",
+        help="Remove what another run left under the same name.",
+        rich_help_panel=CHECKPOINTS,
+    ),
+]
+TimeLimit = Annotated[
+    str | None,
+    _option(
+        CHECKPOINTS,
+        "--time-limit",
+        metavar="'11 h 50 min'",
+        help="How long the run may take; shortly before it leaves a checkpoint and ends with status 75. By "
+        "default the end of the job, where Slurm has one.",
     ),
 ]
 SeriesCsv = Annotated[

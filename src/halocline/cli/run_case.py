@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from halocline.cli.checkpoints import left
 from halocline.cli.output import check_files, say, write, write_json, written
 from halocline.cli.progress import progress
 from halocline.cli.ranks import spread
@@ -20,6 +21,7 @@ from halocline.lang.grid import near
 if TYPE_CHECKING:
     from halocline.io.figure import Figure
     from halocline.physics.case import Case, Check, Parameter
+    from halocline.run.checkpoint import Checkpoint
     from halocline.study.run_case import Result
 
 WIDEST = 11  # characters of a number: -1.2346e-05
@@ -44,6 +46,8 @@ def case(
     pictures: Path | None,
     check: bool,
     execution: Mapping[str, Any],
+    checkpoint: Checkpoint | None = None,
+    resume: Path | None = None,
 ) -> None:
     """Run a case from its start, print how it went, and end with status 1 where its check fails."""
     from halocline.physics.cases import cases
@@ -55,7 +59,10 @@ def case(
     cells = None if n is None else cells_of(n)
     trace = execution.get("trace")
     if only is not None:
-        without = {"--until": until, "--every": every, "--csv": csv, "--pictures": pictures, "--trace": trace}
+        without = {
+            "--until": until, "--every": every, "--csv": csv, "--pictures": pictures, "--trace": trace,
+            "--checkpoint": None if checkpoint is None else checkpoint.path, "--resume": resume,
+        }  # fmt: skip
         given_too = {option: f" {value}" for option, value in without.items() if value is not None}
         _check_part(only, given_too | ({"--check": ""} if check else {}))
     if check and known[name].check is None:
@@ -63,7 +70,10 @@ def case(
         raise InputError(f"--check: {name} has no check; cases that have one: {judged}")
     from halocline.study.run_case import CaseRun
 
-    ready = CaseRun(name, cells, given, dim=dim, order=order, scheme=scheme)
+    if resume is None:
+        ready = CaseRun(name, cells, given, dim=dim, order=order, scheme=scheme)
+    else:
+        ready = CaseRun.of_checkpoint(name, resume, cells, given, dim=dim, order=order, scheme=scheme)
     spread(ranks)
     from halocline.run.machine import this_machine
 
@@ -82,7 +92,8 @@ def case(
             with line as on_progress:
                 result = ready.run(
                     steps=steps, until=until, every=every, warm_up=warm_up, series=series, on_look=rows,
-                    on_progress=on_progress, **execution,
+                    checkpoint=checkpoint, resume=resume, change=bool(given), on_progress=on_progress,
+                    **execution,
                 )  # fmt: skip
         except BaseException:  # what led to the end is what one wants to see of a run that failed
             if every is not None and series:
@@ -107,6 +118,7 @@ def case(
         for key, figure in ready.figures(result).items():
             _draw_figure(result, figure, figures[key], when)
     written([json, csv, trace, *shown, *figures.values()])
+    left(None if checkpoint is None else Path(checkpoint.path))
     if checks is not None and not all(each.passed for each in checks):
         raise typer.Exit(1)
 
@@ -259,8 +271,11 @@ def _rows(shown: Sequence[str]) -> Callable[[Mapping[str, Any]], None]:
     def line(cells: Iterable[str]) -> str:
         return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
 
+    begun: list[bool] = []
+
     def row(found: Mapping[str, Any]) -> None:
-        if found["step"] == 0:
+        if not begun:
+            begun.append(True)
             heads = line(columns)
             say(f"Diagnostics\n\n{heads}\n{'─' * len(heads)}")
         say(line(_number(found.get(column)) for column in columns))

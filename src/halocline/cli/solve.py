@@ -7,9 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from halocline.cli.checkpoints import left
 from halocline.cli.output import check_files, say, write_json, written
 from halocline.cli.progress import progress
 from halocline.cli.ranks import spread
+from halocline.run.checkpoint import Checkpoint
 
 
 def poisson(
@@ -23,6 +25,8 @@ def poisson(
     json: str | None,
     pictures: Path | None,
     execution: Mapping[str, Any],
+    checkpoint: Checkpoint | None = None,
+    resume: Path | None = None,
 ) -> None:
     """Solve the elliptic problem, and tell how it went."""
     spread(ranks)
@@ -37,6 +41,8 @@ def poisson(
             method=method,
             rtol=rtol,
             max_iterations=max_iterations,
+            checkpoint=checkpoint,
+            resume=resume,
             on_progress=on_progress,
             **execution,
         )
@@ -48,6 +54,7 @@ def poisson(
         if trace and not result.record.devices:
             _draw_trace(result, pictures)
     written([json, trace, *_pictures(pictures, None if result.record.devices else trace)])
+    left(None if checkpoint is None else Path(checkpoint.path))
 
 
 def _pictures(folder: Path | None, trace: Path | None) -> list[Path]:

@@ -10,6 +10,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -23,6 +24,7 @@ from halocline.lang.expression import (
     as_expr,
     as_offset,
     place_of,
+    read,
     replace_leaves,
     stage_read,
     unary,
@@ -365,6 +367,41 @@ class Program:
                     yield from walk(statement.body)
 
         return walk(self.statements)
+
+    def continued(self) -> Program:
+        """The program that goes on between two passes of the loop that this one ends with: what stands before
+        the loop leaves fields and scalars as they are.
+
+        The loop is the same to the last bit, and what its first pass needs beside the cells, such as halos,
+        is there.
+
+        Raises
+        ------
+        InputError
+            The program does not end with a loop, or has another one before it.
+        """
+        *before, last = self.statements
+        if not isinstance(last, Repeat) or any(isinstance(statement, Repeat) for statement in before):
+            raise InputError(f"program {self.name!r} is not one loop after some statements: it cannot go on")
+        made, seen = copy(self), dict[Field | str, int]()
+        made.name = f"{self.name}_continued"
+
+        def version(thing: Field | str) -> int:
+            """Of what is assigned now, before that: so reads in the loop see the versions that they saw."""
+            seen[thing] = seen.get(thing, 0) + 1
+            return seen[thing] - 1
+
+        made.statements = []
+        for statement in before:
+            if isinstance(statement, Assign):
+                same = {f: read(f, version(f), (0,) * f.grid.ndim) for f in statement.values}
+                made.statements.append(Assign(same, statement.line))
+            elif isinstance(statement, AssignScalar):
+                name = statement.scalar.name
+                same_number = trace.scalar(name, version(name))
+                made.statements.append(AssignScalar(statement.scalar, same_number, statement.line))
+        made.statements.append(last)
+        return made
 
     def scalars_set(self) -> set[str]:
         """The names of all scalars of the user's that the program gives a value."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +14,7 @@ from halocline.plan.exchange import TAGS, Message
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
 from halocline.run.execution import Execution
 from halocline.run.mpi import Communicator
+from halocline.run.peers import SharedMemoryPeers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,31 +46,6 @@ def patch_table(plan: SubdomainPlan) -> NDArray[np.int64]:
     return whole.reshape(len(table), 9)
 
 
-@dataclass(frozen=True)
-class Near:
-    """What a rank sees of the other processes of its node.
-
-    Attributes
-    ----------
-    counters : native Counters or None
-        The rank's own; None where it sees none.
-    subdomains : tuple of int
-        Those of other processes whose memory it reads.
-    homes : mapping of int to (int, int)
-        The rank of each of these, and which of that rank's it is.
-    storages : dict of field name to mapping of int to native Storage
-        Views of the memory of each, by subdomain.
-    signals : mapping of int to native Counters
-        Of each of these ranks.
-    """
-
-    counters: Any = None
-    subdomains: tuple[int, ...] = ()
-    homes: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    storages: dict[str, Mapping[int, Any]] = field(default_factory=dict)
-    signals: Mapping[int, Any] = field(default_factory=dict)
-
-
 def build_engine(
     native: ModuleType,
     library: Path,
@@ -80,7 +55,8 @@ def build_engine(
     scalars: NDArray[np.float64],
     comm: Communicator,
     spins: int = SPINS["usual"],
-    near: Near | None = None,
+    peers: SharedMemoryPeers | None = None,
+    peer_storages: Mapping[str, Mapping[int, Any]] | None = None,
     how: Execution | None = None,
 ) -> Any:
     """An engine that executes `schedule` as `plan` says.
@@ -93,13 +69,15 @@ def build_engine(
         One per scalar of the schedule; the engine reads and writes it.
     spins : int
         How often a thread that waits looks again at once, before it sleeps in between.
-    near : Near, optional
+    peers : SharedMemoryPeers, optional
         Where there are colocated messages.
+    peer_storages : mapping of field name to mapping of int to native Storage, optional
+        Views of the memory of these peers, by subdomain.
     how : Execution, optional
         Its schedule and mailboxes.
     """
     how = how or Execution()
-    near = near or Near()
+    peers, views = peers or SharedMemoryPeers(), peer_storages or {}
     names = [f.name for f in schedule.fields]
     engine = native.Engine(
         str(library),
@@ -109,7 +87,7 @@ def build_engine(
                 three(own.box.lo),
                 patch_table(own),
                 own.patches.owners,
-                near.counters,
+                peers.counters,
                 n,
             )
             for n, own in enumerate(plan.subdomains)
@@ -120,18 +98,13 @@ def build_engine(
         spins,
         comm.handle,
         [
-            native.Neighbour(
-                near.homes[number][0],
-                [near.storages[name][number] for name in names],
-                near.signals[near.homes[number][0]],
-                near.homes[number][1],
-            )
-            for number in near.subdomains
+            native.Neighbour(rank, [views[name][number] for name in names], peers.signals[rank], local)
+            for number, (rank, local) in peers.homes.items()
         ],
         how.mailboxes if "rma" in plan.transfers.methods else 0,
         how.schedule,
     )
-    append(engine, schedule.operations, Binder(native, plan, {n: i for i, n in enumerate(near.subdomains)}))
+    append(engine, schedule.operations, Binder(native, plan, {n: i for i, n in enumerate(peers.homes)}))
     return engine
 
 

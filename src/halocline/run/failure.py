@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
-from halocline.errors import HaloclineError, RunError
+from halocline.errors import HaloclineError, RunError, Stopped
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 _NOT_THE_USERS = tuple(
@@ -41,7 +41,7 @@ def describe(error: BaseException) -> str:
     text: str | None = getattr(error, "seen_as", None)
     if text is not None:
         return text
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, (KeyboardInterrupt, Stopped)):
         return f"halocline: {str(error) or 'interrupted'}"
     lacking = isinstance(error, MemoryError) and not _raised_by_user(error)
     if not (lacking or isinstance(error, HaloclineError)):

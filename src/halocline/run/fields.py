@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, overload
 
@@ -14,11 +14,13 @@ from halocline.lang.boundary import has_wall_values
 from halocline.lang.expression import Expr, Operators, as_expr, reads_of, walk
 from halocline.lang.grid import Field, unknown
 from halocline.lang.program import Program, own_name
+from halocline.run import contents
 from halocline.run.bandwidth import bandwidth
 from halocline.run.devices import OnDevice
 from halocline.run.domain import Domain
 from halocline.run.parameters import Parameters
 from halocline.run.prepared import Prepared, prepare
+from halocline.run.store import FieldStore
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,11 +29,11 @@ log = logging.getLogger("halocline")
 
 
 class Fields:
-    """The fields of a domain, by name or Field object.
+    """The fields of a store, by name or Field object.
 
     Parameters
     ----------
-    domain : Domain
+    store : FieldStore
     parameters : mapping of str to float
         Numbers that expressions may use by name.
 
@@ -43,15 +45,20 @@ class Fields:
         Of all scalars: the parameters, and what programs left.
     """
 
-    def __init__(self, domain: Domain, parameters: Mapping[str, float]) -> None:
-        self.domain = domain
-        self.grid = domain.grid
+    def __init__(self, store: FieldStore, parameters: Mapping[str, float]) -> None:
+        self.store = store
+        self.grid = store.domain.grid
         self.values: dict[str, float] = {}
         self.parameters = Parameters(parameters, self.values, self._before_change)
         self._pending: dict[Field, Expr] = {}
         self._checked: set[Field] = set()
         self._with_walls: set[Field] = set()  # whose points on walls have the values of their conditions
         self._evaluations: dict[tuple[Expr, ...], Prepared] = {}
+
+    @property
+    def domain(self) -> Domain:
+        """This rank's share of the grid."""
+        return self.store.domain
 
     def _field(self, field: Any) -> Field:
         if isinstance(field, str):
@@ -71,8 +78,8 @@ class Fields:
         """A field that has values."""
         target = self._field(field)
         self._settle()
-        if target.name not in self.domain.storages:
-            used = ", ".join(sorted(self.domain.storages))
+        if target.name not in self.store.storages:
+            used = ", ".join(sorted(self.store.storages))
             raise InputError(
                 f"field {target.name!r} has no values: it was not set, and is not in these equations, which "
                 f"use {used}"
@@ -89,7 +96,7 @@ class Fields:
         """Before a parameter changes: what fields were set to counts with the numbers of before, and values
         on walls are others from the next run on."""
         self._settle()
-        self._with_walls.clear()
+        self.forget_walls()
 
     def __getitem__(self, field: Field | str) -> NDArray[Any]:
         """This rank's points of a field as a NumPy view, valid until the next run; where the rank has several
@@ -98,14 +105,14 @@ class Fields:
         """
         target = self._stored(field)
         self._may_change(target)
-        return self.domain.view(target)
+        return contents.view(self.store, target)
 
     def views(self, field: Field | str) -> list[tuple[tuple[int, ...], NDArray[Any]]]:
         """The points of a field in each subdomain of this rank: the index of the first in the whole field,
         and a NumPy view, valid until the next run."""
         target = self._stored(field)
         self._may_change(target)
-        return list(zip(self.domain.offsets(), self.domain.views(target), strict=True))
+        return list(zip(self.domain.offsets(), self.store.views(target), strict=True))
 
     def __setitem__(self, field: Field | str, value: Any) -> None:
         """Set a field to a number, an array of the shape of the whole grid, an expression, or a function of
@@ -138,7 +145,7 @@ class Fields:
 
     def _made(self, target: Field) -> Field:
         """The field with memory, ready to be written."""
-        if target.name not in self.domain.storages:
+        if target.name not in self.store.storages:
             self._pending[target] = as_expr(0.0)
         self._settle()
         return target
@@ -174,7 +181,7 @@ class Fields:
         import numpy as np
 
         points, lines = field.points, field.positions
-        with self.domain.writing(field) as pieces:
+        with self.store.writing(field) as pieces:
             for origin, view in pieces:
                 mine = slice(origin[-1], origin[-1] + view.shape[-1])
                 for local in np.ndindex(view.shape[:-1]):
@@ -184,6 +191,21 @@ class Fields:
                     )
                     view[local] = row[mine]
         self._set_walls(field)
+
+    def load(self, fields: Sequence[Field], read: Callable[[Field], None]) -> None:
+        """Let `read` give all values to each of these fields, those on walls too, instead of what was set
+        before; all ranks call this."""
+        self._pending.clear()
+        for field in fields:
+            self._made(field)
+        for field in fields:
+            self._checked.discard(field)
+            read(field)
+            self._with_walls.add(field)
+
+    def forget_walls(self) -> None:
+        """Let points on walls get the values of their conditions before the next run."""
+        self._with_walls.clear()
 
     def _from_array(self, field: Field, value: Any) -> None:
         import numpy as np
@@ -197,7 +219,7 @@ class Fields:
             raise InputError(
                 f"field {field.name!r} is given an array of dtype {array.dtype}; expected real numbers"
             )
-        with self.domain.writing(field) as pieces:
+        with self.store.writing(field) as pieces:
             for origin, view in pieces:
                 part = (
                     array
@@ -222,7 +244,7 @@ class Fields:
         with trace.tracing(program):
             for field, expression in pending.items():
                 field.set(expression)
-        prepare(self.domain, program, self.values).run(self.values)
+        prepare(self.store, program, self.values).run(self.values)
 
     @overload
     def evaluate(self, expression: Any, /) -> float: ...
@@ -256,7 +278,7 @@ class Fields:
             with trace.tracing(program):
                 for number, expression in enumerate(wanted):
                     program.own(f"result{number}").set(expression)
-            prepared = self._evaluations[wanted] = prepare(self.domain, program, self.values)
+            prepared = self._evaluations[wanted] = prepare(self.store, program, self.values)
         scalars = prepared.run(self.values).scalars
         values = tuple(scalars[own_name(f"result{number}")] for number in range(len(wanted)))
         return values[0] if len(values) == 1 else values
@@ -283,28 +305,28 @@ class Fields:
         try:
             with trace.tracing(program):
                 made.set(expression)
-            prepare(self.domain, program, self.values).run(self.values)
+            prepare(self.store, program, self.values).run(self.values)
             yield made
         finally:
             self.grid.fields.pop(made.name, None)
-            self.domain.forget(made.name)
+            self.store.forget(made.name)
 
     def gather(self, what: Any) -> NDArray[Any] | None:
         """A whole field, or the values of an expression such as ``0.5 * rho * u**2``, as an array on the
         first rank, None on the others; all ranks call this."""
         with self.holding(what) as field:
-            return self.domain.gather(field)
+            return contents.gather(self.store, field)
 
     def checksum(self, field: Field | str) -> str:
         """A hash of a field's bits, the same for any ranks, threads, patches and decomposition."""
-        return self.domain.checksum(self._stored(field))
+        return contents.checksum(self.store, self._stored(field))
 
     def bandwidth_share(self, moved: float, seconds: float) -> float | None:
         """The rate at which `moved` bytes of all ranks crossed memory in `seconds`, over that of a += s * b
         on the same threads and as much memory, or of copies within the same devices, measured now; None where
         no memory is left to measure that with. All ranks call this."""
         domain = self.domain
-        most = bandwidth(domain.comm, domain.devices, domain.threads, domain.memory_bytes)
+        most = bandwidth(domain.comm, domain.devices, domain.threads, self.store.memory_bytes)
         return None if most is None else moved / seconds / most
 
     @property
@@ -319,12 +341,17 @@ class Fields:
         fields = [
             field
             for field in self.grid.fields.values()
-            if field.name in self.domain.storages and field not in self._checked
+            if field.name in self.store.storages and field not in self._checked
         ]
         for field in self.grid.fields.values():
-            if field.name in self.domain.storages and field not in self._with_walls:
+            if field.name in self.store.storages and field not in self._with_walls:
                 self._set_walls(field)  # it may never have been set, or through a view
         self._settle()
         if fields:
-            self.domain.check_finite(fields, when)
+            contents.check_finite(self.store, fields, when)
             self._checked.update(fields)
+
+    def check_all(self, when: str) -> None:
+        """Raise where any field holds a value that is not finite; collective."""
+        self._checked.clear()
+        Fields.check_inputs(self, when)

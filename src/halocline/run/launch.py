@@ -27,6 +27,7 @@ from halocline.run import limits, mpi, segments
 from halocline.run.streams import complain, give_up, why_lost
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
+FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 RANK_BYTES = 50e6  # what a rank takes before it has fields: interpreter, libraries, MPI's buffers
 # Where mpiexec finds hosts beside this one: batch systems and the MPIs' own.
 HOSTS = (
@@ -75,8 +76,8 @@ def environment() -> dict[str, str]:
 def launch(ranks: int, command: Sequence[str]) -> int:
     """Run `command` on `ranks` ranks, wait for it, and return its exit status.
 
-    SIGINT and SIGTERM go on to the ranks, which decide what to do; where this process itself is killed,
-    the ranks are terminated. Where a rank dies, its number is printed.
+    SIGINT, SIGTERM and SIGUSR1 go on to the ranks, which decide what to do; where this process itself is
+    killed, the ranks are terminated. Where a rank dies, its number is printed.
 
     Raises
     ------
@@ -115,7 +116,7 @@ def launch(ranks: int, command: Sequence[str]) -> int:
             threading.Thread(target=_relay, args=(source, target, facts, lost), daemon=True)
             for source, target in ((child.stdout, sys.stdout), (child.stderr, sys.stderr))
         ]
-        with _forwarding(child, (signal.SIGINT, signal.SIGTERM)):
+        with _forwarding(child, FORWARDED):
             for relay in relays:
                 relay.start()
             while child.poll() is None:

@@ -16,7 +16,7 @@ import signal
 import time
 import warnings
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import blake2b
@@ -35,6 +35,7 @@ START_PATIENCE = 10.0  # the same where MPI must be initialised first
 # A rank that waits for others looks again at once for so many seconds, in which ranks with cores of their own
 # come. Then it sleeps between two looks: a share of what it has waited so far, and at most so many seconds.
 AT_ONCE, PAUSE_SHARE, LONGEST_PAUSE = 5e-5, 0.125, 2e-3
+EXCHANGE_TAG = 7  # of arrays between ranks
 RELAY_PATIENCE = 0.5  # seconds that mpiexec gets to pass on what was printed
 
 # Where launchers say which rank a process is, and of how many.
@@ -171,6 +172,17 @@ class Communicator:
         if self.mpi is not None:
             _together(self.mpi).barrier()
 
+    def exchange(self, sends: Sequence[tuple[int, Any]], receives: Sequence[tuple[int, Any]]) -> None:
+        """Send contiguous arrays to ranks, and receive into others from ranks; all of both ends call this.
+        Two ranks list what goes from one to the other in the same order."""
+        if self.mpi is None:
+            return
+        from mpi4py import MPI
+
+        requests = [self.mpi.Irecv([into, MPI.BYTE], rank, EXCHANGE_TAG) for rank, into in receives]
+        requests += [self.mpi.Isend([array, MPI.BYTE], rank, EXCHANGE_TAG) for rank, array in sends]
+        _wait(lambda: bool(MPI.Request.Testall(requests)))
+
     @contextlib.contextmanager
     def agreement(self, what: str) -> Iterator[None]:
         """A phase of set-up that all ranks pass, or none: `with comm.agreement("compile kernels"):`.
@@ -215,12 +227,18 @@ def _together(mpi: Any) -> Any:
     for, or a compiler that this one runs, has none. Here it looks whether the others have come, and sleeps in
     between.
     """
-    request, begun = mpi.Ibarrier(), time.perf_counter()
-    while not request.Test():
+    request = mpi.Ibarrier()
+    _wait(request.Test)
+    return mpi
+
+
+def _wait(done: Callable[[], bool]) -> None:
+    """Ask until it is done, and sleep in between; see `_together`."""
+    begun = time.perf_counter()
+    while not done():
         waited = time.perf_counter() - begun
         if waited > AT_ONCE:
             time.sleep(min(PAUSE_SHARE * waited, LONGEST_PAUSE))
-    return mpi
 
 
 @cache

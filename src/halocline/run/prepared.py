@@ -4,34 +4,32 @@ from __future__ import annotations
 
 import functools
 import logging
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from halocline.compile.compiler import compile_program
 from halocline.compile.driver import compile_library
 from halocline.compile.schedule import AROUND, Loop, Schedule
 from halocline.compile.strategy import Strategy
-from halocline.compile.targets.source import loop_kernel
 from halocline.errors import InputError, RunError
 from halocline.lang.grid import unknown
 from halocline.lang.program import Program
 from halocline.lang.trace import OWN
 from halocline.native import native
-from halocline.plan.candidates import candidates
-from halocline.plan.patches import Caches
-from halocline.plan.rank import RankPlan, plan_rank, wraps_rows
-from halocline.run import kernels, tuning
+from halocline.plan.rank import plan_rank, wraps_rows
+from halocline.run import measured
 from halocline.run.bind import build_engine
 from halocline.run.bind_device import build_device_engine
+from halocline.run.caches import caches, exceeds_cache
 from halocline.run.devices import compile_for, device_errors
 from halocline.run.domain import Domain
-from halocline.run.machine import data_caches, last_level_cache
 from halocline.run.mpi import Communicator
-from halocline.run.overlap import Overlap, OverlapTrial
-from halocline.run.tuning import BY_CACHES, TUNE, Tuned, largest
+from halocline.run.outcome import Outcome
+from halocline.run.overlap import OverlapTrial
+from halocline.run.store import FieldStore
+from halocline.run.tuning import TUNE
 from halocline.run.watch import watching
 
 if TYPE_CHECKING:
@@ -40,73 +38,25 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("halocline")
 
-PASSES = f"{OWN}limit"  # of a loop that is timed
 
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a run did.
-
-    Attributes
-    ----------
-    reason : str
-        "completed", the reason of the stop statement that ended it, or "interrupted": a signal came, also
-        where it came too late to cut the run short.
-    loops : tuple of str
-        How each loop ended: "condition" or "limit".
-    history : array (passes, recorded scalars)
-    scalars : dict of str to float
-        Every scalar by name, as the run left it.
-    seconds, compute, exchange, reduction : float
-        Wall clock between barriers, the longest of all ranks; and what of it the first thread spent in
-        kernels, packing and waiting for messages, and in reductions.
-    loop_seconds : float
-        What of the wall clock the outermost loops took, on the slowest rank.
-    overlap : Overlap
-        Whether computing and messages overlapped in the end, and why.
-    """
-
-    reason: str
-    loops: tuple[str, ...]
-    history: NDArray[np.float64]
-    scalars: dict[str, float]
-    seconds: float
-    compute: float
-    exchange: float
-    reduction: float
-    loop_seconds: float
-    overlap: Overlap
-
-    def followed_by(self, later: Outcome) -> Outcome:
-        """Both runs as one."""
-        import numpy as np
-
-        return replace(
-            later,
-            history=np.concatenate((self.history, later.history)),
-            **{name: getattr(self, name) + getattr(later, name) for name in _CLOCKS},
-        )
-
-
-_CLOCKS = ("seconds", "compute", "exchange", "reduction", "loop_seconds")
-
-
-def prepare(domain: Domain, program: Program, given: Iterable[str]) -> Prepared:
+def prepare(store: FieldStore, program: Program, given: Iterable[str]) -> Prepared:
     """Compile and plan a program; all ranks call this with the same program.
 
     Parameters
     ----------
-    domain : Domain
+    store : FieldStore
+        Takes the fields of the program that it does not have yet.
     program : Program
     given : names
         The scalars that have a value when it runs. InputError for one that is used and has none.
     """
-    schedule = _compiled(domain, program, _strategy(domain, program))
-    known = {*given, *domain.grid.scalar_values(), *program.scalars_set()}
+    compiled = functools.partial(_compiled, store, program)
+    schedule = compiled(measured.strategy(store, program.name, compiled, Prepared))
+    known = {*given, *store.domain.grid.scalar_values(), *program.scalars_set()}
     for name in schedule.scalars:
         if name not in known and OWN not in name:
             raise _missing(name, program.meanings.get(name), sorted(n for n in given if OWN not in n))
-    return Prepared(domain, schedule, program.name)
+    return Prepared(store, schedule, program.name)
 
 
 def _missing(name: str, meaning: str | None, given: Sequence[str]) -> InputError:
@@ -116,65 +66,12 @@ def _missing(name: str, meaning: str | None, given: Sequence[str]) -> InputError
     return InputError(f"parameter {name!r} is missing: {meaning}; given: {', '.join(given)}")
 
 
-def _compiled(domain: Domain, program: Program, strategy: Strategy | None) -> Schedule:
+def _compiled(store: FieldStore, program: Program, strategy: Strategy | None) -> Schedule:
+    domain = store.domain
     compiled = compile_program(
         program, domain.grid, halo=domain.how.halo, device=strategy, shared=domain.shared_bytes
     )
-    return replace(compiled, blocks=domain.blocks)
-
-
-def _strategy(domain: Domain, program: Program) -> Strategy | None:
-    """How kernels go through cells, on devices: as the user says, or as was measured, which is done here
-    where the user asks for it. All ranks call this."""
-    if not domain.devices:
-        return None
-    if domain.how.kernels not in (kernels.AUTO, TUNE):
-        return Strategy(domain.how.kernels)
-    default = _compiled(domain, program, Strategy())
-    loops = any(isinstance(operation, Loop) for operation in default.operations)
-    if default.device is None or not loops:
-        return Strategy()
-    names = [device.name for device in domain.devices]
-    name = kernels.key(default.device.source, names, domain.grid.shape, domain.comm.size)
-    known = domain.comm.bcast(kernels.recall(name) if domain.comm.rank == 0 else None)
-    if known is None and domain.how.kernels == TUNE:
-        known = _tuned_kernels(domain, program, default)
-        if domain.comm.rank == 0 and known is not None:
-            try:
-                kernels.remember(name, known, program.name)
-            except RunError as error:
-                log.warning("%s", error)
-    return (known and known.strategy) or Strategy()
-
-
-def _tuned_kernels(domain: Domain, program: Program, default: Schedule) -> kernels.TunedKernels | None:
-    scratch, begun = domain.scratch(), time.monotonic()
-    staged = any(sweep.scratch for sweep in default.sweeps())
-
-    def timer(strategy: Strategy | None) -> Callable[[int], float]:
-        schedule = default if strategy is None else _compiled(domain, program, strategy)
-        return _Passes(scratch, schedule, program.name)(None)
-
-    try:
-        found = kernels.fastest(kernels.strategies(domain.grid.ndim, staged), timer)
-    except RunError as error:
-        if domain.comm.rank == 0:
-            log.warning("kernels of %s are not tuned: %s", program.name, error)
-        return None
-    if domain.comm.rank == 0:
-        log.info("kernels of %s: %s (%.1f s)", program.name, found, time.monotonic() - begun)
-    return found
-
-
-def caches() -> Caches:
-    """The data caches of this machine, as the planner takes them; its own defaults where they are unknown."""
-    return Caches(**{f"l{c.level}": c.bytes for c in data_caches() if c.level <= 2})
-
-
-def exceeds_cache(plan: RankPlan, ranks_of_node: int) -> bool:
-    """Whether the fields of a node are too many for its last-level cache, so that results had better go past
-    it."""
-    return plan.memory * ranks_of_node > last_level_cache()
+    return replace(compiled, blocks=store.blocks)
 
 
 class Prepared:
@@ -182,7 +79,7 @@ class Prepared:
 
     Parameters
     ----------
-    domain : Domain
+    store : FieldStore
     schedule : Schedule
     name : str
     patch : sequence of int, or {"caches"}, optional
@@ -195,18 +92,19 @@ class Prepared:
     """
 
     def __init__(
-        self, domain: Domain, schedule: Schedule, name: str, patch: Sequence[int] | str | None = None
+        self, store: FieldStore, schedule: Schedule, name: str, patch: Sequence[int] | str | None = None
     ) -> None:
         import numpy as np
 
-        self.domain, self.schedule, self.name = domain, schedule, name
+        self.store, self.schedule, self.name = store, schedule, name
+        domain = store.domain
         comm = domain.comm
         comm.check_same(
             f"program {name!r} is",
             (schedule, domain.grid.shape, domain.how, domain.transfers),
             "all ranks must build the same equations on the same grid",
         )
-        domain.check_room(schedule.fields)
+        store.check_room(schedule.fields)
         if domain.transfers is None:
             domain.adopt(schedule)  # before anything is compiled: wrong cuts and patches are found here
             comm.check_same(
@@ -225,7 +123,10 @@ class Prepared:
         self.library = compile_once(schedule.source, comm, streaming=streaming)
         self._loops = any(isinstance(operation, Loop) for operation in schedule.operations)
         tunable = self._loops and how.patch in (None, TUNE) and not domain.devices
-        self.tuned = self._tune() if tunable else None
+        self.tuned = None
+        if tunable:
+            library = self.library.stem
+            self.tuned = measured.patches(store, schedule, name, library, self.plan.transfers, Prepared)
         if self.tuned is not None and self.tuned.patch is not None:
             self.plan = planned(patch=self.tuned.patch)
         self._errors = {stop.reason for stop in schedule.stops() if stop.error}
@@ -236,68 +137,41 @@ class Prepared:
         self._engine: Any = None
         self._modules: dict[Any, Any] = {}  # kernels by device
         self._generation = -1
-        made: list[str] = []
-        if domain.devices:
-            with comm.agreement(f"look for memory for {name!r}"):
-                domain.check_devices(self.plan)
-        with comm.agreement(f"allocate fields of {name!r}"):
-            made = domain.allocate(schedule.fields, self.plan)
-        domain.share(made)
+        store.allocate(schedule.fields, self.plan, name)
 
-    def _tune(self) -> Tuned | None:
-        """What is remembered of the speed of patches; measured where the user asks for it. All ranks call
-        this."""
-        domain, comm, cut = self.domain, self.domain.comm, self.plan.decomposition
-        name = tuning.key(
-            self.library.stem,
-            self.plan.transfers,
-            domain.threads,
-            comm.ranks_of_node,
-            domain.how.schedule,
-            self.schedule.blocks,
-        )
-        known = comm.bcast(tuning.recall(name, self.schedule.ndim) if comm.rank == 0 else None)
-        if known is not None or domain.how.patch != TUNE:
-            return known
-        begun = time.monotonic()
-        try:
-            found = tuning.fastest(
-                candidates(largest(cut), domain.threads), _Passes(domain.scratch(), self.schedule, self.name)
-            )
-        except RunError as error:
-            if comm.rank == 0:
-                log.warning("patches of %s are not tuned: %s", self.name, error)
-            return None
-        if comm.rank == 0:
-            log.info("patches of %s: %s (%.1f s)", self.name, found, time.monotonic() - begun)
-            try:
-                tuning.remember(name, found, self.name)
-            except RunError as error:
-                log.warning("%s", error)
-        return found
+    @property
+    def domain(self) -> Domain:
+        """This rank's share of the grid."""
+        return self.store.domain
+
+    @property
+    def running(self) -> Any:
+        """The native engine where it is made already; any thread may ask."""
+        return self._engine
 
     @property
     def engine(self) -> Any:
         """The native engine, made anew where storages have changed."""
-        if self._engine is None or self._generation != self.domain.generation:
+        if self._engine is None or self._generation != self.store.generation:
             if self.domain.devices:
                 self._engine = None  # what it takes of the devices' memory goes first
                 self._engine = self._on_devices()
-                self._generation = self.domain.generation
+                self._generation = self.store.generation
                 return self._engine
             self._engine = build_engine(
                 native(),
                 self.library,
                 self.schedule,
                 self.plan,
-                self.domain.storages,
+                self.store.storages,
                 self.values,
                 self.domain.comm,
                 self.domain.spins,
-                self.domain.near,
+                self.domain.peers,
+                self.store.peer_storages,
                 self.domain.how,
             )
-            self._generation = self.domain.generation
+            self._generation = self.store.generation
         return self._engine
 
     def _on_devices(self) -> Any:
@@ -313,7 +187,7 @@ class Prepared:
             self.library,
             self.schedule,
             self.plan,
-            domain.storages,
+            self.store.storages,
             self.values,
             domain.comm,
             devices,
@@ -350,7 +224,7 @@ class Prepared:
         -------
         Outcome
             Its reason is "interrupted" where a signal asked to stop, also after the last pass: the caller
-            knows how far the loops went, and ends.
+            knows how far the loops went, and ends. It is "paused" where the engine alone was asked to.
 
         Raises
         ------
@@ -387,12 +261,14 @@ class Prepared:
         late = self.domain.comm.size == 1 and native().forget_stop()
         if report["reason"] in self._errors:
             raise RunError(report["reason"])
-        interrupted = report["stopped"] or late
+        interrupted = report["stopped_process"] or late
         if interrupted and not report["loops"]:
             raise KeyboardInterrupt
         whole = functools.reduce(Outcome.followed_by, outcomes)
         if interrupted and whole.reason in ("completed", "paused"):
             whole = replace(whole, reason="interrupted")
+        elif whole.reason == "interrupted" and not interrupted:
+            whole = replace(whole, reason="paused")
         return whole
 
     def timed(
@@ -434,50 +310,6 @@ class Prepared:
             loop_seconds=report["loop_seconds"],
             overlap=self._overlap.choice,
         )
-
-
-class _Passes:
-    """Times passes of a program's loop with patches of any shape, on fields that hold ones.
-
-    Its statements about scalars and its conditions are left out: scalars keep the value 1, and nothing ends
-    a run before its time.
-    """
-
-    def __init__(self, scratch: Domain, schedule: Schedule, name: str) -> None:
-        body, size = tuple(schedule.pass_sweeps()), len(schedule.scalars)
-        loop = Loop(until=None, limit=size, count=size + 1, record=(), body=body)
-        own = {*scratch.grid.scalar_values(), AROUND}
-        self.values = {scalar: 1.0 for scalar in schedule.scalars if scalar not in own}
-        device = schedule.device
-        if device is not None:
-            test = loop_kernel("passes")
-            device = replace(device, source=f"{device.source}\n{test}", loops=("passes",))
-        self.schedule = replace(
-            schedule,
-            operations=(loop,),
-            scalars=(*schedule.scalars, PASSES, f"{OWN}passes"),
-            device=device,
-        )
-        self.domain, self.name, self.filled = scratch, name, False
-
-    def __call__(self, patch: Sequence[int] | None) -> Callable[[int], float]:
-        """The seconds of so many passes, on the slowest rank."""
-        prepared = Prepared(self.domain, self.schedule, self.name, BY_CACHES if patch is None else patch)
-        _ = prepared.engine  # each thread touches its memory first
-        if not self.filled:
-            for each in self.domain.storages.values():
-                with self.domain._written(each) as storages:
-                    for _, piece in self.domain._pieces(storages):
-                        piece[...] = 1
-            self.filled = True
-
-        def seconds(passes: int) -> float:
-            outcome = prepared.run({**self.values, PASSES: float(passes)})
-            if outcome.reason == "interrupted":
-                raise KeyboardInterrupt
-            return outcome.loop_seconds
-
-        return seconds
 
 
 def _needs_no_choice(schedule: Schedule, comm: Communicator) -> str:

@@ -1,10 +1,11 @@
-"""While the engine runs without Python: signals become a request to stop, and progress is reported."""
+"""While the engine runs without Python: signals become a request to stop, progress is reported, and whoever
+waits for a time or a file can ask for a pause."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,38 +14,60 @@ from halocline.native import native
 INTERVAL = 0.2  # seconds between reports of progress
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
+_listening: list[signal.Signals] = []  # what an outer `stopping_on` listens to
+
+
+@contextmanager
+def stopping_on(signals: Sequence[signal.Signals] = STOPPING) -> Iterator[None]:
+    """Let these signals ask the engines of this process to stop meanwhile, where all ranks agree; inside
+    another such block that one's count.
+
+    A request that came too late for the last run in the block stays: the next one follows it, or who called
+    this asks for it (`forget_stop`). What is ignored stays ignored, such as SIGINT in what a shell runs in
+    the background.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    handlers = {s: signal.getsignal(s) for s in signals} if main and not _listening else {}
+    before = {s: handler for s, handler in handlers.items() if handler != signal.SIG_IGN}
+    if before:
+        native().stop_on_signals([int(s) for s in before])
+        _listening.extend(before)
+    try:
+        yield
+    finally:
+        if before:
+            _listening.clear()
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
 
 @contextmanager
 def watching(engine: Any, on_progress: Callable[[int], None] | None = None) -> Iterator[None]:
     """Around a native run: SIGINT and SIGTERM end it where all ranks agree; `on_progress` is called
-    meanwhile.
+    meanwhile. The engine says whether it was asked to stop."""
+    report = None if on_progress is None else (lambda: on_progress(engine.progress()))
+    with stopping_on():
+        if report is None:
+            yield
+            return
+        with repeating(report, "halocline-progress"):
+            yield
+        report()
 
-    The engine says whether it was asked to stop. A request that came too late for that stays: the next run
-    follows it, or who called this asks for it (`forget_stop`). What is ignored stays ignored, such as SIGINT
-    in what a shell runs in the background.
-    """
-    main = threading.current_thread() is threading.main_thread()
-    handlers = {s: signal.getsignal(s) for s in STOPPING} if main else {}
-    before = {s: handler for s, handler in handlers.items() if handler != signal.SIG_IGN}
-    if before:
-        native().stop_on_signals([int(s) for s in before])
+
+@contextmanager
+def repeating(call: Callable[[], None], name: str) -> Iterator[None]:
+    """Call something a few times a second from a thread of that name."""
     done = threading.Event()
-    reporter = None
-    if on_progress is not None:
 
-        def report() -> None:
-            while not done.wait(INTERVAL):
-                on_progress(engine.progress())
+    def run() -> None:
+        while not done.wait(INTERVAL):
+            call()
 
-        reporter = threading.Thread(target=report, name="halocline-progress", daemon=True)
-        reporter.start()
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    thread.start()
     try:
         yield
     finally:
         done.set()
-        for number, handler in before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        if reporter is not None:
-            reporter.join()
-        if on_progress is not None:
-            on_progress(engine.progress())
+        thread.join()

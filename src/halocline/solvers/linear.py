@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import BreakdownError, InputError, RunError
@@ -16,15 +17,21 @@ from halocline.lang.program import Scalar, own_name
 from halocline.lang.reductions import first
 from halocline.lang.reductions import value as value_at
 from halocline.ranges import STEPS
+from halocline.run import restart
+from halocline.run.checkpoint import Checkpoint, Saved, newest
+from halocline.run.course import Checkpoints, Course
 from halocline.run.devices import OnDevice
 from halocline.run.domain import Domain
 from halocline.run.execution import Execution
 from halocline.run.fields import Fields
 from halocline.run.mpi import Communicator, from_user, world
+from halocline.run.outcome import Outcome
 from halocline.run.overlap import Overlap
 from halocline.run.parameters import Parameters
-from halocline.run.prepared import prepare
+from halocline.run.prepared import Prepared, prepare
+from halocline.run.store import FieldStore
 from halocline.solvers.cg import BAD_START, BREAKDOWN, method_named
+from halocline.solvers.iterations import REACHED, Iterations, history_of
 from halocline.solvers.linearity import check_linear
 from halocline.solvers.residual import MARGIN, TrueResidual, reachable
 
@@ -154,8 +161,8 @@ class LinearProblem:
         )
         self.unknown, self.method = unknown_field, method
         grid = unknown_field.grid
-        domain = Domain(grid, comm, Execution(**execution))
-        self.fields = Fields(domain, parameters or {})
+        store = FieldStore(Domain(grid, comm, Execution(**execution)))
+        self.fields = Fields(store, parameters or {})
         b, filling = self._right_hand_side(rhs)
         self._rhs = as_expr(b)
         names = Scalar("rtol", own=True), Scalar("max_iterations", own=True)
@@ -165,13 +172,15 @@ class LinearProblem:
 
         program = function.trace(linear, unknown_field, b, *names)
         self.program = program
-        self._prepared = prepare(domain, program, (*self.fields.values, *(n.name for n in names)))
+        self._continued: Prepared | None = None  # what goes on after a pause
+        self._left: set[Path] = set()  # folders that hold checkpoints of this problem
+        self._prepared = prepare(store, program, (*self.fields.values, *(n.name for n in names)))
         self._true_residual = TrueResidual(self.fields, linear, unknown_field, b, self._rhs_field)
         if filling is not None:
             self.fields[b] = filling
 
     def _bad_start(self) -> str:
-        """What is wrong with a right-hand side that gives no start; fields were looked through before."""
+        """What is wrong with a right-hand side that gives no start; fields were checked before."""
         import numpy as np
 
         b = self._rhs
@@ -249,6 +258,8 @@ class LinearProblem:
         *,
         rtol: float = 1e-6,
         max_iterations: int | None = None,
+        checkpoint: Checkpoint | None = None,
+        resume: str | Path | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> Solution:
         """Iterate until the norm of the residual that the method carries along has fallen to `rtol` times the
@@ -260,6 +271,11 @@ class LinearProblem:
             Positive.
         max_iterations : int, optional
             Ten times the number of unknowns by default.
+        checkpoint : Checkpoint, optional
+            Where to leave checkpoints, and how often: as many iterations, or wall-clock time.
+        resume : str or path, optional
+            Checkpoints of the same problem to go on from, on any number of ranks and with the same bits;
+            iterations count from the very start. The tolerance may be another.
         on_progress : callable, optional
             Called with the iterations done, a few times a second, from another thread.
 
@@ -269,35 +285,37 @@ class LinearProblem:
             A tolerance or limit out of range, values that are not finite.
         BreakdownError
             The operator is not positive definite.
+        Stopped
+            With `checkpoint`: the solve was asked to end, and has left a checkpoint.
         """
         check_limits(rtol, max_iterations)
         if max_iterations is None:
             max_iterations = 10 * math.prod(self.unknown.grid.shape)
         import numpy as np
 
-        self.fields.check_inputs("before the solve")
-        values = {
-            **self.fields.values,
-            own_name("rtol"): float(rtol),
-            own_name("max_iterations"): float(max_iterations),
-        }
-        self._true_residual.before()
-        outcome = self._prepared.run(values, on_progress)
-        iterations = len(outcome.history)
+        iterating = self._iterations(rtol)
+        if resume is None:
+            self.fields.check_inputs("before the solve")
+            self._true_residual.before()
+        else:
+            self._resume(iterating, Path(resume), rtol)
+        begun = iterating.step
+        outcome = self._iterated(iterating, checkpoint, max_iterations, on_progress)
+        iterations = iterating.step
         if outcome.reason == BAD_START:
             raise InputError(f"{self.method}: {self._bad_start()}")
-        if outcome.reason not in ("completed", "interrupted"):
+        if outcome.reason not in ("completed", "interrupted", REACHED):
             kind = BreakdownError if outcome.reason == BREAKDOWN else RunError
             value = outcome.scalars[own_name("curvature")]
             raise kind(
                 f"{self.method} broke down in iteration {iterations + 1}: {outcome.reason} ({value:g})"
             )
-        squares = np.concatenate(([outcome.scalars[own_name("first")]], outcome.history[:, 0]))
+        squares = np.concatenate(([outcome.scalars[own_name("first")]], iterating.history[:, 0]))
         ended = outcome.loops[0] == "condition"
         residuals, true = np.sqrt(squares), self._true_residual.norm()
         converged = ended and true <= MARGIN * rtol * float(residuals[0])
         reason = outcome.reason
-        if reason == "completed":
+        if reason != "interrupted":
             reason = ("converged" if converged else "rounding limit") if ended else "iteration limit"
         solution = Solution(
             converged=converged,
@@ -309,7 +327,7 @@ class LinearProblem:
             compute=outcome.compute,
             exchange=outcome.exchange,
             reduction=outcome.reduction,
-            seconds_per_iteration=outcome.loop_seconds / iterations if iterations else None,
+            seconds_per_iteration=outcome.loop_seconds / (iterations - begun) if iterations > begun else None,
             fields=self.fields,
             bytes_per_iteration=self._prepared.bytes_per_pass * self.unknown.grid.active_cells,
             overlap=outcome.overlap,
@@ -317,6 +335,47 @@ class LinearProblem:
         if reason == "rounding limit" and self.domain.comm.rank == 0:
             log.warning("%s: %s", self.method, parted(solution, rtol))
         return solution
+
+    def _iterations(self, rtol: float) -> Iterations:
+        values = {**self.fields.values, own_name("rtol"): float(rtol)}
+        return Iterations(self.fields, self.program, self._prepared, values, self._continued)
+
+    def _iterated(
+        self,
+        iterating: Iterations,
+        checkpoint: Checkpoint | None,
+        most: int,
+        on_progress: Callable[[int], None] | None,
+    ) -> Outcome:
+        """Iterate to the end, and leave checkpoints on the way."""
+        if checkpoint is None:
+            try:
+                return iterating.advance(math.inf, math.inf, float(most), on_progress)
+            except KeyboardInterrupt:
+                return iterating.interrupted
+        path = Path(checkpoint.path).resolve()
+        made = Checkpoints(checkpoint, iterating, dict(self.parameters), ours=path in self._left)
+        made.also = iterating.notes
+        self._left.add(path)
+        outcome = Course(iterating, made).run(math.inf, float(most), on_progress)
+        self._continued = iterating.continued
+        return outcome
+
+    def _resume(self, iterating: Iterations, path: Path, rtol: float) -> None:
+        """Take over a checkpoint of this problem."""
+        comm = self.domain.comm
+        with comm.agreement(f"read checkpoint {path}"):
+            saved = Saved(newest(path)) if comm.rank == 0 else None
+        saved = comm.bcast(saved)
+        assert saved is not None
+        restart.check(saved, self.fields.grid, self.program)
+        restart.changed(saved, dict(self.parameters), ())
+        restart.take_over(iterating, saved, {})
+        iterating.go_on_from(history_of(saved.facts))
+        scalars = iterating.scalars()
+        first = scalars[own_name("first")]
+        iterating.set_scalars({**scalars, own_name("goal"): rtol * rtol * first})
+        self._left = {saved.folder.parent.resolve()}
 
 
 def parted(solution: Solution, rtol: float) -> str:
@@ -353,7 +412,7 @@ def solve(operator: Callable[[Any], Any], unknown_field: Field, rhs: Any, **opti
         Takes the solution.
     rhs : field, expression, number, array, or function of the coordinates
     **options
-        `rtol`, `max_iterations` and `on_progress` of LinearProblem.solve, and every option of LinearProblem.
+        Those of LinearProblem.solve, and every option of LinearProblem.
 
     Returns
     -------
@@ -369,7 +428,7 @@ def solve(operator: Callable[[Any], Any], unknown_field: Field, rhs: Any, **opti
     'converged'
     """
     check_options(options, LinearProblem.__init__, LinearProblem.solve, Execution.__init__)
-    late = {k: options.pop(k) for k in ("rtol", "max_iterations", "on_progress") if k in options}
+    late = {k: options.pop(k) for k in LinearProblem.solve.__kwdefaults__ or () if k in options}
     check_limits(late.get("rtol", 1e-6), late.get("max_iterations"))
     return LinearProblem(operator, unknown_field, rhs, **options).solve(**late)
 

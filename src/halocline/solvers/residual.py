@@ -64,9 +64,9 @@ class TrueResidual:
         self._fields, self._keep = fields, None
         if any(read is x for read, _ in reads_of(as_expr(b))):
             kept = copy()
-            self._keep = prepare(fields.domain, keep.trace(kept, b), fields.values)
+            self._keep = prepare(fields.store, keep.trace(kept, b), fields.values)
             b = kept
-        self._norm = prepare(fields.domain, true_residual.trace(A, x, b), fields.values)
+        self._norm = prepare(fields.store, true_residual.trace(A, x, b), fields.values)
 
     def before(self) -> None:
         """Call this before the unknown is changed."""

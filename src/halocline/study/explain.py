@@ -20,13 +20,13 @@ from halocline.plan.layout import Layout
 from halocline.plan.rank import RankPlan, plan_rank
 from halocline.plan.transfer import Transfers, methods_without_ranks, needs_ranks
 from halocline.run import tuning
+from halocline.run.caches import caches, exceeds_cache
 from halocline.run.devices import OnDevice, device_methods
 from halocline.run.domain import Domain
 from halocline.run.execution import Execution
 from halocline.run.kernels import AUTO
 from halocline.run.mpi import has_ranks
 from halocline.run.notices import say_once
-from halocline.run.prepared import caches, exceeds_cache
 from halocline.run.topology import DeviceLinks
 from halocline.run.tuning import BY_CACHES, TUNE
 from halocline.study.explain_device import (

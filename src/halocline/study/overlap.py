@@ -16,6 +16,7 @@ from typing import Any
 from halocline.compile.schedule import Loop, Operation, Schedule, Stop
 from halocline.lang.grid import unknown
 from halocline.lang.program import own_name
+from halocline.lang.stepping import PAUSE
 from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
 from halocline.plan.transfer import UNFIT_ON_DEVICES
@@ -97,9 +98,10 @@ class StepBench:
     """
 
     def __init__(self, problem: Simulation | LinearProblem, limit: str) -> None:
-        self.prepared = Prepared(problem.domain, endless(problem.schedule), "overlap")
         fields = problem.fields if isinstance(problem, LinearProblem) else problem
-        self.values = {**problem.domain.grid.scalar_values(), **fields.values, "until": math.inf}
+        self.prepared = Prepared(fields.store, endless(problem.schedule), "overlap")
+        never = {"until": math.inf, PAUSE: math.inf}
+        self.values = {**problem.domain.grid.scalar_values(), **fields.values, **never}
         self.limit, self.passes = limit, 1
 
     def calibrate(self) -> None:
@@ -110,7 +112,7 @@ class StepBench:
     def run(self, **kind: bool) -> float:
         """The seconds of one step on the slowest rank; `kind` as `KINDS` has it, with overlap as the problem
         was asked to run where it says nothing."""
-        self.prepared.domain.fill(1.0)  # so that no number grows out of bounds from one run to the next
+        self.prepared.store.fill(1.0)  # so that no number grows out of bounds from one run to the next
         kind = {"overlap": self.prepared.domain.how.overlap is not False, **kind}
         return self.prepared.timed({**self.values, self.limit: float(self.passes)}, **kind) / self.passes
 

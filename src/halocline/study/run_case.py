@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from halocline.errors import HaloclineError, InputError, RunError
@@ -20,11 +21,13 @@ from halocline.physics.case import Check, Checked, Setup
 from halocline.physics.cases import case_named
 from halocline.ranges import SOME_STEPS, STEPS
 from halocline.run.bandwidth import bandwidth
+from halocline.run.checkpoint import Checkpoint, Saved, newest
 from halocline.run.devices import OnDevice
 from halocline.run.energy import Energy, EnergyMeter
+from halocline.run.fields import Fields
 from halocline.run.machine import resident_bytes
+from halocline.run.outcome import Outcome
 from halocline.run.peak import multiply_add_peak
-from halocline.run.prepared import Outcome
 from halocline.run.simulation import Simulation, program_of
 from halocline.solvers.schemes import SCHEMES
 from halocline.study.overlap import KINDS, StepBench
@@ -180,6 +183,38 @@ class _Timing:
     energy: Energy | None
 
 
+@dataclass(frozen=True)
+class _Goal:
+    """Where a run of a case goes, and what happens on the way."""
+
+    sim: Simulation
+    until: float | None
+    every: int | None
+    checkpoint: Checkpoint | None
+
+    def open(self, steps: int | None) -> bool:
+        """Whether there is something left to do up to a step."""
+        return (steps is None or self.sim.steps < steps) and (
+            self.until is None or self.sim.time < self.until
+        )
+
+    def run(
+        self,
+        steps: int | None,
+        callback: Callable[[Simulation], None],
+        on_progress: Callable[[int], None] | None,
+    ) -> Outcome:
+        """Run up to a step at most."""
+        return self.sim.run(
+            until=self.until,
+            steps=None if steps is None else steps - self.sim.steps,
+            every=self.every,
+            callback=callback,
+            checkpoint=self.checkpoint,
+            on_progress=on_progress,
+        )
+
+
 class CaseRun:
     """A case ready to run: its numbers are checked, and its fields are known.
 
@@ -234,6 +269,33 @@ class CaseRun:
         if self.is_program:
             self._refuse("order", order)
             self._refuse("scheme", scheme)
+
+    @classmethod
+    def of_checkpoint(
+        cls,
+        name: str,
+        path: str | Path,
+        n: Sequence[int] | None = None,
+        given: Mapping[str, float | str] | None = None,
+        **options: Any,
+    ) -> CaseRun:
+        """The case that left a checkpoint, with its cells, parameters, order and scheme where others are not
+        given.
+
+        Raises
+        ------
+        InputError
+            There is no checkpoint, or that of another case; and as for the case itself.
+        """
+        saved = Saved(newest(Path(path)))
+        left = saved.facts.get("case")
+        if left is None or left["name"] != name:
+            whose = "no case" if left is None else f"case {left['name']}"
+            raise InputError(f"checkpoint {saved.folder} is of {whose}, not of {name}")
+        same = {key: left[key] for key in ("order", "scheme") if options.get(key) is None}
+        return cls(
+            name, left["n"] if n is None else n, {**left["given"], **(given or {})}, **{**options, **same}
+        )
 
     def _refuse(self, what: str, given: object) -> None:
         """Raise InputError for what a program does not let one choose."""
@@ -300,16 +362,20 @@ class CaseRun:
         warm_up: int = 0,
         series: list[dict[str, Any]] | None = None,
         communicator: Any = None,
+        checkpoint: Checkpoint | None = None,
+        resume: str | Path | None = None,
+        change: bool = False,
         on_look: Callable[[Mapping[str, Any]], None] | None = None,
         on_progress: Callable[..., None] | None = None,
         **execution: Any,
     ) -> Result:
-        """Run from the start; all ranks call this.
+        """Run from the start, or from a checkpoint on; all ranks call this.
 
         Parameters
         ----------
         steps : int, optional
-            As many at most; by default, without `until`, the case's own end: a time or a number of steps.
+            As many at most, from the very start; by default, without `until`, the case's own end: a time or a
+            number of steps.
         until : float, optional
             The time to reach; the last step is shortened to end there.
         every : int, optional
@@ -318,6 +384,12 @@ class CaseRun:
             Of the steps, so many at the start are not timed.
         series : list, optional
             Where diagnostics are appended as they come, for a run that does not end well.
+        checkpoint : Checkpoint, optional
+            Where to leave checkpoints.
+        resume : str or path, optional
+            A checkpoint of the same case to go on from.
+        change : bool
+            Whether parameters may differ from those that it was left with.
         communicator, **execution
             See halocline.Simulation; the result's bits do not depend on them.
         on_look : callable, optional
@@ -340,51 +412,87 @@ class CaseRun:
             raise InputError(f"until is {until!r}; expected a finite time from 0 on")
         _check_warm_up(warm_up, steps)
         sim = self._simulation(communicator, execution)
-        numbers = self._begun(sim)
         series = [] if series is None else series
+        numbers = self._begun(sim) if resume is None else self._resumed(sim, resume, change, every, series)
+        sim.notes = lambda: {"case": self.facts, "series": series}
 
         def look() -> None:
             series.append(self._look(sim, numbers))
             if on_look is not None:
                 on_look(series[-1])
 
-        look()
-        whole: Outcome | None = None
+        if not series:
+            look()
         meter = EnergyMeter(sim.domain.comm, sim.domain.devices)
-        while (steps is None or sim.steps < steps) and (until is None or sim.time < until):
-            done, timed = sim.steps, sim.steps >= warm_up
-            ends = [done + every - done % every] if every else []
-            ends += [end for end in (steps, None if timed else warm_up) if end is not None]
-            report = None if on_progress is None else self._counting(sim, on_progress, done)
-            try:
-                with meter.on() if timed else nullcontext():
-                    outcome = sim.run(
-                        until=until, steps=min(ends) - done if ends else None, on_progress=report
-                    )
-            except RunError as error:
-                if error.place is not None:
-                    self._advise(error, sim)
-                raise
-            if timed:
-                whole = outcome if whole is None else whole.followed_by(outcome)
-            if outcome.reason in self.setup.ends:
-                break
-            if outcome.reason != "completed":
-                ended = RunError(f"{outcome.reason}, after step {sim.steps} (time {sim.time:g})")
-                raise self._advise(sim.explained(ended), sim)
-            if timed or (every and sim.steps % every == 0):
+        goal = _Goal(sim, until, every, checkpoint)
+
+        def before(sim: Simulation) -> None:
+            if every and sim.steps % every == 0:
                 look()
-        steps_timed = max(0, sim.steps - warm_up)
+
+        ended = (
+            sim.steps < warm_up and self._advanced(goal, warm_up, before, on_progress).reason != "completed"
+        )
+        whole: Outcome | None = None
+        started = sim.steps
+        if not ended and goal.open(steps):
+            with ExitStack() as metered:
+                metered.enter_context(meter.on())
+
+                def between(_: Simulation) -> None:
+                    metered.close()
+                    look()
+                    metered.enter_context(meter.on())
+
+                whole = self._advanced(goal, steps, between, on_progress)
         if series[-1]["step"] < sim.steps:
             look()
         measured = _Timing(
             seconds=0.0 if whole is None else whole.seconds,
             loop_seconds=0.0 if whole is None else whole.loop_seconds,
-            steps=steps_timed,
+            steps=sim.steps - started,
             energy=meter.total,
         )
         told = self._told(sim, series, warm_up)
         return self._result(sim, measured, whole, told)
+
+    def _advanced(
+        self,
+        goal: _Goal,
+        steps: int | None,
+        callback: Callable[[Simulation], None],
+        on_progress: Callable[..., None] | None,
+    ) -> Outcome:
+        """Run to a step, or to where the case ends by itself.
+
+        Raises
+        ------
+        RunError
+            It ended otherwise.
+        """
+        sim = goal.sim
+        report = None if on_progress is None else self._counting(sim, on_progress, sim.steps)
+        try:
+            outcome = goal.run(steps, callback, report)
+        except RunError as error:
+            if error.place is not None:
+                self._advise(error, sim)
+            raise
+        if outcome.reason != "completed" and outcome.reason not in self.setup.ends:
+            ended = RunError(f"{outcome.reason}, after step {sim.steps} (time {sim.time:g})")
+            raise self._advise(sim.explained(ended), sim)
+        return outcome
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What this case is, for JSON; see `CaseRun.of_checkpoint`."""
+        return {
+            "name": self.name,
+            "n": list(self.shape),
+            "given": dict(self.values),
+            "order": None if self.is_program else self.order,
+            "scheme": None if self.is_program else self.scheme,
+        }
 
     def _counting(
         self, sim: Simulation, on_progress: Callable[..., None], before: int
@@ -500,10 +608,29 @@ class CaseRun:
         told = {"steps": steps, "warm_up": warm_up, "only": only, **dict.fromkeys(nothing)}
         return self._result(sim, measured, None, told)
 
+    def _resumed(
+        self,
+        sim: Simulation,
+        path: str | Path,
+        change: bool,
+        every: int | None,
+        series: list[dict[str, Any]],
+    ) -> dict[str, Expr]:
+        """Take over a checkpoint of this case and its series so far, and return the diagnostics."""
+        sim.resume(path, change=tuple(sim.given) if change else ())
+        assert sim.resumed is not None
+        rows = sim.resumed.facts.get("series", [])
+        # without the row of where it ended
+        series += [row for row in rows if row["step"] == 0 or (every and row["step"] % every == 0)]
+        if sim.replay is not None:
+            sim.replay.begin = self._start
+        with trace.order(self.order):
+            return dict(self.setup.diagnostics())
+
     def _begun(self, sim: Simulation) -> dict[str, Expr]:
         """Set the fields, check them, and return the diagnostics."""
-        if sim.look_back is not None:
-            sim.look_back.begin = self._start
+        if sim.replay is not None:
+            sim.replay.begin = self._start
         self._start(sim)
         sim.check_inputs("at the start")
         with trace.order(self.order):
@@ -551,7 +678,7 @@ class CaseRun:
             raise InputError(f"case {self.name} has no number of steps by default: give steps")
         return steps
 
-    def _start(self, sim: Simulation) -> None:
+    def _start(self, sim: Fields) -> None:
         for f, at_start in self.setup.start.items():
             sim[f] = at_start
 
@@ -577,7 +704,7 @@ class CaseRun:
         """What was measured beside what this machine can do, and what is told of the result."""
         domain, cells, only = sim.domain, self.setup.grid.size, told["only"]
         memory = sum(domain.comm.allgather(resident_bytes()))
-        reference = bandwidth(domain.comm, domain.devices, domain.threads, domain.memory_bytes)
+        reference = bandwidth(domain.comm, domain.devices, domain.threads, sim.store.memory_bytes)
         peak = None if domain.devices else multiply_add_peak(domain.comm, domain.threads)
         flops = float(sum(sweep.flops * sweep.share for sweep in sim.schedule.pass_sweeps()))
         seconds, energy = measured.loop_seconds, measured.energy

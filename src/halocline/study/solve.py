@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.reductions import max as largest
 from halocline.physics.poisson import Poisson
 from halocline.run.bandwidth import bandwidth
+from halocline.run.checkpoint import Checkpoint
 from halocline.run.devices import OnDevice
 from halocline.run.machine import resident_bytes
 from halocline.run.tuning import Tuned
@@ -113,6 +115,8 @@ def poisson(
     method: str = "cg-fused",
     rtol: float = 1e-6,
     max_iterations: int | None = None,
+    checkpoint: Checkpoint | None = None,
+    resume: str | Path | None = None,
     communicator: Any = None,
     on_progress: Callable[[int], None] | None = None,
     **execution: Any,
@@ -131,6 +135,8 @@ def poisson(
         the first.
     max_iterations : int, optional
         The run ends there too, not converged.
+    checkpoint, resume : optional
+        See halocline.LinearProblem.solve.
     communicator, **execution
         See halocline.LinearProblem; the result's bits do not depend on them.
     on_progress : callable, optional
@@ -162,7 +168,13 @@ def poisson(
         communicator=communicator,
         **execution,
     )
-    solution = problem.solve(rtol=rtol, max_iterations=max_iterations, on_progress=on_progress)
+    solution = problem.solve(
+        rtol=rtol,
+        max_iterations=max_iterations,
+        checkpoint=checkpoint,
+        resume=resume,
+        on_progress=on_progress,
+    )
     if solution.reason == "interrupted":
         raise KeyboardInterrupt(f"interrupted after {solution.iterations} iterations")
     domain = problem.fields.domain

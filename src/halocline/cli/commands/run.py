@@ -12,6 +12,9 @@ from halocline.cli.commands import examples, group
 from halocline.cli.options import (
     CellsOfCase,
     Check,
+    CheckpointEvery,
+    CheckpointKeep,
+    CheckpointPath,
     CommunicationName,
     Decomposition,
     Device,
@@ -27,10 +30,12 @@ from halocline.cli.options import (
     Only,
     OrderOfCase,
     Overlap,
+    Overwrite,
     Packing,
     Patch,
     Ranks,
     RanksPerNode,
+    Resume,
     Schedule,
     SchemeOfCase,
     SeriesCsv,
@@ -38,6 +43,7 @@ from halocline.cli.options import (
     Steps,
     SubdomainsPerRank,
     Threads,
+    TimeLimit,
     Trace,
     Until,
     WarmUp,
@@ -95,6 +101,8 @@ def names_file(target: str | None) -> bool:
         "halocline run heat.py --json run.json -- --json results.json   (what follows -- is all for heat.py)",
         "halocline run helical-turbulence --n 32 --until 50 --every 100 --csv dynamo.csv",
         "halocline run convection --n 128,64 --set rayleigh=1e5 --pictures out",
+        "halocline run mhd-benchmark --n 64 --checkpoint out/mhd --checkpoint-every '30 min'",
+        "halocline run mhd-benchmark --resume out/mhd --checkpoint out/mhd --steps 20000 --ranks 4",
     ),
 )
 def run_file(
@@ -129,6 +137,12 @@ def run_file(
     communication: CommunicationName = None,
     gpudirect: GpuDirect = False,
     trace: Trace = None,
+    checkpoint: CheckpointPath = None,
+    checkpoint_every: CheckpointEvery = None,
+    keep: CheckpointKeep = 2,
+    resume: Resume = None,
+    overwrite: Overwrite = False,
+    time_limit: TimeLimit = None,
     json: Json = None,
     csv: SeriesCsv = None,
     pictures: FieldPictures = None,
@@ -139,12 +153,16 @@ def run_file(
 
         script(Path(target), ranks=ranks, threads=threads, device=device, json=json, arguments=context.args)
         return
+    from halocline.cli.checkpoints import checkpoint_of
     from halocline.cli.run_case import case
 
     case(
         target, n=n, dim=dim, steps=steps, until=until, order=order, scheme=scheme, only=only,
         warm_up=warm_up, every=every, settings=settings or [], ranks=ranks, json=json, csv=csv,
-        pictures=pictures, check=check,
+        pictures=pictures, check=check, resume=resume,
+        checkpoint=checkpoint_of(
+            checkpoint, every=checkpoint_every, keep=keep, overwrite=overwrite, time_limit=time_limit
+        ),
         execution=execution(
             device=device, threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,

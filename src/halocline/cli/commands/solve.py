@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from halocline.cli.commands import POISSON, examples, group
 from halocline.cli.options import (
+    CheckpointEvery,
+    CheckpointKeep,
+    CheckpointPath,
     CommunicationName,
     Decomposition,
     Device,
@@ -18,15 +21,18 @@ from halocline.cli.options import (
     Methods,
     N,
     Overlap,
+    Overwrite,
     Packing,
     Patch,
     Pictures,
     Ranks,
     RanksPerNode,
+    Resume,
     Rtol,
     Schedule,
     SubdomainsPerRank,
     Threads,
+    TimeLimit,
     Trace,
     execution,
 )
@@ -72,14 +78,24 @@ def solve_poisson(
     communication: CommunicationName = None,
     gpudirect: GpuDirect = False,
     trace: Trace = None,
+    checkpoint: CheckpointPath = None,
+    checkpoint_every: CheckpointEvery = None,
+    keep: CheckpointKeep = 2,
+    resume: Resume = None,
+    overwrite: Overwrite = False,
+    time_limit: TimeLimit = None,
     json: Json = None,
     pictures: Pictures = None,
 ) -> None:
+    from halocline.cli.checkpoints import checkpoint_of
     from halocline.cli.solve import poisson
 
     poisson(
         n=n, dim=dim, method=method, rtol=rtol, max_iterations=max_iterations, ranks=ranks, json=json,
-        pictures=pictures,
+        pictures=pictures, resume=resume,
+        checkpoint=checkpoint_of(
+            checkpoint, every=checkpoint_every, keep=keep, overwrite=overwrite, time_limit=time_limit
+        ),
         execution=execution(
             device=device, threads=threads, decomposition=decomposition, patch=patch,
             subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,

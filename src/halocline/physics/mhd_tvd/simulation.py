@@ -16,7 +16,7 @@ from halocline.physics.mhd_tvd import parameters, setup
 from halocline.physics.mhd_tvd.diagnostics import derived, relative_divergence
 from halocline.physics.mhd_tvd.scheme import IdealMHD
 from halocline.run.execution import Execution
-from halocline.run.prepared import Outcome
+from halocline.run.outcome import Outcome
 from halocline.run.simulation import Simulation
 
 log = logging.getLogger("halocline")

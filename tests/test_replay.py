@@ -11,8 +11,9 @@ import pytest
 
 import halocline as hc
 from halocline.errors import InputError, RunError
-from halocline.run import look_back, simulation
-from halocline.run.look_back import LookBack
+from halocline.run import replay, session
+from halocline.run.replay import FailureReplay
+from halocline.run.session import Session
 from halocline.run.simulation import Simulation
 
 STEPS = 1000  # more than it takes to overflow
@@ -64,15 +65,15 @@ def test_the_first_step_and_its_terms_are_found_from_the_last_copy(
     how: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
     done: list[tuple[int, int]] = []
-    go_on = Simulation.go_on
+    go_on = Session.go_on
 
-    def counted(self: Simulation, target: float, steps: float, *report: Any) -> Any:
-        begun = self.steps
-        outcome = go_on(self, target, steps, *report)
-        done.append((begun, self.steps))
+    def counted(self: Session, *wanted: Any, **more: Any) -> Any:
+        begun = self.step
+        outcome = go_on(self, *wanted, **more)
+        done.append((begun, self.step))
         return outcome
 
-    monkeypatch.setattr(Simulation, "go_on", counted)
+    monkeypatch.setattr(Session, "go_on", counted)
     sim = growing(**how)
     text = failure(sim)
     step = int(re.search(r"is (?:nan|-?inf) at cell \(\d+, \d+\) after step (\d+) ", text)[1])
@@ -81,7 +82,7 @@ def test_the_first_step_and_its_terms_are_found_from_the_last_copy(
     # what was repeated is what was done since the copy, and that once
     first = next(n for n, (_, end) in enumerate(done) if end >= step)
     copied = done[first][0]
-    assert copied >= simulation.FIRST_CHECK
+    assert copied >= session.FIRST_CHECK
     again = done[first + 1 :]
     assert min(begin for begin, _ in again) == copied
     assert sum(end - begin for begin, end in again) <= done[first][1] - copied + 1
@@ -97,7 +98,7 @@ def test_the_first_step_and_its_terms_are_found_from_the_last_copy(
 @pytest.mark.ranks(1, 2)
 def test_a_copy_in_a_file_has_the_same_bits(monkeypatch: pytest.MonkeyPatch):
     expected = failure(growing())
-    monkeypatch.setattr(look_back, "IN_MEMORY", 1)
+    monkeypatch.setattr(replay, "IN_MEMORY", 1)
     assert failure(growing()) == expected
     assert failure(growing(), until=100.0, every=0.5) == expected
     short = growing()
@@ -126,11 +127,12 @@ def test_what_was_changed_in_between_is_repeated_too():
 
 @pytest.mark.ranks(1, 2)
 def test_where_no_copy_can_be_kept_it_says_how_to_find_the_step(monkeypatch: pytest.MonkeyPatch):
-    def full(self: LookBack, sim: Simulation) -> None:
-        if sim.domain.comm.rank == sim.domain.comm.size - 1:  # no room there alone
+    def full(self: FailureReplay) -> None:
+        comm = self.store.domain.comm
+        if comm.rank == comm.size - 1:  # no room there alone
             raise OSError("No space left on device")
 
-    monkeypatch.setattr(LookBack, "_write", full)
+    monkeypatch.setattr(FailureReplay, "_write", full)
     text = failure(growing())
     assert re.search(r"but was finite after step 192;", text)
     assert "no copy of the fields could be kept (No space left on device)" in text
@@ -140,20 +142,20 @@ def test_where_no_copy_can_be_kept_it_says_how_to_find_the_step(monkeypatch: pyt
 
 def test_a_copy_that_exceeds_memory_is_not_tried(monkeypatch: pytest.MonkeyPatch):
     sim = growing()
-    monkeypatch.setattr(look_back, "native", lambda: SimpleNamespace(available_memory=lambda: 100))
+    monkeypatch.setattr(replay, "native", lambda: SimpleNamespace(available_memory=lambda: 100))
     assert "it takes 0.0 GB of memory, and 0.0 GB are available" in failure(sim)
 
 
 def test_fields_are_looked_through_at_times_that_do_not_double_for_ever(monkeypatch: pytest.MonkeyPatch):
     looks: list[int] = []
-    check_after = Simulation.check_after
+    check_after = Session.check_after
     monkeypatch.setattr(
-        Simulation, "check_after", lambda self, before: (looks.append(self.steps), check_after(self, before))
+        Session, "check_after", lambda self, before: (looks.append(self.step), check_after(self, before))
     )
 
     def looked(seconds: float, share: float) -> list[int]:
-        monkeypatch.setattr(simulation, "CHECK_SECONDS", seconds)
-        monkeypatch.setattr(simulation, "CHECK_SHARE", share)
+        monkeypatch.setattr(session, "CHECK_SECONDS", seconds)
+        monkeypatch.setattr(session, "CHECK_SHARE", share)
         looks.clear()
         sim = growing()
         sim.parameters["b"] = 0.0

@@ -1,0 +1,175 @@
+"""Arrays on disk in chunks: Zarr version 3, read and written by TensorStore."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from halocline.errors import InputError, RunError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+GROUP = "zarr.json"  # the metadata of a group or array
+# lossless; the shuffle of bytes lets Zstandard see that exponents hardly change
+COMPRESSION = {"name": "blosc", "configuration": {
+    "cname": "zstd", "clevel": 1, "shuffle": "shuffle", "blocksize": 0,
+}}  # fmt: skip
+COMPRESSIONS = ("zstd", "none")
+
+
+def context(threads: int) -> Any:
+    """The threads that compress and write chunks, as many of each kind."""
+    import tensorstore
+
+    limits = {name: {"limit": threads} for name in ("data_copy_concurrency", "file_io_concurrency")}
+    return tensorstore.Context({**limits, "cache_pool": {"total_bytes_limit": 0}})
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """What an array on disk is.
+
+    Parameters
+    ----------
+    shape, chunk : tuple of int
+    dtype : str
+    dimensions : tuple of str
+        The names of its axes.
+    attributes : mapping
+        For JSON.
+    compression : {"zstd", "none"}
+        Both are lossless. Every chunk carries a CRC-32C.
+    """
+
+    shape: tuple[int, ...]
+    chunk: tuple[int, ...]
+    dtype: str
+    dimensions: tuple[str, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    compression: str = "zstd"
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """As Zarr has it in `zarr.json`."""
+        import numpy as np
+
+        codecs: list[dict[str, Any]] = [{"name": "bytes", "configuration": {"endian": "little"}}]
+        if self.compression == "zstd":
+            size = np.dtype(self.dtype).itemsize
+            settings = {**COMPRESSION["configuration"], "typesize": size}  # type: ignore[dict-item]
+            codecs.append({"name": COMPRESSION["name"], "configuration": settings})
+        return {
+            "zarr_format": 3,
+            "node_type": "array",
+            "shape": list(self.shape),
+            "data_type": self.dtype,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(self.chunk)}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
+            "fill_value": "NaN" if self.dtype.startswith("float") else 0,
+            "codecs": [*codecs, {"name": "crc32c"}],
+            "dimension_names": list(self.dimensions),
+            "attributes": dict(self.attributes),
+        }
+
+
+class StoredArray:
+    """An array on disk.
+
+    Parameters
+    ----------
+    handle : tensorstore.TensorStore
+    """
+
+    def __init__(self, handle: Any, folder: Path) -> None:
+        self._handle, self.folder = handle, folder
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Elements along each axis."""
+        return tuple(self._handle.shape)
+
+    @property
+    def dtype(self) -> str:
+        """Of its elements."""
+        return str(self._handle.dtype.name)
+
+    def write(self, lo: Sequence[int], values: NDArray[Any]) -> Any:
+        """Begin to write chunks from the element `lo` on; whose `result()` waits until they are on disk, and
+        raises OSError where they cannot be. The values must not change meanwhile."""
+        there = tuple(slice(l, l + n) for l, n in zip(lo, values.shape, strict=True))
+        return self._handle[there].write(values, can_reference_source_data_indefinitely=True)
+
+    def read(self, lo: Sequence[int], hi: Sequence[int]) -> NDArray[Any]:
+        """Elements, from those chunks that hold them.
+
+        Raises
+        ------
+        InputError
+            A chunk is damaged or cannot be read.
+        """
+        try:
+            found: NDArray[Any] = self._handle[tuple(map(slice, lo, hi))].read().result()
+        except ValueError as error:
+            raise InputError(f"{self.folder} is damaged: {_cause(error)}") from None
+        return found
+
+
+def create(folder: Path, spec: ArraySpec, threads: Any = None) -> StoredArray:
+    """Make an array that holds nothing yet; `threads` of `context` write to it.
+
+    Raises
+    ------
+    RunError
+        The folder cannot be written to.
+    """
+    return _opened(folder, threads, metadata=spec.metadata, create=True)
+
+
+def attach(folder: Path, spec: ArraySpec, threads: Any = None) -> StoredArray:
+    """An array that another process has made, to be written to."""
+    return _opened(folder, threads, metadata=spec.metadata, open=True, assume_metadata=True)
+
+
+def read(folder: Path) -> StoredArray:
+    """An array, to be read.
+
+    Raises
+    ------
+    InputError
+        There is none.
+    """
+    try:
+        return _opened(folder, None, open=True, read=True)
+    except RunError as error:
+        raise InputError(f"there is no array in {folder}: {error}") from None
+
+
+def _opened(folder: Path, threads: Any, metadata: Mapping[str, Any] | None = None, **how: Any) -> StoredArray:
+    import tensorstore
+
+    spec: dict[str, Any] = {"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{folder.resolve()}/"}}
+    if metadata is not None:
+        spec["metadata"] = metadata
+    context = {} if threads is None else {"context": threads}
+    try:
+        return StoredArray(tensorstore.open(spec, **how, **context).result(), folder)
+    except ValueError as error:
+        raise RunError(f"{folder}: {_cause(error)}") from None
+
+
+def _cause(error: Exception) -> str:
+    """What TensorStore says is wrong, without the specification of the store."""
+    text = re.sub(r" \[(tensorstore_spec|source locations)=.*", "", str(error), flags=re.DOTALL)
+    return text.partition(": ")[2] or text
+
+
+def why_not_written(error: Exception) -> str:
+    """Why `write` failed, in words."""
+    found = re.search(
+        r"(No space left on device|Permission denied|Disk quota exceeded|Input/output error)", str(error)
+    )
+    return found[1] if found else _cause(error)

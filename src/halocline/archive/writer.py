@@ -1,0 +1,86 @@
+"""Chunks on their way to disk, while the run that made them goes on."""
+
+from __future__ import annotations
+
+from collections import deque
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from halocline.archive.arrays import StoredArray, context, why_not_written
+from halocline.errors import RunError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BUFFERS = 256 << 20  # bytes of chunks that wait to be written, at most
+
+
+class Writer:
+    """Writes chunks with threads of its own; who gives it more than it has room for waits.
+
+    Parameters
+    ----------
+    threads : int
+        That compress, and as many that write.
+    room : int
+        Bytes of chunks that may wait.
+
+    Attributes
+    ----------
+    threads : tensorstore.Context
+        For the arrays that it writes to.
+    waited : float
+        Seconds that the run has waited for room, or for the end.
+    written : int
+        Bytes of chunks that were given to it.
+    failure : RunError or None
+        Why something could not be written; what is given to it later is not written.
+    """
+
+    def __init__(self, threads: int = 1, room: int = BUFFERS) -> None:
+        self.threads = context(threads)
+        self.room, self.waited, self.written = room, 0.0, 0
+        self._pending: deque[tuple[int, Any, StoredArray]] = deque()
+        self._held = 0
+        self.failure: RunError | None = None
+
+    def write(self, array: StoredArray, lo: tuple[int, ...], values: NDArray[Any]) -> None:
+        """Write values, which must not change any more, from an element of an array on. It does not fail,
+        since other ranks wait for this one between two writes: `finish` does."""
+        if self.failure is not None:
+            return
+        while self._pending and (self._pending[0][1].done() or self._held + values.nbytes > self.room):
+            self._await_one()
+        self._pending.append((values.nbytes, array.write(lo, values), array))
+        self._held += values.nbytes
+        self.written += values.nbytes
+
+    @property
+    def done(self) -> bool:
+        """Whether all is on disk, or has failed."""
+        return all(future.done() for _, future, _ in self._pending)
+
+    def finish(self) -> None:
+        """Wait until all is on disk.
+
+        Raises
+        ------
+        RunError
+            Something could not be written.
+        """
+        while self._pending:
+            self._await_one()
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            raise failure
+
+    def _await_one(self) -> None:
+        size, future, array = self._pending.popleft()
+        self._held -= size
+        began = perf_counter()
+        try:
+            future.result()
+        except (ValueError, OSError) as error:
+            self.failure = RunError(f"{array.folder} cannot be written: {why_not_written(error)}")
+        finally:
+            self.waited += perf_counter() - began

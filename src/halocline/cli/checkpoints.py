@@ -1,0 +1,48 @@
+"""What the options about checkpoints mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from halocline.cli.output import note
+from halocline.errors import InputError
+from halocline.run.checkpoint import Checkpoint
+
+
+def checkpoint_of(
+    path: Path | None, *, every: str | None, keep: int, overwrite: bool, time_limit: str | None
+) -> Checkpoint | None:
+    """The checkpoints that the options ask for; None where they ask for none.
+
+    Raises
+    ------
+    InputError
+        One cannot be, or has no --checkpoint.
+    """
+    if path is None:
+        for option, value in (("--checkpoint-every", every), ("--time-limit", time_limit)):
+            if value is not None:
+                raise InputError(f"{option} {value}: give --checkpoint FOLDER too, where they are to be left")
+        if overwrite:
+            raise InputError("--overwrite: give --checkpoint FOLDER too, whose checkpoints may be removed")
+        return None
+    try:
+        return Checkpoint(path, every=often(every), keep=keep, overwrite=overwrite, time_limit=time_limit)
+    except InputError as error:
+        raise InputError(f"--checkpoint {path}: {error}") from None
+
+
+def often(text: str | None) -> int | float | str | None:
+    """How often: "50" is a number of steps, "0.5" simulated time, and "30 min" wall-clock time."""
+    if text is None or text.strip().isdecimal():
+        return None if text is None else int(text)
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def left(path: Path | None) -> None:
+    """Say where checkpoints are."""
+    if path is not None:
+        note(f"checkpoints are in {path}; go on with --resume {path}")

@@ -1,0 +1,247 @@
+"""From equations to a program of steps in time: a pure function of what the user wrote."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+from halocline.errors import InputError
+from halocline.lang import trace
+from halocline.lang.boundary import with_wall_values
+from halocline.lang.expression import Expr, as_expr, walk
+from halocline.lang.functions import where
+from halocline.lang.grid import Field, Grid, Vector
+from halocline.lang.program import Assign, Program, ProgramFunction, Scalar, bind, loop, own_name, stop
+
+OWN_SCALARS = ("dt", "t", "step")
+TIME_STEPS = ("exact", "delayed")
+PAUSE = own_name("pause")  # the time from which on no step begins
+WANTED_STEP = own_name("dt_wanted")  # where it is a number
+NEXT_STEP = own_name("dt_next")  # where it is delayed
+BAD_STEP = "the time step is not a positive number"
+
+
+class Scheme(Protocol):
+    """What a time integration scheme must offer; see halocline.solvers.schemes."""
+
+    def step(
+        self, rhs: Callable[[float], Mapping[Field, Expr]], dt: Expr, make: Callable[[Field, str], Field]
+    ) -> None:
+        """Record one step."""
+
+
+@dataclass(frozen=True)
+class Stepping:
+    """A program that takes steps in time until `t` reaches the scalar `PAUSE`, at most "steps" of them; the
+    last step ends at "until".
+
+    Attributes
+    ----------
+    program : Program
+    first : Program or None
+        What a delayed time step begins with.
+    wanted : float or None
+        The time step, where it is a number: the value of the scalar `WANTED_STEP`.
+    timed : bool
+        Whether steps lead to a time.
+    sets : set of str
+        The scalars of the user's that the program gives values.
+    """
+
+    program: Program
+    first: Program | None
+    wanted: float | None
+    timed: bool
+    sets: frozenset[str]
+
+
+def stepping(
+    grid: Grid,
+    function: Callable[..., Any] | ProgramFunction,
+    *,
+    parameters: Collection[str] = (),
+    scheme: Scheme | None = None,
+    dt: float | Callable[..., Any] | None = None,
+    time_step: str = "exact",
+    order: int = 2,
+    after_step: Callable[..., Any] | None = None,
+) -> Stepping:
+    """Trace the program of a simulation, which takes what `halocline.Simulation` does; of the parameters the
+    names.
+
+    Raises
+    ------
+    InputError
+    """
+    if time_step not in TIME_STEPS:
+        raise InputError(f"time_step {time_step!r} is unknown; known are {', '.join(TIME_STEPS)}")
+    if time_step == "delayed" and not callable(dt):
+        raise InputError(
+            f"time_step is 'delayed', but dt is {dt!r}; expected a function of fields, which is reduced"
+        )
+    plain = function.function if isinstance(function, ProgramFunction) else function
+    if not callable(plain):
+        raise InputError(f"equations are {function!r}; expected a function of fields and parameters")
+    program = Program(plain.__name__)
+    program.scheme = scheme
+    until, steps, pause = program.parameter("until"), program.parameter("steps"), program.own("pause")
+    if isinstance(function, ProgramFunction):
+        timed = dt is not None
+    else:
+        timed = True
+        if scheme is None:
+            raise InputError(
+                f"function {plain.__name__!r} gives time derivatives, so a scheme is needed: "
+                "scheme=hc.RK3() or another; "
+                "or decorate it with @hc.program if it is the step itself"
+            )
+        if dt is None:
+            raise InputError(
+                f"function {plain.__name__!r} gives time derivatives, so a time step is needed: dt=0.01 "
+                "or a function"
+            )
+    wanted = _time_step(dt) if timed and not callable(dt) else None
+    first: Program | None = None
+    own = OWN_SCALARS if timed else OWN_SCALARS[1:]
+    names = {n: program.parameter(n) for n in own} | {n: Scalar(n) for n in parameters}
+    t, number = names["t"], names["step"]
+
+    def bound(function: Callable[..., Any]) -> dict[str, Any]:
+        arguments = bind(function, grid, names)
+        program.parameters |= {n: a for n, a in arguments.items() if isinstance(a, Scalar)}
+        return arguments
+
+    registers: dict[tuple[Field, str], Field] = {}
+
+    def register(field: Field, suffix: str) -> Field:
+        key = (field, suffix)
+        if key not in registers:
+            registers[key] = field.like(f"{field.name}_{suffix}", homogeneous=True)
+        return registers[key]
+
+    with trace.tracing(program), trace.order(order), loop(until=t >= pause, limit=steps):
+        later: Callable[[], None] | None = None
+        if timed:
+            step = names["dt"]
+            if time_step == "delayed":
+                following = program.own("dt_next")
+                step.set(following)
+            elif callable(dt):
+                step.set(_number(trace.call(dt, **bound(dt))))
+            else:
+                step.set(trace.scalar(WANTED_STEP))
+            # the last step ends at `until`, and no sliver of a step is left by rounding
+            step.set(where(until - t < step * (1.0 + 1e-9), until - t, step))
+            stop(~((step > 0.0) & (step < math.inf)), BAD_STEP)
+            if time_step == "delayed":
+                assert callable(dt)
+                first, value = _delayed(program, dt, bound(dt))
+                later = partial(following.set, value)
+        arguments = bound(plain)
+        if isinstance(function, ProgramFunction):
+            trace.call(plain, **arguments)
+        else:
+            assert scheme is not None
+            starts: list[Scalar] = []  # the time at the start of the step, where it is needed later
+
+            def rhs(passed: float) -> dict[Field, Expr]:
+                if passed and not starts:
+                    starts.append(program.hidden("start"))
+                    starts[0].set(t)
+                if passed:
+                    t.set(starts[0] + passed * step)
+                with program.evaluation():
+                    slopes = _derivatives(plain, trace.call(plain, **arguments))
+                    # all reductions before any field changes
+                    return dict(zip(slopes, program.reduced(*slopes.values()), strict=True))
+
+            scheme.step(rhs, step.expr, register)
+            for start in starts:
+                t.set(start)
+        if later is not None:
+            later()
+        if timed:
+            t.set(where(t + step >= until, until, t + step))
+        number.set(number + 1.0)
+        if after_step is not None:
+            trace.call(after_step, **bound(after_step))
+    sets = frozenset(program.scalars_set())
+    _check_walls(program, sets)
+    return Stepping(program, first, wanted, timed or "t" in sets, sets)
+
+
+def _delayed(program: Program, dt: Any, arguments: dict[str, Any]) -> tuple[Program, Expr]:
+    """The time step of the fields as they are now, to be used when the program is at its end; and a program
+    for the first one."""
+    kept = dict(arguments)
+    for name, argument in arguments.items():
+        if isinstance(argument, Scalar) and name in OWN_SCALARS:
+            kept[name] = program.hidden(name)
+            kept[name].set(argument)
+    first = Program("first_time_step")
+    first.scheme = program.scheme
+    with trace.tracing(first):
+        first.own("dt_next").set(_number(trace.call(dt, **arguments)))
+    (value,) = program.reduced(_number(trace.call(dt, **kept)))
+    return first, value
+
+
+def _check_walls(program: Program, changing: Collection[str]) -> None:
+    """Raise InputError where points on a wall would follow a number that the program itself changes: they are
+    given their values by statements, which may come before the change or after it."""
+    assigned = dict.fromkeys(f for s in program.flat() if isinstance(s, Assign) for f in s.values)
+    for field in assigned:
+        leaves = walk((with_wall_values(field, as_expr(0.0)),))
+        names = sorted({leaf.attribute[0] for leaf in leaves if leaf.op == "scalar"} & {*changing})
+        if names:
+            raise InputError(
+                f"points of field {field.name!r} lie on a wall, whose value reads {names[0]}, which changes "
+                "while the program runs; expected a value of numbers, parameters and coordinates there, or a "
+                "field whose points lie beside the wall"
+            )
+
+
+def _number(value: Any) -> Expr:
+    """A time step as a scalar expression."""
+    number = as_expr(value, "dt")
+    if number.varies:
+        raise InputError("dt varies from cell to cell; reduce it with hc.min")
+    return number
+
+
+def _time_step(dt: Any) -> float:
+    try:
+        number = float(dt)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise InputError(f"dt is {dt!r}; expected a positive number, or a function of fields")
+    return number
+
+
+def _derivatives(function: Callable[..., Any], result: Any) -> dict[Field, Expr]:
+    if not isinstance(result, Mapping) or not result:
+        raise InputError(
+            f"function {function.__name__!r} returned {result!r}; expected a mapping of fields to time "
+            "derivatives, such as "
+            "{T: kappa * hc.laplacian(T)}"
+        )
+    slopes: dict[Field, Expr] = {}
+    for target, value in result.items():
+        if isinstance(target, Vector):
+            if not isinstance(value, (tuple, list)) or len(value) != len(target):
+                raise InputError(
+                    f"function {function.__name__!r}: the derivative of vector {target.name!r} needs "
+                    f"{len(target)} components"
+                )
+            slopes.update((f, as_expr(v)) for f, v in zip(target, value, strict=True))
+        elif isinstance(target, Field):
+            slopes[target] = as_expr(value)
+        else:
+            raise InputError(
+                f"function {function.__name__!r} returned a derivative of {target!r}; keys must be fields"
+            )
+    return slopes

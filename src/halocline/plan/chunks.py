@@ -1,0 +1,176 @@
+"""How an array is stored: in chunks that do not depend on how the grid is cut, each put together and written
+by one rank. Pure functions of one rank, at a cost that does not depend on the number of ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from operator import add
+
+from halocline.plan.box import Box
+from halocline.plan.decompose import Decomposition
+from halocline.plan.layout import Layout
+
+CHUNK_BYTES = 4 << 20  # at most; small enough that many ranks share the writing of one field
+
+Index = tuple[int, ...]
+
+
+def chunk_shape(shape: Sequence[int], itemsize: int, most: int = CHUNK_BYTES) -> Index:
+    """The shape of chunks of an array: its longest axis is halved, and halved again, until a chunk has no
+    more than `most` bytes.
+
+    Examples
+    --------
+    >>> chunk_shape((100, 100), 8)
+    (100, 100)
+    >>> chunk_shape((128, 128, 256), 8)
+    (64, 64, 128)
+    """
+    chunk = list(shape)
+    while prod(chunk) * itemsize > most and max(chunk) > 1:
+        axis = max(range(len(chunk)), key=lambda a: (chunk[a], -a))
+        chunk[axis] = -(-chunk[axis] // 2)
+    return tuple(chunk)
+
+
+@dataclass(frozen=True)
+class ChunkGrid:
+    """The chunks of an array, the last along an axis perhaps smaller.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the array.
+    chunk : tuple of int
+    """
+
+    shape: Index
+    chunk: Index
+
+    def box(self, chunk: Index) -> Box:
+        """The elements of a chunk."""
+        lo = tuple(i * c for i, c in zip(chunk, self.chunk, strict=True))
+        return Box(lo, tuple(map(min, map(add, lo, self.chunk), self.shape)))
+
+    def over(self, box: Box) -> Iterator[Index]:
+        """The chunks that share elements with a box, in order."""
+        if box:
+            yield from product(
+                *(range(l // c, -(-h // c)) for l, h, c in zip(box.lo, box.hi, self.chunk, strict=True))
+            )
+
+    def starting_in(self, box: Box) -> Iterator[Index]:
+        """The chunks whose first element is in a box, in order."""
+        if box:
+            yield from product(
+                *(range(-(-l // c), -(-h // c)) for l, h, c in zip(box.lo, box.hi, self.chunk, strict=True))
+            )
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a subdomain has of a chunk.
+
+    Attributes
+    ----------
+    chunk : tuple of int
+    rank : int
+        The other end: who puts the chunk together, or who has the part.
+    local : int
+        The local index of the subdomain on the rank that has it.
+    box : Box
+        Elements of the array.
+    """
+
+    chunk: Index
+    rank: int
+    local: int
+    box: Box
+
+
+@dataclass(frozen=True)
+class ChunkPlan:
+    """What one rank does to store an array, or to read it.
+
+    Attributes
+    ----------
+    chunks : tuple of tuple of int
+        Those that this rank puts together: whose first element it has.
+    own : tuple of Part
+        What its subdomains have of chunks, by chunk; `rank` is who puts that together.
+    parts : tuple of Part
+        What its chunks consist of, by chunk; `rank` is who has it.
+    """
+
+    chunks: tuple[Index, ...]
+    own: tuple[Part, ...]
+    parts: tuple[Part, ...]
+
+
+def plan_chunks(layout: Layout, rank: int, grid: ChunkGrid, points: Sequence[int], first: Index) -> ChunkPlan:
+    """Who puts together which chunks of an array of the points of a field.
+
+    Parameters
+    ----------
+    layout : Layout
+    rank : int
+    grid : ChunkGrid
+        Of the array.
+    points : sequence of int
+        Of the field along each axis: as many as cells, or one more on an upper wall.
+    first : tuple of int
+        The point of the field that is the first element of the array.
+    """
+    cut = layout.decomposition
+    whole, back = Box((0,) * len(first), grid.shape), tuple(-o for o in first)
+    chunks: list[Index] = []
+    own: list[Part] = []
+    for local, number in enumerate(layout.owned(rank)):
+        mine = _points(cut, number, points).shift(back).intersect(whole)
+        chunks += grid.starting_in(mine)
+        for chunk in grid.over(mine):
+            start = tuple(map(add, grid.box(chunk).lo, first))
+            home = layout.home(_holder(cut, start))[0]
+            own.append(Part(chunk, home, local, grid.box(chunk).intersect(mine)))
+    chunks.sort()
+    own.sort(key=lambda part: (part.chunk, part.local))
+    parts = []
+    for chunk in chunks:
+        box = grid.box(chunk).shift(first)
+        found = []
+        for number in _holders(cut, box):
+            home, local = layout.home(number)
+            found.append(Part(chunk, home, local, _points(cut, number, points).intersect(box).shift(back)))
+        parts += sorted(found, key=lambda part: (part.rank, part.local))
+    return ChunkPlan(tuple(chunks), tuple(own), tuple(parts))
+
+
+def _points(cut: Decomposition, number: int, points: Sequence[int]) -> Box:
+    """The points of a field in a subdomain."""
+    box = cut.box(number)
+    ends = zip(box.hi, cut.shape, points, strict=True)
+    return Box(box.lo, tuple(most if h == cells else h for h, cells, most in ends))
+
+
+def _place(cut: Decomposition, axis: int, point: int) -> int:
+    """Along an axis, the place of the subdomain that has a point."""
+    cell = min(point, cut.shape[axis] - 1)
+    return ((cell + 1) * cut.parts[axis] - 1) // cut.shape[axis]
+
+
+def _holder(cut: Decomposition, point: Index) -> int:
+    """The subdomain that has a point."""
+    return cut.rank_of([_place(cut, axis, i) for axis, i in enumerate(point)])
+
+
+def _holders(cut: Decomposition, box: Box) -> Iterator[int]:
+    """The subdomains that have points of a box."""
+    places = (
+        range(_place(cut, axis, l), _place(cut, axis, h - 1) + 1)
+        for axis, (l, h) in enumerate(zip(box.lo, box.hi, strict=True))
+    )
+    for coordinates in product(*places):
+        yield cut.rank_of(coordinates)

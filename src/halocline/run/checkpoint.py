@@ -1,0 +1,298 @@
+"""Checkpoints on disk: each a folder of its own, whole before a pointer names it the newest."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from halocline.archive import arrays
+from halocline.archive.arrays import ArraySpec, StoredArray
+from halocline.archive.files import make_folder, read_json, remove_folder, sync_folder, write_json
+from halocline.archive.writer import Writer
+from halocline.errors import InputError, RunError
+from halocline.lang.dtype import ITEMSIZE
+from halocline.lang.grid import AXES, Field
+from halocline.plan.chunks import ChunkGrid, chunk_shape
+from halocline.ranges import CHECKPOINTS, IO_THREADS
+from halocline.run.assembly import assembled, fetch
+from halocline.run.contents import checksum
+from halocline.run.every import Every, wall_clock
+from halocline.run.store import FieldStore
+
+FORMAT = 1  # of the facts; a reader of another refuses them
+POINTER = "newest.json"
+STOP = "stop"  # a file of this name in the folder of checkpoints ends the run
+FACTS = "halocline"  # the attribute of a group that holds them
+_FOLDER = re.compile(r"step-(\d+)-[0-9a-f]{8}")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Checkpoints of a run, from which `resume` goes on with the same bits on any number of ranks.
+
+    Parameters
+    ----------
+    path : str or path
+        A folder that holds them.
+    every : float, int or str, optional
+        How often: a float is simulated time, an int a number of steps or iterations, a text such as "30 min"
+        wall-clock time. One is written at the end too, and where the run is asked to stop: by SIGTERM,
+        SIGUSR1 or SIGINT, by a file named "stop" in the folder, or shortly before its time is up.
+    keep : int
+        How many remain, the newest ones.
+    overwrite : bool
+        Whether checkpoints that another run left in the folder may be removed.
+    time_limit : str, optional
+        How long the run may take, such as "11 h 50 min", from the start of the process on. Where not given,
+        the end of the job as Slurm has it.
+    io_threads : int
+        Threads of each rank that compress and write while the run goes on.
+
+    Raises
+    ------
+    InputError
+        A number or text that cannot be.
+    """
+
+    path: str | Path
+    every: float | int | str | None = None
+    keep: int = 2
+    overwrite: bool = False
+    time_limit: str | None = None
+    io_threads: int = 1
+
+    def __post_init__(self) -> None:
+        CHECKPOINTS.check("keep", self.keep)
+        IO_THREADS.check("io_threads", self.io_threads)
+        if self.every is not None:
+            Every.parse("every", self.every)
+        if self.time_limit is not None:
+            wall_clock("time_limit", self.time_limit)
+
+
+class Saved:
+    """A checkpoint on disk.
+
+    Parameters
+    ----------
+    folder : path
+
+    Raises
+    ------
+    InputError
+        There is none, or one that this version cannot read.
+
+    Attributes
+    ----------
+    facts : dict
+        Numbers and texts.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        found = read_json(folder / arrays.GROUP)
+        self.facts: dict[str, Any] = found.get("attributes", {}).get(FACTS, {})
+        version = self.facts.get("format")
+        if version != FORMAT:
+            raise InputError(
+                f"checkpoint {folder} has format {version}; this version of Halocline reads format {FORMAT}"
+            )
+
+    def fetch(self, store: FieldStore, field: Field) -> None:
+        """Set a field to what was saved; all ranks call this.
+
+        Raises
+        ------
+        InputError
+            It is damaged.
+        """
+        with store.domain.comm.agreement(f"read field {field.name!r}"):
+            fetch(store, field, arrays.read(self.folder / field.name))
+        if checksum(store, field) != self.facts["fields"][field.name]["checksum"]:
+            raise InputError(
+                f"checkpoint {self.folder} is damaged: field {field.name!r} has another checksum than when "
+                f"it was written; others beside it: {_others(self.folder)}"
+            )
+
+
+def newest(path: Path) -> Path:
+    """The newest whole checkpoint in a folder, or the folder itself where it is a checkpoint.
+
+    Raises
+    ------
+    InputError
+        There is none.
+    """
+    if (path / arrays.GROUP).is_file():
+        return path
+    if not (path / POINTER).is_file():
+        what = "no checkpoint was ever completed there" if path.is_dir() else "there is no such folder"
+        raise InputError(f"no checkpoint in {path}: {what}")
+    name = read_json(path / POINTER).get("checkpoint")
+    if not isinstance(name, str) or not _FOLDER.fullmatch(name) or not (path / name).is_dir():
+        raise InputError(
+            f"{path / POINTER} names {name!r}, which is no checkpoint there: {_others(path / str(name))}"
+        )
+    return path / name
+
+
+def _others(folder: Path) -> str:
+    """The checkpoints beside one, in words."""
+    names = sorted(each.name for each in _folders(folder.parent) if each != folder)
+    return ", ".join(names) or "there are no others"
+
+
+def _folders(path: Path) -> list[Path]:
+    """The folders of checkpoints in a folder, whole or not, by step and age."""
+    found = [each for each in path.glob("step-*") if _FOLDER.fullmatch(each.name)] if path.is_dir() else []
+    return sorted(found, key=lambda each: (int(each.name.split("-")[1]), each.stat().st_mtime))
+
+
+class CheckpointFolder:
+    """Where a run leaves its checkpoints. All ranks call its methods.
+
+    Parameters
+    ----------
+    how : Checkpoint
+    store : FieldStore
+
+    Attributes
+    ----------
+    last : path or None
+        The newest that this run has completed.
+    seconds : float
+        That the run spent on the longest: putting it together and waiting for disks.
+    """
+
+    def __init__(self, how: Checkpoint, store: FieldStore) -> None:
+        self.how, self.store, self.path = how, store, Path(how.path)
+        self.comm = store.domain.comm
+        self.writer = Writer(how.io_threads)
+        self.last: Path | None = None
+        self.seconds = 0.0
+        self._open: tuple[Path, dict[str, Any]] | None = None  # not named the newest yet
+
+    @property
+    def stop_file(self) -> Path:
+        """A file that asks the run to stop."""
+        return self.path / STOP
+
+    def begin(self, ours: bool) -> None:
+        """See that checkpoints can be written here, before anything is computed.
+
+        Parameters
+        ----------
+        ours : bool
+            Whether those that are there are this run's.
+
+        Raises
+        ------
+        InputError
+            There are checkpoints of another run.
+        RunError
+            The folder cannot be written to.
+        """
+        with self.comm.agreement(f"prepare {self.path} for checkpoints"):
+            if self.comm.rank == 0:
+                make_folder(self.path)
+                known = _folders(self.path)
+                if known and not ours:
+                    if not self.how.overwrite and (self.path / POINTER).is_file():
+                        raise InputError(
+                            f"{self.path} holds checkpoints of another run, the newest {known[-1].name}: go "
+                            "on from it (--resume), choose another folder, or overwrite it (--overwrite)"
+                        )
+                    (self.path / POINTER).unlink(missing_ok=True)
+                    for each in known:
+                        remove_folder(each)
+                self.stop_file.unlink(missing_ok=True)
+
+    def write(self, step: int, fields: Sequence[Field], facts: Mapping[str, Any]) -> None:
+        """Begin to write a checkpoint of these fields and facts; `poll` and `finish` see to its end."""
+        began = perf_counter()
+        self.finish()
+        comm, store = self.comm, self.store
+        name = comm.bcast(f"step-{step:012d}-{secrets.token_hex(4)}")
+        folder = self.path / name
+        specs = {f.name: _spec(f) for f in fields}
+        with self._removing(folder):
+            if comm.rank == 0:
+                make_folder(folder)
+                for f in fields:
+                    arrays.create(folder / f.name, specs[f.name])
+        described = {
+            f.name: {"dtype": f.dtype, "location": f.location, "checksum": checksum(store, f)} for f in fields
+        }
+        self._open = folder, {**facts, "format": FORMAT, "step": step, "fields": described}
+        targets: dict[str, StoredArray] = {}
+        with self._removing(folder):
+            for name, spec in specs.items():
+                targets[name] = arrays.attach(folder / name, spec, self.writer.threads)
+        for f in fields:
+            grid = ChunkGrid(specs[f.name].shape, specs[f.name].chunk)
+            for lo, values in assembled(store, f, grid, (0,) * len(grid.shape)):
+                self.writer.write(targets[f.name], lo, values)
+        self.seconds = max(self.seconds, perf_counter() - began)
+
+    def poll(self) -> None:
+        """Name the checkpoint that is being written the newest, where it is whole by now."""
+        if self._open is not None and all(self.comm.allgather(self.writer.done)):
+            self.finish()
+
+    def finish(self) -> None:
+        """Wait until the checkpoint that is being written is whole, and name it the newest.
+
+        Raises
+        ------
+        RunError
+            It cannot be written; the one before is still the newest.
+        """
+        if self._open is None:
+            return
+        folder, facts = self._open
+        with self._removing(folder):
+            self.writer.finish()
+        with self._removing(folder):
+            if self.comm.rank == 0:
+                group = {"zarr_format": 3, "node_type": "group", "attributes": {FACTS: facts}}
+                write_json(folder / arrays.GROUP, group)
+                sync_folder(folder)
+                write_json(self.path / POINTER, {"checkpoint": folder.name})
+                self._remove_old(folder)
+        self.last, self._open = folder, None
+
+    def _remove_old(self, now: Path) -> None:
+        """Remove what is not to be kept: old ones, and what was never completed."""
+        whole = [each for each in _folders(self.path) if (each / arrays.GROUP).is_file() and each != now]
+        step = int(now.name.split("-")[1])
+        older = [each for each in whole if int(each.name.split("-")[1]) <= step]
+        kept = {now, *older[len(older) - self.how.keep + 1 :]} if self.how.keep > 1 else {now}
+        for each in _folders(self.path):
+            if each not in kept:
+                remove_folder(each)
+
+    @contextmanager
+    def _removing(self, folder: Path) -> Iterator[None]:
+        """An agreement in which a checkpoint that cannot be written leaves nothing behind."""
+        try:
+            with self.comm.agreement(f"write checkpoint {folder}"):
+                yield
+        except RunError as error:
+            self._open = None
+            if self.comm.rank == 0:
+                remove_folder(folder)
+            before = "" if self.last is None else f"; the newest checkpoint is {self.last}"
+            raise RunError(f"checkpoint: {error}{before}") from None
+
+
+def _spec(field: Field) -> ArraySpec:
+    """How a field is stored: all of its points, in chunks that do not depend on the ranks."""
+    shape = field.points
+    chunk = chunk_shape(shape, ITEMSIZE[field.dtype])
+    return ArraySpec(shape, chunk, field.dtype, tuple(AXES[: len(shape)]))

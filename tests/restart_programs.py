@@ -1,0 +1,159 @@
+"""Programs that tests stop and continue: run as `python restart_programs.py PHASE FOLDER [PROGRAM ...]`.
+
+PHASE is "whole" (from the start to the end), "first" (a part, with checkpoints), "resume" (from the newest
+checkpoint to the end) or "endless" (with a checkpoint after every step, until it is killed). Prints a line
+with the checksums of each program.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import halocline as hc
+from halocline.errors import Stopped
+from halocline.physics.cases import case_named
+from halocline.study.run_case import CaseRun
+
+EXECUTION: dict[str, Any] = {"threads": 1}
+if "HALOCLINE_TEST_DEVICE" in os.environ:
+    EXECUTION["device"] = os.environ["HALOCLINE_TEST_DEVICE"]
+WHOLE, PART = 30, 17  # steps or iterations
+
+
+def heat() -> hc.Simulation:
+    """A delayed time step, a condition that moves in time, and a field that no equation reads."""
+    grid = hc.Grid((20, 13, 11), periodic=(True, False, True))
+    T = grid.field("T", boundary={"y-": hc.Value(0.5), "y+": hc.Derivative(hc.parameter("flux"))})
+    kept = grid.field("kept", dtype="float32")
+    sim = hc.Simulation(
+        grid,
+        lambda T, kappa, t: {T: kappa * hc.laplacian(T) + 0.1 * hc.cos(20.0 * t)},
+        parameters={"kappa": 0.1, "flux": 0.2},
+        scheme=hc.RK3(),
+        dt=lambda T: 2e-3 / (1.0 + hc.max(abs(T))),
+        time_step="delayed",
+        **EXECUTION,
+    )
+    sim[T] = lambda x, y, z: np.exp(-20 * ((x - 0.5) ** 2 + (y - 0.4) ** 2))
+    sim[kept] = lambda x, y, z: x + 2 * y - z
+    return sim
+
+
+def holes() -> hc.Simulation:
+    """Blocks that are not computed."""
+    active = np.ones((4, 3), bool)
+    active[1, 1] = active[3, 0] = False
+    grid = hc.Grid((24, 15), periodic=True, active=active)
+    u = grid.field("u")
+    sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u) - u**3}, scheme=hc.RK3(), dt=1e-4, **EXECUTION)
+    sim[u] = lambda x, y: np.sin(7 * x) + np.cos(9 * y)
+    return sim
+
+
+def staggered() -> hc.Simulation:
+    """Values on faces, owned points on walls, and scalars that a step leaves for the next one."""
+    grid = hc.Grid((17, 14))
+    p = grid.field("p", boundary=hc.Derivative(0.0))
+    grid.field("v", location="face-x", boundary=hc.Value(0.0))
+    grid.field("w", location="face-y", dtype="float32", boundary=hc.Value(0.0))
+
+    @hc.program
+    def acoustics(p: Any, v: Any, w: Any, dt: Any, step: Any) -> None:
+        most = hc.scalar("most")
+        h_x, h_y = grid.h(0), grid.h(1)
+        v.set(v - dt * (p - p[-1, 0]) / h_x)
+        w.set(w - dt * (p - p[0, -1]) / h_y)
+        p.set(p - dt * ((v[1, 0] - v) / h_x + (w[0, 1] - w) / h_y) / (1.0 + 0.1 * most))
+        with hc.every(4):
+            most.set(hc.max(abs(p)))
+
+    sim = hc.Simulation(grid, acoustics, dt=0.01, **EXECUTION)
+    sim[p] = lambda x, y: np.exp(-30 * ((x - 0.4) ** 2 + (y - 0.5) ** 2))
+    sim.values["most"] = 0.5
+    return sim
+
+
+def forced() -> CaseRun:
+    """Magnetohydrodynamics with a random force."""
+    assert case_named("helical-turbulence")
+    return CaseRun("helical-turbulence", [12])
+
+
+def simulated(make: Callable[[], hc.Simulation]) -> Callable[[str, Path], str]:
+    def run(phase: str, path: Path) -> str:
+        sim = make()
+        if phase == "whole":
+            sim.run(steps=WHOLE)
+        elif phase == "first":
+            sim.run(steps=PART, checkpoint=hc.Checkpoint(path, every=5))
+        elif phase == "resume":
+            sim.resume(path)
+            sim.run(steps=max(0, WHOLE - sim.steps))
+        else:
+            if (path / "newest.json").exists():
+                sim.resume(path)
+            sim.run(steps=WHOLE - sim.steps, checkpoint=hc.Checkpoint(path, every=1))
+        names = sorted(f.name for f in sim.grid.fields.values() if f.name in sim.store.storages)
+        return " ".join([str(sim.steps), sim.time.hex(), *(sim.checksum(name) for name in names)])
+
+    return run
+
+
+def case(phase: str, path: Path) -> str:
+    run = forced()
+    how: dict[str, Any] = {"steps": WHOLE, "every": 4}
+    if phase in ("first", "endless"):
+        every = 5 if phase == "first" else 1
+        how |= {"steps": PART if phase == "first" else WHOLE, "checkpoint": hc.Checkpoint(path, every=every)}
+    if phase == "resume" or (phase == "endless" and (path / "newest.json").exists()):
+        how["resume"] = path
+    record = run.run(**how, **EXECUTION).record
+    assert record.series is not None
+    return f"{record.checksum} {[row['step'] for row in record.series]} {record.series[-1]}"
+
+
+def poisson(phase: str, path: Path) -> str:
+    """Conjugate gradients."""
+    grid = hc.Grid((40, 30), walls="node")
+    u = grid.field("u", boundary=hc.Value(0.0))
+    problem = hc.LinearProblem(
+        lambda u: -hc.laplacian(u), u, lambda x, y: np.sin(5 * x) * y, method="cg-fused", **EXECUTION
+    )
+    how: dict[str, Any] = {}
+    if phase in ("first", "endless"):
+        how["checkpoint"] = hc.Checkpoint(path, every=5 if phase == "first" else 1)
+    if phase == "first":
+        how["max_iterations"] = PART
+    if phase == "resume" or (phase == "endless" and (path / "newest.json").exists()):
+        how["resume"] = path
+    solution = problem.solve(rtol=1e-8, **how)
+    return f"{solution.iterations} {solution.fields.checksum(u)} {solution.residuals.sum().hex()}"
+
+
+PROGRAMS: dict[str, Callable[[str, Path], str]] = {
+    "heat": simulated(heat),
+    "holes": simulated(holes),
+    "staggered": simulated(staggered),
+    "forced": case,
+    "poisson": poisson,
+}
+
+
+def main() -> None:
+    phase, folder, *names = sys.argv[1:]
+    for name in names or PROGRAMS:
+        try:
+            hc.print(f"{name}: {PROGRAMS[name](phase, Path(folder) / name)}")
+        except Stopped as stop:
+            hc.print(f"{name}: {stop}")
+            raise
+
+
+if __name__ == "__main__":
+    main()

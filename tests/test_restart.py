@@ -1,0 +1,536 @@
+"""Checkpoints, and runs that go on from them with the bits of a run that never stopped, whatever died."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import halocline as hc
+from halocline.errors import InputError, RunError, Stopped
+from halocline.run import checkpoint as checkpoints
+from halocline.run.launch import mpiexec
+from halocline.run.requests import end_of_time
+
+PROGRAMS = Path(__file__).parent / "restart_programs.py"
+NAMES = ("heat", "holes", "staggered", "forced", "poisson")
+WITHIN = 120.0  # seconds for ranks on a busy machine
+
+
+def command(phase: str, folder: Path, *names: str, ranks: int = 1) -> list[str]:
+    started = [] if ranks == 1 else [str(mpiexec()), "-n", str(ranks)]
+    return [*started, sys.executable, str(PROGRAMS), phase, str(folder), *names]
+
+
+def told(phase: str, folder: Path, *names: str, ranks: int = 1, device: str = "cpu") -> dict[str, str]:
+    """What the programs print: the checksums of each."""
+    done = subprocess.run(
+        command(phase, folder, *names, ranks=ranks),
+        env={**os.environ, "HALOCLINE_TEST_DEVICE": device},
+        capture_output=True, text=True, timeout=WITHIN,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return dict(line.split(": ", 1) for line in done.stdout.splitlines())
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Of runs that never stopped."""
+    return told("whole", tmp_path_factory.mktemp("whole"))
+
+
+# -- the same bits -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 3), (4, 1), (3, 4)])
+def test_a_run_goes_on_with_the_same_bits_on_other_ranks(
+    before: int, after: int, whole: dict[str, str], tmp_path: Path
+) -> None:
+    first = told("first", tmp_path, ranks=before)
+    assert set(first) == set(NAMES)
+    for name in NAMES:
+        assert first[name] != whole[name]
+    assert told("resume", tmp_path, ranks=after) == whole
+
+
+@pytest.mark.usefixtures("opencl")
+def test_a_run_goes_on_with_the_same_bits_on_devices_and_back(whole: dict[str, str], tmp_path: Path) -> None:
+    told("first", tmp_path / "cpu")
+    assert told("resume", tmp_path / "cpu", device="opencl:0,1") == whole
+    told("first", tmp_path / "opencl", device="opencl:0,1")
+    assert told("resume", tmp_path / "opencl", ranks=2) == whole
+
+
+def heat(kappa: float = 0.1, shape: tuple[int, ...] = (12, 10), **how: Any) -> hc.Simulation:
+    grid = hc.Grid(shape, periodic=True)
+    T = grid.field("T")
+    sim = hc.Simulation(
+        grid,
+        lambda T, kappa: {T: kappa * hc.laplacian(T)},
+        **{"parameters": {"kappa": kappa}, "scheme": hc.RK3(), "dt": 1e-3, "threads": 1, **how},
+    )
+    sim[T] = np.random.default_rng(5).uniform(size=shape)
+    return sim
+
+
+@pytest.mark.ranks(1, 3)
+def test_threads_patches_and_cuts_may_be_others(shared_tmp_path: Path) -> None:
+    alone = heat()
+    alone.run(steps=20)
+    stopped = heat(threads=2, patch=5)
+    stopped.run(steps=7, checkpoint=hc.Checkpoint(shared_tmp_path))
+    for how in ({"patch": 3}, {"decomposition": "1d-y", "threads": 2}, {"subdomains_per_rank": 2}):
+        sim = heat(**how)
+        sim.resume(shared_tmp_path)
+        sim.run(steps=20 - sim.steps)
+        assert (sim.steps, sim.checksum("T")) == (20, alone.checksum("T"))
+
+
+@pytest.mark.ranks(1, 2)
+def test_runs_that_follow_each_other_share_a_folder_and_leave_as_many_as_asked_for(
+    shared_tmp_path: Path,
+) -> None:
+    how = hc.Checkpoint(shared_tmp_path, every=3, keep=3)
+    sim = heat()
+    for _ in range(2):
+        sim.run(steps=7, checkpoint=how)
+    sim.domain.comm.barrier()
+    assert [int(each.name.split("-")[1]) for each in checkpoints._folders(shared_tmp_path)] == [9, 12, 14]
+    # one that went on from an older one leaves no checkpoint of a future that did not come
+    older = next(each for each in shared_tmp_path.iterdir() if "009-" in each.name)
+    sim.domain.comm.barrier()
+    again = heat()
+    again.resume(older)
+    again.run(steps=1, checkpoint=how)
+    again.domain.comm.barrier()
+    assert [int(each.name.split("-")[1]) for each in checkpoints._folders(shared_tmp_path)] == [9, 10]
+
+
+def test_parameters_may_be_changed_on_purpose(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    sim = heat()
+    sim.run(steps=5, checkpoint=hc.Checkpoint(tmp_path))
+    sim.parameters["kappa"] = 0.2
+    sim.run(steps=5)
+    other = heat(kappa=0.2)
+    with pytest.raises(
+        InputError, match=r"parameter kappa is 0.2, but .* was left with 0.1: .*change=\['kappa'\]"
+    ):
+        other.resume(tmp_path)
+    with pytest.raises(InputError, match=r"'kapa' is unknown \(did you mean 'kappa'\?\)"):
+        other.resume(tmp_path, change=["kapa"])
+    other.resume(tmp_path, change=["kappa"])
+    assert "parameter kappa is changed from 0.1 to 0.2" in caplog.text
+    other.run(steps=5)
+    assert other.checksum("T") == sim.checksum("T")
+    slower = heat(dt=5e-4)
+    with pytest.raises(InputError, match=r"parameter dt is 0\.0005"):
+        slower.resume(tmp_path)
+    slower.resume(tmp_path, change=["dt"])
+    slower.run(steps=1)
+    assert slower.time == pytest.approx(5.5e-3)
+
+
+def test_parameters_that_the_run_itself_changed_are_kept(tmp_path: Path) -> None:
+    def warmer(sim: hc.Simulation) -> None:
+        sim.parameters["kappa"] *= 1.5
+
+    alone = heat()
+    alone.run(steps=12, every=4, callback=warmer)
+    stopped = heat()
+    stopped.run(steps=8, every=4, callback=warmer, checkpoint=hc.Checkpoint(tmp_path, every=4))
+    sim = heat()
+    sim.resume(tmp_path)
+    assert sim.parameters["kappa"] == 0.1 * 1.5 * 1.5
+    sim.run(steps=4)
+    assert sim.checksum("T") == alone.checksum("T")
+
+
+# -- what is refused -----------------------------------------------------------------------------------------
+
+
+def other_scheme() -> hc.Simulation:
+    return heat(scheme=hc.RK2())
+
+
+def other_walls() -> hc.Simulation:
+    grid = hc.Grid((12, 10), periodic=(True, False))
+    grid.field("T", boundary=hc.Value(1.0))
+    return hc.Simulation(
+        grid, lambda T, kappa: {T: kappa * hc.laplacian(T)}, parameters={"kappa": 0.1}, scheme=hc.RK3(),
+        dt=1e-3, threads=1,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (other_scheme, r"its fields differ.*|its equations differ"),
+        (
+            other_walls,
+            r"its grid differs .*\n  -y: 10 cells from 0.0 to 1.0, periodic\n  \+y: .* walls on a face",
+        ),
+        (lambda: heat(shape=(12, 11)), r"  -y: 10 cells .*\n  \+y: 11 cells"),
+    ],
+)
+def test_another_program_is_refused_and_what_differs_is_told(make: Any, words: str, tmp_path: Path) -> None:
+    heat().run(steps=2, checkpoint=hc.Checkpoint(tmp_path))
+    with pytest.raises(InputError, match=words) as refused:
+        make().resume(tmp_path)
+    assert "is of another program" in str(refused.value)
+
+
+def saved(path: Path, **how: Any) -> Path:
+    heat(shape=(40, 30)).run(steps=2, checkpoint=hc.Checkpoint(path, **how))
+    return checkpoints.newest(path)
+
+
+def resumed(path: Path) -> hc.Simulation:
+    sim = heat(shape=(40, 30))
+    sim.resume(path)
+    return sim
+
+
+def test_no_checkpoint_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no checkpoint in .*: there is no such folder"):
+        resumed(tmp_path / "none")
+    with pytest.raises(InputError, match="no checkpoint was ever completed there"):
+        resumed(tmp_path)
+    (tmp_path / "newest.json").write_text('{"checkpoint": "../elsewhere"}')
+    with pytest.raises(InputError, match=r"names '\.\./elsewhere', which is no checkpoint there"):
+        resumed(tmp_path)
+    (tmp_path / "newest.json").write_text("{")
+    with pytest.raises(InputError, match="no JSON file that Halocline wrote"):
+        resumed(tmp_path)
+
+
+@pytest.mark.parametrize("harm", ["a bit", "the end", "the file", "another chunk"])
+def test_a_damaged_chunk_is_found(harm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "chunk_shape", lambda shape, itemsize: (20, 30))
+    folder = saved(tmp_path)
+    chunk, other = folder / "T" / "c.0.0", folder / "T" / "c.1.0"
+    content = bytearray(chunk.read_bytes())
+    if harm == "a bit":
+        content[len(content) // 2] ^= 4
+        chunk.write_bytes(content)
+    elif harm == "the end":
+        chunk.write_bytes(content[: len(content) // 2])
+    elif harm == "the file":
+        chunk.unlink()
+    else:
+        chunk.write_bytes(other.read_bytes())
+    with pytest.raises(InputError, match=r"is damaged"):
+        resumed(tmp_path)
+
+
+def test_facts_of_another_format_are_refused(tmp_path: Path) -> None:
+    group = saved(tmp_path) / "zarr.json"
+    content = json.loads(group.read_text())
+    content["attributes"]["halocline"]["format"] = 99
+    group.write_text(json.dumps(content))
+    with pytest.raises(InputError, match="has format 99; this version of Halocline reads format 1"):
+        resumed(tmp_path)
+    group.write_text(group.read_text()[:100])
+    with pytest.raises(InputError, match="it is damaged"):
+        resumed(tmp_path)
+
+
+def test_checkpoints_of_another_run_are_not_overwritten_unasked(tmp_path: Path) -> None:
+    before = saved(tmp_path)
+    sim = heat()
+    with pytest.raises(
+        InputError, match=r"holds checkpoints of another run, .*\(--resume\).*\(--overwrite\)"
+    ):
+        sim.run(steps=1, checkpoint=hc.Checkpoint(tmp_path))
+    assert sim.steps == 0
+    assert before.is_dir()
+    sim.run(steps=1, checkpoint=hc.Checkpoint(tmp_path, overwrite=True))
+    assert not before.exists()
+    assert resumed_steps(tmp_path) == 1
+
+
+def resumed_steps(path: Path) -> int:
+    sim = heat()
+    sim.resume(path)
+    return sim.steps
+
+
+def test_folders_that_cannot_be_written_are_found_before_the_run(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    sim = heat()
+    for path in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/none")):
+        with pytest.raises(RunError, match=f"{path}.* (is a file|cannot be)"):
+            sim.run(steps=1, checkpoint=hc.Checkpoint(path))
+    assert sim.steps == 0
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"every": 0}, "every is 0; expected a positive time"),
+        ({"every": "soon"}, "every is 'soon'; expected a time such as \"30 min\""),
+        ({"every": -1.0}, "every is -1.0"),
+        ({"every": "30 minutes"}, "every is '30 minutes'"),
+        ({"keep": 0}, "keep is 0; expected a whole number from 1"),
+        ({"time_limit": "long"}, "time_limit is 'long'"),
+        ({"io_threads": 0}, "io_threads is 0"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(how: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        hc.Checkpoint("out", **how)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 1 MiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_costs_no_checkpoint_that_was_whole(small_disk: Path) -> None:
+    sim = heat(shape=(64, 64))
+    sim["T"] = np.random.default_rng(1).uniform(size=(64, 64))
+    sim.run(steps=2, checkpoint=hc.Checkpoint(small_disk))
+    large = heat(shape=(64, 64))
+    large.resume(small_disk)
+    (small_disk / "ballast").write_bytes(bytes(shutil.disk_usage(small_disk).free - 20_000))
+    with pytest.raises(
+        RunError, match=r"checkpoint: .*No space left on device; the newest|cannot be written: No"
+    ):
+        large.run(steps=2, checkpoint=hc.Checkpoint(small_disk, every=1))
+    again = heat(shape=(64, 64))
+    again.resume(small_disk)
+    assert again.steps == 2
+    assert len(checkpoints._folders(small_disk)) == 1  # nothing half written is left
+
+
+# -- requests to stop ----------------------------------------------------------------------------------------
+
+
+def endless(path: Path, more: str = "") -> str:
+    return (
+        f"import sys; sys.path.insert(0, {str(PROGRAMS.parent)!r})\n"
+        "from test_restart import *\n"
+        "import threading\n"
+        f"path = Path({str(path)!r})\n"
+        "sim = heat(shape=(64, 48), dt=1e-6)\n"
+        "sim.run(steps=1)\n"
+        "hc.print('runs', flush=True)\n"
+        f"sim.run(steps=10**9, checkpoint=hc.Checkpoint(path{more}))\n"
+    )
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("asked", ["SIGTERM", "SIGUSR1", "SIGINT", "file", "time", "Slurm"])
+def test_a_run_that_is_asked_to_stop_leaves_a_checkpoint(asked: str, ranks: int, tmp_path: Path) -> None:
+    script, path = tmp_path / "endless.py", tmp_path / "out"
+    script.write_text(endless(path, ", time_limit='62 s'" if asked == "time" else ""))
+    environment = dict(os.environ)
+    if asked == "Slurm":
+        environment |= {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": str(int(time.time()) + 64)}
+    run = [sys.executable, "-m", "halocline.cli", "run", str(script), "--ranks", str(ranks)]
+    process = subprocess.Popen(
+        run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "runs\n"
+        time.sleep(0.5)
+        if asked == "file":
+            path.mkdir(exist_ok=True)
+            (path / "stop").touch()
+        elif asked.startswith("SIG"):
+            process.send_signal(signal.Signals[asked])
+        _, errors = process.communicate(timeout=WITHIN)
+    finally:
+        process.kill()
+    found = re.search(r"after step (\d+) \(time .*\); go on with --resume (\S+)", errors)
+    assert found, errors
+    assert "Traceback" not in errors
+    assert found[2] == str(path)
+    sim = heat(shape=(64, 48), dt=1e-6)
+    sim.resume(path)
+    assert sim.steps == int(found[1])
+    words = {"file": "the file", "time": "its time is nearly up", "Slurm": "its time is nearly up"}
+    if asked == "SIGINT":
+        assert "interrupted" in errors
+        assert process.returncode == 130
+    else:
+        assert words.get(asked, asked) in errors
+        assert process.returncode == 75
+    assert not (path / "stop").exists() or asked == "file"
+
+
+def test_the_end_of_a_job_is_what_slurm_says(tmp_path: Path) -> None:
+    assert end_of_time(None, {}) is None
+    soon = end_of_time(None, {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": str(int(time.time()) + 100)})
+    assert soon is not None
+    assert soon - time.monotonic() == pytest.approx(100, abs=3)
+    squeue = tmp_path / "squeue"
+    squeue.write_text("#!/bin/sh\necho '  1-02:03:04'\n")
+    squeue.chmod(0o755)
+    before = os.environ["PATH"]
+    os.environ["PATH"] = f"{tmp_path}:{before}"
+    try:
+        late = end_of_time(None, {"SLURM_JOB_ID": "7"})
+        assert late is not None
+        assert late - time.monotonic() == pytest.approx(((24 + 2) * 60 + 3) * 60 + 4, abs=3)
+        squeue.write_text("#!/bin/sh\necho UNLIMITED\n")
+        assert end_of_time(None, {"SLURM_JOB_ID": "7"}) is None
+    finally:
+        os.environ["PATH"] = before
+    assert end_of_time("1 h 30 min", {}) == pytest.approx(end_of_time("90 min", {}))
+
+
+@pytest.mark.ranks(1, 2)
+def test_checkpoints_by_wall_clock_time(shared_tmp_path: Path) -> None:
+    sim = heat(shape=(64, 48), dt=1e-6)
+    begun = time.monotonic()
+    with pytest.raises(Stopped, match="its time is nearly up"):
+        sim.run(
+            steps=10**9,
+            checkpoint=hc.Checkpoint(
+                shared_tmp_path, every="0.3 s", keep=1000, time_limit=f"{uptime() + 62.0} s"
+            ),
+        )
+    taken = time.monotonic() - begun
+    sim.domain.comm.barrier()
+    count = len(checkpoints._folders(shared_tmp_path))
+    assert 2 <= count <= taken / 0.3 + 1
+
+
+def uptime() -> float:
+    """Seconds since this process began, as time limits count."""
+    from halocline.run import requests
+
+    return time.monotonic() - requests._STARTED
+
+
+# -- ranks that die ------------------------------------------------------------------------------------------
+
+
+def killed(name: str, folder: Path, ranks: int, whom: str, whole: str, seed: int) -> None:
+    """Kill a run again and again, each time at a random moment after it has left a checkpoint, then let it go
+    on to its end."""
+    draw = random.Random(seed)
+    for _ in range(2):
+        process = subprocess.Popen(
+            command("endless", folder, name, ranks=ranks),
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        try:
+            deadline = time.monotonic() + WITHIN
+            while not (folder / name / "newest.json").exists() and process.poll() is None:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            time.sleep(draw.uniform(0.0, 0.6))
+            pids = of_session(process.pid)  # none where it has come to its end
+            for pid in pids if whom == "all" else draw.sample(pids, min(1, len(pids))):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            process.wait(WITHIN)
+        finally:
+            for pid in of_session(process.pid):
+                os.kill(pid, signal.SIGKILL)
+            process.wait()
+    assert told("resume", folder, name, ranks=draw.choice([1, 2, 3])) == {name: whole}
+
+
+def of_session(number: int) -> list[int]:
+    """The Python processes of a session that are alive."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            text = stat.read_text()
+        except OSError:
+            continue
+        rest = text.rpartition(")")[2].split()
+        if int(rest[3]) == number and rest[0] != "Z" and "python" in text:
+            found.append(int(stat.parent.name))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "whom"),
+    [
+        ("heat", 1, "all"),
+        ("heat", 2, "one"),
+        ("holes", 2, "all"),
+        ("staggered", 2, "one"),
+        ("poisson", 2, "one"),
+    ],
+)
+def test_whatever_dies_when_the_newest_checkpoint_is_whole(
+    name: str, ranks: int, whom: str, whole: dict[str, str], tmp_path: Path
+) -> None:
+    killed(name, tmp_path, ranks, whom, whole[name], seed=1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("name", NAMES)
+def test_whatever_dies_a_hundred_times_the_newest_checkpoint_is_whole(
+    name: str, seed: int, whole: dict[str, str], tmp_path: Path
+) -> None:
+    draw = random.Random(f"{name} {seed}")
+    killed(name, tmp_path, draw.choice([1, 2, 3]), draw.choice(["one", "all"]), whole[name], seed)
+
+
+# -- looking changes nothing ---------------------------------------------------------------------------------
+
+
+@pytest.mark.ranks(1, 2)
+@pytest.mark.parametrize("every", [3, 0.0037, "0.01 s", None])
+def test_looking_changes_no_bit(every: float | int | str | None) -> None:
+    alone, looked = heat(), heat()
+    alone.run(until=0.05)
+    times: list[float] = []
+    looked.run(
+        until=0.05,
+        every=every,
+        callback=lambda sim: times.append(sim.evaluate(hc.max("T" and sim.grid.fields["T"]))),
+    )
+    assert (looked.steps, looked.checksum("T")) == (alone.steps, alone.checksum("T"))
+    assert times
+    if every == 3:
+        assert len(times) == 50 // 3 + 1
+    if every == 0.0037:
+        assert len(times) == 14  # after the first step past each multiple, and at the end
+
+
+def test_where_asked_for_steps_end_at_the_very_time() -> None:
+    times: list[float] = []
+    sim = heat()
+    sim.run(until=0.01, every=0.0037, exact=True, callback=lambda sim: times.append(sim.time))
+    assert times == [0.0037, 2 * 0.0037, 0.01]
+
+
+# -- opened by others ----------------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_opens_in_xarray(tmp_path: Path) -> None:
+    import xarray
+
+    sim = heat(shape=(40, 30))
+    sim.run(steps=2, checkpoint=hc.Checkpoint(tmp_path))
+    opened = xarray.open_zarr(checkpoints.newest(tmp_path), consolidated=False)
+    assert opened["T"].dims == ("x", "y")
+    np.testing.assert_array_equal(opened["T"].values, sim["T"])
