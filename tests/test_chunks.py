@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from halocline.plan.box import Box
-from halocline.plan.chunks import ChunkGrid, chunk_shape, plan_chunks
+from halocline.plan.chunks import ChunkGrid, Selection, chunk_shape, plan_chunks
 from halocline.plan.decompose import decompose
 from halocline.plan.layout import Layout
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Layout, tuple[int, ...], Box, tuple[int, ...]]:
+def cases(draw: st.DrawFn) -> tuple[Layout, tuple[int, ...], Selection, tuple[int, ...]]:
     ndim = draw(st.integers(1, 3))
     shape = tuple(draw(st.integers(1, 12)) for _ in range(ndim))
     count = draw(st.sampled_from([n for n in (1, 2, 3, 4, 6, 8) if n <= prod(shape)]))
@@ -28,24 +27,26 @@ def cases(draw: st.DrawFn) -> tuple[Layout, tuple[int, ...], Box, tuple[int, ...
         each = 1
     layout = Layout(whole, 1, each, ())
     points = tuple(n + draw(st.integers(0, 1)) for n in shape)
-    lo = tuple(draw(st.integers(0, n - 1)) for n in points)
-    hi = tuple(draw(st.integers(l + 1, n)) for l, n in zip(lo, points, strict=True))
+    first = tuple(draw(st.integers(0, n - 1)) for n in points)
+    stride = tuple(draw(st.integers(1, 3)) for _ in points)
+    most = ((n - f + s - 1) // s for n, f, s in zip(points, first, stride, strict=True))
+    count = tuple(draw(st.integers(1, n)) for n in most)
     chunk = tuple(draw(st.integers(1, 6)) for _ in shape)
-    return layout, points, Box(lo, hi), chunk
+    return layout, points, Selection(first, stride, count), chunk
 
 
 @given(cases())
 def test_every_element_of_every_chunk_has_one_owner_and_one_source(case):
-    layout, points, region, chunk = case
-    grid = ChunkGrid(region.shape, chunk)
-    plans = [plan_chunks(layout, rank, grid, points, region.lo) for rank in range(layout.ranks)]
+    layout, points, selection, chunk = case
+    grid = ChunkGrid(selection.shape, chunk)
+    plans = [plan_chunks(layout, rank, grid, points, selection) for rank in range(layout.ranks)]
     chunks = [c for plan in plans for c in plan.chunks]
     assert (
         sorted(chunks)
         == sorted(set(chunks))
-        == list(np.ndindex(*(-(-n // c) for n, c in zip(region.shape, chunk, strict=True))))
+        == list(np.ndindex(*(-(-n // c) for n, c in zip(selection.shape, chunk, strict=True))))
     )
-    times = np.zeros(region.shape, int)
+    times = np.zeros(selection.shape, int)
     for rank, plan in enumerate(plans):
         for part in plan.parts:
             assert part.chunk in plan.chunks
@@ -54,8 +55,9 @@ def test_every_element_of_every_chunk_has_one_owner_and_one_source(case):
             times[tuple(map(slice, part.box.lo, part.box.hi))] += 1
             number = layout.owned(part.rank)[part.local]
             inside = layout.decomposition.box(number)
-            first = tuple(l + o for l, o in zip(part.box.lo, region.lo, strict=True))
-            assert all(l <= i <= h for l, i, h in zip(inside.lo, first, inside.hi, strict=True))
+            for element in (part.box.lo, tuple(h - 1 for h in part.box.hi)):
+                point = selection.point(element)
+                assert all(l <= i <= h for l, i, h in zip(inside.lo, point, inside.hi, strict=True))
         # both ends of each message list the same parts in the same order
         for other, theirs in enumerate(plans):
             sent = [(p.chunk, p.local, p.box) for p in plan.own if p.rank == other]
@@ -76,7 +78,7 @@ def test_chunks_do_not_exceed_the_bytes_asked_for_and_do_not_depend_on_ranks():
 def test_one_rank_of_a_million_is_planned_without_a_table_of_ranks():
     shape = (10_000, 10_000, 10_000)
     layout = Layout.of(decompose(shape, 1_000_000, periodic=True))
-    plan = plan_chunks(layout, 123_456, ChunkGrid(shape, chunk_shape(shape, 8)), shape, (0, 0, 0))
+    plan = plan_chunks(layout, 123_456, ChunkGrid(shape, chunk_shape(shape, 8)), shape, Selection.all(shape))
     assert 1 <= len(plan.own) <= 27
     assert len(plan.parts) <= 27 * max(1, len(plan.chunks))
 
@@ -85,5 +87,5 @@ def test_one_rank_of_a_million_is_planned_without_a_table_of_ranks():
 def test_a_hundred_cells_on_three_or_four_ranks_have_the_same_chunks(ranks):
     layout = Layout.of(decompose((100,), ranks, periodic=True))
     grid = ChunkGrid((100,), (40,))
-    owned = [plan_chunks(layout, rank, grid, (100,), (0,)).chunks for rank in range(ranks)]
+    owned = [plan_chunks(layout, rank, grid, (100,), Selection.all((100,))).chunks for rank in range(ranks)]
     assert sorted(c for each in owned for c in each) == [(0,), (1,), (2,)]

@@ -159,6 +159,13 @@ def test_what_is_said_of_cases(tmp_path):
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
+def test_what_is_said_of_output(ranks, tmp_path):
+    ((program, _), (reading, expected)) = BLOCK.findall((ROOT / "docs" / "how-to" / "output.md").read_text())
+    run(program, ranks, tmp_path)
+    assert run(reading, 1, tmp_path) == expected
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
 def test_what_is_said_of_restarts(ranks, tmp_path):
     ((program, expected),) = BLOCK.findall((ROOT / "docs" / "how-to" / "restart.md").read_text())
     assert run(program, ranks, tmp_path) == expected

@@ -39,6 +39,8 @@ _HOMES = {
     "run.simulation": ("Simulation",),
     "run.outcome": ("Outcome",),
     "run.checkpoint": ("Checkpoint",),
+    "run.output": ("Output",),
+    "run.regions": ("Box", "Coarsen", "Points", "Slice"),
     "run.execution": ("Execution",),
     "run.printing": ("print",),
     "solvers.schemes": ("RK2", "RK3", "RK4", "SSPRK3", "Euler"),

@@ -1,4 +1,4 @@
-"""What the options about checkpoints mean."""
+"""What the options about output and checkpoints mean."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from halocline.cli.output import note
 from halocline.errors import InputError
 from halocline.run.checkpoint import Checkpoint
+from halocline.run.output import Output
 
 
 def checkpoint_of(
@@ -23,13 +24,29 @@ def checkpoint_of(
         for option, value in (("--checkpoint-every", every), ("--time-limit", time_limit)):
             if value is not None:
                 raise InputError(f"{option} {value}: give --checkpoint FOLDER too, where they are to be left")
-        if overwrite:
-            raise InputError("--overwrite: give --checkpoint FOLDER too, whose checkpoints may be removed")
         return None
     try:
         return Checkpoint(path, every=often(every), keep=keep, overwrite=overwrite, time_limit=time_limit)
     except InputError as error:
         raise InputError(f"--checkpoint {path}: {error}") from None
+
+
+def output_of(path: Path | None, *, every: str | None, overwrite: bool) -> list[Output]:
+    """The output that the options ask for.
+
+    Raises
+    ------
+    InputError
+        It cannot be, or has no --output.
+    """
+    if path is None:
+        if every is not None:
+            raise InputError(f"--output-every {every}: give --output STORE.zarr too, where it is to be")
+        return []
+    try:
+        return [Output(path, every=often(every), overwrite=overwrite)]
+    except InputError as error:
+        raise InputError(f"--output {path}: {error}") from None
 
 
 def often(text: str | None) -> int | float | str | None:

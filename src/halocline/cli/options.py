@@ -219,6 +219,24 @@ Every = Annotated[
         help="Diagnostics each K steps: rows that come while it runs, and a series in --json and --csv.",
     ),
 ]
+OutputPath = Annotated[
+    Path | None,
+    place(
+        RESULTS,
+        "--output",
+        metavar="STORE.zarr",
+        help="Write all fields into that store as the run goes on; xarray.open_zarr opens it.",
+    ),
+]
+OutputEvery = Annotated[
+    str | None,
+    _option(
+        RESULTS,
+        "--output-every",
+        metavar="K|T|'30 min'",
+        help="How often, as for --checkpoint-every; by default at the start and at the end.",
+    ),
+]
 CheckpointPath = Annotated[
     Path | None,
     place(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from halocline.io.figure import Figure
     from halocline.physics.case import Case, Check, Parameter
     from halocline.run.checkpoint import Checkpoint
+    from halocline.run.output import Output
     from halocline.study.run_case import Result
 
 WIDEST = 11  # characters of a number: -1.2346e-05
@@ -46,6 +47,7 @@ def case(
     pictures: Path | None,
     check: bool,
     execution: Mapping[str, Any],
+    output: Sequence[Output] = (),
     checkpoint: Checkpoint | None = None,
     resume: Path | None = None,
 ) -> None:
@@ -62,6 +64,7 @@ def case(
         without = {
             "--until": until, "--every": every, "--csv": csv, "--pictures": pictures, "--trace": trace,
             "--checkpoint": None if checkpoint is None else checkpoint.path, "--resume": resume,
+            "--output": output[0].path if output else None,
         }  # fmt: skip
         given_too = {option: f" {value}" for option, value in without.items() if value is not None}
         _check_part(only, given_too | ({"--check": ""} if check else {}))
@@ -92,8 +95,8 @@ def case(
             with line as on_progress:
                 result = ready.run(
                     steps=steps, until=until, every=every, warm_up=warm_up, series=series, on_look=rows,
-                    checkpoint=checkpoint, resume=resume, change=bool(given), on_progress=on_progress,
-                    **execution,
+                    output=output, checkpoint=checkpoint, resume=resume, change=bool(given),
+                    on_progress=on_progress, **execution,
                 )  # fmt: skip
         except BaseException:  # what led to the end is what one wants to see of a run that failed
             if every is not None and series:
@@ -117,7 +120,7 @@ def case(
     if figures:
         for key, figure in ready.figures(result).items():
             _draw_figure(result, figure, figures[key], when)
-    written([json, csv, trace, *shown, *figures.values()])
+    written([json, csv, trace, *shown, *figures.values(), *(each.path for each in output)])
     left(None if checkpoint is None else Path(checkpoint.path))
     if checks is not None and not all(each.passed for each in checks):
         raise typer.Exit(1)

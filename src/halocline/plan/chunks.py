@@ -71,6 +71,42 @@ class ChunkGrid:
 
 
 @dataclass(frozen=True)
+class Selection:
+    """Points of a field that make up an array.
+
+    Parameters
+    ----------
+    first : tuple of int
+        The point that is the first element.
+    stride : tuple of int
+        Points from one element to the next, along each axis.
+    shape : tuple of int
+        Elements along each axis.
+    """
+
+    first: Index
+    stride: Index
+    shape: Index
+
+    @classmethod
+    def all(cls, points: Sequence[int]) -> Selection:
+        """Every point."""
+        return cls((0,) * len(points), (1,) * len(points), tuple(points))
+
+    def elements(self, points: Box) -> Box:
+        """The elements that lie in a box of points; perhaps none."""
+        low, high = (
+            tuple(-((f - p) // s) for p, f, s in zip(ends, self.first, self.stride, strict=True))
+            for ends in (points.lo, points.hi)
+        )
+        return Box(low, high).intersect(Box((0,) * len(low), self.shape))
+
+    def point(self, element: Index) -> Index:
+        """The point that an element is."""
+        return tuple(f + e * s for e, f, s in zip(element, self.first, self.stride, strict=True))
+
+
+@dataclass(frozen=True)
 class Part:
     """What a subdomain has of a chunk.
 
@@ -110,8 +146,10 @@ class ChunkPlan:
     parts: tuple[Part, ...]
 
 
-def plan_chunks(layout: Layout, rank: int, grid: ChunkGrid, points: Sequence[int], first: Index) -> ChunkPlan:
-    """Who puts together which chunks of an array of the points of a field.
+def plan_chunks(
+    layout: Layout, rank: int, grid: ChunkGrid, points: Sequence[int], selection: Selection
+) -> ChunkPlan:
+    """Who puts together which chunks of an array of points of a field.
 
     Parameters
     ----------
@@ -121,29 +159,31 @@ def plan_chunks(layout: Layout, rank: int, grid: ChunkGrid, points: Sequence[int
         Of the array.
     points : sequence of int
         Of the field along each axis: as many as cells, or one more on an upper wall.
-    first : tuple of int
-        The point of the field that is the first element of the array.
+    selection : Selection
+        Of the array.
     """
     cut = layout.decomposition
-    whole, back = Box((0,) * len(first), grid.shape), tuple(-o for o in first)
     chunks: list[Index] = []
     own: list[Part] = []
     for local, number in enumerate(layout.owned(rank)):
-        mine = _points(cut, number, points).shift(back).intersect(whole)
+        mine = selection.elements(_points(cut, number, points))
         chunks += grid.starting_in(mine)
         for chunk in grid.over(mine):
-            start = tuple(map(add, grid.box(chunk).lo, first))
-            home = layout.home(_holder(cut, start))[0]
-            own.append(Part(chunk, home, local, grid.box(chunk).intersect(mine)))
+            box = grid.box(chunk)
+            home = layout.home(_holder(cut, selection.point(box.lo)))[0]
+            own.append(Part(chunk, home, local, box.intersect(mine)))
     chunks.sort()
     own.sort(key=lambda part: (part.chunk, part.local))
     parts = []
     for chunk in chunks:
-        box = grid.box(chunk).shift(first)
+        box = grid.box(chunk)
+        last = tuple(h - 1 for h in box.hi)
         found = []
-        for number in _holders(cut, box):
+        for number in _holders(cut, selection.point(box.lo), selection.point(last)):
             home, local = layout.home(number)
-            found.append(Part(chunk, home, local, _points(cut, number, points).intersect(box).shift(back)))
+            theirs = selection.elements(_points(cut, number, points)).intersect(box)
+            if theirs:  # strides may step over a subdomain
+                found.append(Part(chunk, home, local, theirs))
         parts += sorted(found, key=lambda part: (part.rank, part.local))
     return ChunkPlan(tuple(chunks), tuple(own), tuple(parts))
 
@@ -166,11 +206,11 @@ def _holder(cut: Decomposition, point: Index) -> int:
     return cut.rank_of([_place(cut, axis, i) for axis, i in enumerate(point)])
 
 
-def _holders(cut: Decomposition, box: Box) -> Iterator[int]:
-    """The subdomains that have points of a box."""
+def _holders(cut: Decomposition, first: Index, last: Index) -> Iterator[int]:
+    """The subdomains that have points from one to another."""
     places = (
-        range(_place(cut, axis, l), _place(cut, axis, h - 1) + 1)
-        for axis, (l, h) in enumerate(zip(box.lo, box.hi, strict=True))
+        range(_place(cut, axis, l), _place(cut, axis, h) + 1)
+        for axis, (l, h) in enumerate(zip(first, last, strict=True))
     )
     for coordinates in product(*places):
         yield cut.rank_of(coordinates)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from halocline.archive.arrays import StoredArray
 from halocline.lang.grid import Field
 from halocline.plan.box import Box
-from halocline.plan.chunks import ChunkGrid, Part, plan_chunks
+from halocline.plan.chunks import ChunkGrid, Part, Selection, plan_chunks
 from halocline.run.store import FieldStore
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ Index = tuple[int, ...]
 
 
 def assembled(
-    store: FieldStore, field: Field, grid: ChunkGrid, first: Index
+    store: FieldStore, field: Field, grid: ChunkGrid, selection: Selection
 ) -> Iterator[tuple[Index, NDArray[Any]]]:
     """The chunks of a field that this rank puts together, as new arrays, each with the index of its first
     element in the array; all ranks call this, and go through all of them.
@@ -28,21 +28,23 @@ def assembled(
     ----------
     grid : ChunkGrid
         Of the array.
-    first : tuple of int
-        The point of the field that is the array's first element.
+    selection : Selection
+        The points of the field that the array has.
     """
     import numpy as np
 
     domain = store.domain
     assert domain.transfers is not None
     rank = domain.comm.rank
-    plan = plan_chunks(domain.transfers.layout, rank, grid, field.points, first)
+    plan = plan_chunks(domain.transfers.layout, rank, grid, field.points, selection)
     views, offsets = store.views(field), domain.offsets()
 
     def there(part: Part) -> NDArray[Any]:
         """A part where this rank has it."""
-        low = tuple(f - o for f, o in zip(first, offsets[part.local], strict=True))
-        return views[part.local][_slices(part.box.shift(low))]
+        low = selection.point(part.box.lo)
+        high = selection.point(part.box.hi)
+        ends = zip(low, high, offsets[part.local], selection.stride, strict=True)
+        return views[part.local][tuple(slice(l - o, h - o, s) for l, h, o, s in ends)]
 
     made = {chunk: np.empty(grid.box(chunk).shape, field.dtype) for chunk in plan.chunks}
 

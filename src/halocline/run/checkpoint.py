@@ -18,7 +18,7 @@ from halocline.archive.writer import Writer
 from halocline.errors import InputError, RunError
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.grid import AXES, Field
-from halocline.plan.chunks import ChunkGrid, chunk_shape
+from halocline.plan.chunks import ChunkGrid, Selection, chunk_shape
 from halocline.ranges import CHECKPOINTS, IO_THREADS
 from halocline.run.assembly import assembled, fetch
 from halocline.run.contents import checksum
@@ -236,7 +236,7 @@ class CheckpointFolder:
                 targets[name] = arrays.attach(folder / name, spec, self.writer.threads)
         for f in fields:
             grid = ChunkGrid(specs[f.name].shape, specs[f.name].chunk)
-            for lo, values in assembled(store, f, grid, (0,) * len(grid.shape)):
+            for lo, values in assembled(store, f, grid, Selection.all(f.points)):
                 self.writer.write(targets[f.name], lo, values)
         self.seconds = max(self.seconds, perf_counter() - began)
 

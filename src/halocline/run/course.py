@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, Protocol
 
-from halocline.errors import Stopped
+from halocline.errors import HaloclineError, Stopped
 from halocline.native import native
 from halocline.run import restart
 from halocline.run.checkpoint import Checkpoint, CheckpointFolder
 from halocline.run.every import Every
 from halocline.run.occasions import Moment, Occasion, limits
 from halocline.run.outcome import Outcome
+from halocline.run.output import OutputStore
 from halocline.run.prepared import Prepared
 from halocline.run.requests import MARGIN, Requests
 from halocline.run.restart import Resumable
@@ -93,10 +95,17 @@ class Course:
     ----------
     session : Advancing
     checkpoints : Checkpoints, optional
+    outputs : sequence of OutputStore
+        That have begun.
     """
 
-    def __init__(self, session: Advancing, checkpoints: Checkpoints | None = None) -> None:
-        self.session, self.checkpoints = session, checkpoints
+    def __init__(
+        self,
+        session: Advancing,
+        checkpoints: Checkpoints | None = None,
+        outputs: Sequence[OutputStore] = (),
+    ) -> None:
+        self.session, self.checkpoints, self.outputs = session, checkpoints, tuple(outputs)
         self.occasions: list[Occasion] = []
         self._at_end: list[tuple[Occasion | None, Callable[[], None]]] = []
         comm = session.fields.domain.comm
@@ -106,6 +115,13 @@ class Course:
         self.requests = Requests(
             comm, lambda: session.prepared.running, stop_file, time_limit, ends=checkpoints is not None
         )
+
+        for output in self.outputs:
+            every = None if output.how.every is None else Every.parse("every", output.how.every)
+            self.add(every, partial(self._write, output), exact=output.how.exact, at_end=every is None)
+
+    def _write(self, output: OutputStore) -> None:
+        output.write(self.session.time, self.session.step)
 
     def add(
         self, every: Every | None, act: Callable[[], None], *, exact: bool = False, at_end: bool = False
@@ -135,11 +151,20 @@ class Course:
         with ExitStack() as stack:
             stack.enter_context(stopping_on(signals))
             stack.enter_context(self.requests.listening())
+            polls = [output.poll for output in self.outputs]
             if self.checkpoints is not None:
-                poll = self.checkpoints.folder.poll
-                self.session.at_checks.append(poll)
+                polls.append(self.checkpoints.folder.poll)
+            self.session.at_checks += polls
+            for poll in polls:
                 stack.callback(self.session.at_checks.remove, poll)
-            return self._run(until, last, on_progress)
+            for output in self.outputs:
+                if output.count == 0:
+                    self._write(output)
+            try:
+                return self._run(until, last, on_progress)
+            except (HaloclineError, KeyboardInterrupt):  # on all ranks
+                self._finish()
+                raise
 
     def _run(self, until: float, last: float, on_progress: Callable[[int], None] | None) -> Outcome:
         whole: Outcome | None = None
@@ -160,6 +185,7 @@ class Course:
                 for occasion, act in self._at_end if not stopped else ():
                     if occasion not in happened:
                         act()
+                self._finish()
                 if self.checkpoints is not None:
                     self.checkpoints.write_last()
                 return whole
@@ -167,6 +193,11 @@ class Course:
                 self._end(why)
             if self.checkpoints is not None:
                 self.requests.margin = max(MARGIN, WRITES * self.checkpoints.folder.seconds)
+
+    def _finish(self) -> None:
+        """Wait for what is being written."""
+        for output in self.outputs:
+            output.finish()
 
     def _signal(self) -> str:
         """The signal that came, in words; "" for Ctrl-C."""
@@ -177,6 +208,7 @@ class Course:
     def _end(self, why: str) -> None:
         """Leave a checkpoint and end before the end."""
         assert self.checkpoints is not None
+        self._finish()
         self.checkpoints.write_last()
         session, path = self.session, self.checkpoints.how.path
         where = f"after step {session.step} (time {session.time:g}); go on with --resume {path}"

@@ -60,7 +60,8 @@ class Fields:
         """This rank's share of the grid."""
         return self.store.domain
 
-    def _field(self, field: Any) -> Field:
+    def known(self, field: Any) -> Field:
+        """A field of the grid, also by its name."""
         if isinstance(field, str):
             found = self.grid.named(field)
             if found is None:
@@ -74,10 +75,10 @@ class Fields:
             )
         return field
 
-    def _stored(self, field: Any) -> Field:
+    def stored(self, field: Any) -> Field:
         """A field that has values."""
-        target = self._field(field)
-        self._settle()
+        target = self.known(field)
+        self.settle()
         if target.name not in self.store.storages:
             used = ", ".join(sorted(self.store.storages))
             raise InputError(
@@ -95,7 +96,7 @@ class Fields:
     def _before_change(self) -> None:
         """Before a parameter changes: what fields were set to counts with the numbers of before, and values
         on walls are others from the next run on."""
-        self._settle()
+        self.settle()
         self.forget_walls()
 
     def __getitem__(self, field: Field | str) -> NDArray[Any]:
@@ -103,14 +104,14 @@ class Fields:
         subdomains, a copy that cannot be written, or InputError where these do not make up a box (`views`).
         Where the grid has inactive blocks it cannot be written either.
         """
-        target = self._stored(field)
+        target = self.stored(field)
         self._may_change(target)
         return contents.view(self.store, target)
 
     def views(self, field: Field | str) -> list[tuple[tuple[int, ...], NDArray[Any]]]:
         """The points of a field in each subdomain of this rank: the index of the first in the whole field,
         and a NumPy view, valid until the next run."""
-        target = self._stored(field)
+        target = self.stored(field)
         self._may_change(target)
         return list(zip(self.domain.offsets(), self.store.views(target), strict=True))
 
@@ -121,7 +122,7 @@ class Fields:
         Any field of the grid can be set, also one that is no part of the equations, for instance to compare
         with.
         """
-        target = self._field(field)
+        target = self.known(field)
         self._checked.discard(target)
         if callable(value) and not isinstance(value, Operators):
             traced = self.traced(target, value)
@@ -138,7 +139,7 @@ class Fields:
         if isinstance(value, (Operators, int, float)):
             expression = as_expr(value)
             if target in self._pending or any(f in self._pending for f, _ in reads_of(expression)):
-                self._settle()  # an expression reads what fields hold now
+                self.settle()  # an expression reads what fields hold now
             self._pending[target] = expression
         else:
             self._from_array(self._made(target), value)
@@ -147,7 +148,7 @@ class Fields:
         """The field with memory, ready to be written."""
         if target.name not in self.store.storages:
             self._pending[target] = as_expr(0.0)
-        self._settle()
+        self.settle()
         return target
 
     def traced(self, field: Field, function: Callable[..., Any]) -> Expr | Exception:
@@ -235,7 +236,7 @@ class Fields:
         if field not in self._pending and has_wall_values(field):
             self._pending[field] = field.expr
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Evaluate the expressions that fields were set to, all in one generated sweep."""
         if not self._pending:
             return
@@ -271,7 +272,7 @@ class Fields:
                     f"{expression!r} varies from cell to cell; reduce it with hc.sum, hc.min, hc.max, "
                     "hc.norm or hc.value"
                 )
-        self._settle()
+        self.settle()
         prepared = self._evaluations.get(wanted)
         if prepared is None:
             program = Program("evaluate")
@@ -294,12 +295,12 @@ class Fields:
             A field without values; what is neither a field nor an expression that varies from cell to cell.
         """
         if isinstance(what, (Field, str)):
-            yield self._stored(what)
+            yield self.stored(what)
             return
         expression = as_expr(what, "what is asked for")
         if not expression.varies or expression.grid is not self.grid:
             raise InputError(f"{what!r}: expected a field of {self.grid!r} or an expression of them")
-        self._settle()
+        self.settle()
         program = Program("values")
         made = self.grid.field(program.fresh("_values"))
         try:
@@ -319,7 +320,7 @@ class Fields:
 
     def checksum(self, field: Field | str) -> str:
         """A hash of a field's bits, the same for any ranks, threads, patches and decomposition."""
-        return contents.checksum(self.store, self._stored(field))
+        return contents.checksum(self.store, self.stored(field))
 
     def bandwidth_share(self, moved: float, seconds: float) -> float | None:
         """The rate at which `moved` bytes of all ranks crossed memory in `seconds`, over that of a += s * b
@@ -337,7 +338,7 @@ class Fields:
     def check_inputs(self, when: str) -> None:
         """Raise where a field that was set since the last check holds values that are not finite;
         collective."""
-        self._settle()
+        self.settle()
         fields = [
             field
             for field in self.grid.fields.values()
@@ -346,7 +347,7 @@ class Fields:
         for field in self.grid.fields.values():
             if field.name in self.store.storages and field not in self._with_walls:
                 self._set_walls(field)  # it may never have been set, or through a view
-        self._settle()
+        self.settle()
         if fields:
             contents.check_finite(self.store, fields, when)
             self._checked.update(fields)

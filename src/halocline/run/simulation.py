@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from halocline.run.execution import Execution
 from halocline.run.fields import Fields
 from halocline.run.mpi import Communicator, from_user, world
 from halocline.run.outcome import Outcome
+from halocline.run.output import Output, OutputStore, begun
 from halocline.run.prepared import Prepared
 from halocline.run.replay import FailureReplay
 from halocline.run.session import Session
@@ -117,6 +118,7 @@ class Simulation(Fields):
         self.given = dict(self.parameters)
         self.notes: Callable[[], Mapping[str, Any]] | None = None
         self.resumed: Saved | None = None
+        self._written: set[Path] = set()  # stores of output that this run has left
         self._left: set[Path] = set()  # folders that hold checkpoints of this run
         if terms is not None:
             bind(terms, grid, dict.fromkeys((*OWN_SCALARS, *self.parameters), 0.0))
@@ -169,7 +171,7 @@ class Simulation(Fields):
         self._activate(blocks)
 
     def _activate(self, blocks: Blocks) -> None:
-        self._settle()
+        self.settle()
         schedule = replace(self.schedule, blocks=blocks)
         assert self.domain.decomposition is not None
         check_fit(schedule, self.domain.decomposition)  # before anything is lost
@@ -281,6 +283,7 @@ class Simulation(Fields):
         every: float | int | str | None = None,
         exact: bool = False,
         callback: Callable[[Simulation], Any] | None = None,
+        output: Output | Sequence[Output] = (),
         checkpoint: Checkpoint | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> Outcome:
@@ -300,6 +303,8 @@ class Simulation(Fields):
             Shorten steps to meet these times instead, so that how often one looks changes the result.
         callback : callable, optional
             Called with the simulation, on every rank, as often as `every` says and at the end.
+        output : Output, or sequence of them, optional
+            What is written as the run goes on.
         checkpoint : Checkpoint, optional
             Where to leave checkpoints, and how often; see `resume`.
         on_progress : callable, optional
@@ -344,7 +349,8 @@ class Simulation(Fields):
         first = self.steps
         last = math.inf if steps is None else first + steps
         report = None if on_progress is None else (lambda step: on_progress(step - first))
-        course = Course(self._session, self.checkpoints(checkpoint))
+        outputs = self._outputs(output)
+        course = Course(self._session, self.checkpoints(checkpoint), outputs)
         if callback is not None:
             course.add(often, lambda: callback(self), exact=exact, at_end=True)
         outcome = course.run(math.inf if until is None else until, last, report)
@@ -356,6 +362,12 @@ class Simulation(Fields):
         if not self._checked.issuperset(self.held):  # the user set some
             self._session.forget_checks()
         self.check_inputs("before the run")
+
+    def _outputs(self, given: Output | Sequence[Output]) -> list[OutputStore]:
+        """The stores that a run writes to."""
+        return begun(
+            given, self, self.program, self.steps, resumed=self.resumed is not None, left=self._written
+        )
 
     def checkpoints(self, how: Checkpoint | None) -> Checkpoints | None:
         """What writes checkpoints of this simulation; None where there is to be none. All ranks call this.

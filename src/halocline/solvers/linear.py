@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from halocline.run.execution import Execution
 from halocline.run.fields import Fields
 from halocline.run.mpi import Communicator, from_user, world
 from halocline.run.outcome import Outcome
+from halocline.run.output import Output, OutputStore, begun
 from halocline.run.overlap import Overlap
 from halocline.run.parameters import Parameters
 from halocline.run.prepared import Prepared, prepare
@@ -173,6 +174,7 @@ class LinearProblem:
         program = function.trace(linear, unknown_field, b, *names)
         self.program = program
         self._continued: Prepared | None = None  # what goes on after a pause
+        self._written: set[Path] = set()  # stores of output that it has left
         self._left: set[Path] = set()  # folders that hold checkpoints of this problem
         self._prepared = prepare(store, program, (*self.fields.values, *(n.name for n in names)))
         self._true_residual = TrueResidual(self.fields, linear, unknown_field, b, self._rhs_field)
@@ -258,6 +260,7 @@ class LinearProblem:
         *,
         rtol: float = 1e-6,
         max_iterations: int | None = None,
+        output: Output | Sequence[Output] = (),
         checkpoint: Checkpoint | None = None,
         resume: str | Path | None = None,
         on_progress: Callable[[int], None] | None = None,
@@ -271,6 +274,8 @@ class LinearProblem:
             Positive.
         max_iterations : int, optional
             Ten times the number of unknowns by default.
+        output : Output, or sequence of them, optional
+            What is written on the way; steps are iterations.
         checkpoint : Checkpoint, optional
             Where to leave checkpoints, and how often: as many iterations, or wall-clock time.
         resume : str or path, optional
@@ -299,9 +304,13 @@ class LinearProblem:
             self._true_residual.before()
         else:
             self._resume(iterating, Path(resume), rtol)
-        begun = iterating.step
-        outcome = self._iterated(iterating, checkpoint, max_iterations, on_progress)
+        begun_at = iterating.step
+        outputs = begun(
+            output, self.fields, self.program, begun_at, resumed=resume is not None, left=self._written
+        )
+        outcome = self._iterated(iterating, checkpoint, outputs, max_iterations, on_progress)
         iterations = iterating.step
+        done = iterations - begun_at  # in this solve
         if outcome.reason == BAD_START:
             raise InputError(f"{self.method}: {self._bad_start()}")
         if outcome.reason not in ("completed", "interrupted", REACHED):
@@ -327,7 +336,7 @@ class LinearProblem:
             compute=outcome.compute,
             exchange=outcome.exchange,
             reduction=outcome.reduction,
-            seconds_per_iteration=outcome.loop_seconds / (iterations - begun) if iterations > begun else None,
+            seconds_per_iteration=outcome.loop_seconds / done if done else None,
             fields=self.fields,
             bytes_per_iteration=self._prepared.bytes_per_pass * self.unknown.grid.active_cells,
             overlap=outcome.overlap,
@@ -344,20 +353,23 @@ class LinearProblem:
         self,
         iterating: Iterations,
         checkpoint: Checkpoint | None,
+        outputs: Sequence[OutputStore],
         most: int,
         on_progress: Callable[[int], None] | None,
     ) -> Outcome:
         """Iterate to the end, and leave checkpoints on the way."""
-        if checkpoint is None:
+        if checkpoint is None and not outputs:
             try:
                 return iterating.advance(math.inf, math.inf, float(most), on_progress)
             except KeyboardInterrupt:
                 return iterating.interrupted
-        path = Path(checkpoint.path).resolve()
-        made = Checkpoints(checkpoint, iterating, dict(self.parameters), ours=path in self._left)
-        made.also = iterating.notes
-        self._left.add(path)
-        outcome = Course(iterating, made).run(math.inf, float(most), on_progress)
+        made: Checkpoints | None = None
+        if checkpoint is not None:
+            path = Path(checkpoint.path).resolve()
+            made = Checkpoints(checkpoint, iterating, dict(self.parameters), ours=path in self._left)
+            made.also = iterating.notes
+            self._left.add(path)
+        outcome = Course(iterating, made, outputs).run(math.inf, float(most), on_progress)
         self._continued = iterating.continued
         return outcome
 

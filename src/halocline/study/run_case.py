@@ -27,6 +27,7 @@ from halocline.run.energy import Energy, EnergyMeter
 from halocline.run.fields import Fields
 from halocline.run.machine import resident_bytes
 from halocline.run.outcome import Outcome
+from halocline.run.output import Output
 from halocline.run.peak import multiply_add_peak
 from halocline.run.simulation import Simulation, program_of
 from halocline.solvers.schemes import SCHEMES
@@ -190,6 +191,7 @@ class _Goal:
     sim: Simulation
     until: float | None
     every: int | None
+    output: Output | Sequence[Output]
     checkpoint: Checkpoint | None
 
     def open(self, steps: int | None) -> bool:
@@ -210,6 +212,7 @@ class _Goal:
             steps=None if steps is None else steps - self.sim.steps,
             every=self.every,
             callback=callback,
+            output=self.output,
             checkpoint=self.checkpoint,
             on_progress=on_progress,
         )
@@ -362,6 +365,7 @@ class CaseRun:
         warm_up: int = 0,
         series: list[dict[str, Any]] | None = None,
         communicator: Any = None,
+        output: Output | Sequence[Output] = (),
         checkpoint: Checkpoint | None = None,
         resume: str | Path | None = None,
         change: bool = False,
@@ -384,6 +388,8 @@ class CaseRun:
             Of the steps, so many at the start are not timed.
         series : list, optional
             Where diagnostics are appended as they come, for a run that does not end well.
+        output : Output, or sequence of them, optional
+            What is written as it goes on.
         checkpoint : Checkpoint, optional
             Where to leave checkpoints.
         resume : str or path, optional
@@ -424,7 +430,7 @@ class CaseRun:
         if not series:
             look()
         meter = EnergyMeter(sim.domain.comm, sim.domain.devices)
-        goal = _Goal(sim, until, every, checkpoint)
+        goal = _Goal(sim, until, every, output, checkpoint)
 
         def before(sim: Simulation) -> None:
             if every and sim.steps % every == 0:

@@ -29,6 +29,8 @@ from halocline.cli.options import (
     Methods,
     Only,
     OrderOfCase,
+    OutputEvery,
+    OutputPath,
     Overlap,
     Overwrite,
     Packing,
@@ -137,6 +139,8 @@ def run_file(
     communication: CommunicationName = None,
     gpudirect: GpuDirect = False,
     trace: Trace = None,
+    output: OutputPath = None,
+    output_every: OutputEvery = None,
     checkpoint: CheckpointPath = None,
     checkpoint_every: CheckpointEvery = None,
     keep: CheckpointKeep = 2,
@@ -153,13 +157,14 @@ def run_file(
 
         script(Path(target), ranks=ranks, threads=threads, device=device, json=json, arguments=context.args)
         return
-    from halocline.cli.checkpoints import checkpoint_of
+    from halocline.cli.checkpoints import checkpoint_of, output_of
     from halocline.cli.run_case import case
 
     case(
         target, n=n, dim=dim, steps=steps, until=until, order=order, scheme=scheme, only=only,
         warm_up=warm_up, every=every, settings=settings or [], ranks=ranks, json=json, csv=csv,
         pictures=pictures, check=check, resume=resume,
+        output=output_of(output, every=output_every, overwrite=overwrite),
         checkpoint=checkpoint_of(
             checkpoint, every=checkpoint_every, keep=keep, overwrite=overwrite, time_limit=time_limit
         ),

@@ -1,0 +1,334 @@
+"""Output: stores that a run writes as it goes on, opened by xarray, which shares no code with us."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray
+
+import halocline as hc
+from halocline.errors import InputError, RunError
+from halocline.run import output_contents
+
+RECEIVERS = [(0.1, 0.5, 0.3), (1.19, 0.01, 0.79)]
+
+
+def heat(shape: tuple[int, ...] = (12, 10, 8), **how: Any) -> hc.Simulation:
+    grid = hc.Grid(shape, extent=(1.2, 1.0, 0.8)[: len(shape)], periodic=(True, False, True)[: len(shape)])
+    T = grid.field("T", boundary=hc.Value(0.25))
+    v = grid.field("v", location="face-y", dtype="float32", boundary=hc.Value(0.0))
+    sim = hc.Simulation(
+        grid,
+        lambda T, v, kappa: {T: kappa * hc.laplacian(T), v: -v},
+        **{"parameters": {"kappa": 0.1}, "scheme": hc.RK3(), "dt": 1e-3, "threads": 1, **how},
+    )
+    draw = np.random.default_rng(8)
+    for f in (T, v):
+        sim[f] = draw.uniform(size=f.points)
+    return sim
+
+
+def opened(path: Path) -> xarray.Dataset:
+    return xarray.open_zarr(path).load()
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks that no cut of the grid has."""
+    monkeypatch.setattr(
+        output_contents, "chunk_shape", lambda shape, itemsize: tuple(max(1, (n + 1) // 3) for n in shape)
+    )
+
+
+@pytest.mark.ranks(1, 2, 3, 4)
+@pytest.mark.usefixtures("small_chunks")
+def test_a_store_holds_what_the_fields_were(shared_tmp_path: Path) -> None:
+    """At every time: whole, sliced, boxed, averaged, at points and as numbers, on any ranks."""
+    sim, path = heat(), shared_tmp_path
+    T, v = sim.grid.fields["T"], sim.grid.fields["v"]
+    kept: list[dict[str, Any]] = []
+
+    def keep(sim: hc.Simulation) -> None:
+        kept.append({"T": sim.gather(T), "v": sim.gather(v), "sum": sim.evaluate(hc.sum(T)), "t": sim.time})
+
+    keep(sim)
+    outputs = [
+        hc.Output(path / "all.zarr", every=4, units={"T": "K", "time": "s", "x": "m"}),
+        hc.Output(
+            path / "slice.zarr", {"twice": 2 * T, "v": v}, every=4, region=hc.Slice(z=0.31), dtype="float32"
+        ),
+        hc.Output(
+            path / "box.zarr",
+            [T, "v"],
+            every=4,
+            region=hc.Box(x=(0.2, 0.75), y=(0.0, 0.5)),
+            compression="none",
+        ),
+        hc.Output(path / "coarse.zarr", {"T": T, "square": T**2}, every=4, region=hc.Coarsen(2)),
+        hc.Output(
+            path / "points.zarr", [T], every=4, region=hc.Points([(0.1, 0.5, 0.3), (1.19, 0.01, 0.79)])
+        ),
+        hc.Output(path / "line.zarr", [T], every=4, region=hc.Slice(x=0.0, y=1.0)),
+        hc.Output(path / "numbers.zarr", {"sum": hc.sum(T), "kappa": hc.parameter("kappa")}, every=4),
+    ]
+    sim.run(steps=10, every=4, callback=keep, output=outputs)
+    sim.domain.comm.barrier()
+    if sim.domain.comm.rank != 0:
+        return
+    kept = kept[:3]  # not the end, which is no multiple
+    T_kept, v_kept = (np.array([each[name] for each in kept]) for name in ("T", "v"))
+    whole = opened(path / "all.zarr")
+    np.testing.assert_array_equal(whole["T"].values, T_kept)
+    np.testing.assert_array_equal(whole["v"].values, v_kept)
+    assert whole["v"].dims == ("time", "x", "y_face", "z")
+    assert whole["v"].dtype == np.float32
+    np.testing.assert_array_equal(whole["step"].values, [0, 4, 8])
+    np.testing.assert_array_equal(whole["time"].values, [each["t"] for each in kept])
+    for dimension, line in zip("xyz", sim.grid.positions(), strict=True):
+        np.testing.assert_array_equal(whole[dimension].values, line)
+    np.testing.assert_array_equal(whole["y_face"].values, v.positions[1])
+    assert (whole["T"].units, whole["x"].units) == ("K", "m")
+    # nearest of two points: the lower one; in v there are others along y
+    k = 3
+    plane = opened(path / "slice.zarr")
+    np.testing.assert_array_equal(plane["twice"].values, (2 * T_kept[..., k]).astype(np.float32))
+    np.testing.assert_array_equal(plane["v"].values, v_kept[..., k])
+    assert plane["twice"].z == pytest.approx(sim.grid.positions()[2][k])
+    box = opened(path / "box.zarr")
+    np.testing.assert_array_equal(
+        box["T"].values, whole["T"].sel(x=slice(0.2, 0.75), y=slice(0.0, 0.5)).values
+    )
+    np.testing.assert_array_equal(
+        box["v"].values, whole["v"].sel(x=slice(0.2, 0.75), y_face=slice(0.0, 0.5)).values
+    )
+    coarse = opened(path / "coarse.zarr")
+    means = whole["T"].coarsen(x=2, y=2, z=2).mean()
+    np.testing.assert_allclose(coarse["T"].values, means.values, rtol=1e-15)
+    np.testing.assert_allclose(
+        coarse["square"].values, (whole["T"] ** 2).coarsen(x=2, y=2, z=2).mean().values, rtol=4e-16 * 8
+    )
+    np.testing.assert_allclose(coarse["x"].values, means["x"].values, rtol=1e-15)
+    points = opened(path / "points.zarr")
+    for n, place in enumerate(RECEIVERS):
+        nearest = whole["T"].sel(**dict(zip("xyz", place, strict=True)), method="nearest")
+        assert points["x"].values[n] == nearest["x"]
+        np.testing.assert_array_equal(points["T"].values[:, n], nearest.values)
+    np.testing.assert_array_equal(opened(path / "line.zarr")["T"].values, T_kept[:, 0, -1, :])
+    numbers = opened(path / "numbers.zarr")
+    np.testing.assert_array_equal(numbers["sum"].values, [each["sum"] for each in kept])
+    np.testing.assert_array_equal(numbers["kappa"].values, 0.1)
+
+
+@pytest.mark.ranks(1, 3)
+@pytest.mark.usefixtures("small_chunks")
+def test_a_store_is_the_same_where_the_run_was_stopped(shared_tmp_path: Path) -> None:
+    path = shared_tmp_path
+
+    def outputs(folder: str) -> list[hc.Output]:
+        return [
+            hc.Output(path / folder / "fields.zarr", every=3),
+            hc.Output(path / folder / "numbers.zarr", {"most": hc.max(sim.grid.fields["T"])}, every=1),
+        ]
+
+    sim = heat()
+    sim.run(steps=14, output=outputs("whole"))
+    sim = heat()
+    sim.run(steps=8, output=outputs("parts"), checkpoint=hc.Checkpoint(path / "checkpoints", every=5, keep=9))
+    older = next(each for each in (path / "checkpoints").iterdir() if "005-" in each.name)
+    sim = heat()
+    sim.resume(older)  # steps 6 to 8 come once more
+    sim.run(steps=9, output=outputs("parts"))
+    sim.domain.comm.barrier()
+    for name in ("fields.zarr", "numbers.zarr"):
+        whole, parts = opened(path / "whole" / name), opened(path / "parts" / name)
+        assert whole.equals(parts)
+        assert list(whole["step"].values) == list(range(0, 15, 3 if name == "fields.zarr" else 1))
+    assert sorted(p.name for p in (path / "parts" / "fields.zarr" / "T").iterdir()) == sorted(
+        p.name for p in (path / "whole" / "fields.zarr" / "T").iterdir()
+    )
+
+
+@pytest.mark.usefixtures("opencl", "small_chunks")
+def test_devices_write_the_same(tmp_path: Path) -> None:
+    for device in ("cpu", "opencl:0,1"):
+        sim = heat(device=device)
+        T = sim.grid.fields["T"]
+        where = tmp_path / device
+        sim.run(
+            steps=4,
+            output=[
+                hc.Output(where / "a.zarr", {"T": T, "E": T * T}, every=2),
+                hc.Output(where / "b.zarr", {"T": T}, every=2, region=hc.Coarsen(2)),
+            ],
+        )
+    for name in ("a.zarr", "b.zarr"):
+        assert opened(tmp_path / "cpu" / name).equals(opened(tmp_path / "opencl:0,1" / name))
+
+
+@pytest.mark.ranks(1, 2)
+def test_blocks_that_are_not_computed_are_zero(shared_tmp_path: Path) -> None:
+    active = np.ones((3, 3), bool)
+    active[1, 1] = False
+    grid = hc.Grid((12, 12), periodic=True, active=active)
+    u = grid.field("u")
+    sim = hc.Simulation(grid, lambda u: {u: -u}, scheme=hc.Euler(), dt=0.1, threads=1)
+    sim[u] = 1.0
+    sim.run(steps=2, output=hc.Output(shared_tmp_path / "u.zarr", every=2))
+    gathered = sim.gather(u)
+    sim.domain.comm.barrier()
+    if gathered is not None:
+        found = opened(shared_tmp_path / "u.zarr")["u"].values[-1]
+        np.testing.assert_array_equal(found, gathered)
+        assert (found[4:8, 4:8] == 0).all()
+
+
+def test_output_changes_no_bit_and_takes_no_checkpoint_room(tmp_path: Path) -> None:
+    alone, written = heat(), heat()
+    T = written.grid.fields["T"]
+    alone.run(steps=9)
+    written.run(
+        steps=9,
+        output=hc.Output(tmp_path / "E.zarr", {"E": T * T}, every=0.0021),
+        checkpoint=hc.Checkpoint(tmp_path / "checkpoints"),
+    )
+    assert written.checksum("T") == alone.checksum("T")
+    saved = next(each for each in (tmp_path / "checkpoints").iterdir() if each.is_dir())
+    assert sorted(each.name for each in saved.iterdir() if each.is_dir()) == sorted(
+        f.name for f in alone.held
+    )
+
+
+def test_iterations_are_written_too(tmp_path: Path) -> None:
+    grid = hc.Grid((24, 24), walls="node")
+    u = grid.field("u", boundary=hc.Value(0.0))
+    solution = hc.solve(
+        lambda u: -hc.laplacian(u), u, 1.0, rtol=1e-6, threads=1,
+        output=hc.Output(tmp_path / "u.zarr", {"u": u, "most": hc.max(u)}, every=10),
+    )  # fmt: skip
+    found = opened(tmp_path / "u.zarr")
+    assert list(found["step"].values) == list(range(0, solution.iterations + 1, 10))
+    assert found["most"].values[-1] == found["u"].values[-1].max()
+
+
+# -- what readers see ----------------------------------------------------------------------------------------
+
+
+def test_readers_see_whole_times_only(tmp_path: Path) -> None:
+    """While the run goes on, too."""
+    sim, path, seen = heat(), tmp_path / "T.zarr", []
+
+    def look(sim: hc.Simulation) -> None:
+        found = opened(path)
+        assert np.isfinite(found["T"].values).all()
+        seen.append(len(found["time"]))
+
+    sim.run(steps=40, every=3, callback=look, output=hc.Output(path, every=2))
+    assert seen == sorted(seen)
+    assert seen[-1] > 5
+    assert len(opened(path)["time"]) == 21
+
+
+def test_what_a_store_says_of_itself(tmp_path: Path) -> None:
+    sim = heat()
+    sim.run(steps=1, output=hc.Output(tmp_path / "a.zarr"))
+    found = opened(tmp_path / "a.zarr")
+    assert found.attrs["Conventions"] == "CF-1.11"
+    assert "Halocline" in found.attrs["source"]
+    facts = found.attrs["halocline"]
+    assert facts["parameters"] == {"kappa": 0.1}
+    assert "laplacian" not in facts["equations"]
+    assert "T = " in facts["equations"]
+    assert "x: 12 cells from 0.0 to 1.2, periodic" in facts["contents"]["grid"]
+    assert list(found["step"].values) == [0, 1]
+
+
+# -- what is refused -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda sim: hc.Output("o", every=0), "every is 0"),
+        (lambda sim: hc.Output("o", dtype="int8"), "dtype 'int8' is unknown"),
+        (lambda sim: hc.Output("o", compression="gzip"), "compression 'gzip' is unknown"),
+        (lambda sim: hc.Output("o", region="all"), r"region is 'all'; expected hc\.Slice"),
+        (lambda sim: hc.Output("o", io_threads=0), "io_threads is 0"),
+        (lambda sim: hc.Output("o", sim.grid.fields["T"]), "expected a list of fields"),
+        (lambda sim: hc.Output("o", ["U"]), "field 'U' is unknown"),
+        (lambda sim: hc.Output("o", [2 * sim.grid.fields["T"]]), "which has no name"),
+        (lambda sim: hc.Output("o", {"x": sim.grid.fields["T"]}), "output name 'x'"),
+        (lambda sim: hc.Output("o", {"a b": sim.grid.fields["T"]}), "output name 'a b'"),
+        (lambda sim: hc.Output("o", ["T", "T"]), "output 'T' is given twice"),
+        (lambda sim: hc.Output("o", {"u": hc.Grid(4).field("u")}), "belongs to another grid"),
+        (
+            lambda sim: hc.Output("o", region=hc.Slice(z=1.5)),
+            r"Slice: z is 1\.5; expected a number from 0 to 0\.8",
+        ),
+        (lambda sim: hc.Output("o", region=hc.Slice(x=0, y=0, z=0)), "use hc.Points"),
+        (lambda sim: hc.Output("o", region=hc.Slice(w=0)), "Slice has 'w'; expected some of x, y, z"),
+        (lambda sim: hc.Output("o", region=hc.Box(x=(0.5, 0.2))), "expected its lower and upper end"),
+        (lambda sim: hc.Output("o", region=hc.Box(x=(0.51, 0.52))), "no cell of"),
+        (lambda sim: hc.Output("o", region=hc.Coarsen(1)), "cells is 1; expected a whole number from 2"),
+        (lambda sim: hc.Output("o", region=hc.Coarsen(5)), r"axis x has 12 cells, no whole number of blocks"),
+        (lambda sim: hc.Output("o", ["v"], region=hc.Coarsen(2)), "averages are of cells"),
+        (lambda sim: hc.Output("o", region=hc.Points([(0.5, 0.5)])), r"\(0\.5, 0\.5\) is no point of"),
+        (lambda sim: hc.Output("o", region=hc.Points([])), "there are none"),
+        (lambda sim: [hc.Output("o"), hc.Output("./o")], "two outputs are to be in"),
+        (lambda sim: "o", r"output is 'o'; expected an hc\.Output|expected an hc\.Output"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_the_run(
+    make: Any, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sim = heat()
+    with pytest.raises(InputError, match=words):
+        sim.run(steps=1, output=make(sim))
+    assert sim.steps == 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    heat().run(steps=2, output=hc.Output(path, every=1))
+    with pytest.raises(InputError, match=r"holds output of another run: .*--overwrite"):
+        heat().run(steps=1, output=hc.Output(path))
+    assert len(opened(path)["time"]) == 3
+    heat().run(steps=1, output=hc.Output(path, ["T"], overwrite=True))
+    assert list(opened(path)) == ["T"]
+    # a store that is not ours, and a folder that is no store, are never removed
+    xarray.Dataset({"a": ("x", [1.0])}).to_zarr(tmp_path / "theirs.zarr")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "thesis.txt").write_text("all of it")
+    (tmp_path / "file").write_text("")
+    for other, words in (
+        ("theirs.zarr", "Halocline did not make"),
+        ("notes", "is no store of Halocline"),
+        ("file", "is no store of Halocline"),
+    ):
+        with pytest.raises(InputError, match=words):
+            heat().run(steps=1, output=hc.Output(tmp_path / other, overwrite=True))
+    assert (tmp_path / "notes" / "thesis.txt").read_text() == "all of it"
+    with pytest.raises(RunError, match="cannot be made"):
+        heat().run(steps=1, output=hc.Output("/proc/none/a.zarr"))
+
+
+def test_a_run_does_not_go_on_with_other_output(tmp_path: Path) -> None:
+    sim = heat()
+    sim.run(
+        steps=2,
+        output=hc.Output(tmp_path / "a.zarr", every=1),
+        checkpoint=hc.Checkpoint(tmp_path / "checkpoints"),
+    )
+    again = heat()
+    again.resume(tmp_path / "checkpoints")
+    with pytest.raises(InputError, match="holds other output than this"):
+        again.run(steps=1, output=hc.Output(tmp_path / "a.zarr", ["T"], every=1))
+    group = tmp_path / "a.zarr" / "zarr.json"
+    group.write_text(json.dumps({"zarr_format": 3}))
+    with pytest.raises(InputError, match="holds other output than this"):
+        again.run(steps=1, output=hc.Output(tmp_path / "a.zarr", every=1))
