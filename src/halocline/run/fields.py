@@ -6,6 +6,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import add
 from typing import TYPE_CHECKING, Any, overload
 
 from halocline.errors import InputError
@@ -20,6 +21,7 @@ from halocline.run.devices import OnDevice
 from halocline.run.domain import Domain
 from halocline.run.parameters import Parameters
 from halocline.run.prepared import Prepared, prepare
+from halocline.run.sources import Reader, is_source, source_of
 from halocline.run.store import FieldStore
 
 if TYPE_CHECKING:
@@ -116,14 +118,21 @@ class Fields:
         return list(zip(self.domain.offsets(), self.store.views(target), strict=True))
 
     def __setitem__(self, field: Field | str, value: Any) -> None:
-        """Set a field to a number, an array of the shape of the whole grid, an expression, or a function of
-        the coordinates. NumPy's functions in it are traced, so that the bits do not depend on NumPy.
+        """Set a field to a number, an array of the shape of the whole grid, an expression, a function of the
+        coordinates, an xarray DataArray, or an array of a store by its path, such as "heat.zarr/T", of which
+        the last time counts. NumPy's functions are traced, so that the bits do not depend on NumPy.
+
+        Of a store or DataArray each rank reads its own part. From other points than the field's it is
+        interpolated: averages of cells conservatively, values on faces and nodes linearly.
 
         Any field of the grid can be set, also one that is no part of the equations, for instance to compare
         with.
         """
         target = self.known(field)
         self._checked.discard(target)
+        if is_source(value):
+            self._from_source(target, value)
+            return
         if callable(value) and not isinstance(value, Operators):
             traced = self.traced(target, value)
             if isinstance(traced, Exception):
@@ -207,6 +216,18 @@ class Fields:
     def forget_walls(self) -> None:
         """Let points on walls get the values of their conditions before the next run."""
         self._with_walls.clear()
+
+    def _from_source(self, field: Field, value: Any) -> None:
+        """Each rank reads its own points."""
+        with self.domain.comm.agreement(f"set field {field.name!r}"):
+            reader = Reader(field, source_of(value))
+        self._made(field)
+        if reader.how and self.domain.comm.rank == 0:
+            log.info("field %s is interpolated: %s", field.name, reader.how)
+        with self.domain.comm.agreement(f"read field {field.name!r}"), self.store.writing(field) as pieces:
+            for origin, view in pieces:
+                view[...] = reader.read(origin, tuple(map(add, origin, view.shape)))
+        self._set_walls(field)
 
     def _from_array(self, field: Field, value: Any) -> None:
         import numpy as np

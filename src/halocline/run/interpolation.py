@@ -1,0 +1,115 @@
+"""From the points of one line to those of another: as weights, the same for any part of the line.
+
+Averages of cells are mapped conservatively: in each cell of the source the value is linear, with the slope of
+central differences, and a new average is the integral of that over the new cell (van Leer 1977, Section 2,
+without a limiter). Values at points are interpolated linearly between neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SAME = 1e-9  # of the length: nearer coordinates are the same
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What each new value is a sum of, along one axis.
+
+    Attributes
+    ----------
+    index : array of int (new values, terms)
+        Of the old values.
+    weight : array of float64 (new values, terms)
+    """
+
+    index: NDArray[np.int64]
+    weight: NDArray[np.float64]
+
+    def needed(self, lo: int, hi: int) -> tuple[int, int]:
+        """The old values that new ones from `lo` up to `hi` are sums of: the first and the end."""
+        return int(self.index[lo:hi].min()), int(self.index[lo:hi].max()) + 1
+
+    def apply(self, values: NDArray[Any], axis: int, first: int, lo: int, hi: int) -> NDArray[Any]:
+        """New values from `lo` up to `hi` along an axis, of old ones from number `first` on. Term by term, so
+        that no bit depends on how many are asked for."""
+        import numpy as np
+
+        shape = [1] * values.ndim
+        shape[axis] = hi - lo
+        total: Any = 0.0
+        for index, weight in zip(self.index[lo:hi].T, self.weight[lo:hi].T, strict=True):
+            total = total + weight.reshape(shape) * np.take(values, index - first, axis=axis)
+        return np.asarray(total)
+
+
+def linear(old: NDArray[np.float64], new: NDArray[np.float64], period: float | None = None) -> Weights:
+    """Linear interpolation between the nearest of the old coordinates; beyond the first and last by the line
+    through the two nearest, or around a period."""
+    import numpy as np
+
+    count = len(old)
+    if count == 1:
+        return Weights(np.zeros((len(new), 1), np.int64), np.ones((len(new), 1)))
+    if period is not None:
+        new = old[0] + (new - old[0]) % period
+        upper = np.searchsorted(old, new, side="right")
+        right = np.append(old, old[0] + period)
+        fraction = (new - old[upper - 1]) / (right[upper] - old[upper - 1])
+        pairs = np.stack([upper - 1, upper % count], axis=1)
+    else:
+        upper = np.clip(np.searchsorted(old, new, side="right"), 1, count - 1)
+        fraction = (new - old[upper - 1]) / (old[upper] - old[upper - 1])
+        pairs = np.stack([upper - 1, upper], axis=1)
+    return Weights(pairs, np.stack([1.0 - fraction, fraction], axis=1))
+
+
+def conservative(old: NDArray[np.float64], new: NDArray[np.float64], *, periodic: bool) -> Weights:
+    """Averages over cells between these edges, both with the same first and last one."""
+    import numpy as np
+
+    count = len(old) - 1
+    centres, widths = 0.5 * (old[1:] + old[:-1]), np.diff(old)
+    rows: list[dict[int, float]] = []
+    for low, high in pairwise(new):
+        row: dict[int, float] = {}
+        first = max(0, int(np.searchsorted(old, low, side="right")) - 1)
+        for i in range(first, count):
+            a, b = max(low, old[i]), min(high, old[i + 1])
+            if a >= b:
+                break
+            share = (b - a) / (high - low)
+            row[i] = row.get(i, 0.0) + share
+            # the slope times the distance of the overlap's centre from the cell's
+            below, above = i - 1, i + 1
+            if periodic:
+                span = 0.5 * (widths[below % count] + widths[above % count]) + widths[i]
+            else:
+                below, above = max(below, 0), min(above, count - 1)
+                span = centres[above] - centres[below]
+            if count > 1 and span > 0.0:
+                tilt = share * (0.5 * (a + b) - centres[i]) / span
+                row[above % count] = row.get(above % count, 0.0) + tilt
+                row[below % count] = row.get(below % count, 0.0) - tilt
+        rows.append(row)
+    terms = max(map(len, rows))
+    index, weight = np.zeros((len(rows), terms), np.int64), np.zeros((len(rows), terms))
+    for n, row in enumerate(rows):
+        known = sorted(row)
+        index[n] = known[0]
+        index[n, : len(known)] = known
+        weight[n, : len(known)] = [row[i] for i in known]
+    return Weights(index, weight)
+
+
+def same(old: NDArray[np.float64], new: NDArray[np.float64], length: float) -> bool:
+    """Whether two lines have the same points."""
+    import numpy as np
+
+    return len(old) == len(new) and bool(np.all(np.abs(old - new) <= SAME * length))
