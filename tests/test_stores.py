@@ -332,3 +332,73 @@ def test_a_run_does_not_go_on_with_other_output(tmp_path: Path) -> None:
     group.write_text(json.dumps({"zarr_format": 3}))
     with pytest.raises(InputError, match="holds other output than this"):
         again.run(steps=1, output=hc.Output(tmp_path / "a.zarr", every=1))
+
+
+# -- statistics over time ------------------------------------------------------------------------------------
+
+
+def statistics(path: Path, sim: hc.Simulation, **how: Any) -> hc.Output:
+    T, v = sim.grid.fields["T"], sim.grid.fields["v"]
+    wanted = {
+        "T": T,
+        "mean": hc.time_mean(T * T),
+        "variance": hc.time_variance(T),
+        "least": hc.time_min(T),
+        "greatest": hc.time_max(v),
+    }
+    return hc.Output(path, wanted, **{"every": 5, **how})
+
+
+def courant(T: Any) -> Any:
+    return 1e-3 / (1.0 + hc.max(abs(T)))
+
+
+@pytest.mark.ranks(1, 3)
+@pytest.mark.parametrize("window", ["output", "run"])
+def test_statistics_over_time_are_those_of_numpy(window: str, shared_tmp_path: Path) -> None:
+    """Weighted by steps, each as long as it is."""
+    sim, alone = (heat(dt=courant, time_step="delayed") for _ in range(2))
+    steps: list[tuple[float, Any, Any]] = []
+    alone.run(
+        steps=11, every=1, callback=lambda sim: steps.append((sim.time, sim.gather("T"), sim.gather("v")))
+    )
+    sim.run(steps=11, output=statistics(shared_tmp_path / "s.zarr", sim, window=window))
+    assert sim.checksum("T") == alone.checksum("T")
+    sim.domain.comm.barrier()
+    if sim.domain.comm.rank != 0:
+        return
+    found = opened(shared_tmp_path / "s.zarr")
+    assert list(found["step"].values) == [0, 5, 10]
+    assert len(steps) == 11
+    times = np.array([0.0, *(t for t, _, _ in steps)])
+    dt, T, v = np.diff(times), *(np.array([each[n] for each in steps]) for n in (1, 2))
+    for n, end in ((1, 5), (2, 10)):
+        of = slice(end - 5 if window == "output" else 0, end)
+        weights = (dt[of] / dt[of].sum())[:, None, None, None]
+        mean = (weights * T[of]).sum(axis=0)
+        at = found.isel(time=n)
+        np.testing.assert_allclose(at["mean"].values, (weights * T[of] ** 2).sum(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(
+            at["variance"].values, (weights * (T[of] - mean) ** 2).sum(axis=0), rtol=1e-8, atol=1e-18
+        )
+        np.testing.assert_array_equal(at["least"].values, T[of].min(axis=0))
+        np.testing.assert_array_equal(at["greatest"].values, v[of].max(axis=0))
+
+
+@pytest.mark.ranks(1, 2)
+def test_statistics_go_on_after_a_restart(shared_tmp_path: Path) -> None:
+    path = shared_tmp_path
+    whole = heat(dt=courant, time_step="delayed")
+    whole.run(steps=12, output=statistics(path / "whole" / "s.zarr", whole))
+    first = heat(dt=courant, time_step="delayed")
+    first.run(
+        steps=8,
+        output=statistics(path / "parts" / "s.zarr", first),
+        checkpoint=hc.Checkpoint(path / "checkpoints", every=7),
+    )
+    second = heat(dt=courant, time_step="delayed")
+    second.resume(path / "checkpoints")
+    second.run(steps=4, output=statistics(path / "parts" / "s.zarr", second))
+    second.domain.comm.barrier()
+    assert second.checksum("T") == whole.checksum("T")
+    assert opened(path / "whole" / "s.zarr").equals(opened(path / "parts" / "s.zarr"))

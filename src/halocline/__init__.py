@@ -41,6 +41,7 @@ _HOMES = {
     "run.checkpoint": ("Checkpoint",),
     "run.output": ("Output",),
     "run.regions": ("Box", "Coarsen", "Points", "Slice"),
+    "run.statistics": ("time_max", "time_mean", "time_min", "time_variance"),
     "run.execution": ("Execution",),
     "run.printing": ("print",),
     "solvers.schemes": ("RK2", "RK3", "RK4", "SSPRK3", "Euler"),

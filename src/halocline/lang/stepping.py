@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -33,6 +33,21 @@ class Scheme(Protocol):
         """Record one step."""
 
 
+class Counting(Protocol):
+    """What adds something up after each step; see halocline.run.statistics.
+
+    Attributes
+    ----------
+    weight : Scalar
+        Of all steps that were counted in.
+    """
+
+    weight: Scalar
+
+    def add(self, weight: Expr) -> None:
+        """Record the statements that count a step in."""
+
+
 @dataclass(frozen=True)
 class Stepping:
     """A program that takes steps in time until `t` reaches the scalar `PAUSE`, at most "steps" of them; the
@@ -48,7 +63,8 @@ class Stepping:
     timed : bool
         Whether steps lead to a time.
     sets : set of str
-        The scalars of the user's that the program gives values.
+        The scalars that one step leaves for the next: those of the user's that the program gives values, and
+        weights of what is counted.
     """
 
     program: Program
@@ -68,9 +84,15 @@ def stepping(
     time_step: str = "exact",
     order: int = 2,
     after_step: Callable[..., Any] | None = None,
+    counting: Sequence[Counting] = (),
 ) -> Stepping:
     """Trace the program of a simulation, which takes what `halocline.Simulation` does; of the parameters the
     names.
+
+    Parameters
+    ----------
+    counting : sequence of Counting
+        What is to be counted in after each step.
 
     Raises
     ------
@@ -168,9 +190,12 @@ def stepping(
         number.set(number + 1.0)
         if after_step is not None:
             trace.call(after_step, **bound(after_step))
+        for each in counting:
+            each.add(names["dt"].expr if timed else as_expr(1.0))
     sets = frozenset(program.scalars_set())
     _check_walls(program, sets)
-    return Stepping(program, first, wanted, timed or "t" in sets, sets)
+    kept = frozenset(each.weight.name for each in counting)
+    return Stepping(program, first, wanted, timed or "t" in sets, sets | kept)
 
 
 def _delayed(program: Program, dt: Any, arguments: dict[str, Any]) -> tuple[Program, Expr]:

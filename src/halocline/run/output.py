@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,10 +22,13 @@ from halocline.lang.program import Program
 from halocline.plan.chunks import ChunkGrid
 from halocline.ranges import IO_THREADS
 from halocline.run.assembly import assembled
+from halocline.run.checkpoint import Saved
 from halocline.run.every import Every
 from halocline.run.fields import Fields
 from halocline.run.output_contents import Contents
 from halocline.run.regions import Region, Whole
+
+WINDOWS = ("output", "run")
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,9 @@ class Output:
         Shorten steps to meet these times instead, which changes the result.
     region : Slice, Box, Coarsen or Points, optional
         The part of the grid that is written; all of it by default.
+    window : {"output", "run"}
+        What statistics over time, such as ``hc.time_mean(T)``, are of: the steps since the last output, or
+        all since the start.
     dtype : {"float64", "float32"}, optional
         On disk; that of the fields by default.
     compression : {"zstd", "none"}
@@ -68,6 +75,7 @@ class Output:
     every: float | int | str | None = None
     exact: bool = False
     region: Region = field(default_factory=Whole)
+    window: str = "output"
     dtype: str | None = None
     compression: str = "zstd"
     units: Mapping[str, str] = field(default_factory=dict)
@@ -80,6 +88,8 @@ class Output:
             Every.parse("every", self.every)
         if self.dtype is not None and self.dtype not in DTYPES:
             raise unknown("dtype", self.dtype, DTYPES)
+        if self.window not in WINDOWS:
+            raise unknown("window", self.window, WINDOWS)
         if self.compression not in COMPRESSIONS:
             raise unknown("compression", self.compression, COMPRESSIONS)
         if not isinstance(self.region, Region):
@@ -106,7 +116,13 @@ class OutputStore:
         self.how, self.fields, self.path = how, fields, Path(how.path)
         self.comm = fields.domain.comm
         self.contents = Contents(
-            fields, how.fields, how.region, dtype=how.dtype, compression=how.compression, units=how.units
+            fields,
+            how.fields,
+            how.region,
+            owner=re.sub(r"\W", "_", self.path.stem),
+            dtype=how.dtype,
+            compression=how.compression,
+            units=how.units,
         )
         self.writer = Writer(how.io_threads)
         self.count = 0
@@ -156,6 +172,9 @@ class OutputStore:
         """Begin to write what there is now; `poll` and `finish` let readers see it."""
         self.poll()
         self._rows.append((time, step, self.contents.compute()))
+        statistics = self.contents.statistics
+        if statistics is not None and self.how.window == "output":
+            self.fields.values[statistics.weight.name] = 0.0
         specs, targets = self._series.specs(self.count + 1), {}
         with self.comm.agreement(f"write output {self.path}"):
             for name in self.contents.parts:
@@ -199,7 +218,7 @@ def begun(
     program: Program,
     step: int,
     *,
-    resumed: bool,
+    resumed: Saved | None,
     left: set[Path],
 ) -> list[OutputStore]:
     """The stores that a run writes to, ready; all ranks call this.
@@ -208,8 +227,8 @@ def begun(
     ----------
     step : int
         Of the run now.
-    resumed : bool
-        Whether it goes on from a checkpoint: then it goes on with stores that are there.
+    resumed : Saved or None
+        The checkpoint that it goes on from: then it goes on with stores that are there.
     left : set of path
         Stores that the run has left before; those of now are added.
 
@@ -227,6 +246,8 @@ def begun(
         made.append(OutputStore(how, fields, program))
     for each in made:
         path = each.path.resolve()
-        each.begin(step, ours=resumed or path in left)
+        each.begin(step, ours=resumed is not None or path in left)
+        if resumed is not None and path not in left:
+            each.contents.take_over(resumed)
         left.add(path)
     return made

@@ -17,9 +17,11 @@ from halocline.lang.grid import AXES, Field, Vector
 from halocline.lang.program import Program, stage
 from halocline.lang.reductions import value
 from halocline.plan.chunks import chunk_shape
+from halocline.run.checkpoint import Saved
 from halocline.run.fields import Fields
 from halocline.run.prepared import Prepared, prepare
 from halocline.run.regions import Chosen, Points, Region
+from halocline.run.statistics import PREFIX, Statistic, Statistics
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,6 +56,8 @@ class Contents:
     given : sequence, mapping or None
         As `Output.fields` has it.
     region : Region
+    owner : str
+        An identifier that tells outputs of a run apart.
     dtype, compression, units
         As `Output` has them.
 
@@ -65,6 +69,8 @@ class Contents:
         All arrays, those of numbers too, without any time.
     widths : dict of str to (int, str, int)
         Those of numbers: how many for each time, their dtype, and axes.
+    statistics : Statistics or None
+        What steps are to count in.
     """
 
     def __init__(
@@ -73,6 +79,7 @@ class Contents:
         given: Any,
         region: Region,
         *,
+        owner: str,
         dtype: str | None,
         compression: str,
         units: Mapping[str, str],
@@ -86,9 +93,14 @@ class Contents:
         self._scalars: list[str] = []
         self._lines: dict[str, tuple[str, NDArray[Any]]] = {}  # the axis of each dimension, and coordinates
         self._prepared: Prepared | None = None
-        program, own = Program("output"), list[Field]()
+        program, own, named = Program("output"), list[Field](), self._named(given)
+        counted = {name: what for name, what in named.items() if isinstance(what, Statistic)}
+        self.statistics = Statistics(self.grid, owner, counted) if counted else None
         with trace.tracing(program):
-            for name, what in self._named(given).items():
+            for name, what in named.items():
+                if isinstance(what, Statistic):
+                    assert self.statistics is not None
+                    what = self.statistics.values[name]
                 if isinstance(what, Field) or what.varies:
                     if isinstance(region, Points):
                         cells = region.cells(self.grid, place_of(as_expr(what)))
@@ -98,22 +110,25 @@ class Contents:
                 else:
                     self._add_numbers(program, name, [what])
         if program.statements:
+            if self.statistics is not None:
+                fields.values.setdefault(self.statistics.weight.name, 0.0)
             self._prepared = prepare(fields.store, program, fields.values)
         for f in own:  # no state: they are computed whenever they are written
             self.grid.fields.pop(f.name)
 
     # --- what is asked for ---
 
-    def _named(self, given: Any) -> dict[str, Expr | Field]:
+    def _named(self, given: Any) -> dict[str, Expr | Field | Statistic]:
         """What is written, by name."""
         if given is None:
             mine = [f for f in self.grid.fields.values() if not self.grid.is_own(f)]
-            return {f.name: f for f in mine if f.name in self.fields.store.storages}
+            seen = [f for f in mine if not f.name.startswith(PREFIX)]
+            return {f.name: f for f in seen if f.name in self.fields.store.storages}
         if isinstance(given, (Field, Vector, str)) or not isinstance(given, (Sequence, Mapping)):
             raise InputError(
                 f"fields is {given!r}; expected a list of fields, or a mapping of names to expressions"
             )
-        found: dict[str, Expr | Field] = {}
+        found: dict[str, Expr | Field | Statistic] = {}
         for name, what in _pairs(given):
             if name in found:
                 raise InputError(f"output {name!r} is given twice: name one of them otherwise")
@@ -125,7 +140,9 @@ class Contents:
                 )
         return found
 
-    def _one(self, name: str, what: Any) -> Expr | Field:
+    def _one(self, name: str, what: Any) -> Expr | Field | Statistic:
+        if isinstance(what, Statistic):
+            return what
         if isinstance(what, (Field, str)):
             return self.fields.stored(what)
         expression = as_expr(what, f"output {name!r}")
@@ -194,6 +211,12 @@ class Contents:
         return {"units": self.units[name]} if name in self.units else {}
 
     # --- what is used of it ---
+
+    def take_over(self, saved: Saved) -> None:
+        """Go on with statistics that a checkpoint holds."""
+        own = [] if self.statistics is None else self.statistics.fields
+        known = [f for f in own if f.name in saved.facts["fields"]]
+        self.fields.load(known, lambda field: saved.fetch(self.fields.store, field))
 
     def compute(self) -> list[float]:
         """Let the fields of all parts hold what is to be written, and return the numbers."""

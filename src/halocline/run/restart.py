@@ -23,6 +23,7 @@ from halocline.lang.stepping import WANTED_STEP
 from halocline.run.checkpoint import Saved
 from halocline.run.fields import Fields
 from halocline.run.state import State
+from halocline.run.statistics import PREFIX
 
 log = logging.getLogger("halocline")
 
@@ -167,13 +168,15 @@ def changed(
 def take_over(session: Resumable, saved: Saved, changes: Mapping[str, tuple[float, float]]) -> None:
     """Set a session to what a checkpoint holds, but for parameters that are changed; all ranks call this."""
     store, grid = session.fields.store, session.fields.grid
-    for name, described in saved.facts["fields"].items():
+    # what outputs count is theirs to take over
+    saved_fields = {n: d for n, d in saved.facts["fields"].items() if not n.startswith(PREFIX)}
+    for name, described in saved_fields.items():
         field = grid.fields.get(name)
         if field is None or (field.dtype, field.location) != (described["dtype"], described["location"]):
             there = f"{described['dtype']}, {described['location']}"
             here = "none" if field is None else f"{field.dtype}, {field.location}"
             raise InputError(f"checkpoint {saved.folder} has a field {name!r} ({there}); here it is {here}")
-    fields = [grid.fields[name] for name in saved.facts["fields"]]
+    fields = [grid.fields[name] for name in saved_fields]
     session.fields.load(fields, lambda field: saved.fetch(store, field))
     if changes:
         session.fields.forget_walls()

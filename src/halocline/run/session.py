@@ -59,21 +59,26 @@ class Session:
     """
 
     def __init__(self, fields: Fields, stepping: Stepping) -> None:
-        self.fields, self.stepping = fields, stepping
+        self.fields, self.stepping, self._program = fields, stepping, stepping.program
         self.state = State(fields.store, fields.values)
-        self.prepared = prepare(fields.store, stepping.program, (*fields.values, "until", PAUSE, "steps"))
+        self.prepared = self.ready(stepping)
         self.replay: Replay | None = None
         self._first: Prepared | None = None  # what a delayed time step begins with
         self.ran_with: dict[str, float] = {}
         self.at_checks: list[Callable[[], None]] = []
         self.forget_checks()
 
+    def ready(self, stepping: Stepping) -> Prepared:
+        """A program, ready to advance this state."""
+        given = (*self.fields.values, "until", PAUSE, "steps")
+        return prepare(self.fields.store, stepping.program, given)
+
     # --- the state ---
 
     @property
     def program(self) -> Program:
-        """What advances it."""
-        return self.stepping.program
+        """What advances it, without what is counted beside."""
+        return self._program
 
     @property
     def step(self) -> int:
@@ -103,6 +108,13 @@ class Session:
         for number, name in enumerate(self.prepared.schedule.scalars):
             if name in values:
                 self.prepared.values[number] = values[name]
+
+    def use(self, stepping: Stepping, prepared: Prepared) -> None:
+        """Go on with another program, whose steps do the same beside what they count."""
+        if prepared is not self.prepared:
+            scalars = self.scalars()
+            self.stepping, self.prepared = stepping, prepared
+            self.set_scalars(scalars)
 
     def replace(self, prepared: Prepared) -> None:
         """Go on with the same program prepared anew, for a store that has changed."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from weakref import proxy
@@ -122,7 +124,8 @@ class Simulation(Fields):
         self._left: set[Path] = set()  # folders that hold checkpoints of this run
         if terms is not None:
             bind(terms, grid, dict.fromkeys((*OWN_SCALARS, *self.parameters), 0.0))
-        self._stepping = stepping(
+        self._traced = partial(
+            stepping,
             grid,
             function,
             parameters=tuple(self.parameters),
@@ -132,6 +135,7 @@ class Simulation(Fields):
             order=order,
             after_step=after_step,
         )
+        self._stepping = self._traced()
         if self._stepping.wanted is not None:
             self.values[WANTED_STEP] = self.given[restart.STEP] = self._stepping.wanted
         # weak: the memory of a simulation is free as soon as nobody has it
@@ -353,7 +357,8 @@ class Simulation(Fields):
         course = Course(self._session, self.checkpoints(checkpoint), outputs)
         if callback is not None:
             course.add(often, lambda: callback(self), exact=exact, at_end=True)
-        outcome = course.run(math.inf if until is None else until, last, report)
+        with self._counting(outputs):
+            outcome = course.run(math.inf if until is None else until, last, report)
         self._last_run = self.steps - first, outcome.loop_seconds
         return outcome
 
@@ -365,9 +370,22 @@ class Simulation(Fields):
 
     def _outputs(self, given: Output | Sequence[Output]) -> list[OutputStore]:
         """The stores that a run writes to."""
-        return begun(
-            given, self, self.program, self.steps, resumed=self.resumed is not None, left=self._written
-        )
+        return begun(given, self, self.program, self.steps, resumed=self.resumed, left=self._written)
+
+    @contextmanager
+    def _counting(self, outputs: Sequence[OutputStore]) -> Iterator[None]:
+        """Let steps count in what the statistics of outputs are of."""
+        statistics = [each.contents.statistics for each in outputs if each.contents.statistics is not None]
+        if not statistics:
+            yield
+            return
+        alone = self._session.prepared
+        counting = self._traced(counting=statistics)
+        self._session.use(counting, self._session.ready(counting))
+        try:
+            yield
+        finally:
+            self._session.use(self._stepping, alone)
 
     def checkpoints(self, how: Checkpoint | None) -> Checkpoints | None:
         """What writes checkpoints of this simulation; None where there is to be none. All ranks call this.

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from halocline.lang.program import Program, own_name
+from halocline.run.checkpoint import Saved
 from halocline.run.fields import Fields
 from halocline.run.outcome import Outcome
 from halocline.run.prepared import Prepared, prepare
@@ -40,6 +41,8 @@ class Iterations:
     history : array (step, recorded scalars)
     continued : Prepared or None
         What goes on after a pause.
+    resumed : Saved or None
+        The checkpoint that they go on from.
     """
 
     time = 0.0
@@ -59,6 +62,7 @@ class Iterations:
         self.ran_with: dict[str, float] = {}
         self.at_checks: list[Callable[[], None]] = []
         self.step = 0
+        self.resumed: Saved | None = None
         self.history: NDArray[np.float64] = np.zeros((0, 1))
         self._start, self._values = prepared, dict(values)
         self._left: dict[str, float] | None = None  # scalars that the last piece left

@@ -306,8 +306,12 @@ class LinearProblem:
             self._resume(iterating, Path(resume), rtol)
         begun_at = iterating.step
         outputs = begun(
-            output, self.fields, self.program, begun_at, resumed=resume is not None, left=self._written
+            output, self.fields, self.program, begun_at, resumed=iterating.resumed, left=self._written
         )
+        if any(each.contents.statistics is not None for each in outputs):
+            raise InputError(
+                "output of a linear problem has statistics over time, but iterations have no time"
+            )
         outcome = self._iterated(iterating, checkpoint, outputs, max_iterations, on_progress)
         iterations = iterating.step
         done = iterations - begun_at  # in this solve
@@ -384,6 +388,7 @@ class LinearProblem:
         restart.changed(saved, dict(self.parameters), ())
         restart.take_over(iterating, saved, {})
         iterating.go_on_from(history_of(saved.facts))
+        iterating.resumed = saved
         scalars = iterating.scalars()
         first = scalars[own_name("first")]
         iterating.set_scalars({**scalars, own_name("goal"): rtol * rtol * first})

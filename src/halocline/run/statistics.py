@@ -1,0 +1,121 @@
+"""Statistics over time, which steps themselves add up: means, variances, extremes of any expression."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from halocline.errors import InputError
+from halocline.lang import trace
+from halocline.lang.expression import Expr, as_expr, place_of, read, replace_leaves
+from halocline.lang.functions import maximum, minimum, where
+from halocline.lang.grid import Field, Grid
+from halocline.lang.program import Scalar, assign
+
+PREFIX = "_statistic_"  # of the names of fields that hold them
+KINDS = ("mean", "variance", "min", "max")
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A statistic over time of an expression in each cell, for `halocline.Output`."""
+
+    kind: str
+    expression: Any
+
+
+def time_mean(expression: Any) -> Statistic:
+    """The mean over time, in which each step counts as long as it is."""
+    return Statistic("mean", expression)
+
+
+def time_variance(expression: Any) -> Statistic:
+    """The variance over time, in which each step counts as long as it is; of the whole, not of a sample."""
+    return Statistic("variance", expression)
+
+
+def time_min(expression: Any) -> Statistic:
+    """The least value that any step has left."""
+    return Statistic("min", expression)
+
+
+def time_max(expression: Any) -> Statistic:
+    """The greatest value that any step has left."""
+    return Statistic("max", expression)
+
+
+class Statistics:
+    """Those of one output: the fields that hold them, and the statements that steps end with.
+
+    Means and variances are West's weighted ones (Communications of the ACM 22, 532, 1979), which keep their
+    digits however long they go on.
+
+    Parameters
+    ----------
+    grid : Grid
+    owner : str
+        An identifier that tells outputs apart.
+    wanted : mapping of str to Statistic
+
+    Attributes
+    ----------
+    fields : list of Field
+        State of the run.
+    weight : Scalar
+        The time, or steps, that they are of so far: 0 where a window begins.
+    values : dict of str to Expr
+        What is written.
+    """
+
+    def __init__(self, grid: Grid, owner: str, wanted: Mapping[str, Statistic]) -> None:
+        self.weight = Scalar(f"{PREFIX}{owner}_weight", own=True)
+        self.fields: list[Field] = []
+        self.values: dict[str, Expr] = {}
+        self._items: list[tuple[str, Expr, list[Field]]] = []
+        for name, statistic in wanted.items():
+            e = as_expr(statistic.expression, f"output {name!r}")
+            if not e.varies or e.grid is not grid:
+                raise InputError(
+                    f"output {name!r}: the statistic over time of {e!r}; expected a field of {grid!r} or an "
+                    "expression of them"
+                )
+            count = 2 if statistic.kind == "variance" else 1
+            own = [self._field(grid, f"{PREFIX}{owner}_{name}_{number}", e) for number in range(count)]
+            self._items.append((statistic.kind, e, own))
+            self.fields += own
+            self.values[name] = own[1] / self.weight if count == 2 else own[0].expr
+
+    def _field(self, grid: Grid, name: str, e: Expr) -> Field:
+        known = grid.fields.get(name)  # a run may take up again what it has left
+        location = grid.location_of(place_of(e))
+        return known or Field(grid, name, location, e.precision or "float64", None)
+
+    def add(self, weight: Expr) -> None:
+        """Record the statements that count the fields of now in, with a weight."""
+        begins = self.weight <= 0.0
+        total = self.weight + weight
+        changes: dict[Field, Expr] = {}
+        for kind, given, own in self._items:
+            e = replace_leaves(given, _now, {})
+            if kind in ("min", "max"):
+                further = (minimum if kind == "min" else maximum)(own[0], e)
+                changes[own[0]] = where(begins, e, further)
+                continue
+            mean = where(begins, e, own[0] + (weight / total) * (e - own[0]))
+            changes[own[0]] = mean
+            if kind == "variance":
+                changes[own[1]] = where(begins, 0.0 * e, own[1] + weight * (e - own[0]) * (e - mean))
+        assign(changes)
+        self.weight.set(total)
+
+
+def _now(leaf: Expr) -> Expr:
+    """What a field or number is where the program has come to."""
+    if leaf.op == "read":
+        field, _, offset = leaf.attribute
+        return read(field, trace.version(field), offset)
+    program = trace.active()
+    if leaf.op == "scalar" and program is not None and leaf.attribute[0] in program.scalars_set():
+        return Scalar(leaf.attribute[0]).expr
+    return leaf
