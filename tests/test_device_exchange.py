@@ -14,6 +14,7 @@ and with --interface cuda in the environment that cuda_standin.environment() tel
 from __future__ import annotations
 
 import argparse
+import contextlib
 import secrets
 import subprocess
 import sys
@@ -331,6 +332,24 @@ def run_cases(seed: int, count: int, devices: int, interface: str = "opencl") ->
 @pytest.mark.ranks(1, 2)
 def test_random_exchanges() -> None:
     run_cases(1, 10, 2)
+
+
+@pytest.mark.usefixtures("opencl")
+@pytest.mark.ranks(1)
+@pytest.mark.parametrize("packing", ["last", "none"])
+def test_a_device_with_messages_to_itself_copies_no_row_of_a_pass_that_is_not_to_be(packing: str) -> None:
+    """One device of one rank runs ahead of the host, and skips what it was given too much of."""
+    random = np.random.default_rng(5)
+    tried = 0
+    while tried < 3:
+        case = draw(random, 1, 1, "opencl")
+        case = replace(
+            case,
+            fields=tuple(replace(q, kind="place") for q in case.fields),
+            execution={**case.execution, "methods": "mpi", "packing": packing, "subdomains_per_rank": 1},
+        )
+        with contextlib.suppress(InputError):
+            tried += "mpi, not packed" in try_case(case)
 
 
 def in_other_processes(environment: dict[str, str], ranks: int, **options: object) -> None:

@@ -72,6 +72,12 @@ void Exchange::add_rows(Packet& packet, const Part& part, size_t offset) const {
   }
 }
 
+bool Exchange::copies_rows() const {
+  const auto unpacked = [](const Packet& packet) { return !packet.message.packed; };
+  return std::any_of(sends_.begin(), sends_.end(), unpacked) ||
+         std::any_of(receives_.begin(), receives_.end(), unpacked);
+}
+
 void Exchange::copy_out(const Packet& packet, Queue& queue) const {
   for (const Packet::Box& box : packet.boxes) {
     const Buffer& field = where_.storages()[box.storage]->buffer();

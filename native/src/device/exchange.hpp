@@ -30,6 +30,8 @@ class Exchange {
   // Sends what is packed and queues the unpacking of what has come.
   void progress(int thread);
 
+  // Whether rows are copied where kernels would pack and unpack.
+  bool copies_rows() const;
   // Bit m: the unpacking of receive m is queued.
   uint32_t arrived() const { return arrived_; }
   bool all_arrived() const { return arrived_ == all_; }

@@ -199,6 +199,11 @@ bool Sweep::all_arrived() const {
   return std::all_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->arrived(); });
 }
 
+bool Sweep::copies_rows() const {
+  return std::any_of(parts_.begin(), parts_.end(),
+                     [](const auto& part) { return part->exchange && part->exchange->copies_rows(); });
+}
+
 void Sweep::await_all(Part& part) {
   if (!part.exchange) return;
   part.exchange->await(part.where.computing(), part.exchange->arrived() & ~part.awaited);

@@ -61,6 +61,8 @@ class Sweep : public halocline::Sweep {
   void work(Worker& worker, Team& team) override;
   void finish() override;
   bool reduced(hc_accumulator* reductions) override;
+  // Whether messages are copied row by row, by no kernel.
+  bool copies_rows() const;
 
  private:
   struct BoundItem {
