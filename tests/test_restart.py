@@ -108,7 +108,7 @@ def test_runs_that_follow_each_other_share_a_folder_and_leave_as_many_as_asked_f
     for _ in range(2):
         sim.run(steps=7, checkpoint=how)
     sim.domain.comm.barrier()
-    assert [int(each.name.split("-")[1]) for each in checkpoints._folders(shared_tmp_path)] == [9, 12, 14]
+    assert [int(each.name.split("-")[1]) for each in checkpoints.folders(shared_tmp_path)] == [9, 12, 14]
     # one that went on from an older one leaves no checkpoint of a future that did not come
     older = next(each for each in shared_tmp_path.iterdir() if "009-" in each.name)
     sim.domain.comm.barrier()
@@ -116,7 +116,7 @@ def test_runs_that_follow_each_other_share_a_folder_and_leave_as_many_as_asked_f
     again.resume(older)
     again.run(steps=1, checkpoint=how)
     again.domain.comm.barrier()
-    assert [int(each.name.split("-")[1]) for each in checkpoints._folders(shared_tmp_path)] == [9, 10]
+    assert [int(each.name.split("-")[1]) for each in checkpoints.folders(shared_tmp_path)] == [9, 10]
 
 
 def test_parameters_may_be_changed_on_purpose(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -319,7 +319,7 @@ def test_a_full_disk_costs_no_checkpoint_that_was_whole(small_disk: Path) -> Non
     again = heat(shape=(64, 64))
     again.resume(small_disk)
     assert again.steps == 2
-    assert len(checkpoints._folders(small_disk)) == 1  # nothing half written is left
+    assert len(checkpoints.folders(small_disk)) == 1  # nothing half written is left
 
 
 # -- requests to stop ----------------------------------------------------------------------------------------
@@ -413,7 +413,7 @@ def test_checkpoints_by_wall_clock_time(shared_tmp_path: Path) -> None:
         )
     taken = time.monotonic() - begun
     sim.domain.comm.barrier()
-    count = len(checkpoints._folders(shared_tmp_path))
+    count = len(checkpoints.folders(shared_tmp_path))
     assert 2 <= count <= taken / 0.3 + 1
 
 

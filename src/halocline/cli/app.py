@@ -13,6 +13,7 @@ from halocline.cli.commands.explain import explain
 from halocline.cli.commands.model import model
 from halocline.cli.commands.run import runs
 from halocline.cli.commands.solve import solve
+from halocline.cli.commands.stores import stores
 from halocline.cli.commands.study import study
 from halocline.cli.options import Json
 from halocline.errors import InputError
@@ -21,7 +22,7 @@ from halocline.errors import InputError
 class InOrder(TyperGroup):
     """Lists the commands in the order in which a newcomer meets them."""
 
-    order = ("solve", "study", "explain", "model", "bench", "run", "cases", "doctor")
+    order = ("solve", "study", "explain", "model", "bench", "run", "cases", "ls", "export", "doctor")
 
     def list_commands(self, ctx: Any) -> list[str]:
         return sorted(super().list_commands(ctx), key=self.order.index)
@@ -44,6 +45,7 @@ app.add_typer(explain, name="explain")
 app.add_typer(model, name="model")
 app.add_typer(bench, name="bench")
 app.add_typer(runs)
+app.add_typer(stores)
 
 
 @app.command(

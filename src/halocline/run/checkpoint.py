@@ -144,12 +144,12 @@ def newest(path: Path) -> Path:
 
 def _others(folder: Path) -> str:
     """The checkpoints beside one, in words."""
-    names = sorted(each.name for each in _folders(folder.parent) if each != folder)
+    names = sorted(each.name for each in folders(folder.parent) if each != folder)
     return ", ".join(names) or "there are no others"
 
 
-def _folders(path: Path) -> list[Path]:
-    """The folders of checkpoints in a folder, whole or not, by step and age."""
+def folders(path: Path) -> list[Path]:
+    """The checkpoints in a folder, whole or not, by step and age."""
     found = [each for each in path.glob("step-*") if _FOLDER.fullmatch(each.name)] if path.is_dir() else []
     return sorted(found, key=lambda each: (int(each.name.split("-")[1]), each.stat().st_mtime))
 
@@ -201,7 +201,7 @@ class CheckpointFolder:
         with self.comm.agreement(f"prepare {self.path} for checkpoints"):
             if self.comm.rank == 0:
                 make_folder(self.path)
-                known = _folders(self.path)
+                known = folders(self.path)
                 if known and not ours:
                     if not self.how.overwrite and (self.path / POINTER).is_file():
                         raise InputError(
@@ -269,11 +269,11 @@ class CheckpointFolder:
 
     def _remove_old(self, now: Path) -> None:
         """Remove what is not to be kept: old ones, and what was never completed."""
-        whole = [each for each in _folders(self.path) if (each / arrays.GROUP).is_file() and each != now]
+        whole = [each for each in folders(self.path) if (each / arrays.GROUP).is_file() and each != now]
         step = int(now.name.split("-")[1])
         older = [each for each in whole if int(each.name.split("-")[1]) <= step]
         kept = {now, *older[len(older) - self.how.keep + 1 :]} if self.how.keep > 1 else {now}
-        for each in _folders(self.path):
+        for each in folders(self.path):
             if each not in kept:
                 remove_folder(each)
 

@@ -1,0 +1,58 @@
+"""`halocline ls` and `halocline export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from halocline.cli.commands import examples, group
+from halocline.cli.options import Json, Overwrite
+
+stores = group("Stores that runs have left.")
+
+StorePath = Annotated[
+    Path, typer.Argument(metavar="PATH", help="Of output, of a checkpoint, or of a folder of checkpoints.")
+]
+
+
+@stores.command(
+    "ls",
+    help="Tell what a store holds: arrays with dimensions, units and size, times, parameters; or which "
+    "checkpoints are in a folder, and which is the newest.",
+    epilog=examples("halocline ls heat.zarr", "halocline ls heat.zarr --equations", "halocline ls out/mhd"),
+)
+def list_store(
+    path: StorePath,
+    equations: Annotated[
+        bool, typer.Option("--equations", help="Print the equations of the run that wrote it.")
+    ] = False,
+    json: Json = None,
+) -> None:
+    from halocline.cli.stores import ls
+
+    ls(path, json, equations)
+
+
+@stores.command(
+    "export",
+    help="Write the fields of output for other programs. The name of the target says how: [bold].pvd[/], a "
+    "collection of VTK files, one for each time; [bold].vtr[/], one VTK file of the last time; "
+    "[bold].xdmf[/], with an HDF5 file beside it. ParaView opens all of them.",
+    epilog=examples(
+        "halocline export heat.zarr heat.pvd",
+        "halocline export heat.zarr out/heat.xdmf --fields T,u_x",
+    ),
+)
+def export_store(
+    path: Annotated[Path, typer.Argument(metavar="STORE", help="Output of a run.")],
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="Ends in .pvd, .vtr or .xdmf.")],
+    fields: Annotated[
+        str | None, typer.Option("--fields", metavar="NAME,NAME,...", help="By default all.")
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    from halocline.cli.stores import export
+
+    export(path, target, fields, overwrite)

@@ -1,0 +1,112 @@
+"""`halocline ls` and `halocline export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from halocline.archive.reader import Store
+from halocline.cli.output import check_files, say, write_json, written
+from halocline.cli.progress import progress
+
+
+def ls(path: Path, json: str | None, equations: bool) -> None:
+    """Tell what a store holds."""
+    from halocline.io.listing import described
+
+    check_files(json)
+    found = described(path)
+    if json != "-":
+        say(_TEXTS[found["kind"]](found, equations))
+    write_json(json, found)
+    written([json])
+
+
+def export(path: Path, target: Path, names: str | None, overwrite: bool) -> None:
+    """Write fields of a store in a format of other programs."""
+    from halocline.io.export import export
+
+    store = Store(path)
+    chosen = None if names is None else [name.strip() for name in names.split(",")]
+    with progress(f"{path} to {target}", "times") as on_progress:
+        made = export(store, target, chosen, overwrite=overwrite, on_progress=on_progress)
+    written(made)
+
+
+def _output(found: dict[str, Any], equations: bool) -> str:
+    from halocline.study.table import Table, amount, counted
+
+    times = found["times"]
+    head = [f"{found['path']}: output of {found['title']}, {found['source']}"]
+    if found["history"]:
+        head.append(f"{'written by':12} {found['history']}")
+    if times:
+        span = f"t = {times[0]:.6g} to {times[-1]:.6g}, steps {found['steps'][0]:,} to {found['steps'][-1]:,}"
+        head.append(f"{'times':12} {counted(len(times), 'time')}, {span}")
+    elif times is not None:
+        head.append(f"{'times':12} none yet")
+    head += _parameters(found)
+    rows = tuple(
+        (
+            name,
+            ", ".join(each["dimensions"]),
+            " x ".join(map(str, each["shape"])),
+            each["dtype"],
+            each["units"] or "-",
+            amount(each["bytes"]),
+        )
+        for name, each in found["arrays"].items()
+    )
+    heads = ("name", "dimensions", "shape", "type", "unit", "on disk")
+    text = "\n".join(head) + "\n\n" + Table("Arrays", heads, rows, left=2).text().rstrip()
+    return text + _equations(found, equations)
+
+
+def _checkpoint(found: dict[str, Any], equations: bool) -> str:
+    from halocline.study.table import Table, amount
+
+    head = [
+        f"{found['path']}: checkpoint of step {found['step']:,} (time {found['time']:.6g})",
+        f"{'written':12} {found['made']} by Halocline {found['version']}: {' '.join(found['command'])}",
+    ]
+    if found["case"]:
+        head.append(f"{'case':12} {found['case']['name']}")
+    head += _parameters(found)
+    rows = tuple(
+        (name, each["location"], " x ".join(map(str, each["shape"])), each["dtype"], amount(each["bytes"]))
+        for name, each in found["arrays"].items()
+    )
+    heads = ("name", "location", "shape", "type", "on disk")
+    text = "\n".join(head) + "\n\n" + Table("Fields", heads, rows, left=2).text().rstrip()
+    return text + _equations(found, equations)
+
+
+def _checkpoints(found: dict[str, Any], equations: bool) -> str:
+    from halocline.study.table import Table, amount
+
+    rows = tuple(
+        (
+            each["name"],
+            "newest" if each["newest"] else ("whole" if each["whole"] else "not whole"),
+            "-" if each["step"] is None else f"{each['step']:,}",
+            "-" if each["time"] is None else f"{each['time']:.6g}",
+            each["made"] or "-",
+            amount(each["bytes"]),
+        )
+        for each in found["checkpoints"]
+    )
+    heads = ("checkpoint", "", "step", "time", "written", "on disk")
+    note = f"Go on from the newest with --resume {found['path']}."
+    return Table(f"Checkpoints in {found['path']}", heads, rows, left=2, note=note).text().rstrip()
+
+
+_TEXTS = {"output": _output, "checkpoint": _checkpoint, "checkpoints": _checkpoints}
+
+
+def _parameters(found: dict[str, Any]) -> list[str]:
+    values = ", ".join(f"{name} = {value:g}" for name, value in found["parameters"].items())
+    return [f"{'parameters':12} {values}"] if values else []
+
+
+def _equations(found: dict[str, Any], wanted: bool) -> str:
+    return f"\n\nEquations\n\n{found['equations']}" if wanted else ""

@@ -1,0 +1,156 @@
+"""Stores of output in the formats of other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from halocline.archive.arrays import StoredArray
+from halocline.archive.reader import ArrayInfo, Store
+from halocline.errors import InputError, RunError
+from halocline.io import vtk, xdmf
+from halocline.lang.grid import unknown
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SUFFIXES = (".pvd", ".vtr", ".xdmf")
+SLAB = 64 << 20  # bytes of an array that are held in memory at a time
+
+
+def export(
+    store: Store,
+    target: Path,
+    names: Sequence[str] | None = None,
+    *,
+    overwrite: bool = False,
+    on_progress: Callable[[int], None] | None = None,
+) -> list[Path]:
+    """Write fields of a store for ParaView and others: ``.pvd`` a collection of VTK files, one for each time;
+    ``.vtr`` one VTK file of the last time; ``.xdmf`` with an HDF5 file beside it.
+
+    Fields that lie at other points than others, such as faces, go into files of their own.
+
+    Parameters
+    ----------
+    store : Store
+    target : path
+    names : sequence of str, optional
+        Of the fields; all by default.
+    overwrite : bool
+        Whether files that are there may be replaced.
+    on_progress : callable, optional
+        Called with the times that are done.
+
+    Returns
+    -------
+    list of path
+        What was written.
+
+    Raises
+    ------
+    InputError
+        A name, target or store that cannot be.
+    RunError
+        A file cannot be written.
+    """
+    if target.suffix not in SUFFIXES:
+        raise InputError(f"cannot export to {target}: expected a name that ends in {', '.join(SUFFIXES)}")
+    chosen = _chosen(store, names)
+    groups: dict[tuple[str, ...], list[ArrayInfo]] = {}
+    for info in chosen:
+        groups.setdefault(info.space, []).append(info)
+    times = store.times
+    if times is not None and not len(times):
+        raise InputError(f"{store.path} holds no time yet")
+    at = [0.0] if times is None else [float(t) for t in times]
+    wanted = [target, target.with_suffix(".h5")] if target.suffix == ".xdmf" else [target]
+    parts = target.with_suffix("")
+    if target.suffix == ".pvd":
+        wanted.append(parts)
+    for path in wanted:
+        if path.exists() and not overwrite:
+            raise InputError(f"{path} is there already: choose another name, or overwrite it (--overwrite)")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.suffix == ".xdmf":
+            return _xdmf(store, target, groups, at)
+        if target.suffix == ".vtr":
+            return _last(store, target, groups, len(at) - 1)
+        parts.mkdir(exist_ok=True)
+        files: list[tuple[float, int, str]] = []
+        for n, time in enumerate(at):
+            for part, (space, infos) in enumerate(groups.items()):
+                file = parts / f"{'_'.join(space)}_{n:06}.vtr"
+                _grid(store, file, space, infos, n)
+                files.append((time, part, f"{parts.name}/{file.name}"))
+            if on_progress is not None:
+                on_progress(n + 1)
+        vtk.write_collection(target, files)
+        return [target, parts]
+    except OSError as error:
+        raise RunError(f"{target} cannot be written: {error.strerror or error}") from None
+
+
+def _chosen(store: Store, names: Sequence[str] | None) -> list[ArrayInfo]:
+    fields = {n: i for n, i in store.variables.items() if 1 <= len(i.space) <= 3 and i.space != ("point",)}
+    if not fields:
+        raise InputError(f"{store.path} holds no fields: numbers and single points are read by xarray")
+    for name in names or ():
+        if name not in fields:
+            raise unknown("field", name, sorted(fields))
+    return [fields[name] for name in (names or fields)]
+
+
+def _last(store: Store, target: Path, groups: Any, n: int) -> list[Path]:
+    made = []
+    for space, infos in groups.items():
+        file = target if len(groups) == 1 else target.with_name(f"{target.stem}_{'_'.join(space)}.vtr")
+        _grid(store, file, space, infos, n)
+        made.append(file)
+    return made
+
+
+def _grid(store: Store, file: Path, space: tuple[str, ...], infos: Sequence[ArrayInfo], n: int) -> None:
+    lines = [store.coordinates(d) for d in space]
+    values = {}
+    for info in infos:
+        read = _planes(store.open(info.name), info)
+        values[info.name] = info.dtype, (lambda lo, hi, read=read: read(n, lo, hi))
+    vtk.write_grid(file, lines, values, planes=_slab(infos))
+
+
+def _xdmf(store: Store, target: Path, groups: Any, at: Sequence[float]) -> list[Path]:
+    made = {
+        space: {info.name: (info.dtype, _planes(store.open(info.name), info)) for info in infos}
+        for space, infos in groups.items()
+    }
+    lines = {d: store.coordinates(d) for space in groups for d in space}
+    every = [info for infos in groups.values() for info in infos]
+    return [target, xdmf.write(target, at, made, lines, planes=_slab(every))]
+
+
+def _planes(array: StoredArray, info: ArrayInfo) -> Callable[[int, int, int], NDArray[Any]]:
+    """What gives the values of one time, from the index `lo` to `hi` along the last axis."""
+    inner = info.shape[1:] if info.space != info.dimensions else info.shape
+
+    def read(n: int, lo: int, hi: int) -> NDArray[Any]:
+        low, high = [*(0 for _ in inner[1:]), lo], [*inner[:-1], hi]
+        if info.space == info.dimensions:
+            return array.read(low, high)
+        found: NDArray[Any] = array.read([n, *low], [n + 1, *high])[0]
+        return found
+
+    return read
+
+
+def _slab(infos: Sequence[ArrayInfo]) -> int:
+    """How many planes of the largest array are held in memory at a time: whole chunks of it."""
+    counts = []
+    for info in infos:
+        plane = 8
+        for n in info.shape[-len(info.space) : -1]:
+            plane *= n
+        counts.append(max(1, SLAB // plane // info.chunk[-1]) * info.chunk[-1])
+    return min(counts)

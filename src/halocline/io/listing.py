@@ -1,0 +1,105 @@
+"""What a store holds, in words and as data."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from halocline.archive.reader import Store
+from halocline.errors import InputError
+from halocline.run.checkpoint import POINTER, Saved, folders, newest
+
+
+def described(path: Path) -> dict[str, Any]:
+    """What lies at a path, for JSON: under "kind" one of "output", "checkpoint", "checkpoints".
+
+    Raises
+    ------
+    InputError
+        Nothing that Halocline wrote.
+    """
+    if not (path / "zarr.json").is_file() and (folders(path) or (path / POINTER).is_file()):
+        return _checkpoints(path)
+    store = Store(path)
+    if "identity" in store.facts:
+        return _checkpoint(path)
+    times, steps = store.times, store.steps
+    return {
+        "kind": "output",
+        "path": str(path),
+        "title": store.attributes.get("title"),
+        "source": store.attributes.get("source"),
+        "history": store.attributes.get("history"),
+        "parameters": store.facts.get("parameters", {}),
+        "region": store.facts.get("contents", {}).get("region"),
+        "equations": store.facts.get("equations"),
+        "times": None if times is None else [_number(t) for t in times],
+        "steps": None if steps is None else [int(s) for s in steps],
+        "arrays": {
+            name: {
+                "dimensions": list(info.dimensions),
+                "shape": list(info.shape),
+                "dtype": info.dtype,
+                "chunk": list(info.chunk),
+                "units": info.units or None,
+                "bytes": store.bytes(name),
+            }
+            for name, info in store.variables.items()
+        },
+    }
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _checkpoint(path: Path) -> dict[str, Any]:
+    saved, store = Saved(path), Store(path)
+    facts = saved.facts
+    return {
+        "kind": "checkpoint",
+        "path": str(path),
+        "step": facts["step"],
+        "time": _number(float.fromhex(facts["time"])),
+        "made": facts["made"],
+        "version": facts["version"],
+        "command": facts["command"],
+        "case": facts.get("case"),
+        "parameters": {name: _number(float.fromhex(text)) for name, text in facts["parameters"].items()},
+        "equations": facts["identity"]["equations"],
+        "grid": facts["identity"]["grid"],
+        "arrays": {
+            name: {
+                "shape": list(info.shape),
+                "dtype": info.dtype,
+                "location": facts["fields"][name]["location"],
+                "checksum": facts["fields"][name]["checksum"],
+                "bytes": store.bytes(name),
+            }
+            for name, info in store.arrays.items()
+        },
+    }
+
+
+def _checkpoints(path: Path) -> dict[str, Any]:
+    try:
+        last: Path | None = newest(path)
+    except InputError:
+        last = None
+    found = []
+    for folder in folders(path):
+        whole = (folder / "zarr.json").is_file()
+        facts = Saved(folder).facts if whole else {}
+        found.append(
+            {
+                "name": folder.name,
+                "whole": whole,
+                "newest": folder == last,
+                "step": facts.get("step"),
+                "time": _number(float.fromhex(facts["time"])) if whole else None,
+                "made": facts.get("made"),
+                "bytes": sum(each.stat().st_size for each in folder.rglob("*") if each.is_file()),
+            }
+        )
+    return {"kind": "checkpoints", "path": str(path), "checkpoints": found}

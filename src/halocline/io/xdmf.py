@@ -1,0 +1,113 @@
+"""HDF5 with XDMF, which tells ParaView and VisIt what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import quoteattr
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# the values of one array at one time, from the index `lo` to `hi` along its last axis
+Planes = Callable[[int, int, int], "NDArray[Any]"]
+
+
+def write(
+    path: Path,
+    times: Sequence[float],
+    groups: Mapping[tuple[str, ...], Mapping[str, tuple[str, Planes]]],
+    coordinates: Mapping[str, NDArray[np.float64]],
+    *,
+    planes: int = 16,
+) -> Path:
+    """Write arrays over time into an HDF5 file, and beside it the XDMF file that describes them.
+
+    Parameters
+    ----------
+    path : path
+        Ends in .xdmf; the HDF5 file has the same name and ends in .h5.
+    times : sequence of float
+    groups : mapping of dimensions to arrays
+        Arrays by name that lie on the same points: their dtype, and what gives values.
+    coordinates : mapping of str to array
+        By dimension.
+
+    Returns
+    -------
+    path
+        Of the HDF5 file.
+    """
+    import h5py
+
+    data = path.with_suffix(".h5")
+    with h5py.File(data, "w") as file:
+        file["time"] = list(times)
+        for name, line in coordinates.items():
+            file[name] = line
+        for dimensions, arrays in groups.items():
+            shape = [len(coordinates[d]) for d in dimensions]
+            for name, (dtype, read) in arrays.items():
+                # the last dimension of XDMF's grids is x
+                made = file.create_dataset(name, (len(times), *reversed(shape)), dtype)
+                for n in range(len(times)):
+                    for lo in range(0, shape[-1], planes):
+                        hi = min(shape[-1], lo + planes)
+                        made[n, lo:hi] = read(n, lo, hi).T
+    path.write_text(_described(data.name, times, groups, coordinates))
+    return data
+
+
+def _described(
+    data: str,
+    times: Sequence[float],
+    groups: Mapping[tuple[str, ...], Mapping[str, tuple[str, Planes]]],
+    coordinates: Mapping[str, NDArray[np.float64]],
+) -> str:
+    text = ['<?xml version="1.0"?>', '<Xdmf Version="3.0"><Domain>']
+    for dimensions, arrays in groups.items():
+        shape = [len(coordinates[d]) for d in dimensions]
+        extent = " ".join(str(n) for n in reversed([*shape, *[1] * (3 - len(shape))]))
+        text.append(
+            '<Grid GridType="Collection" CollectionType="Temporal" Name="' + "-".join(dimensions) + '">'
+        )
+        for n, time in enumerate(times):
+            text.append(f'<Grid Name="{n}"><Time Value="{time!r}"/>')
+            text.append(f'<Topology TopologyType="3DRectMesh" Dimensions="{extent}"/>')
+            text.append('<Geometry GeometryType="VXVYVZ">')
+            for axis in range(3):
+                if axis < len(shape):
+                    text.append(
+                        f'<DataItem Dimensions="{shape[axis]}" NumberType="Float" Precision="8" Format="HDF">'
+                        f"{data}:/{dimensions[axis]}</DataItem>"
+                    )
+                else:
+                    text.append('<DataItem Dimensions="1" NumberType="Float" Format="XML">0.0</DataItem>')
+            text.append("</Geometry>")
+            text += [
+                _attribute(data, name, dtype, n, len(times), shape, extent)
+                for name, (dtype, _) in arrays.items()
+            ]
+            text.append("</Grid>")
+        text.append("</Grid>")
+    return "\n".join([*text, "</Domain></Xdmf>", ""])
+
+
+def _attribute(
+    data: str, name: str, dtype: str, n: int, count: int, shape: Sequence[int], extent: str
+) -> str:
+    whole = [count, *reversed(shape)]
+    first = " ".join(str(v) for v in (n, *(0 for _ in shape)))
+    ones = " ".join("1" for _ in whole)
+    size = " ".join(str(v) for v in (1, *reversed(shape)))
+    precision = 4 if dtype == "float32" else 8
+    dimensions = " ".join(map(str, whole))
+    return (
+        f'<Attribute Name={quoteattr(name)} AttributeType="Scalar" Center="Node">'
+        f'<DataItem ItemType="HyperSlab" Dimensions="{extent}" Type="HyperSlab">'
+        f'<DataItem Dimensions="3 {len(whole)}" Format="XML">{first} {ones} {size}</DataItem>'
+        f'<DataItem Dimensions="{dimensions}" NumberType="Float" Precision="{precision}" Format="HDF">'
+        f"{data}:/{name}</DataItem></DataItem></Attribute>"
+    )
