@@ -31,6 +31,7 @@ MEANINGS = {  # of options
     "ranks": "numbers of ranks, separated by commas",
     "rounds": "runs of each process, whose median counts",
     "short": "cells along each axis for vectors of all lengths",
+    "steps": "of one measurement",
     "solve": "1: solve to the end too; 0: only measure iterations",
     "threads": "of each rank",
 }

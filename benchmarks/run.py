@@ -24,6 +24,7 @@ ALL = (
     "exchange",
     "overlap",
     "patches",
+    "output",
     "model",
 )
 

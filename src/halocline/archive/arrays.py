@@ -21,12 +21,14 @@ COMPRESSION = {"name": "blosc", "configuration": {
 COMPRESSIONS = ("zstd", "none")
 
 
-def context(threads: int) -> Any:
-    """The threads that compress and write chunks, as many of each kind."""
+def context(threads: int, *, sync: bool = True) -> Any:
+    """The threads that compress and write chunks, as many of each kind; and whether they sync what they have
+    written."""
     import tensorstore
 
     limits = {name: {"limit": threads} for name in ("data_copy_concurrency", "file_io_concurrency")}
-    return tensorstore.Context({**limits, "cache_pool": {"total_bytes_limit": 0}})
+    rest = {"cache_pool": {"total_bytes_limit": 0}, "file_io_sync": sync}
+    return tensorstore.Context({**limits, **rest})
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,13 @@ from typing import Any
 from halocline.errors import InputError, RunError
 
 
-def write_json(path: Path, content: Any) -> None:
+def write_json(path: Path, content: Any, *, sync: bool = True) -> None:
     """Write a file under another name, sync it, and give it its name: who reads finds the old or the new.
+
+    Parameters
+    ----------
+    sync : bool
+        Whether it is on disk when this returns, and not only where readers find it.
 
     Raises
     ------
@@ -25,9 +30,11 @@ def write_json(path: Path, content: Any) -> None:
         with making.open("w") as file:
             json.dump(content, file, indent=1, allow_nan=False)
             file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                os.fsync(file.fileno())
         os.replace(making, path)
-        sync_folder(path.parent)
+        if sync:
+            sync_folder(path.parent)
     except OSError as error:
         making.unlink(missing_ok=True)
         raise RunError(f"{path} cannot be written: {error.strerror}") from None

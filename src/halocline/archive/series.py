@@ -126,9 +126,9 @@ class Series:
             The new times of time, step and other arrays of few numbers.
         """
         count = first + len(columns[TIME])
-        specs = self.specs(count)
+        specs, unsynced = self.specs(count), arrays.context(1, sync=False)  # few numbers, again and again
         for name, values in columns.items():
-            array = arrays.attach(self.path / name, specs[name])
+            array = arrays.attach(self.path / name, specs[name], unsynced)
             array.write((first,) + (0,) * (values.ndim - 1), values).result()
         self._show(count)
 
@@ -136,7 +136,7 @@ class Series:
         """The metadata of so many times; that of the group, which readers open, comes last."""
         specs = self.specs(count)
         for name, spec in specs.items():
-            write_json(self.path / name / arrays.GROUP, spec.metadata)
+            write_json(self.path / name / arrays.GROUP, spec.metadata, sync=False)
         every = {**specs, **{name: spec for name, (spec, _) in self.fixed.items()}}
         consolidated = {
             "kind": "inline",

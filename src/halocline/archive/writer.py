@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,28 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BUFFERS = 256 << 20  # bytes of chunks that wait to be written, at most
+
+
+@dataclass(frozen=True)
+class Writing:
+    """What writing took of a run.
+
+    Attributes
+    ----------
+    bytes : int
+        Of values that this rank has put together, before they were compressed.
+    seconds : float
+        That the run did not compute: it put chunks together, or waited.
+    waited : float
+        Of these, for room in buffers or for the disk.
+    """
+
+    bytes: int = 0
+    seconds: float = 0.0
+    waited: float = 0.0
+
+    def __add__(self, other: Writing) -> Writing:
+        return Writing(self.bytes + other.bytes, self.seconds + other.seconds, self.waited + other.waited)
 
 
 class Writer:

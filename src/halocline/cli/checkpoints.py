@@ -11,7 +11,13 @@ from halocline.run.output import Output
 
 
 def checkpoint_of(
-    path: Path | None, *, every: str | None, keep: int, overwrite: bool, time_limit: str | None
+    path: Path | None,
+    *,
+    every: str | None,
+    keep: int,
+    overwrite: bool,
+    time_limit: str | None,
+    io_threads: int,
 ) -> Checkpoint | None:
     """The checkpoints that the options ask for; None where they ask for none.
 
@@ -26,12 +32,19 @@ def checkpoint_of(
                 raise InputError(f"{option} {value}: give --checkpoint FOLDER too, where they are to be left")
         return None
     try:
-        return Checkpoint(path, every=often(every), keep=keep, overwrite=overwrite, time_limit=time_limit)
+        return Checkpoint(
+            path,
+            every=often(every),
+            keep=keep,
+            overwrite=overwrite,
+            time_limit=time_limit,
+            io_threads=io_threads,
+        )
     except InputError as error:
         raise InputError(f"--checkpoint {path}: {error}") from None
 
 
-def output_of(path: Path | None, *, every: str | None, overwrite: bool) -> list[Output]:
+def output_of(path: Path | None, *, every: str | None, overwrite: bool, io_threads: int) -> list[Output]:
     """The output that the options ask for.
 
     Raises
@@ -44,7 +57,7 @@ def output_of(path: Path | None, *, every: str | None, overwrite: bool) -> list[
             raise InputError(f"--output-every {every}: give --output STORE.zarr too, where it is to be")
         return []
     try:
-        return [Output(path, every=often(every), overwrite=overwrite)]
+        return [Output(path, every=often(every), overwrite=overwrite, io_threads=io_threads)]
     except InputError as error:
         raise InputError(f"--output {path}: {error}") from None
 

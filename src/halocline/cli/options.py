@@ -16,6 +16,7 @@ from halocline.plan.transfer import METHODS
 from halocline.ranges import (
     AXES,
     FIELDS,
+    IO_THREADS,
     MAILBOXES,
     ORDER,
     POINTS,
@@ -280,6 +281,16 @@ Overwrite = Annotated[
         "--overwrite",
         help="Remove what another run left under the same name.",
         rich_help_panel=CHECKPOINTS,
+    ),
+]
+IoThreads = Annotated[
+    int,
+    whole(
+        CHECKPOINTS,
+        "--io-threads",
+        numbers=IO_THREADS,
+        metavar="K",
+        help="Threads of each rank that compress and write output and checkpoints while it computes.",
     ),
 ]
 TimeLimit = Annotated[

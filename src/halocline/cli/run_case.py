@@ -345,6 +345,11 @@ def _summary(result: Result, shown: Sequence[str]) -> str:
         lines.append(f"{'energy':13} {1e9 * r.joules_per_cell_step:.4g} nJ a cell and step, of {whose}")
     if r.ranks > 1 and whole is not None:
         lines.append(f"{'overlap':13} {whole.overlap}")
+    if r.written_bytes:
+        lines.append(
+            f"{'output':13} {amount(r.written_bytes)} in {duration(r.writing_seconds)} beside the steps, "
+            f"{duration(r.waiting_seconds)} of them waiting for the disk"
+        )
     of = " of the host" if r.devices else ""
     lines.append(f"{'memory':13} {amount(r.memory_bytes)}{of} resident")
     if r.checksum is not None:

@@ -46,23 +46,19 @@ def assembled(
         ends = zip(low, high, offsets[part.local], selection.stride, strict=True)
         return views[part.local][tuple(slice(l - o, h - o, s) for l, h, o, s in ends)]
 
-    made = {chunk: np.empty(grid.box(chunk).shape, field.dtype) for chunk in plan.chunks}
-
-    def here(part: Part) -> NDArray[Any]:
-        """A part where it is put together."""
-        return made[part.chunk][_slices(part.box.shift(tuple(-l for l in grid.box(part.chunk).lo)))]
-
     sends = [(part.rank, np.ascontiguousarray(there(part))) for part in plan.own if part.rank != rank]
-    awaited = [part for part in plan.parts if part.rank != rank]
-    receives = [(part.rank, np.empty(part.box.shape, field.dtype)) for part in awaited]
-    for part in plan.parts:
-        if part.rank == rank:
-            here(part)[...] = there(part)
-    domain.comm.exchange(sends, receives)
-    for part, (_, array) in zip(awaited, receives, strict=True):
-        here(part)[...] = array
-    for chunk in plan.chunks:
-        yield grid.box(chunk).lo, made.pop(chunk)
+    arrived = {part: np.empty(part.box.shape, field.dtype) for part in plan.parts if part.rank != rank}
+    domain.comm.exchange(sends, [(part.rank, array) for part, array in arrived.items()])
+    parts = iter(plan.parts)
+    following = next(parts, None)
+    for chunk in plan.chunks:  # one after the other: what takes them may write while the next is made
+        box = grid.box(chunk)
+        made = np.empty(box.shape, field.dtype)
+        while following is not None and following.chunk == chunk:
+            here = made[_slices(following.box.shift(tuple(-l for l in box.lo)))]
+            here[...] = there(following) if following.rank == rank else arrived.pop(following)
+            following = next(parts, None)
+        yield box.lo, made
 
 
 def fetch(store: FieldStore, field: Field, array: StoredArray) -> None:

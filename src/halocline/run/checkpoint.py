@@ -14,7 +14,7 @@ from typing import Any
 from halocline.archive import arrays
 from halocline.archive.arrays import ArraySpec, StoredArray
 from halocline.archive.files import make_folder, read_json, remove_folder, sync_folder, write_json
-from halocline.archive.writer import Writer
+from halocline.archive.writer import Writer, Writing
 from halocline.errors import InputError, RunError
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.grid import AXES, Field
@@ -167,7 +167,7 @@ class CheckpointFolder:
     last : path or None
         The newest that this run has completed.
     seconds : float
-        That the run spent on the longest: putting it together and waiting for disks.
+        That the run spent on putting the longest together.
     """
 
     def __init__(self, how: Checkpoint, store: FieldStore) -> None:
@@ -175,7 +175,7 @@ class CheckpointFolder:
         self.comm = store.domain.comm
         self.writer = Writer(how.io_threads)
         self.last: Path | None = None
-        self.seconds = 0.0
+        self.seconds, self._total = 0.0, 0.0
         self._open: tuple[Path, dict[str, Any]] | None = None  # not named the newest yet
 
     @property
@@ -215,8 +215,8 @@ class CheckpointFolder:
 
     def write(self, step: int, fields: Sequence[Field], facts: Mapping[str, Any]) -> None:
         """Begin to write a checkpoint of these fields and facts; `poll` and `finish` see to its end."""
-        began = perf_counter()
         self.finish()
+        began = perf_counter()
         comm, store = self.comm, self.store
         name = comm.bcast(f"step-{step:012d}-{secrets.token_hex(4)}")
         folder = self.path / name
@@ -238,7 +238,13 @@ class CheckpointFolder:
             grid = ChunkGrid(specs[f.name].shape, specs[f.name].chunk)
             for lo, values in assembled(store, f, grid, Selection.all(f.points)):
                 self.writer.write(targets[f.name], lo, values)
-        self.seconds = max(self.seconds, perf_counter() - began)
+        took = perf_counter() - began
+        self.seconds, self._total = max(self.seconds, took), self._total + took
+
+    @property
+    def writing(self) -> Writing:
+        """What it took of the run."""
+        return Writing(self.writer.written, self._total, self.writer.waited)
 
     def poll(self) -> None:
         """Name the checkpoint that is being written the newest, where it is whole by now."""
@@ -255,6 +261,7 @@ class CheckpointFolder:
         """
         if self._open is None:
             return
+        began = perf_counter()
         folder, facts = self._open
         with self._removing(folder):
             self.writer.finish()
@@ -266,6 +273,7 @@ class CheckpointFolder:
                 write_json(self.path / POINTER, {"checkpoint": folder.name})
                 self._remove_old(folder)
         self.last, self._open = folder, None
+        self._total += perf_counter() - began
 
     def _remove_old(self, now: Path) -> None:
         """Remove what is not to be kept: old ones, and what was never completed."""

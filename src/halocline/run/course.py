@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any, Protocol
 
+from halocline.archive.writer import Writing
 from halocline.errors import HaloclineError, Stopped
 from halocline.native import native
 from halocline.run import restart
@@ -134,6 +135,14 @@ class Course:
             self.occasions.append(occasion)
         if at_end:
             self._at_end.append((occasion, act))
+
+    @property
+    def writing(self) -> Writing:
+        """What output and checkpoints took of the run."""
+        parts = [output.writing for output in self.outputs]
+        if self.checkpoints is not None:
+            parts.append(self.checkpoints.folder.writing)
+        return sum(parts, Writing())
 
     @property
     def now(self) -> Moment:

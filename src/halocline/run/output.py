@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from halocline import __version__
 from halocline.archive import arrays
 from halocline.archive.arrays import COMPRESSIONS
 from halocline.archive.series import FACTS, Series, columns
-from halocline.archive.writer import Writer
+from halocline.archive.writer import Writer, Writing
 from halocline.errors import InputError
 from halocline.lang import equations
 from halocline.lang.grid import DTYPES, unknown
@@ -125,7 +126,7 @@ class OutputStore:
             units=how.units,
         )
         self.writer = Writer(how.io_threads)
-        self.count = 0
+        self.count, self._seconds = 0, 0.0
         now = datetime.now(UTC).isoformat(timespec="seconds")
         self._series = Series(
             self.path,
@@ -171,6 +172,7 @@ class OutputStore:
     def write(self, time: float, step: int) -> None:
         """Begin to write what there is now; `poll` and `finish` let readers see it."""
         self.poll()
+        began = perf_counter()
         self._rows.append((time, step, self.contents.compute()))
         statistics = self.contents.statistics
         if statistics is not None and self.how.window == "output":
@@ -188,6 +190,12 @@ class OutputStore:
                 first = (self.count, *(lo[axis] for axis in kept))
                 self.writer.write(targets[name], first, array.astype(part.spec.dtype, copy=False))
         self.count += 1
+        self._seconds += perf_counter() - began
+
+    @property
+    def writing(self) -> Writing:
+        """What it took of the run."""
+        return Writing(self.writer.written, self._seconds, self.writer.waited)
 
     def poll(self) -> None:
         """Let readers see what is on disk by now."""
@@ -204,12 +212,14 @@ class OutputStore:
         """
         if not self._rows:
             return
+        began = perf_counter()
         rows, self._rows = self._rows, []
         with self.comm.agreement(f"write output {self.path}"):
             self.writer.finish()
         with self.comm.agreement(f"write output {self.path}"):
             if self.comm.rank == 0:
                 self._series.commit(self.count - len(rows), columns(rows, self.contents.widths))
+        self._seconds += perf_counter() - began
 
 
 def begun(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from weakref import proxy
 
+from halocline.archive.writer import Writing
 from halocline.errors import HaloclineError, InputError
 from halocline.lang.blocks import Blocks
 from halocline.lang.grid import Field, Grid, check_options, unknown
@@ -82,6 +83,8 @@ class Simulation(Fields):
         The parameters as they were given at first, and "dt" where it is a number.
     resumed : Saved or None
         The checkpoint that it goes on from.
+    writing : Writing
+        What output and checkpoints took of all its runs: bytes, seconds, and seconds waited.
     notes : callable or None
         Returns what else its checkpoints are to hold, for JSON: ``resumed.facts`` has it.
 
@@ -120,6 +123,7 @@ class Simulation(Fields):
         self.given = dict(self.parameters)
         self.notes: Callable[[], Mapping[str, Any]] | None = None
         self.resumed: Saved | None = None
+        self.writing = Writing()
         self._written: set[Path] = set()  # stores of output that this run has left
         self._left: set[Path] = set()  # folders that hold checkpoints of this run
         if terms is not None:
@@ -359,6 +363,7 @@ class Simulation(Fields):
             course.add(often, lambda: callback(self), exact=exact, at_end=True)
         with self._counting(outputs):
             outcome = course.run(math.inf if until is None else until, last, report)
+        self.writing += course.writing
         self._last_run = self.steps - first, outcome.loop_seconds
         return outcome
 

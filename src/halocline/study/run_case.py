@@ -111,6 +111,10 @@ class Record:
         Where each subdomain lies; empty on the CPU.
     memory_bytes : int
         Resident memory after the run (VmRSS), summed over the ranks.
+    written_bytes : int
+        Of output and checkpoints, before they were compressed, of all ranks.
+    writing_seconds, waiting_seconds : float
+        That the slowest rank spent on them instead of computing; and of these, waiting for buffers or disks.
     """
 
     case: str
@@ -147,6 +151,9 @@ class Record:
     threads: int
     devices: tuple[OnDevice, ...]
     memory_bytes: int
+    written_bytes: int
+    writing_seconds: float
+    waiting_seconds: float
 
 
 @dataclass(frozen=True)
@@ -710,6 +717,7 @@ class CaseRun:
         """What was measured beside what this machine can do, and what is told of the result."""
         domain, cells, only = sim.domain, self.setup.grid.size, told["only"]
         memory = sum(domain.comm.allgather(resident_bytes()))
+        written = domain.comm.allgather(sim.writing)
         reference = bandwidth(domain.comm, domain.devices, domain.threads, sim.store.memory_bytes)
         peak = None if domain.devices else multiply_add_peak(domain.comm, domain.threads)
         flops = float(sum(sweep.flops * sweep.share for sweep in sim.schedule.pass_sweeps()))
@@ -744,6 +752,9 @@ class CaseRun:
             threads=domain.threads,
             devices=sim.devices,
             memory_bytes=memory,
+            written_bytes=sum(each.bytes for each in written),
+            writing_seconds=max(each.seconds for each in written),
+            waiting_seconds=max(each.waited for each in written),
             **told,
         )
         return Result(record, reference, peak, sim, whole, self.fields)

@@ -23,6 +23,7 @@ from halocline.cli.options import (
     FieldPictures,
     GpuDirect,
     Halo,
+    IoThreads,
     Json,
     Kernels,
     MailboxesOfMessage,
@@ -147,6 +148,7 @@ def run_file(
     resume: Resume = None,
     overwrite: Overwrite = False,
     time_limit: TimeLimit = None,
+    io_threads: IoThreads = 1,
     json: Json = None,
     csv: SeriesCsv = None,
     pictures: FieldPictures = None,
@@ -164,9 +166,10 @@ def run_file(
         target, n=n, dim=dim, steps=steps, until=until, order=order, scheme=scheme, only=only,
         warm_up=warm_up, every=every, settings=settings or [], ranks=ranks, json=json, csv=csv,
         pictures=pictures, check=check, resume=resume,
-        output=output_of(output, every=output_every, overwrite=overwrite),
+        output=output_of(output, every=output_every, overwrite=overwrite, io_threads=io_threads),
         checkpoint=checkpoint_of(
-            checkpoint, every=checkpoint_every, keep=keep, overwrite=overwrite, time_limit=time_limit
+            checkpoint, every=checkpoint_every, keep=keep, overwrite=overwrite, time_limit=time_limit,
+            io_threads=io_threads,
         ),
         execution=execution(
             device=device, threads=threads, decomposition=decomposition, patch=patch,

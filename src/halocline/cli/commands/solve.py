@@ -13,6 +13,7 @@ from halocline.cli.options import (
     Dim,
     GpuDirect,
     Halo,
+    IoThreads,
     Json,
     Kernels,
     MailboxesOfMessage,
@@ -84,6 +85,7 @@ def solve_poisson(
     resume: Resume = None,
     overwrite: Overwrite = False,
     time_limit: TimeLimit = None,
+    io_threads: IoThreads = 1,
     json: Json = None,
     pictures: Pictures = None,
 ) -> None:
@@ -94,7 +96,8 @@ def solve_poisson(
         n=n, dim=dim, method=method, rtol=rtol, max_iterations=max_iterations, ranks=ranks, json=json,
         pictures=pictures, resume=resume,
         checkpoint=checkpoint_of(
-            checkpoint, every=checkpoint_every, keep=keep, overwrite=overwrite, time_limit=time_limit
+            checkpoint, every=checkpoint_every, keep=keep, overwrite=overwrite, time_limit=time_limit,
+            io_threads=io_threads,
         ),
         execution=execution(
             device=device, threads=threads, decomposition=decomposition, patch=patch,
