@@ -108,7 +108,7 @@ def throughput(repeats: int, folder: Path, compression: str) -> dict[str, Any]:
         shutil.rmtree(folder / "ours.zarr", ignore_errors=True)
         how = hc.Output(folder / "ours.zarr", every=1, compression=compression)
         began = perf_counter()
-        store = OutputStore(how, sim, sim.program)
+        store = OutputStore(how, sim, sim.program, "heat")
         store.begin(0, ours=False)
         store.write(0.0, 0)
         store.finish()

@@ -22,7 +22,7 @@ from halocline.errors import InputError
 class InOrder(TyperGroup):
     """Lists the commands in the order in which a newcomer meets them."""
 
-    order = ("solve", "study", "explain", "model", "bench", "run", "cases", "ls", "export", "doctor")
+    order = ("solve", "study", "explain", "model", "bench", "run", "cases", "ls", "view", "export", "doctor")
 
     def list_commands(self, ctx: Any) -> list[str]:
         return sorted(super().list_commands(ctx), key=self.order.index)

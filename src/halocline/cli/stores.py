@@ -1,13 +1,15 @@
-"""`halocline ls` and `halocline export`."""
+"""`halocline ls`, `halocline view` and `halocline export`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from halocline.archive.reader import Store
 from halocline.cli.output import check_files, say, write_json, written
 from halocline.cli.progress import progress
+from halocline.errors import InputError
 
 
 def ls(path: Path, json: str | None, equations: bool) -> None:
@@ -22,14 +24,39 @@ def ls(path: Path, json: str | None, equations: bool) -> None:
     written([json])
 
 
+def view(
+    path: Path, target: Path, *, names: str | None, time: float | None, at: Sequence[str], spectrum: bool
+) -> None:
+    """Draw what a store holds."""
+    from halocline.io.views import Wanted, view
+
+    store = Store(path)
+    wanted = Wanted(_names(names), time, dict(map(_cut, at)), spectrum)
+    with progress(f"{path} to {target}", "frames") as on_progress:
+        view(store, target, wanted, on_progress)
+    written([target])
+
+
+def _cut(text: str) -> tuple[str, float]:
+    """An axis, and where it is cut."""
+    axis, _, value = text.partition("=")
+    try:
+        return axis.strip(), float(value)
+    except ValueError:
+        raise InputError(f"--at {text}: expected an axis and a coordinate, such as z=0.5") from None
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
 def export(path: Path, target: Path, names: str | None, overwrite: bool) -> None:
     """Write fields of a store in a format of other programs."""
     from halocline.io.export import export
 
     store = Store(path)
-    chosen = None if names is None else [name.strip() for name in names.split(",")]
     with progress(f"{path} to {target}", "times") as on_progress:
-        made = export(store, target, chosen, overwrite=overwrite, on_progress=on_progress)
+        made = export(store, target, _names(names), overwrite=overwrite, on_progress=on_progress)
     written(made)
 
 

@@ -106,6 +106,8 @@ class OutputStore:
     fields : Fields
     program : Program
         Of the run: what the store says that it is of.
+    title : str
+        Of the run.
 
     Attributes
     ----------
@@ -113,7 +115,7 @@ class OutputStore:
         Times that are in it, or on their way.
     """
 
-    def __init__(self, how: Output, fields: Fields, program: Program) -> None:
+    def __init__(self, how: Output, fields: Fields, program: Program, title: str) -> None:
         self.how, self.fields, self.path = how, fields, Path(how.path)
         self.comm = fields.domain.comm
         self.contents = Contents(
@@ -134,7 +136,7 @@ class OutputStore:
             self.contents.coordinates(),
             {
                 "Conventions": "CF-1.11",
-                "title": program.name,
+                "title": title,
                 "source": f"Halocline {__version__}",
                 "history": f"{now}: {' '.join(sys.argv)}",
                 FACTS: {
@@ -226,6 +228,7 @@ def begun(
     given: Output | Sequence[Output],
     fields: Fields,
     program: Program,
+    title: str,
     step: int,
     *,
     resumed: Saved | None,
@@ -253,7 +256,7 @@ def begun(
             raise InputError(f"output is {how!r}; expected an hc.Output, or a list of them")
         if Path(how.path).resolve() in {each.path.resolve() for each in made}:
             raise InputError(f"two outputs are to be in {how.path}: give one of them another path")
-        made.append(OutputStore(how, fields, program))
+        made.append(OutputStore(how, fields, program, title))
     for each in made:
         path = each.path.resolve()
         each.begin(step, ours=resumed is not None or path in left)

@@ -83,6 +83,8 @@ class Simulation(Fields):
         The parameters as they were given at first, and "dt" where it is a number.
     resumed : Saved or None
         The checkpoint that it goes on from.
+    title : str
+        What output says that it is of; by default the name of the function.
     writing : Writing
         What output and checkpoints took of all its runs: bytes, seconds, and seconds waited.
     notes : callable or None
@@ -140,6 +142,7 @@ class Simulation(Fields):
             after_step=after_step,
         )
         self._stepping = self._traced()
+        self.title = self.program.name if self.program.name.isidentifier() else "simulation"
         if self._stepping.wanted is not None:
             self.values[WANTED_STEP] = self.given[restart.STEP] = self._stepping.wanted
         # weak: the memory of a simulation is free as soon as nobody has it
@@ -375,7 +378,9 @@ class Simulation(Fields):
 
     def _outputs(self, given: Output | Sequence[Output]) -> list[OutputStore]:
         """The stores that a run writes to."""
-        return begun(given, self, self.program, self.steps, resumed=self.resumed, left=self._written)
+        return begun(
+            given, self, self.program, self.title, self.steps, resumed=self.resumed, left=self._written
+        )
 
     @contextmanager
     def _counting(self, outputs: Sequence[OutputStore]) -> Iterator[None]:

@@ -306,7 +306,13 @@ class LinearProblem:
             self._resume(iterating, Path(resume), rtol)
         begun_at = iterating.step
         outputs = begun(
-            output, self.fields, self.program, begun_at, resumed=iterating.resumed, left=self._written
+            output,
+            self.fields,
+            self.program,
+            self.method,
+            begun_at,
+            resumed=iterating.resumed,
+            left=self._written,
         )
         if any(each.contents.statistics is not None for each in outputs):
             raise InputError(

@@ -427,6 +427,7 @@ class CaseRun:
         sim = self._simulation(communicator, execution)
         series = [] if series is None else series
         numbers = self._begun(sim) if resume is None else self._resumed(sim, resume, change, every, series)
+        sim.title = self.name
         sim.notes = lambda: {"case": self.facts, "series": series}
 
         def look() -> None:

@@ -1,4 +1,4 @@
-"""`halocline ls` and `halocline export`."""
+"""`halocline ls`, `halocline view` and `halocline export`."""
 
 from __future__ import annotations
 
@@ -33,6 +33,44 @@ def list_store(
     from halocline.cli.stores import ls
 
     ls(path, json, equations)
+
+
+@stores.command(
+    "view",
+    help="Draw what output holds into a picture: fields as planes or lines, numbers and single points as "
+    "time series. Or into a film of all times: a target that ends in [bold].gif[/], or in [bold].mp4[/] "
+    "where ffmpeg is found.",
+    epilog=examples(
+        "halocline view heat.zarr heat.png",
+        "halocline view heat.zarr T.png --fields T --time 0.3 --at z=0.25",
+        "halocline view heat.zarr spectrum.png --fields u_x,u_y --spectrum",
+        "halocline view heat.zarr heat.gif",
+    ),
+)
+def view_store(
+    path: Annotated[Path, typer.Argument(metavar="STORE", help="Output of a run.")],
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="Ends in .png, .pdf, .svg, .gif or .mp4.")],
+    fields: Annotated[
+        str | None, typer.Option("--fields", metavar="NAME,NAME,...", help="By default all.")
+    ] = None,
+    time: Annotated[
+        float | None, typer.Option("--time", metavar="T", help="The nearest one counts; by default the last.")
+    ] = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--at",
+            metavar="AXIS=COORDINATE",
+            help="Where an axis is cut, z=0.5; may be given twice. By default z in the middle.",
+        ),
+    ] = None,
+    spectrum: Annotated[
+        bool, typer.Option("--spectrum", help="Draw the power of fields in shells of wavenumbers.")
+    ] = False,
+) -> None:
+    from halocline.cli.stores import view
+
+    view(path, target, names=fields, time=time, at=at or [], spectrum=spectrum)
 
 
 @stores.command(

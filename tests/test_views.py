@@ -1,0 +1,151 @@
+"""Pictures and films of stores: what they show, not how it looks."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+import halocline as hc
+from halocline.archive.reader import Store
+from halocline.cli.app import run
+from halocline.errors import InputError, RunError
+from halocline.io.views import Wanted, _chosen, _figure, _number, _Panel, spectrum, view
+
+PLACES = [(0.1, 0.1, 0.1), (0.9, 0.1, 0.1)]
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("stores")
+    grid = hc.Grid((12, 8, 6), extent=(1.2, 0.8, 0.6), periodic=True)
+    T = grid.field("T")
+    v = grid.field("v", location="face-x")
+    sim = hc.Simulation(grid, lambda T, v: {T: -T, v: v}, scheme=hc.Euler(), dt=0.1, threads=1)
+    sim[T] = lambda x, y, z: np.sin(2 * np.pi * x / 1.2) + y
+    sim[v] = lambda x, y, z: z
+    sim.run(
+        steps=3,
+        output=[
+            hc.Output(path / "fields.zarr", every=1, units={"T": "K", "x": "m", "time": "s"}),
+            hc.Output(path / "line.zarr", {"T": T}, every=1, region=hc.Slice(y=0.4, z=0.3)),
+            hc.Output(path / "numbers.zarr", {"most": hc.max(T)}, every=1),
+            hc.Output(
+                path / "points.zarr", {"T": T}, every=1, region=hc.Points([(0.1, 0.1, 0.1), (0.9, 0.1, 0.1)])
+            ),
+        ],
+    )
+    return path
+
+
+def panels(store: Store, wanted: Wanted) -> list[_Panel]:
+    return [_Panel(store, info, wanted) for info in _chosen(store, wanted)]
+
+
+def test_a_picture_shows_planes_of_the_last_time(stores: Path) -> None:
+    store = Store(stores / "fields.zarr")
+    whole = {name: store.open(name).read((3, 0, 0, 0), (4, 12, 8, 6))[0] for name in ("T", "v")}
+    figure = _figure(store, panels(store, Wanted()), _number(store, None))
+    shown = [ax for ax in figure.axes if ax.images]
+    assert [ax.get_title(loc="left") or ax.get_title() for ax in shown] == ["T, z = 0.25 m", "v, z = 0.25 m"]
+    for ax, name in zip(shown, ("T", "v"), strict=True):
+        np.testing.assert_array_equal(ax.images[0].get_array(), whole[name][:, :, 2].T)
+    assert shown[0].get_xlabel() == "x [m]"
+    assert shown[0].get_xlim() == pytest.approx((0.0, 1.2))
+    assert "t = 0.3 s" in figure.get_suptitle()
+
+
+def test_time_and_cuts_are_the_nearest(stores: Path) -> None:
+    store = Store(stores / "fields.zarr")
+    wanted = Wanted(["T"], 0.14, {"x": 0.61})
+    (panel,) = panels(store, wanted)
+    assert _number(store, 0.14) == 1
+    drawn = panel.section(1)
+    assert drawn.axes == ("y", "z")
+    assert drawn.at == (("x", pytest.approx(0.65)),)
+    np.testing.assert_array_equal(drawn.values, store.open("T").read((1, 6, 0, 0), (2, 7, 8, 6))[0, 0])
+    (panel,) = panels(store, Wanted(["T"], None, {"x": 0.0, "z": 0.0}))
+    assert panel.section(0).axes == ("y",)
+
+
+def test_numbers_and_points_are_series(stores: Path) -> None:
+    for name, lines in (("numbers.zarr", 1), ("points.zarr", 2)):
+        store = Store(stores / name)
+        figure = _figure(store, panels(store, Wanted()), _number(store, None))
+        (ax,) = figure.axes
+        assert len(ax.lines) == lines
+        values = store.open("T" if lines == 2 else "most")
+        whole = values.read((0,) * len(values.shape), values.shape).reshape(4, -1)
+        for n, line in enumerate(ax.lines):
+            np.testing.assert_array_equal(line.get_ydata(), whole[:, n])
+
+
+@given(st.integers(1, 3), st.integers(4, 9), st.integers(0, 10**6))
+def test_a_spectrum_adds_up_to_the_variance(ndim: int, n: int, seed: int) -> None:
+    shape = tuple(n + a for a in range(ndim))
+    values = np.random.default_rng(seed).standard_normal(shape)
+    _, power = spectrum(values, [np.arange(m) * 0.3 for m in shape])
+    assert power.sum() == pytest.approx(values.var(), rel=1e-9)
+
+
+def test_a_wave_is_one_line_of_the_spectrum() -> None:
+    x = (np.arange(32) + 0.5) / 32 * 2.0
+    k, power = spectrum(3.0 * np.sin(2 * np.pi * 5 * x / 2.0)[:, None] * np.ones(32), [x, x])
+    assert k[np.argmax(power)] == pytest.approx(2 * np.pi * 5 / 2.0)
+    assert power.max() == pytest.approx(4.5)
+    with pytest.raises(InputError, match="evenly spaced"):
+        spectrum(np.ones(3), [np.array([0.0, 1.0, 3.0])])
+
+
+def test_a_film_has_a_frame_for_each_time_with_the_same_colours(stores: Path, tmp_path: Path) -> None:
+    done: list[int] = []
+    view(Store(stores / "fields.zarr"), tmp_path / "T.gif", Wanted(["T"]), done.append)
+    film = Image.open(tmp_path / "T.gif")
+    assert film.n_frames == 4
+    assert done == [1, 2, 3, 4]
+    (panel,) = panels(Store(stores / "fields.zarr"), Wanted(["T"]))
+    low, high = panel.limits()
+    plane = Store(stores / "fields.zarr").open("T").read((0, 0, 0, 2), (4, 12, 8, 3))
+    assert (low, high) == (plane.min(), plane.max())
+    view(Store(stores / "line.zarr"), tmp_path / "line.gif", Wanted())
+    assert Image.open(tmp_path / "line.gif").n_frames == 4
+
+
+@pytest.mark.skipif(shutil.which("ffmpeg") is not None, reason="there is ffmpeg")
+def test_without_ffmpeg_it_says_so(stores: Path, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"there is no ffmpeg .*\.gif"):
+        view(Store(stores / "fields.zarr"), tmp_path / "T.mp4", Wanted())
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "wanted", "words"),
+    [
+        ("fields.zarr", "a.txt", Wanted(), r"expected a name that ends in \.png"),
+        ("fields.zarr", "a.png", Wanted(["U"]), "array 'U' is unknown"),
+        ("fields.zarr", "a.png", Wanted(at={"w": 0.0}), "has no such axis; expected some of x, y, z"),
+        ("numbers.zarr", "a.gif", Wanted(), "holds no fields"),
+        ("numbers.zarr", "a.png", Wanted(spectrum=True), "holds nothing that could be drawn"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(
+    stores: Path, name: str, target: str, wanted: Wanted, words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=words):
+        view(Store(stores / name), tmp_path / target, wanted)
+    assert not list(tmp_path.iterdir())
+
+
+def test_view_by_its_command(stores: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "out" / "T.png"
+    assert run(["view", str(stores / "fields.zarr"), str(target), "--fields", "T", "--at", "z=0.1"]) == 0
+    assert str(target) in capsys.readouterr().err
+    assert Image.open(target).size[0] > 300
+    with pytest.raises(InputError, match="--at z: expected an axis and a coordinate"):
+        run(["view", str(stores / "fields.zarr"), str(target), "--at", "z"])
+    spectra = tmp_path / "spectrum.png"
+    assert run(["view", str(stores / "fields.zarr"), str(spectra), "--spectrum"]) == 0
