@@ -361,7 +361,7 @@ def test_residuals_are_shown_while_it_runs(capsys: pytest.CaptureFixture[str]) -
     case = CaseRun("cavity-2d", (12,), {"Ra": 1e3, "watch": 50, "tolerance": 0})
     case.run(steps=300, every=100, threads=1, on_look=look, on_progress=lambda step, said: seen.append(said))
     assert rows == [0, 100, 200, 300]
-    assert all(re.fullmatch(r"residuals p \S+, V_x \S+, V_y \S+, T \S+", said) for said in seen)
+    assert all(re.match(r"residuals p \S+, V_x \S+, V_y \S+, T \S+", said) for said in seen)
     last = case.run(steps=300, threads=1).record.diagnostics
     assert last is not None
     assert f"T {last['residual_T']:.1e}" in seen[-1]

@@ -1,4 +1,4 @@
-"""How far a run is: a line that renews itself on the terminal, if there is one."""
+"""How far a run is: a line that renews itself on the terminal, if there is one, else a line now and then."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator
+from time import monotonic
 from typing import IO
 
 from halocline.run.mpi import launcher
+from halocline.run.streams import complain
 
+FIRST_LINE, LATER_LINES = 60.0, 600.0  # seconds, where there is no terminal
 TERMINAL = "HALOCLINE_TERMINAL"  # names the terminal of whoever started this process, whose output is a pipe
 
 
@@ -24,13 +27,16 @@ def terminal() -> str | None:
 def progress(what: str, unit: str) -> Iterator[Callable[..., None] | None]:
     """Show `what` and a count of `unit` during the block.
 
-    Yields what takes the count, and perhaps a text beside it, or None where there is nobody to see it:
-    without a terminal, and on all ranks but the first.
+    Yields what takes the count, and perhaps a text beside it; None on all ranks but the first. Without a
+    terminal, as in the log of a batch job, a line comes after a minute, then every ten.
     """
     started = launcher()
-    stream = None if started is not None and started.rank > 0 else _open(terminal())
-    if stream is None:
+    if started is not None and started.rank > 0:
         yield None
+        return
+    stream = _open(terminal())
+    if stream is None:
+        yield _Log(what, unit)
         return
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -42,6 +48,19 @@ def progress(what: str, unit: str) -> Iterator[Callable[..., None] | None]:
         yield lambda count, beside="": shown.update(
             task, count=f"{count:,} {unit}" + (f", {beside}" if beside else "")
         )
+
+
+class _Log:
+    """Writes a line to the error stream now and then."""
+
+    def __init__(self, what: str, unit: str) -> None:
+        self.what, self.unit = what, unit
+        self.next = monotonic() + FIRST_LINE
+
+    def __call__(self, count: int, beside: str = "") -> None:
+        if monotonic() >= self.next:
+            self.next = monotonic() + LATER_LINES
+            complain(f"{self.what}: {count:,} {self.unit}" + (f", {beside}" if beside else ""))
 
 
 def _open(name: str | None) -> IO[str] | None:

@@ -13,10 +13,11 @@ import typer
 
 from halocline.cli.checkpoints import left
 from halocline.cli.output import check_files, say, write, write_json, written
-from halocline.cli.progress import progress
+from halocline.cli.progress import progress, terminal
 from halocline.cli.ranks import spread
 from halocline.errors import InputError
 from halocline.lang.grid import near
+from halocline.run.mpi import world
 
 if TYPE_CHECKING:
     from halocline.io.figure import Figure
@@ -96,6 +97,7 @@ def case(
                 result = ready.run(
                     steps=steps, until=until, every=every, warm_up=warm_up, series=series, on_look=rows,
                     output=output, checkpoint=checkpoint, resume=resume, change=bool(given),
+                    share=world().bcast(rows is None and terminal() is not None),
                     on_progress=on_progress, **execution,
                 )  # fmt: skip
         except BaseException:  # what led to the end is what one wants to see of a run that failed

@@ -31,6 +31,7 @@ from halocline.run.output import Output
 from halocline.run.peak import multiply_add_peak
 from halocline.run.simulation import Simulation, program_of
 from halocline.solvers.schemes import SCHEMES
+from halocline.study.live import LiveLine
 from halocline.study.overlap import KINDS, StepBench
 from halocline.study.table import method
 
@@ -200,6 +201,8 @@ class _Goal:
     every: int | None
     output: Output | Sequence[Output]
     checkpoint: Checkpoint | None
+    last: int | None
+    bound: float | None  # cells a second that memory lets pass
 
     def open(self, steps: int | None) -> bool:
         """Whether there is something left to do up to a step."""
@@ -376,6 +379,7 @@ class CaseRun:
         checkpoint: Checkpoint | None = None,
         resume: str | Path | None = None,
         change: bool = False,
+        share: bool = False,
         on_look: Callable[[Mapping[str, Any]], None] | None = None,
         on_progress: Callable[..., None] | None = None,
         **execution: Any,
@@ -407,8 +411,12 @@ class CaseRun:
             See halocline.Simulation; the result's bits do not depend on them.
         on_look : callable, optional
             Called on all ranks with the diagnostics, each time they are taken.
+        share : bool
+            Whether memory is measured first, so that `on_progress` can say how much of its speed is reached;
+            the same on all ranks.
         on_progress : callable, optional
-            Called with the steps done, a few times a second, and with what the case says of them.
+            Called a few times a second with the steps done, and with a line on time, step, speed and what is
+            left.
 
         Raises
         ------
@@ -438,7 +446,12 @@ class CaseRun:
         if not series:
             look()
         meter = EnergyMeter(sim.domain.comm, sim.domain.devices)
-        goal = _Goal(sim, until, every, output, checkpoint)
+        bound = None
+        if share:
+            domain = sim.domain
+            most = bandwidth(domain.comm, domain.devices, domain.threads, sim.store.memory_bytes)
+            bound = most and most / (sim.bytes_per_step / self.setup.grid.size)
+        goal = _Goal(sim, until, every, output, checkpoint, steps, bound)
 
         def before(sim: Simulation) -> None:
             if every and sim.steps % every == 0:
@@ -485,7 +498,7 @@ class CaseRun:
             It ended otherwise.
         """
         sim = goal.sim
-        report = None if on_progress is None else self._counting(sim, on_progress, sim.steps)
+        report = None if on_progress is None else self._counting(goal, on_progress, sim.steps)
         try:
             outcome = goal.run(steps, callback, report)
         except RunError as error:
@@ -508,14 +521,19 @@ class CaseRun:
             "scheme": None if self.is_program else self.scheme,
         }
 
-    def _counting(
-        self, sim: Simulation, on_progress: Callable[..., None], before: int
-    ) -> Callable[[int], None]:
-        """Report the steps so far, with what the case says of the scalars as they are now."""
-        says = self.setup.progress
-        if says is None:
-            return lambda done: on_progress(before + done)
-        return lambda done: on_progress(before + done, says(sim.present_scalars()))
+    def _counting(self, goal: _Goal, on_progress: Callable[..., None], before: int) -> Callable[[int], None]:
+        """Report the steps so far, with how the run goes on."""
+        sim = goal.sim
+        live = LiveLine(
+            lambda: {**dict(sim.values), **sim.present_scalars()},
+            self.setup.grid.size,
+            until=goal.until,
+            last=goal.last,
+            limiter=self.setup.limit,
+            says=self.setup.progress,
+            cells_a_second=goal.bound,
+        )
+        return lambda done: on_progress(before + done, live(before + done))
 
     def _advise(self, error: HaloclineError, sim: Simulation) -> HaloclineError:
         """The error of a run whose equations failed, with what the case has to say to that."""

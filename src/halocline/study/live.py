@@ -1,0 +1,100 @@
+"""How far a run is, in one line: time, step and what limits it, speed, and when it ends."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping
+from time import monotonic
+
+OVER = 10.0  # seconds over which the speed is taken
+LEAST = 0.5  # seconds after which it is worth telling
+
+
+class LiveLine:
+    """What is told of a run while it goes on; called from another thread.
+
+    Parameters
+    ----------
+    scalars : callable
+        Those of the run as they are now.
+    cells : int
+        That a step computes.
+    until : float, optional
+        The time that it goes to.
+    last : int, optional
+        The step that it goes to.
+    limiter : callable, optional
+        What limits the time step, by its scalars.
+    says : callable, optional
+        What else a case says of its scalars.
+    cells_a_second : float, optional
+        That memory lets pass at most.
+    """
+
+    def __init__(
+        self,
+        scalars: Callable[[], Mapping[str, float]],
+        cells: int,
+        *,
+        until: float | None,
+        last: int | None,
+        limiter: Callable[[Mapping[str, float]], str] | None = None,
+        says: Callable[[Mapping[str, float]], str] | None = None,
+        cells_a_second: float | None = None,
+    ) -> None:
+        self.scalars, self.cells, self.until, self.last = scalars, cells, until, last
+        self.limiter, self.says, self.bound = limiter, says, cells_a_second
+        self._seen: deque[tuple[float, int, float]] = deque()  # when, step, simulated time
+
+    def __call__(self, step: int) -> str:
+        """The line, after so many steps."""
+        values = self.scalars()
+        time, dt = values.get("t", math.nan), values.get("dt", math.nan)
+        parts = []
+        if self.says is not None:
+            parts.append(self.says(values))
+        elif math.isfinite(time):
+            parts.append(f"t = {time:.4g}")
+            if math.isfinite(dt) and dt > 0 and step:
+                limit = self.limiter(values) if self.limiter is not None else ""
+                parts.append(f"dt = {dt:.3g}" + (f" ({limit})" if limit else ""))
+        now = monotonic()
+        self._seen.append((now, step, time))
+        while self._seen[-1][0] - self._seen[0][0] > OVER and len(self._seen) > 2:
+            self._seen.popleft()
+        began, before, earlier = self._seen[0]
+        if now - began >= LEAST and step > before:
+            rate = (step - before) / (now - began)
+            speed = f"{_short(rate * self.cells)} cells/s"
+            if self.bound:
+                speed += f", {rate * self.cells / self.bound:.0%} of the bound"
+            parts.append(speed)
+            left = self._left(step, rate, time, (time - earlier) / (now - began))
+            if left is not None:
+                parts.append(f"{clock(left)} left")
+        return ", ".join(part for part in parts if part)
+
+    def _left(self, step: int, steps_a_second: float, time: float, time_a_second: float) -> float | None:
+        """Seconds until a step or time is reached at this speed, whichever comes first."""
+        ends = []
+        if self.last is not None:
+            ends.append((self.last - step) / steps_a_second)
+        if self.until is not None and time_a_second > 0:
+            ends.append((self.until - time) / time_a_second)
+        return max(0.0, min(ends)) if ends else None
+
+
+def _short(number: float) -> str:
+    """A large number with three digits."""
+    for scale, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= scale:
+            return f"{number / scale:.3g} {letter}"
+    return f"{number:.3g}"
+
+
+def clock(seconds: float) -> str:
+    """Hours, minutes and seconds: 2:03:04."""
+    whole = int(seconds + 0.5)
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
