@@ -19,8 +19,7 @@ from halocline.compile.nvrtc import compile_cuda
 from halocline.compile.strategy import SHARED_BYTES, Strategy
 from halocline.compile.targets.source import device_text
 from halocline.errors import RunError
-from halocline.run import kernels, prepared
-from halocline.run.domain import Domain
+from halocline.run import contents, kernels, prepared
 from halocline.run.mpi import world
 from test_device_kernels import star
 
@@ -64,7 +63,7 @@ def test_too_few_threads_are_one_clear_error(
 
     sim = hc.Simulation(grid, hc.program(step), device="cuda:0")
     if kernel != "hc_find_nonfinite":  # which comes first
-        monkeypatch.setattr(Domain, "check_finite", lambda *_: None)
+        monkeypatch.setattr(contents, "check_finite", lambda *_: None)
     with pytest.raises(
         RunError,
         match=rf"^[\w ']+: kernel {kernel} needs groups of 256 threads, but cuda:0 \(.*\) gives it "

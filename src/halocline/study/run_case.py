@@ -469,7 +469,8 @@ class CaseRun:
                 def between(_: Simulation) -> None:
                     metered.close()
                     look()
-                    metered.enter_context(meter.on())
+                    if goal.open(steps):
+                        metered.enter_context(meter.on())
 
                 whole = self._advanced(goal, steps, between, on_progress)
         if series[-1]["step"] < sim.steps:
