@@ -33,7 +33,7 @@ class Series:
     fixed : mapping of str to (ArraySpec, array)
         Others, such as coordinates.
     attributes : mapping
-        Of the group, for JSON. Under `FACTS` "contents" tells whether another group holds the same.
+        Of the group, for JSON. Groups with the same "contents" under `FACTS` hold the same.
     units : str, optional
         Of time.
     """

@@ -13,7 +13,7 @@ from halocline.errors import InputError
 
 
 def ls(path: Path, json: str | None, equations: bool) -> None:
-    """Tell what a store holds."""
+    """Show what a store holds."""
     from halocline.io.listing import described
 
     check_files(json)

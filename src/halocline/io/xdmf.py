@@ -1,4 +1,4 @@
-"""HDF5 with XDMF, which tells ParaView and VisIt what it holds."""
+"""HDF5, and XDMF that describes it to ParaView and VisIt."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A program as text: what it computes, statement by statement, the same in every process.
 
-Two programs with the same text do the same. It goes with everything that a run leaves behind, and tells where
+Two programs with the same text do the same. It goes with everything that a run leaves behind, and shows where
 the program that is to go on differs from the one that left it.
 """
 

@@ -57,7 +57,7 @@ class Contents:
         As `Output.fields` has it.
     region : Region
     owner : str
-        An identifier that tells outputs of a run apart.
+        A name of this output that no other output of the run has; an identifier.
     dtype, compression, units
         As `Output` has them.
 
@@ -250,7 +250,7 @@ class Contents:
         }  # fmt: skip
 
     def described(self, program: Program) -> dict[str, Any]:
-        """What tells whether a store holds the same of a run of this program; for JSON."""
+        """What two stores have in common that hold the same of a run of this program; for JSON."""
         return {
             "region": repr(self.region),
             "arrays": {

@@ -55,7 +55,7 @@ class Statistics:
     ----------
     grid : Grid
     owner : str
-        An identifier that tells outputs apart.
+        A name of the output that no other one has; an identifier.
     wanted : mapping of str to Statistic
 
     Attributes

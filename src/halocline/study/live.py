@@ -12,7 +12,7 @@ LEAST = 0.5  # seconds after which it is worth telling
 
 
 class LiveLine:
-    """What is told of a run while it goes on; called from another thread.
+    """What is shown of a run while it goes on; called from another thread.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ StorePath = Annotated[
 
 @stores.command(
     "ls",
-    help="Tell what a store holds: arrays with dimensions, units and size, times, parameters; or which "
+    help="Show what a store holds: arrays with dimensions, units and size, times, parameters; or which "
     "checkpoints are in a folder, and which is the newest.",
     epilog=examples("halocline ls heat.zarr", "halocline ls heat.zarr --equations", "halocline ls out/mhd"),
 )
