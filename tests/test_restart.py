@@ -35,11 +35,13 @@ def command(phase: str, folder: Path, *names: str, ranks: int = 1) -> list[str]:
     return [*started, sys.executable, str(PROGRAMS), phase, str(folder), *names]
 
 
-def told(phase: str, folder: Path, *names: str, ranks: int = 1, device: str = "cpu") -> dict[str, str]:
-    """What the programs print: the checksums of each."""
+def told(
+    phase: str, folder: Path, *names: str, ranks: int = 1, device: str = "cpu", writers: int = 0
+) -> dict[str, str]:
+    """What the programs print: the checksums of each. Of the ranks some may only write."""
     done = subprocess.run(
         command(phase, folder, *names, ranks=ranks),
-        env={**os.environ, "HALOCLINE_TEST_DEVICE": device},
+        env={**os.environ, "HALOCLINE_TEST_DEVICE": device, "HALOCLINE_IO_RANKS": str(writers)},
         capture_output=True, text=True, timeout=WITHIN,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -72,6 +74,15 @@ def test_a_run_goes_on_with_the_same_bits_on_devices_and_back(whole: dict[str, s
     assert told("resume", tmp_path / "cpu", device="opencl:0,1") == whole
     told("first", tmp_path / "opencl", device="opencl:0,1")
     assert told("resume", tmp_path / "opencl", ranks=2) == whole
+
+
+@pytest.mark.parametrize(("ranks", "writers"), [(2, 1), (4, 2)])
+def test_ranks_that_only_write_leave_the_same(
+    ranks: int, writers: int, whole: dict[str, str], tmp_path: Path
+) -> None:
+    first = told("first", tmp_path, ranks=ranks, writers=writers)
+    assert first == told("first", tmp_path / "alone")
+    assert told("resume", tmp_path, ranks=3, writers=1) == whole
 
 
 def heat(kappa: float = 0.1, shape: tuple[int, ...] = (12, 10), **how: Any) -> hc.Simulation:
@@ -322,6 +333,38 @@ def test_a_full_disk_costs_no_checkpoint_that_was_whole(small_disk: Path) -> Non
     assert len(checkpoints.folders(small_disk)) == 1  # nothing half written is left
 
 
+def test_a_full_disk_is_reported_where_other_ranks_write(small_disk: Path) -> None:
+    done = subprocess.run(
+        [str(mpiexec()), "-n", "2", sys.executable, "-c", FILLS, str(PROGRAMS.parent), str(small_disk)],
+        env={**os.environ, "HALOCLINE_IO_RANKS": "1"}, capture_output=True, text=True, timeout=WITHIN,
+    )  # fmt: skip
+    assert "No space left on device" in done.stderr
+    assert done.returncode == 1
+    assert resumed(small_disk).steps == 2
+
+
+FILLS = """
+import sys; sys.path.insert(0, sys.argv[1])
+from test_restart import *
+disk = Path(sys.argv[2])
+sim = heat(shape=(40, 30))
+sim.run(steps=2, checkpoint=hc.Checkpoint(disk))
+(disk / "ballast").write_bytes(bytes(shutil.disk_usage(disk).free - 4096))
+sim.run(steps=2, checkpoint=hc.Checkpoint(disk))
+"""
+
+
+@pytest.mark.parametrize("given", ["2", "many"])
+def test_as_many_ranks_that_write_as_there_are_is_refused(given: str) -> None:
+    done = subprocess.run(
+        [str(mpiexec()), "-n", "2", sys.executable, "-c", "import halocline as hc; hc.print(1)"],
+        env={**os.environ, "HALOCLINE_IO_RANKS": given}, capture_output=True, text=True, timeout=WITHIN,
+    )  # fmt: skip
+    assert f"HALOCLINE_IO_RANKS is '{given}'; expected fewer ranks" in done.stderr
+    assert done.stdout == ""
+    assert done.returncode == 2
+
+
 # -- requests to stop ----------------------------------------------------------------------------------------
 
 
@@ -434,6 +477,7 @@ def killed(name: str, folder: Path, ranks: int, whom: str, whole: str, seed: int
     for _ in range(2):
         process = subprocess.Popen(
             command("endless", folder, name, ranks=ranks),
+            env={**os.environ, "HALOCLINE_IO_RANKS": "1" if whom == "writer" else "0"},
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         try:
@@ -443,6 +487,8 @@ def killed(name: str, folder: Path, ranks: int, whom: str, whole: str, seed: int
                 time.sleep(0.01)
             time.sleep(draw.uniform(0.0, 0.6))
             pids = of_session(process.pid)  # none where it has come to its end
+            if whom == "writer":
+                pids = [pid for pid in pids if rank_of(pid) == ranks - 1]
             for pid in pids if whom == "all" else draw.sample(pids, min(1, len(pids))):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
@@ -452,6 +498,14 @@ def killed(name: str, folder: Path, ranks: int, whom: str, whole: str, seed: int
                 os.kill(pid, signal.SIGKILL)
             process.wait()
     assert told("resume", folder, name, ranks=draw.choice([1, 2, 3])) == {name: whole}
+
+
+def rank_of(pid: int) -> int:
+    """The rank that a process is."""
+    with contextlib.suppress(OSError):
+        found = re.search(r"\0PMI_RANK=(\d+)\0", Path(f"/proc/{pid}/environ").read_text(errors="replace"))
+        return int(found[1]) if found else -1
+    return -1
 
 
 def of_session(number: int) -> list[int]:
@@ -476,6 +530,7 @@ def of_session(number: int) -> list[int]:
         ("holes", 2, "all"),
         ("staggered", 2, "one"),
         ("poisson", 2, "one"),
+        ("heat", 3, "writer"),
     ],
 )
 def test_whatever_dies_when_the_newest_checkpoint_is_whole(
@@ -491,7 +546,7 @@ def test_whatever_dies_a_hundred_times_the_newest_checkpoint_is_whole(
     name: str, seed: int, whole: dict[str, str], tmp_path: Path
 ) -> None:
     draw = random.Random(f"{name} {seed}")
-    killed(name, tmp_path, draw.choice([1, 2, 3]), draw.choice(["one", "all"]), whole[name], seed)
+    killed(name, tmp_path, draw.choice([2, 3]), draw.choice(["one", "all", "writer"]), whole[name], seed)
 
 
 # -- looking changes nothing ---------------------------------------------------------------------------------

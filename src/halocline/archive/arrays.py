@@ -160,7 +160,7 @@ def _opened(folder: Path, threads: Any, metadata: Mapping[str, Any] | None = Non
     try:
         return StoredArray(tensorstore.open(spec, **how, **context).result(), folder)
     except ValueError as error:
-        raise RunError(f"{folder}: {_cause(error)}") from None
+        raise RunError(f"{folder}: {why_not_written(error)}") from None
 
 
 def _cause(error: Exception) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from halocline.archive.arrays import StoredArray, context, why_not_written
+from halocline.archive.arrays import ArraySpec, StoredArray, attach, context, why_not_written
 from halocline.errors import RunError
 
 if TYPE_CHECKING:
@@ -66,6 +67,10 @@ class Writer:
         self._pending: deque[tuple[int, Any, StoredArray]] = deque()
         self._held = 0
         self.failure: RunError | None = None
+
+    def attach(self, folder: Path, spec: ArraySpec) -> StoredArray:
+        """An array that is there, to be written to."""
+        return attach(folder, spec, self.threads)
 
     def write(self, array: StoredArray, lo: tuple[int, ...], values: NDArray[Any]) -> None:
         """Write values, which must not change any more, from an element of an array on. It does not fail,

@@ -16,6 +16,7 @@ from halocline.plan.transfer import METHODS
 from halocline.ranges import (
     AXES,
     FIELDS,
+    IO_RANKS,
     IO_THREADS,
     MAILBOXES,
     ORDER,
@@ -291,6 +292,16 @@ IoThreads = Annotated[
         numbers=IO_THREADS,
         metavar="K",
         help="Threads of each rank that compress and write output and checkpoints while it computes.",
+    ),
+]
+IoRanks = Annotated[
+    int,
+    whole(
+        CHECKPOINTS,
+        "--io-ranks",
+        numbers=IO_RANKS,
+        metavar="K",
+        help="Ranks beside those that compute, which do nothing but write output and checkpoints.",
     ),
 ]
 TimeLimit = Annotated[

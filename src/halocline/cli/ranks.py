@@ -13,8 +13,9 @@ from halocline.run.launch import launch
 from halocline.run.mpi import launcher, world
 
 
-def spread(ranks: int | None) -> None:
-    """Go on as one of `ranks` ranks, or have them started and end with their exit status.
+def spread(ranks: int | None, io_ranks: int = 0) -> None:
+    """Go on as one of `ranks` ranks, or have them started, beside so many that only write, and end with their
+    exit status.
 
     Raises
     ------
@@ -28,8 +29,9 @@ def spread(ranks: int | None) -> None:
             raise InputError(
                 f"--ranks is {ranks}, but the launcher ({started.name}) started {size}; leave it out there"
             )
-    elif ranks is not None and ranks > 1:
+    elif (ranks is not None and ranks > 1) or io_ranks:
         name = terminal()
         if name:
             os.environ[TERMINAL] = name
-        raise typer.Exit(launch(ranks, [sys.executable, "-m", "halocline.cli", *sys.argv[1:]]))
+        command = [sys.executable, "-m", "halocline.cli", *sys.argv[1:]]
+        raise typer.Exit(launch(ranks or 1, command, io_ranks=io_ranks))

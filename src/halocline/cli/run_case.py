@@ -51,6 +51,7 @@ def case(
     output: Sequence[Output] = (),
     checkpoint: Checkpoint | None = None,
     resume: Path | None = None,
+    io_ranks: int = 0,
 ) -> None:
     """Run a case from its start, print how it went, and end with status 1 where its check fails."""
     from halocline.physics.cases import cases
@@ -78,7 +79,7 @@ def case(
         ready = CaseRun(name, cells, given, dim=dim, order=order, scheme=scheme)
     else:
         ready = CaseRun.of_checkpoint(name, resume, cells, given, dim=dim, order=order, scheme=scheme)
-    spread(ranks)
+    spread(ranks, io_ranks)
     from halocline.run.machine import this_machine
 
     shown = {} if pictures is None else {pictures / f"{key}.png": (key, e) for key, e in ready.shown.items()}

@@ -25,6 +25,7 @@ def script(
     file: Path,
     *,
     ranks: int | None,
+    io_ranks: int = 0,
     threads: int | None,
     device: str | None,
     json: str | None,
@@ -34,7 +35,7 @@ def script(
     if not file.is_file():
         raise InputError(f"there is no file {file}" if not file.exists() else f"{file} is no file")
     choice = chosen_devices(device)
-    spread(ranks)
+    spread(ranks, io_ranks)
     with world().agreement(f"find devices {str(choice)!r}"):
         chosen_here(choice, DEVICE_VARIABLE if device is None else "")
     check_files(json)

@@ -27,9 +27,10 @@ def poisson(
     execution: Mapping[str, Any],
     checkpoint: Checkpoint | None = None,
     resume: Path | None = None,
+    io_ranks: int = 0,
 ) -> None:
     """Solve the elliptic problem, and tell how it went."""
-    spread(ranks)
+    spread(ranks, io_ranks)
     from halocline.study import solve
 
     trace = execution.get("trace")

@@ -12,9 +12,9 @@ from time import perf_counter
 from typing import Any
 
 from halocline.archive import arrays
-from halocline.archive.arrays import ArraySpec, StoredArray
+from halocline.archive.arrays import ArraySpec
 from halocline.archive.files import make_folder, read_json, remove_folder, sync_folder, write_json
-from halocline.archive.writer import Writer, Writing
+from halocline.archive.writer import Writing
 from halocline.errors import InputError, RunError
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.grid import AXES, Field
@@ -24,6 +24,7 @@ from halocline.run.assembly import assembled, fetch
 from halocline.run.contents import checksum
 from halocline.run.every import Every, wall_clock
 from halocline.run.store import FieldStore
+from halocline.run.writers import writer
 
 FORMAT = 1  # of the facts; a reader of another refuses them
 POINTER = "newest.json"
@@ -173,7 +174,7 @@ class CheckpointFolder:
     def __init__(self, how: Checkpoint, store: FieldStore) -> None:
         self.how, self.store, self.path = how, store, Path(how.path)
         self.comm = store.domain.comm
-        self.writer = Writer(how.io_threads)
+        self.writer = writer(self.comm, how.io_threads)
         self.last: Path | None = None
         self.seconds, self._total = 0.0, 0.0
         self._open: tuple[Path, dict[str, Any]] | None = None  # not named the newest yet
@@ -230,10 +231,10 @@ class CheckpointFolder:
             f.name: {"dtype": f.dtype, "location": f.location, "checksum": checksum(store, f)} for f in fields
         }
         self._open = folder, {**facts, "format": FORMAT, "step": step, "fields": described}
-        targets: dict[str, StoredArray] = {}
+        targets: dict[str, Any] = {}
         with self._removing(folder):
             for name, spec in specs.items():
-                targets[name] = arrays.attach(folder / name, spec, self.writer.threads)
+                targets[name] = self.writer.attach(folder / name, spec)
         for f in fields:
             grid = ChunkGrid(specs[f.name].shape, specs[f.name].chunk)
             for lo, values in assembled(store, f, grid, Selection.all(f.points)):

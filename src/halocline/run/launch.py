@@ -73,8 +73,9 @@ def environment() -> dict[str, str]:
     return {**told, **os.environ}
 
 
-def launch(ranks: int, command: Sequence[str]) -> int:
-    """Run `command` on `ranks` ranks, wait for it, and return its exit status.
+def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0) -> int:
+    """Run `command` on `ranks` ranks, wait for it, and return its exit status; beside them so many that only
+    write.
 
     SIGINT, SIGTERM and SIGUSR1 go on to the ranks, which decide what to do; where this process itself is
     killed, the ranks are terminated. Where a rank dies, its number is printed.
@@ -88,6 +89,7 @@ def launch(ranks: int, command: Sequence[str]) -> int:
         There is no mpiexec.
     """
     RANKS.check("ranks", ranks)
+    ranks += io_ranks
     started = mpi.launcher()
     if started is not None:
         size = "some" if started.size is None else started.size
@@ -106,7 +108,7 @@ def launch(ranks: int, command: Sequence[str]) -> int:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment() | {"HALOCLINE_LAUNCH": listener.name},
+            env=environment() | {"HALOCLINE_LAUNCH": listener.name, mpi.IO_RANKS: str(io_ranks)},
             errors="replace",
             text=True,
             process_group=0,  # a Ctrl-C of the terminal reaches the ranks once, through this process

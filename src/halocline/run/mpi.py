@@ -22,11 +22,12 @@ from functools import cache
 from hashlib import blake2b
 from typing import Any, TypeVar
 
-from halocline.errors import InputError, RunError
+from halocline.errors import HaloclineError, InputError, RunError
 from halocline.native import native
 from halocline.run import excepthook, segments
 from halocline.run.failure import describe, exit_code, pack, unpack
 from halocline.run.streams import complain
+from halocline.run.writer_ranks import WriterRanks
 
 T = TypeVar("T")
 
@@ -35,6 +36,7 @@ START_PATIENCE = 10.0  # the same where MPI must be initialised first
 # A rank that waits for others looks again at once for so many seconds, in which ranks with cores of their own
 # come. Then it sleeps between two looks: a share of what it has waited so far, and at most so many seconds.
 AT_ONCE, PAUSE_SHARE, LONGEST_PAUSE = 5e-5, 0.125, 2e-3
+IO_RANKS = "HALOCLINE_IO_RANKS"  # how many of the launcher's ranks, the last ones, only write
 EXCHANGE_TAG = 7  # of arrays between ranks
 RELAY_PATIENCE = 0.5  # seconds that mpiexec gets to pass on what was printed
 
@@ -110,6 +112,8 @@ class Communicator:
         node by node.
     nodes_of_ranks : tuple of int
         Otherwise the node of each rank.
+    writers : WriterRanks or None
+        Other ranks, which write what these send.
     """
 
     rank: int = 0
@@ -121,6 +125,7 @@ class Communicator:
     node: Any = field(default=None, repr=False)
     ranks_per_node: int = 1
     nodes_of_ranks: tuple[int, ...] = ()
+    writers: WriterRanks | None = field(default=None, repr=False)
     _groups: dict[int, Communicator] = field(default_factory=dict, repr=False, compare=False)
 
     def grouped(self, ranks_per_node: int | None) -> Communicator:
@@ -269,7 +274,27 @@ def world() -> Communicator:
             "start the ranks with `halocline run FILE.py --ranks R`, or with that MPI's own mpiexec"
         )
     excepthook.install()
-    return _wrap(MPI, comm)
+    given = os.environ.get(IO_RANKS) or "0"
+    if not given.isdecimal() or int(given) >= comm.size:
+        raise InputError(
+            f"{IO_RANKS} is {given!r}; expected fewer ranks that write than the {comm.size} there are"
+        )
+    return _beside_writers(MPI, comm, int(given)) if int(given) else _wrap(MPI, comm)
+
+
+def _beside_writers(MPI: Any, comm: Any, count: int) -> Communicator:
+    """All ranks but the last ones, which write: on them this does not return."""
+    from halocline.run.writer_ranks import WriterRanks, serve
+
+    first = comm.size - count
+    post, own = comm.Dup(), comm.Split(comm.rank >= first, comm.rank)
+    segments.forget_names()  # all ranks of the node have come
+    if comm.rank >= first:
+        serve(post, first)
+        raise SystemExit(0)
+    ranks = WriterRanks(post, tuple(range(first, comm.size)))
+    atexit.register(ranks.end)
+    return replace(_wrap(MPI, own), writers=ranks)
 
 
 def from_user(comm: Any) -> Communicator:
@@ -429,7 +454,7 @@ def report(error: BaseException) -> int:
         return code
     try:
         meeting = _join(error, code)
-    except RunError:  # MPI does not work: no rank can get far, so the first of each node speaks
+    except HaloclineError:  # MPI does not work so: no rank can get far, and the first of each node speaks
         if started is None or segments.first_of_node(started.rank):
             complain(describe(error))
         return code

@@ -12,10 +12,9 @@ from time import perf_counter
 from typing import Any
 
 from halocline import __version__
-from halocline.archive import arrays
 from halocline.archive.arrays import COMPRESSIONS
 from halocline.archive.series import FACTS, Series, columns
-from halocline.archive.writer import Writer, Writing
+from halocline.archive.writer import Writing
 from halocline.errors import InputError
 from halocline.lang import equations
 from halocline.lang.grid import DTYPES, unknown
@@ -28,6 +27,7 @@ from halocline.run.every import Every
 from halocline.run.fields import Fields
 from halocline.run.output_contents import Contents
 from halocline.run.regions import Region, Whole
+from halocline.run.writers import writer
 
 WINDOWS = ("output", "run")
 
@@ -127,7 +127,7 @@ class OutputStore:
             compression=how.compression,
             units=how.units,
         )
-        self.writer = Writer(how.io_threads)
+        self.writer = writer(self.comm, how.io_threads)
         self.count, self._seconds = 0, 0.0
         now = datetime.now(UTC).isoformat(timespec="seconds")
         self._series = Series(
@@ -179,10 +179,11 @@ class OutputStore:
         statistics = self.contents.statistics
         if statistics is not None and self.how.window == "output":
             self.fields.values[statistics.weight.name] = 0.0
-        specs, targets = self._series.specs(self.count + 1), {}
+        specs = self._series.specs(self.count + 1)
+        targets: dict[str, Any] = {}
         with self.comm.agreement(f"write output {self.path}"):
             for name in self.contents.parts:
-                targets[name] = arrays.attach(self.path / name, specs[name], self.writer.threads)
+                targets[name] = self.writer.attach(self.path / name, specs[name])
         for name, part in self.contents.parts.items():
             selection, kept = part.chosen.selection, list(part.chosen.kept)
             inner = dict(zip(kept, part.spec.chunk[1:], strict=True))

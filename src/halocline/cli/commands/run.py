@@ -23,6 +23,7 @@ from halocline.cli.options import (
     FieldPictures,
     GpuDirect,
     Halo,
+    IoRanks,
     IoThreads,
     Json,
     Kernels,
@@ -59,7 +60,7 @@ runs = group("What runs as it is: a case, or a file.")
 class FileOrCase(TyperCommand):
     """Leaves all options but a few to a file that is run; those of a case are its own."""
 
-    of_files = ("target", "ranks", "threads", "device", "json")
+    of_files = ("target", "ranks", "io_ranks", "threads", "device", "json")
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         every = self.params
@@ -149,6 +150,7 @@ def run_file(
     overwrite: Overwrite = False,
     time_limit: TimeLimit = None,
     io_threads: IoThreads = 1,
+    io_ranks: IoRanks = 0,
     json: Json = None,
     csv: SeriesCsv = None,
     pictures: FieldPictures = None,
@@ -157,7 +159,15 @@ def run_file(
     if names_file(target):
         from halocline.cli.script import script
 
-        script(Path(target), ranks=ranks, threads=threads, device=device, json=json, arguments=context.args)
+        script(
+            Path(target),
+            ranks=ranks,
+            io_ranks=io_ranks,
+            threads=threads,
+            device=device,
+            json=json,
+            arguments=context.args,
+        )
         return
     from halocline.cli.checkpoints import checkpoint_of, output_of
     from halocline.cli.run_case import case
@@ -165,7 +175,7 @@ def run_file(
     case(
         target, n=n, dim=dim, steps=steps, until=until, order=order, scheme=scheme, only=only,
         warm_up=warm_up, every=every, settings=settings or [], ranks=ranks, json=json, csv=csv,
-        pictures=pictures, check=check, resume=resume,
+        pictures=pictures, check=check, resume=resume, io_ranks=io_ranks,
         output=output_of(output, every=output_every, overwrite=overwrite, io_threads=io_threads),
         checkpoint=checkpoint_of(
             checkpoint, every=checkpoint_every, keep=keep, overwrite=overwrite, time_limit=time_limit,

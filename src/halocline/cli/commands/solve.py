@@ -13,6 +13,7 @@ from halocline.cli.options import (
     Dim,
     GpuDirect,
     Halo,
+    IoRanks,
     IoThreads,
     Json,
     Kernels,
@@ -86,6 +87,7 @@ def solve_poisson(
     overwrite: Overwrite = False,
     time_limit: TimeLimit = None,
     io_threads: IoThreads = 1,
+    io_ranks: IoRanks = 0,
     json: Json = None,
     pictures: Pictures = None,
 ) -> None:
@@ -94,7 +96,7 @@ def solve_poisson(
 
     poisson(
         n=n, dim=dim, method=method, rtol=rtol, max_iterations=max_iterations, ranks=ranks, json=json,
-        pictures=pictures, resume=resume,
+        pictures=pictures, resume=resume, io_ranks=io_ranks,
         checkpoint=checkpoint_of(
             checkpoint, every=checkpoint_every, keep=keep, overwrite=overwrite, time_limit=time_limit,
             io_threads=io_threads,
