@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import xarray
 import halocline as hc
 from halocline.errors import InputError, RunError
 from halocline.run import output_contents
+from halocline.run.launch import mpiexec
 
 RECEIVERS = [(0.1, 0.5, 0.3), (1.19, 0.01, 0.79)]
 
@@ -200,6 +203,20 @@ def test_output_changes_no_bit_and_takes_no_checkpoint_room(tmp_path: Path) -> N
     assert sorted(each.name for each in saved.iterdir() if each.is_dir()) == sorted(
         f.name for f in alone.held
     )
+
+
+def test_no_rank_holds_a_whole_field(tmp_path: Path) -> None:
+    """Neither for output nor for checkpoints, nor where they are read."""
+    program = Path(__file__).parent / "memory_program.py"
+    done = subprocess.run(
+        [str(mpiexec()), "-n", "4", sys.executable, str(program), str(tmp_path)],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    field, *grown = map(int, done.stdout.split())
+    assert len(grown) == 4
+    assert min(grown) > 0
+    assert max(grown) < 0.75 * field
 
 
 def test_iterations_are_written_too(tmp_path: Path) -> None:

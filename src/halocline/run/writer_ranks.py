@@ -52,7 +52,7 @@ def serve(post: Any, sources: int) -> None:
     from mpi4py import MPI
 
     threads, left, held = context(THREADS), sources, 0
-    writing: deque[tuple[int, int, Any]] = deque()  # source, bytes, what says whether it is done
+    writing: deque[tuple[int, int, str, Any]] = deque()  # source, bytes, where, what says whether it is done
     answers: list[Any] = []
     while left or writing or answers:
         busy = False
@@ -65,15 +65,17 @@ def serve(post: Any, sources: int) -> None:
                 folder, spec, lo, shape, dtype = header
                 values = np.empty(shape, dtype)
                 post.Recv([values, MPI.BYTE], source, DATA)
-                writing.append((source, values.nbytes, _begun(folder, spec, lo, values, threads)))
+                begun = _begun(folder, spec, lo, values, threads)
+                writing.append((source, values.nbytes, folder, begun))
                 held += values.nbytes
         for _ in range(len(writing)):
-            source, size, future = writing.popleft()
+            source, size, folder, future = writing.popleft()
             if isinstance(future, str) or future.done():
                 busy, held = True, held - size
-                answers.append(post.isend(_failure(future), source, DONE))
+                why = _failure(future)
+                answers.append(post.isend(f"{folder} cannot be written: {why}" if why else "", source, DONE))
             else:
-                writing.append((source, size, future))
+                writing.append((source, size, folder, future))
         answers = [request for request in answers if not request.Test()]
         if not busy:
             time.sleep(PAUSE)
@@ -116,7 +118,7 @@ class RemoteWriter:
         self.failure: RunError | None = None
         self._next = ranks.post.rank  # not all begin with the same
         self._sending: deque[tuple[int, list[Any], Any]] = deque()
-        self._unanswered: dict[int, deque[str]] = {rank: deque() for rank in ranks.ranks}
+        self._unanswered = dict.fromkeys(ranks.ranks, 0)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
@@ -143,7 +145,7 @@ class RemoteWriter:
                 self.ranks.post.Isend([kept, MPI.BYTE], rank, DATA),
             ]
             self._sending.append((kept.nbytes, requests, kept))
-            self._unanswered[rank].append(str(folder))
+            self._unanswered[rank] += 1
         self.written += kept.nbytes
         if self.concurrent and (self._thread is None or not self._thread.is_alive()):
             self._thread = threading.Thread(target=self._go_on, name="halocline-writer", daemon=True)
@@ -191,9 +193,9 @@ class RemoteWriter:
         with self._lock:
             while self._sending and MPI.Request.Testall(self._sending[0][1]):
                 self._sending.popleft()
-            for rank, unanswered in self._unanswered.items():
-                while unanswered and self.ranks.post.Iprobe(rank, DONE):
-                    folder = unanswered.popleft()
-                    why = self.ranks.post.recv(source=rank, tag=DONE)
-                    if why and self.failure is None:
-                        self.failure = RunError(f"{folder} cannot be written: {why}")
+            for rank in self.ranks.ranks:
+                while self._unanswered[rank] and self.ranks.post.Iprobe(rank, DONE):
+                    failure = self.ranks.post.recv(source=rank, tag=DONE)
+                    self._unanswered[rank] -= 1
+                    if failure and self.failure is None:
+                        self.failure = RunError(failure)
