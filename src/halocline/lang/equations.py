@@ -6,40 +6,55 @@ the program that is to go on differs from the one that left it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from operator import add
 
 from halocline.lang.boundary import Ghost
-from halocline.lang.expression import Expr, walk
+from halocline.lang.expression import SIGNS, Expr, walk
 from halocline.lang.grid import AXES, Field, Grid
-from halocline.lang.program import Assign, AssignScalar, Program, Repeat, Stage, Statement, StopWhen
+from halocline.lang.program import Assign, AssignScalar, NoGhosts, Program, Repeat, Stage, Statement, StopWhen
 from halocline.lang.trace import OWN
 
-SIGNS = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
-    "ne": "!=", "and": "&", "or": "|",
-}  # fmt: skip
+Reaches = dict[Field, tuple[int, ...]]  # how far each field is read along each axis
+
 SHORT = 24  # characters of an expression that is written again rather than named
 
 
 def equations(program: Program) -> str:
-    """The statements of a program as text."""
-    return "\n".join(_statements(program.statements))
+    """The statements of a program as text. What was read of a field or scalar before it was set anew is
+    marked with the number of its version, ``u@1``."""
+    return "\n".join(_statements(program.statements, _Versions()))
 
 
 def fields(grid: Grid, program: Program) -> str:
     """The fields that a program reads or sets, with where they lie and what holds at walls, as text."""
-    used: dict[Field, None] = {}
+    reaches: Reaches = {}
     for statement in program.flat():
         if isinstance(statement, Assign):
-            used |= dict.fromkeys(statement.values)
+            _extend(reaches, dict.fromkeys(statement.values, (0,) * grid.ndim))
         for root in _roots(statement):
-            used |= dict.fromkeys(e.attribute[0] for e in _all(root) if e.op == "read")
+            _extend(reaches, _reach(root))
+    ghosts: dict[tuple[Field, str, int], Expr] = {}
+    while missing := [key for key in _ghosts(reaches) if key not in ghosts]:
+        for f, side, layer in missing:
+            axis = AXES.index(side[0])
+            at = Ghost(f, axis, -1 if side[1] == "-" else 1, layer)
+            ghost = ghosts[f, side, layer] = f.boundary[side].ghost(at)
+            inward = {g: (*r[:axis], 0, *r[axis + 1 :]) for g, r in _reach(ghost).items()}
+            _extend(reaches, inward)
     lines: list[str] = []
-    for f in grid.fields.values():
-        if f in used:
-            lines.append(f"{f.name}: {f.dtype}, {f.location}")
-            lines += [f"  {side} {text}" for side, text in _walls(f)]
+    for f in filter(reaches.__contains__, grid.fields.values()):
+        lines.append(f"{f.name}: {f.dtype}, {f.location}")
+        for g, side, layer in _ghosts(reaches):
+            if g is f:
+                kind = f"{side} {type(f.boundary[side]).__name__}" if layer == 0 else f"  layer {layer + 1}"
+                lines.append(f"  {kind}: {expression(ghosts[f, side, layer])}")
     return "\n".join(lines)
+
+
+def expression(root: Expr) -> str:
+    """An expression as text."""
+    return _text(root, _Versions())
 
 
 def grid_text(grid: Grid) -> str:
@@ -50,47 +65,103 @@ def grid_text(grid: Grid) -> str:
         low, high = grid.origin[axis], grid.origin[axis] + grid.extent[axis]
         lines.append(f"{AXES[axis]}: {n} cells from {low!r} to {high!r}, {end}")
         if grid.maps[axis] is not None:
-            lines.append(f"  stretched to {_text(grid.coordinates()[axis])}")
+            lines.append(f"  stretched to {expression(grid.coordinates()[axis])}")
     return "\n".join(lines)
 
 
-def _walls(field: Field) -> Iterator[tuple[str, str]]:
-    """What a field is in the first layer beyond each wall, and on it."""
-    for name, condition in field.boundary.items():
-        axis, side = AXES.index(name[0]), -1 if name[1] == "-" else 1
-        if field.grid.periodic[axis]:
+def _ghosts(reaches: Reaches) -> Iterator[tuple[Field, str, int]]:
+    """Those layers of ghosts beyond walls that are read: field, side, layer."""
+    for f, reach in reaches.items():
+        for side, condition in f.boundary.items():
+            axis = AXES.index(side[0])
+            if not f.grid.periodic[axis] and not isinstance(condition, NoGhosts):
+                yield from ((f, side, layer) for layer in range(reach[axis]))
+
+
+def _reach(root: Expr) -> Reaches:
+    """How far an expression reads each field along each axis, through stages too."""
+    found: Reaches = {}
+    for e in walk((root,)):
+        if e.op not in ("read", "stage"):
             continue
-        at = Ghost(field, axis, side, 1)
-        kind = type(condition).__name__
-        try:
-            yield name, f"{kind}: {_text(condition.ghost(at))}"
-        except Exception:  # one that has no ghosts says so when they are needed
-            yield name, kind
+        offset = tuple(map(abs, e.attribute[-1]))
+        inner = {e.attribute[0]: offset}
+        if e.op == "stage":
+            further = _reach(e.attribute[0].definition)
+            inner = {f: tuple(map(add, reach, offset)) for f, reach in further.items()}
+        _extend(found, inner)
+    return found
 
 
-def _statements(statements: Sequence[Statement], indent: str = "") -> Iterator[str]:
+def _extend(reaches: Reaches, more: Mapping[Field, tuple[int, ...]]) -> None:
+    for f, reach in more.items():
+        reaches[f] = tuple(map(max, reaches.get(f, reach), reach))
+
+
+class _Versions:
+    """Which versions of fields and scalars (see Program.version) stand for their present values, statement
+    after statement."""
+
+    def __init__(self) -> None:
+        self._loops = 0
+        self._assigned: dict[Field | str, int] = {}
+        self._since: dict[Field | str, int] = {}
+
+    def assign(self, thing: Field | str) -> None:
+        """After a statement that sets it."""
+        self._assigned[thing] = self._assigned.get(thing, 0) + 1
+        self._since[thing] = self._loops + self._assigned[thing]
+
+    def enter(self, loop: Repeat) -> None:
+        """Before the body of a loop: what it sets may be another pass's."""
+        self._loops += 1
+        for thing in _set(loop.body):
+            self._since[thing] = self._loops + self._assigned.get(thing, 0)
+
+    def mark(self, thing: Field | str, version: int) -> str:
+        """What stands after a name: nothing where the version is the present one."""
+        return "" if version >= self._since.get(thing, 0) else f"@{version}"
+
+
+def _set(statements: Sequence[Statement]) -> Iterator[Field | str]:
+    """What statements set, those in loops too."""
     for statement in statements:
         if isinstance(statement, Assign):
-            named = _Names([*statement.values.values()])
+            yield from statement.values
+        elif isinstance(statement, AssignScalar):
+            yield statement.scalar.name
+        elif isinstance(statement, Repeat):
+            yield from _set(statement.body)
+
+
+def _statements(statements: Sequence[Statement], versions: _Versions, indent: str = "") -> Iterator[str]:
+    for statement in statements:
+        if isinstance(statement, Assign):
+            named = _Names([*statement.values.values()], versions)
             yield from (indent + line for line in named.lines)
             for f, value in statement.values.items():
                 yield f"{indent}{f.name} = {named.text(value)}"
         elif isinstance(statement, AssignScalar):
-            yield f"{indent}{_own(statement.scalar.name)} = {_text(statement.expression)}"
+            yield f"{indent}{_own(statement.scalar.name)} = {_text(statement.expression, versions)}"
         elif isinstance(statement, StopWhen):
-            yield f"{indent}stop when {_text(statement.condition)}: {statement.reason}"
+            yield f"{indent}stop when {_text(statement.condition, versions)}: {statement.reason}"
         else:
-            yield indent + _head(statement)
-            yield from _statements(statement.body, indent + "  ")
+            yield indent + _head(statement, versions)
+            versions.enter(statement)
+            yield from _statements(statement.body, versions, indent + "  ")
+        if not isinstance(statement, Repeat):
+            for thing in _set([statement]):
+                versions.assign(thing)
 
 
-def _head(loop: Repeat) -> str:
-    until = "" if loop.until is None else f" until {_text(loop.until)}"
-    limit = "" if loop.limit is None else f" at most {_text(loop.limit)} times"
+def _head(loop: Repeat, versions: _Versions) -> str:
+    until = "" if loop.until is None else f" until {_text(loop.until, versions)}"
+    limit = "" if loop.limit is None else f" at most {_text(loop.limit, versions)} times"
     return f"repeat{until}{limit}:"
 
 
 def _roots(statement: Statement) -> list[Expr]:
+    """The expressions of a statement, but for those in the body of a loop."""
     if isinstance(statement, Assign):
         return list(statement.values.values())
     if isinstance(statement, AssignScalar):
@@ -100,22 +171,8 @@ def _roots(statement: Statement) -> list[Expr]:
     return [e for e in (statement.until, statement.limit) if e is not None]
 
 
-def _all(root: Expr) -> Iterator[Expr]:
-    """All nodes of an expression, those of stages too."""
-    seen: set[Expr] = set()
-    todo = [root]
-    while todo:
-        for e in walk((todo.pop(),)):
-            if e in seen:
-                continue
-            seen.add(e)
-            yield e
-            if e.op == "stage":
-                todo.append(e.attribute[0].definition)
-
-
-def _text(root: Expr) -> str:
-    named = _Names([root])
+def _text(root: Expr, versions: _Versions) -> str:
+    named = _Names([root], versions)
     whole = named.text(root)
     return whole if not named.lines else f"{whole} where {'; '.join(named.lines)}"
 
@@ -129,12 +186,13 @@ class _Names:
         In the order in which they depend on each other.
     """
 
-    def __init__(self, roots: Sequence[Expr]) -> None:
+    def __init__(self, roots: Sequence[Expr], versions: _Versions) -> None:
         self.lines: list[str] = []
+        self._versions = versions
         self._uses: dict[Expr, int] = {}
         self._written: dict[Expr, str] = {}
         self._counted: set[Stage] = set()
-        self._defined: set[Stage] = set()
+        self._stages: dict[Stage, str] = {}  # by the names that they have here
         for root in roots:
             self._count(root)
         for root in roots:
@@ -157,10 +215,8 @@ class _Names:
         for e in walk((root,)):
             if e in self._written:
                 continue
-            if e.op == "stage" and e.attribute[0] not in self._defined:
-                stage = e.attribute[0]
-                self._defined.add(stage)
-                self.lines.append(f"{stage.name} = {self.text(stage.definition)}")
+            if e.op == "stage" and e.attribute[0] not in self._stages:
+                self._define(e.attribute[0])
             written = self._node(e)
             if self._uses.get(e, 0) > 1 and len(written) > SHORT:
                 name = f"_{len(self.lines) + 1}"
@@ -169,17 +225,23 @@ class _Names:
             self._written[e] = written
         return self._written[root]
 
+    def _define(self, stage: Stage) -> None:
+        same = sum(other.name == stage.name for other in self._stages)
+        name = self._stages[stage] = stage.name + (f"_{same + 1}" if same else "")
+        self.lines.append(f"{name} = {self.text(stage.definition)}")
+
     def _node(self, e: Expr) -> str:
         if e.op == "const":
             return repr(e.attribute)
         if e.op == "scalar":
-            return _own(str(e.attribute[0]))
+            return _own(e.attribute[0]) + self._versions.mark(*e.attribute)
         if e.op == "index":
             axis, step = e.attribute
             return f"index_{AXES[axis]}" + (f"[{step}]" if step else "")
         if e.op in ("read", "stage"):
-            offset = e.attribute[-1]
-            name: str = e.attribute[0].name
+            thing, offset = e.attribute[0], e.attribute[-1]
+            mark = self._versions.mark(thing, e.attribute[1]) if e.op == "read" else ""
+            name: str = thing.name + mark if e.op == "read" else self._stages[thing]
             return name + (str(list(offset)) if any(offset) else "")
         inner = [self._written[a] for a in e.args]
         if e.op in SIGNS:

@@ -639,7 +639,7 @@ def index(grid: Grid, axis: int, step: int = 0) -> Expr:
     return node("index", (), (axis, step), key=(ref(grid), axis, step), label=label, grid=grid)
 
 
-_SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", **COMPARISONS}
+SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", **COMPARISONS}
 
 
 def text(root: Expr, depth: int = 6) -> str:
@@ -658,8 +658,8 @@ def text(root: Expr, depth: int = 6) -> str:
     if depth == 0:
         return "..."
     inner = [text(a, depth - 1) for a in root.args]
-    if root.op in _SIGNS:
-        return f"({inner[0]} {_SIGNS[root.op]} {inner[1]})"
+    if root.op in SIGNS:
+        return f"({inner[0]} {SIGNS[root.op]} {inner[1]})"
     if root.op == "neg":
         return f"-{inner[0]}"
     name = root.attribute[0] if root.op == "reduce" else root.op

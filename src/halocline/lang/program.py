@@ -200,7 +200,7 @@ def stage(
             grid,
             label,
             (location, dtype),
-            lambda free: grid.field(free, location=location, dtype=dtype, boundary=_NoGhosts(free)),
+            lambda free: grid.field(free, location=location, dtype=dtype, boundary=NoGhosts(free)),
         )
         array.set(expression)
         return array
@@ -208,7 +208,7 @@ def stage(
 
 
 @dataclass(frozen=True)
-class _NoGhosts(BoundaryCondition):
+class NoGhosts(BoundaryCondition):
     """Of a stage that is kept in an array."""
 
     stage: str
