@@ -30,6 +30,7 @@ from halocline.lang.expression import (
     Operators,
     as_expr,
     binary,
+    cast,
     index,
     read,
     rebuild,
@@ -495,6 +496,8 @@ def with_wall_values(
         for side, name in ((-1, SIDES[2 * axis]), (1, SIDES[2 * axis + 1])):
             wall = of[name].on_wall(Ghost(field, axis, side, -1)) if name in of else None
             if wall is not None:
+                if field.dtype == "float64" and value.precision == "float32":
+                    value = cast(value, field.dtype)  # or the wall's value would be rounded to that too
                 last = as_expr(0.0) if side < 0 else field.grid.cells(axis)
                 value = where(binary("eq", index(field.grid, axis), last), wall, value)
     return value
