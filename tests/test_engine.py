@@ -701,7 +701,7 @@ def test_request_stop_from_another_thread(kernels: str, everywhere: bool) -> Non
         while engine.progress() < 5:
             time.sleep(0.001)
         seen.append(engine.progress())
-        (native if everywhere else engine).request_stop()
+        native.request_stop() if everywhere else engine.request_pause()
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -723,7 +723,7 @@ def test_a_wish_to_stop_ends_a_loop_within_a_loop(kernels: str) -> None:
     engine.end()
     engine.end()
     scalars[8], scalars[9] = math.inf, 3
-    timer = threading.Timer(0.1, engine.request_stop)
+    timer = threading.Timer(0.1, native.request_stop)
     timer.start()
     report = engine.run()
     assert report["reason"] == "interrupted"
@@ -731,6 +731,42 @@ def test_a_wish_to_stop_ends_a_loop_within_a_loop(kernels: str) -> None:
     assert scalars[1] > 0
     assert scalars[0] == 0
     assert 0 < report["loop_seconds"] <= report["seconds"]
+
+
+def test_a_pause_comes_between_two_passes_of_the_outermost_loop(kernels: str) -> None:
+    engine, _, scalars = make(kernels)
+    engine.loop(None, 9, 0)
+    engine.loop(None, 8, 1)
+    sweep(engine, "slow", [0])
+    engine.end()
+    engine.end()
+    scalars[8], scalars[9] = 5, math.inf
+    timer = threading.Timer(0.1, engine.request_pause)
+    timer.start()
+    report = engine.run()
+    assert report["reason"] == "interrupted"
+    assert report["stopped"]
+    assert not report["stopped_process"]
+    assert report["loops"] == [None, "limit"]
+    assert scalars[0] >= 1
+    assert scalars[1] == 5
+
+
+def test_signals_are_noted(kernels: str) -> None:
+    engine, _, scalars = endless(kernels)
+    scalars[9] = 3
+    before = signal.getsignal(signal.SIGUSR1)
+    native.note_signals([signal.SIGUSR1])
+    try:
+        assert native.noted_signal() == 0
+        for _ in range(2):  # a second one does not end the process
+            os.kill(os.getpid(), signal.SIGUSR1)
+        assert native.noted_signal() == signal.SIGUSR1
+        assert engine.run()["reason"] == "completed"
+    finally:
+        signal.signal(signal.SIGUSR1, before or signal.SIG_DFL)
+    native.forget_signal()
+    assert native.noted_signal() == 0
 
 
 def test_signals_stop_a_run(kernels: str) -> None:
@@ -758,7 +794,7 @@ def test_a_wish_to_stop_is_told_where_nothing_is_left_to_cut_short(kernels: str,
         engine.end()
     sweep(engine, "nothing", [0])
     assert not engine.run()["stopped"]
-    for ask in (engine.request_stop, native.request_stop):
+    for ask in (engine.request_pause, native.request_stop):
         ask()
         report = engine.run()
         assert report["stopped"]
@@ -800,7 +836,7 @@ def test_one_run_at_a_time(kernels: str) -> None:
         time.sleep(0.001)
     with pytest.raises(RuntimeError, match="running already"):
         engine.run()
-    engine.request_stop()
+    engine.request_pause()
     runner.join()
 
 
@@ -980,7 +1016,7 @@ def test_ranks_agree_that_one_was_asked_to_stop(kernels: str) -> None:
     sweep(engine, "count_visits", [0])
     for stopper in range(comm.size):
         if comm.rank == stopper:
-            engine.request_stop()
+            engine.request_pause()
         assert engine.run()["stopped"]
         assert not engine.run()["stopped"]
     assert (storage.view() == 2 * comm.size).all()
@@ -1001,7 +1037,7 @@ def stop_each(kernels: str, with_reduction: bool) -> None:
     engine.end()
     for stopper in range(comm.size):
         scalars[9] = math.inf
-        timer = threading.Timer(0.05, engine.request_stop)
+        timer = threading.Timer(0.05, engine.request_pause)
         if comm.rank == stopper:
             timer.start()
         report = engine.run()

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
 import h5py
 import numpy as np
 import pytest
 import xarray
 from vtkmodules.util.numpy_support import vtk_to_numpy
+from vtkmodules.vtkCommonDataModel import vtkRectilinearGrid
+from vtkmodules.vtkIOXdmf2 import vtkXdmfReader
 from vtkmodules.vtkIOXML import vtkXMLRectilinearGridReader
 
 import halocline as hc
@@ -88,7 +94,60 @@ def test_one_vtk_file_of_the_last_time(stores: Path, tmp_path: Path) -> None:
     assert [each.name for each in both] == ["all_x_y_z.vtr", "all_x_face_y_z.vtr"]
 
 
-@pytest.mark.parametrize("ndim", [2, 3])
+def numbers(text: str | None) -> list[int]:
+    return [int(part) for part in (text or "").split()]
+
+
+def read_item(described: Path, item: Any) -> np.ndarray:
+    """What an item of an XDMF file refers to, which must be as the item says."""
+    size = numbers(item.get("Dimensions"))
+    if item.get("ItemType") == "HyperSlab":
+        slab, array = item.findall("DataItem")
+        assert slab.get("Format") == "XML"
+        first, stride, count = np.array(slab.text.split(), int).reshape(numbers(slab.get("Dimensions")))
+        last = first + stride * (count - 1)
+        whole = read_item(described, array)
+        assert len(first) == whole.ndim
+        assert all(last < whole.shape)
+        picked = whole[tuple(slice(f, l + 1, s) for f, l, s in zip(first, last, stride, strict=True))]
+        assert list(picked.shape) == list(count)
+        return picked.reshape(size)  # fails where the slab has another number of values
+    if item.get("Format") == "XML":
+        values = np.array(item.text.split(), float)
+        assert list(values.shape) == size
+        return values
+    assert item.get("Format") == "HDF"
+    file, _, dataset = item.text.partition(":/")
+    with h5py.File(described.parent / file) as data:
+        assert dataset in data
+        assert list(data[dataset].shape) == size
+        assert data[dataset].dtype == {"4": "f4", "8": "f8"}[item.get("Precision")]
+        assert item.get("NumberType") == "Float"
+        return data[dataset][:]
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+def test_vtk_reads_xdmf(stores: Path, ndim: int, tmp_path: Path) -> None:
+    """The reader that ParaView has finds the values at their points, at every time."""
+    source = xarray.open_zarr(stores / f"{ndim}.zarr")
+    described, _ = export(Store(stores / f"{ndim}.zarr"), tmp_path / "v.xdmf", ["v"])
+    reader = vtkXdmfReader()
+    reader.SetFileName(str(described))
+    for n, time in enumerate(source["time"].values):
+        reader.UpdateTimeStep(float(time))
+        grid = reader.GetOutputDataObject(0)
+        while not isinstance(grid, vtkRectilinearGrid):
+            grid = grid.GetBlock(0)
+        shape = source["v"].shape[1:]
+        assert grid.GetDimensions() == (*shape, *[1] * (3 - ndim))
+        for axis, dimension in zip("XYZ", source["v"].dims[1:], strict=False):
+            line = vtk_to_numpy(getattr(grid, f"Get{axis}Coordinates")())
+            np.testing.assert_array_equal(line, source[dimension].values)
+        values = vtk_to_numpy(grid.GetPointData().GetArray("v"))
+        np.testing.assert_array_equal(values.reshape(shape[::-1]).T, source["v"].values[n])
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3])
 def test_hdf5_holds_what_xarray_reads_and_xdmf_says_where(stores: Path, ndim: int, tmp_path: Path) -> None:
     source = xarray.open_zarr(stores / f"{ndim}.zarr")
     described, data = export(Store(stores / f"{ndim}.zarr"), tmp_path / "all.xdmf")
@@ -97,8 +156,6 @@ def test_hdf5_holds_what_xarray_reads_and_xdmf_says_where(stores: Path, ndim: in
         for name in ("T", "v"):
             values = file[name][:]
             np.testing.assert_array_equal(np.transpose(values, (0, *range(ndim, 0, -1))), source[name].values)
-    from xml.etree import ElementTree
-
     root = ElementTree.parse(described).getroot()
     collections = root.findall("./Domain/Grid")
     assert [each.get("Name") for each in collections] == [
@@ -108,17 +165,20 @@ def test_hdf5_holds_what_xarray_reads_and_xdmf_says_where(stores: Path, ndim: in
         grids = collection.findall("Grid")
         assert [float(each.find("Time").get("Value")) for each in grids] == list(source["time"].values)
         for n, each in enumerate(grids):
-            slab, array = each.find("Attribute/DataItem").findall("DataItem")
-            numbers = np.array(slab.text.split(), int).reshape(3, -1)
-            where, _, dataset = array.text.partition(":/")
-            assert where == data.name
-            with h5py.File(data) as file:
-                first, stride, count = numbers
-                picked = tuple(slice(f, f + s * c, s) for f, s, c in zip(first, stride, count, strict=True))
-                found = file[dataset][picked][0]
-            np.testing.assert_array_equal(found.T, source[name].values[n])
-            size = [int(part) for part in each.find("Topology").get("Dimensions").split()]
-            assert np.prod(size) == source[name].values[n].size
+            values = source[name].values[n]
+            # the last dimension of XDMF is x; axes that are not there have one point
+            size = [*[1] * (3 - ndim), *reversed(values.shape)]
+            assert each.find("Topology").get("TopologyType") == "3DRectMesh"
+            assert numbers(each.find("Topology").get("Dimensions")) == size
+            assert each.find("Geometry").get("GeometryType") == "VXVYVZ"
+            lines = [read_item(described, item) for item in each.findall("Geometry/DataItem")]
+            expected = [source[d].values for d in source[name].dims[1:]] + [np.zeros(1)] * (3 - ndim)
+            for line, coordinates in zip(lines, expected, strict=True):
+                np.testing.assert_array_equal(line, coordinates)
+            assert each.find("Attribute").get("Name") == name
+            assert each.find("Attribute").get("Center") == "Node"
+            found = read_item(described, each.find("Attribute/DataItem"))
+            np.testing.assert_array_equal(found, values.T.reshape(size))
 
 
 @pytest.mark.parametrize(
@@ -137,6 +197,90 @@ def test_what_cannot_be_exported_is_refused(
     with pytest.raises(InputError, match=words):
         export(Store(stores / name), tmp_path / target, fields)
     assert not list(tmp_path.iterdir())
+
+
+def altered(store: Path, to: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """A copy of a store, where a program with other ideas has changed what it says of its arrays."""
+    shutil.copytree(store, to)
+    group = json.loads((to / "zarr.json").read_text())
+    known = group["consolidated_metadata"]["metadata"]
+    change(known)
+    (to / "zarr.json").write_text(json.dumps(group))
+    for name, each in known.items():
+        (to / name).mkdir(parents=True, exist_ok=True)
+        (to / name / "zarr.json").write_text(json.dumps(each))
+    return to
+
+
+@pytest.mark.parametrize("suffix", [".pvd", ".vtr", ".xdmf"])
+@pytest.mark.parametrize("name", ["../../x", "/x", "a/x", "..", ".", "a\\x", "a&x", "a\nx", "f.h5:x"])
+def test_names_that_lead_elsewhere_are_refused(stores: Path, name: str, suffix: str, tmp_path: Path) -> None:
+    def change(known: dict[str, Any]) -> None:
+        known["T"]["dimension_names"] = ["time", name, "y"]
+
+    store = Store(altered(stores / "2.zarr", tmp_path / "a.zarr", change))
+    out = tmp_path / "a" / "b" / "out"
+    out.mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InputError, match="'T' cannot be exported: the name of its axis is") as caught:
+        export(store, out / f"all{suffix}")
+    assert repr(name) in str(caught.value)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert export(store, out / f"all{suffix}", ["v"])
+
+
+def test_names_of_arrays_are_checked_too(stores: Path, tmp_path: Path) -> None:
+    def nested(known: dict[str, Any]) -> None:
+        known["a/T"] = known.pop("T")
+
+    store = Store(altered(stores / "2.zarr", tmp_path / "a.zarr", nested))
+    with pytest.raises(InputError, match="array 'a/T' cannot be exported: its name is 'a/T'"):
+        export(store, tmp_path / "all.xdmf")
+    # nor does a store read what is not its own
+    group = json.loads((stores / "2.zarr" / "zarr.json").read_text())
+    known = group["consolidated_metadata"]["metadata"]
+    known["../1.zarr/T"] = known.pop("T")
+    (tmp_path / "b.zarr").mkdir()
+    (tmp_path / "b.zarr" / "zarr.json").write_text(json.dumps(group))
+    with pytest.raises(
+        InputError, match=r"an array '\.\./1\.zarr/T': expected a name that stays in the store"
+    ):
+        Store(tmp_path / "b.zarr")
+
+
+def test_fields_of_a_checkpoint_go_one_by_one(stores: Path, tmp_path: Path) -> None:
+    """Their axes have the same names on faces and in cells, and no coordinates."""
+    store = Store(max((stores / "checkpoints").glob("step-*")))
+    with pytest.raises(InputError, match="'T' has 7 points along x, and 'v' has 8: export them one by one"):
+        export(store, tmp_path / "all.xdmf")
+    source = xarray.open_zarr(stores / "2.zarr")
+    for name in ("T", "v"):
+        lines, values = grid_of(export(store, tmp_path / f"{name}.vtr", [name])[0])
+        np.testing.assert_array_equal(lines[0], np.arange(len(values[name])))
+        np.testing.assert_array_equal(values[name][..., 0], source[name].values[-1])
+
+
+def test_types_that_vtk_does_not_have_are_refused(tmp_path: Path) -> None:
+    made = xarray.Dataset({"n": (("x", "y"), np.ones((3, 4), "int16")), "T": (("x", "y"), np.ones((3, 4)))})
+    made.to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
+    store = Store(tmp_path / "a.zarr")
+    with pytest.raises(
+        InputError, match=r"array 'n' cannot be exported: it has type int16; expected float64"
+    ):
+        export(store, tmp_path / "a.vtr")
+    _, values = grid_of(export(store, tmp_path / "a.vtr", ["T"])[0])
+    np.testing.assert_array_equal(values["T"][..., 0], np.ones((3, 4)))
+
+
+def test_times_without_coordinates_are_numbered(tmp_path: Path) -> None:
+    values = np.arange(24.0).reshape(2, 3, 4)
+    xarray.Dataset({"T": (("time", "x", "y"), values)}).to_zarr(
+        tmp_path / "a.zarr", zarr_format=3, consolidated=False
+    )
+    export(Store(tmp_path / "a.zarr"), tmp_path / "a.pvd")
+    for n in range(2):
+        _, found = grid_of(tmp_path / "a" / f"x_y_{n:06}.vtr")
+        np.testing.assert_array_equal(found["T"][..., 0], values[n])
 
 
 def test_files_are_not_overwritten_unasked(stores: Path, tmp_path: Path) -> None:
@@ -179,6 +323,29 @@ def test_ls_tells_what_is_there(stores: Path, tmp_path: Path, capsys: pytest.Cap
         run(["ls", str(stores / "none")])
     with pytest.raises(InputError, match="there is no Zarr store"):
         run(["ls", str(stores)])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda facts: facts.pop("time"), "there is no 'time'"),
+        (lambda facts: facts["fields"].pop("T"), "there is no 'T'"),
+        (lambda facts: facts.update(time=3), ""),
+        (lambda facts: facts.update(identity=[]), ""),
+    ],
+)
+def test_ls_of_a_damaged_checkpoint(stores: Path, change: Any, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoints"
+    shutil.copytree(stores / "checkpoints", path)
+    newest = max(path.glob("step-*"))
+    group = json.loads((newest / "zarr.json").read_text())
+    change(group["attributes"]["halocline"])
+    (newest / "zarr.json").write_text(json.dumps(group))
+    with pytest.raises(InputError, match=rf"{newest.name}/zarr\.json is damaged.*{words}"):
+        run(["ls", str(newest)])
+    (newest / "zarr.json").write_text("[]")
+    with pytest.raises(InputError, match=r"zarr\.json is damaged"):
+        run(["ls", str(path)])
 
 
 def test_export_by_its_command(stores: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import halocline as hc
+from halocline.archive.reader import Store
 from halocline.errors import InputError
-from halocline.run.interpolation import conservative, linear
+from halocline.io.export import export
+from halocline.io.listing import described
+from halocline.io.views import Wanted, view
+from halocline.run.interpolation import Weights, conservative, linear
+from halocline.run.sources import Reader, Source, source_of
 
 
 def fields(shape: tuple[int, ...], *, walls: Any = "face", periodic: Any = False) -> hc.Simulation:
@@ -97,6 +106,11 @@ def reference(values: np.ndarray, count: int, axis: int = 0) -> np.ndarray:
     return np.moveaxis(sampled.reshape(count, n, -1).mean(axis=1), 0, axis)
 
 
+def whole(weights: Weights, values: np.ndarray) -> np.ndarray:
+    """All new values, of all old ones."""
+    return weights.apply(values, 0, [(0, len(values))], 0, len(weights.index))
+
+
 edges = st.lists(st.floats(0.01, 0.99), min_size=1, max_size=9, unique_by=lambda x: round(x, 3)).map(
     lambda inner: np.array([0.0, *sorted(inner), 1.0])
 )
@@ -108,23 +122,94 @@ def test_conservative_weights_keep_the_integral_and_what_is_constant(
 ) -> None:
     weights = conservative(old, new, periodic=periodic)
     values = np.random.default_rng(len(old)).uniform(size=len(old) - 1)
-    found = weights.apply(values, 0, 0, 0, len(new) - 1)
+    found = whole(weights, values)
     assert np.dot(found, np.diff(new)) == pytest.approx(np.dot(values, np.diff(old)), abs=1e-12)
-    np.testing.assert_allclose(weights.apply(np.full(len(old) - 1, 2.5), 0, 0, 0, len(new) - 1), 2.5)
+    np.testing.assert_allclose(whole(weights, np.full(len(old) - 1, 2.5)), 2.5)
     if not periodic and len(old) > 2:  # exact for what is linear
         middle = 0.5 * (old[1:] + old[:-1])
-        np.testing.assert_allclose(
-            weights.apply(3.0 - middle, 0, 0, 0, len(new) - 1), 3.0 - 0.5 * (new[1:] + new[:-1]), atol=1e-12
-        )
+        np.testing.assert_allclose(whole(weights, 3.0 - middle), 3.0 - 0.5 * (new[1:] + new[:-1]), atol=1e-12)
 
 
 @given(edges, edges)
 def test_linear_weights_are_those_of_numpy(old: np.ndarray, new: np.ndarray) -> None:
     values = np.random.default_rng(len(old)).uniform(size=len(old))
-    found = linear(old, new).apply(values, 0, 0, 0, len(new))
+    found = whole(linear(old, new), values)
     np.testing.assert_allclose(found, np.interp(new, old, values), atol=1e-12)
-    around = linear(old[:-1], new + 5.0, 1.0).apply(values[:-1], 0, 0, 0, len(new))
+    around = whole(linear(old[:-1], new + 5.0, 1.0), values[:-1])
     np.testing.assert_allclose(around, np.interp(new, old[:-1], values[:-1], period=1.0), atol=1e-9)
+
+
+@given(edges, edges, st.sampled_from(["conservative", "linear", "around"]), st.data())
+def test_a_part_needs_two_runs_at_most_and_has_the_same_bits(
+    old: np.ndarray, new: np.ndarray, kind: str, data: st.DataObject
+) -> None:
+    if kind == "conservative":
+        weights = conservative(old, new, periodic=data.draw(st.booleans()))
+        values = np.random.default_rng(len(old)).uniform(size=len(old) - 1)
+    else:
+        weights = linear(old, new + 0.3, 1.5 if kind == "around" else None)
+        values = np.random.default_rng(len(old)).uniform(size=len(old))
+    lo = data.draw(st.integers(0, len(weights.index) - 1))
+    hi = data.draw(st.integers(lo + 1, len(weights.index)))
+    runs = weights.needed(lo, hi)
+    assert 1 <= len(runs) <= 2
+    flat = [end for run in runs for end in run]
+    assert flat == sorted(set(flat))  # neither empty, nor touching each other
+    read = [n for first, end in runs for n in range(first, end)]
+    assert {*weights.index[lo:hi].ravel()} <= {*read}
+    np.testing.assert_array_equal(
+        weights.apply(values[read], 0, runs, lo, hi), whole(weights, values)[lo:hi], strict=True
+    )
+
+
+@pytest.mark.parametrize("location", ["cell", "face-x"])
+def test_no_part_beside_a_periodic_end_reads_the_whole(location: str) -> None:
+    """Each of two parts along each axis needs a few points of the other part, on both of its sides."""
+    grid = hc.Grid((40, 48), extent=(1.0, 2.0), periodic=True)
+    field = grid.field("T", location=location)
+    other = hc.Grid((64, 56), extent=(1.0, 2.0), periodic=True).field("T", location=location)
+    values = np.random.default_rng(4).uniform(size=other.points)
+    names = ("x" if location == "cell" else "x_face", "y")
+    read: list[int] = []
+
+    def box(lo: Any, hi: Any) -> np.ndarray:
+        read.append(int(np.prod(np.subtract(hi, lo))))
+        return values[tuple(map(slice, lo, hi))].T
+
+    source = Source(
+        "T", names[::-1], values.shape[::-1], dict(zip(names, other.positions, strict=True)),
+        lambda lo, hi: box(lo[::-1], hi[::-1]),
+    )  # fmt: skip
+    reader = Reader(field, source)
+    all_at_once = reader.read((0, 0), field.points)
+    for low in product((0, 20), (0, 24)):
+        read.clear()
+        part = tuple(slice(l, l + n) for l, n in zip(low, (20, 24), strict=True))
+        np.testing.assert_array_equal(
+            reader.read(low, [s.stop for s in part]), all_at_once[part], strict=True
+        )
+        assert len(read) <= 4
+        assert sum(read) < 0.32 * values.size
+
+
+@pytest.mark.ranks(1, 2)
+def test_ranks_read_the_same_time_of_a_store_that_grows(shared_tmp_path: Path) -> None:
+    """The ranks but the first see it when another time has been added."""
+    early, late = shared_tmp_path / "early.zarr", shared_tmp_path / "late.zarr"
+    for path, steps in ((early, 1), (late, 2)):
+        sim = fields((9, 12))
+        sim["T"] = lambda x, y: x + y
+        sim.run(steps=steps, output=hc.Output(path, every=1))
+    first = sim.domain.comm.rank == 0
+    sim.domain.comm.barrier()
+    sim["T"] = (early if first else late) / "T"
+    found = sim.gather("T")
+    if found is not None:
+        assert Store(early).times.tolist() == [0.0, 0.1]
+        np.testing.assert_array_equal(found, xarray.open_zarr(early)["T"].values[1])
+    if sim.domain.comm.size == 1:
+        with pytest.raises(InputError, match="T has 2 times yet; number 2, counted from 0, is asked for"):
+            source_of(early / "T", 2).read((0, 0), (9, 12))
 
 
 def test_second_order_of_refinement(tmp_path: Path) -> None:
@@ -178,3 +263,148 @@ def test_what_has_no_coordinates_is_taken_point_for_point() -> None:
     sim, values = fields((9, 12)), np.random.default_rng(1).uniform(size=(9, 12))
     sim["T"] = xarray.DataArray(values, dims=("x", "y"))
     np.testing.assert_array_equal(sim["T"], values)
+
+
+# -- damaged stores ------------------------------------------------------------------------------------------
+
+VERBS: dict[str, Callable[[Path, Path], Any]] = {
+    "sim[T] =": lambda path, _: fields((9, 12)).__setitem__("T", path / "T"),
+    "view": lambda path, out: view(Store(path), out / "a.png", Wanted()),
+    "view a film": lambda path, out: view(Store(path), out / "a.gif", Wanted()),
+    "export to VTK": lambda path, out: export(Store(path), out / "a.vtr"),
+    "export to XDMF": lambda path, out: export(Store(path), out / "a.xdmf"),
+    "ls": lambda path, _: described(path),
+}
+
+
+@pytest.fixture(scope="module")
+def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("intact") / "a.zarr"
+    stored(path, (9, 12))
+    return path
+
+
+def chunk(change: Callable[[bytes], bytes], name: str = "T/c.2.0.0") -> Callable[[Path], Any]:
+    return lambda path: (path / name).write_bytes(change((path / name).read_bytes()))
+
+
+def metadata(change: Callable[[Any], Any], name: str = "T") -> Callable[[Path], Any]:
+    file = f"{name}/zarr.json"
+    return lambda path: (path / file).write_text(json.dumps(change(json.loads((path / file).read_text()))))
+
+
+def array(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A change of what a store says of T."""
+
+    def changed(group: Any) -> Any:
+        known = group["consolidated_metadata"]["metadata"]
+        known["T"] = change(known["T"])
+        return group
+
+    return changed
+
+
+def without(*keys: str) -> Callable[[Any], Any]:
+    return lambda found: {key: value for key, value in found.items() if key not in keys}
+
+
+# what is done to a store, what the error says, and whether `ls`, which reads no fields, does not mind
+DAMAGES: dict[str, tuple[Callable[[Path], Any], str, bool]] = {
+    "a bit of a chunk": (
+        chunk(lambda b: b[:40] + bytes([b[40] ^ 1]) + b[41:]),
+        "T is damaged: .*igest",
+        True,
+    ),
+    "half a chunk": (chunk(lambda b: b[: len(b) // 2]), "T is damaged: ", True),
+    "an empty chunk": (chunk(lambda b: b""), "T is damaged: ", True),
+    "no chunk": (lambda path: (path / "T/c.2.0.0").unlink(), r"chunk c\.2\.0\.0 is missing", True),
+    "no chunk of x": (lambda path: (path / "x/c.0").unlink(), r"chunk c\.0 is missing", True),
+    "half a chunk of y": (chunk(lambda b: b[:9], "y/c.0"), "y is damaged: ", True),
+    "more points": (metadata(lambda a: {**a, "shape": [3, 9, 13]}), r"says shape \(3, 9, 13\), but", False),
+    "fewer times": (metadata(lambda a: {**a, "shape": [2, 9, 12]}), r"says shape \(2, 9, 12\), but", False),
+    "a shape that is none": (
+        metadata(lambda a: {**a, "shape": 3}),
+        r"T/zarr\.json is damaged.*its shape is 3",
+        False,
+    ),
+    "another type": (
+        metadata(lambda a: {**a, "data_type": "float32"}),
+        "says type float32, but .* says float64",
+        False,
+    ),
+    "a codec there is not": (
+        metadata(lambda a: {**a, "codecs": [{"name": "none"}]}),
+        "is damaged.*codec",
+        False,
+    ),
+    "codecs that are none": (metadata(lambda a: {**a, "codecs": 3}), r"T/zarr\.json is damaged", False),
+    "names of too few axes": (metadata(lambda a: {**a, "dimension_names": ["x"]}), "1 names of axes", False),
+    "no chunk grid": (metadata(without("chunk_grid")), "array 'T' has no 'chunk_grid'", False),
+    "a list": (metadata(lambda a: [a]), r"T/zarr\.json is damaged.*expected an object", False),
+    "half a file": (
+        lambda path: (path / "T/zarr.json").write_text('{"shape": ['),
+        r"T/zarr\.json is no JSON",
+        False,
+    ),
+    "no folder": (
+        lambda path: shutil.rmtree(path / "T"),
+        "no array .*T|array 'T' is not there any more",
+        False,
+    ),
+    "an array of the group without shape": (
+        metadata(array(without("shape")), "."),
+        r"a\.zarr/zarr\.json.*array 'T' has no 'shape'",
+        False,
+    ),
+    "an array of the group that is none": (
+        metadata(array(lambda a: 3), "."),
+        r"a\.zarr/zarr\.json.*holds no objects",
+        False,
+    ),
+    "other points in the group": (
+        metadata(array(lambda a: {**a, "shape": [3, 8, 12]}), "."),
+        "8 points along x, which has 9 coordinates|says shape",
+        False,
+    ),
+    "attributes of the group": (metadata(lambda g: {**g, "attributes": [1]}, "."), "attributes are", False),
+    "a group that is none": (metadata(lambda g: [], "."), r"a\.zarr/zarr\.json.*expected an object", False),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_store_is_refused_by_every_verb(
+    intact: Path, verb: str, damage: str, tmp_path: Path
+) -> None:
+    path, out = tmp_path / "a.zarr", tmp_path / "out"
+    shutil.copytree(intact, path)
+    do, words, listed = DAMAGES[damage]
+    do(path)
+    if listed and verb == "ls":
+        assert "T" in described(path)["arrays"]
+        return
+    with pytest.raises(InputError, match=f"(?s){words}"):
+        VERBS[verb](path, out)
+    assert not list(out.glob("*"))
+
+
+def test_what_is_nan_or_not_stored_is_read_where_it_may_be(tmp_path: Path) -> None:
+    """Values that are nan in a chunk that is there; and chunks of other programs that hold only zeros."""
+    path, values = tmp_path / "a.zarr", np.zeros((9, 12))
+    values[0, :3] = np.nan
+    made = xarray.Dataset({"T": (("x", "y"), values)})
+    how = {"chunks": (3, 4), "_FillValue": None, "fill_value": 0.0}
+    made.to_zarr(path, encoding={"T": how}, zarr_format=3, consolidated=False)
+    assert not (path / "T" / "c" / "2" / "2").exists()
+    np.testing.assert_array_equal(Store(path).read("T"), values)
+    sim = fields((9, 12))
+    sim["T"] = path / "T"
+    np.testing.assert_array_equal(sim["T"], values)
+
+
+def test_an_array_without_a_group_is_read(intact: Path, tmp_path: Path) -> None:
+    for name in ("T", "x", "y"):
+        shutil.copytree(intact / name, tmp_path / name)
+    sim = fields((9, 12))
+    sim["T"] = tmp_path / "T"
+    np.testing.assert_array_equal(sim["T"], Store(intact).read("T", 2))

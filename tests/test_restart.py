@@ -360,7 +360,7 @@ def test_as_many_ranks_that_write_as_there_are_is_refused(given: str) -> None:
         [str(mpiexec()), "-n", "2", sys.executable, "-c", "import halocline as hc; hc.print(1)"],
         env={**os.environ, "HALOCLINE_IO_RANKS": given}, capture_output=True, text=True, timeout=WITHIN,
     )  # fmt: skip
-    assert f"HALOCLINE_IO_RANKS is '{given}'; expected fewer ranks" in done.stderr
+    assert f"HALOCLINE_IO_RANKS is '{given}'; expected fewer I/O ranks" in done.stderr
     assert done.stdout == ""
     assert done.returncode == 2
 

@@ -15,7 +15,8 @@ import halocline as hc
 from halocline.archive.reader import Store
 from halocline.cli.app import run
 from halocline.errors import InputError, RunError
-from halocline.io.views import Wanted, _chosen, _figure, _number, _Panel, spectrum, view
+from halocline.io.spectra import spectrum
+from halocline.io.views import Wanted, _chosen, _figure, _number, _Panel, view
 
 PLACES = [(0.1, 0.1, 0.1), (0.9, 0.1, 0.1)]
 
@@ -85,6 +86,21 @@ def test_numbers_and_points_are_series(stores: Path) -> None:
             np.testing.assert_array_equal(line.get_ydata(), whole[:, n])
 
 
+def test_a_checkpoint_is_drawn(tmp_path: Path) -> None:
+    """Its faces and cells have axes of the same names, and no coordinates."""
+    grid = hc.Grid((7, 5))
+    T = grid.field("T", boundary=hc.Value(0.0))
+    v = grid.field("v", location="face-x", boundary=hc.Value(0.0))
+    sim = hc.Simulation(grid, lambda T, v: {T: -T, v: -v}, scheme=hc.Euler(), dt=0.1, threads=1)
+    sim[T], sim[v] = (lambda x, y: x + y), (lambda x, y: x - y)
+    sim.run(steps=1, checkpoint=hc.Checkpoint(tmp_path / "checkpoints"))
+    store = Store(next((tmp_path / "checkpoints").glob("step-*")))
+    figure = _figure(store, panels(store, Wanted()), _number(store, None))
+    shown = [ax.images[0].get_array() for ax in figure.axes if ax.images]
+    for found, field in zip(shown, (T, v), strict=True):
+        np.testing.assert_array_equal(found, sim.gather(field).T)
+
+
 @given(st.integers(1, 3), st.integers(4, 9), st.integers(0, 10**6))
 def test_a_spectrum_adds_up_to_the_variance(ndim: int, n: int, seed: int) -> None:
     shape = tuple(n + a for a in range(ndim))
@@ -129,6 +145,20 @@ def test_without_ffmpeg_it_says_so(stores: Path, tmp_path: Path) -> None:
         ("fields.zarr", "a.png", Wanted(["U"]), "array 'U' is unknown"),
         ("fields.zarr", "a.png", Wanted(at={"w": 0.0}), "has no such axis; expected some of x, y, z"),
         ("numbers.zarr", "a.gif", Wanted(), "holds no fields"),
+        ("numbers.zarr", "a.png", Wanted(at={"x": 0.0}), "has no such axis, nor any other"),
+        (
+            "line.zarr",
+            "a.png",
+            Wanted(at={"x": 0.5}),
+            "array 'T' has no axis but x, and a cut at x = 0.5 leaves none to draw",
+        ),
+        ("line.zarr", "a.gif", Wanted(at={"x": 0.5}), "leaves none to draw"),
+        (
+            "fields.zarr",
+            "a.png",
+            Wanted(["v"], at={"x": 0.5, "z": 0.25, "y": 0.1}),
+            "array 'v' has no axis but x_face, y, z, and a cut at x = 0.5, y = 0.1, z = 0.25 leaves none",
+        ),
         ("numbers.zarr", "a.png", Wanted(spectrum=True), "holds nothing that could be drawn"),
     ],
 )
@@ -140,6 +170,17 @@ def test_what_cannot_be_drawn_is_refused(
     assert not list(tmp_path.iterdir())
 
 
+def test_messages_of_the_library_are_right_from_python_too(stores: Path, tmp_path: Path) -> None:
+    """An option of the command stands beside the argument of the function that it means."""
+    store = Store(stores / "fields.zarr")
+    store.arrays = {f"T{n}": store.arrays["T"] for n in range(13)} | store.arrays
+    with pytest.raises(InputError, match=r"15 arrays.*\(names=, --fields\)"):
+        view(store, tmp_path / "a.png", Wanted())
+    with pytest.raises(InputError, match=r"^a cut at w = 0: ") as caught:
+        view(Store(stores / "fields.zarr"), tmp_path / "a.png", Wanted(at={"w": 0.0}))
+    assert "--at" not in str(caught.value)
+
+
 def test_view_by_its_command(stores: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "out" / "T.png"
     assert run(["view", str(stores / "fields.zarr"), str(target), "--fields", "T", "--at", "z=0.1"]) == 0
@@ -147,5 +188,7 @@ def test_view_by_its_command(stores: Path, tmp_path: Path, capsys: pytest.Captur
     assert Image.open(target).size[0] > 300
     with pytest.raises(InputError, match="--at z: expected an axis and a coordinate"):
         run(["view", str(stores / "fields.zarr"), str(target), "--at", "z"])
+    with pytest.raises(InputError, match=r"a cut at x = 0.5 leaves none to draw"):
+        run(["view", str(stores / "line.zarr"), str(target), "--at", "x=0.5"])
     spectra = tmp_path / "spectrum.png"
     assert run(["view", str(stores / "fields.zarr"), str(spectra), "--spectrum"]) == 0

@@ -43,7 +43,8 @@ bool checks_from_environment() {
 
 void request_stop() noexcept { stop_everything.store(true, std::memory_order_relaxed); }
 void note_signal(int number) noexcept { last_signal.store(number, std::memory_order_relaxed); }
-int take_signal() noexcept { return last_signal.exchange(0, std::memory_order_relaxed); }
+int noted_signal() noexcept { return last_signal.load(std::memory_order_relaxed); }
+void forget_signal() noexcept { last_signal.store(0, std::memory_order_relaxed); }
 bool forget_stop() noexcept { return stop_everything.exchange(false, std::memory_order_relaxed); }
 
 Engine::Engine(const std::string& library, std::vector<Subdomain> subdomains,
@@ -270,7 +271,7 @@ void Engine::prepare(const Running& how) {
     progress_.store(0, std::memory_order_relaxed);
   }
   outermost_since_.reset();
-  stop_known_ = false;
+  known_ = 0;
   reducing_ = nullptr;
   passed_on_ = false;
   accumulators_ = std::make_unique<Accumulators>(team_.size(), reductions);
@@ -397,7 +398,7 @@ void Engine::conclude(double seconds) {
   // The wish to stop goes with the slowest rank's times: it reaches a run without a loop too, and one whose
   // last pass is over.
   const bool everything = stop_everything.load(std::memory_order_relaxed);
-  std::array<double, 4> slowest{seconds, result_.loop_seconds, stop_known_ || stop_wanted() ? 1.0 : 0.0,
+  std::array<double, 4> slowest{seconds, result_.loop_seconds, (known_ | wishes()) != 0 ? 1.0 : 0.0,
                                 everything ? 1.0 : 0.0};
   if (!rank_.alone()) {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -411,29 +412,27 @@ void Engine::conclude(double seconds) {
   result_.loop_seconds = slowest[1];
   result_.stopped = slowest[2] != 0;
   result_.stopped_process = slowest[3] != 0;
-  if (result_.stopped) {  // the wish is spent
-    stop_requested_.store(false, std::memory_order_relaxed);
-    forget_stop();
-  }
+  // what all ranks know of is spent; a signal that came meanwhile is the next run's
+  if (result_.stopped) pause_requested_.store(false, std::memory_order_relaxed);
+  if (result_.stopped_process) forget_stop();
 }
 
 void Engine::conduct_ahead(Worker& worker) {
-  const device::Ahead::Listener listener{[&](size_t number) {
-                                           if (loops_[number].outermost) outermost_since_ = now();
-                                         },
-                                         [&](size_t number, const double* scalars) {
-                                           const Loop& loop = loops_[number];
-                                           if (loop.outermost)
-                                             progress_.fetch_add(1, std::memory_order_relaxed);
-                                           if (recorded_ != number) return;
-                                           for (const size_t scalar : loop.record)
-                                             result_.history.push_back(scalars[scalar]);
-                                         },
-                                         [&](size_t number, const char* how) {
-                                           loops_[number].ended = how;
-                                           if (loops_[number].outermost) leave_outermost();
-                                         },
-                                         [&] { return stop_wanted(); }};
+  const device::Ahead::Listener listener{
+      [&](size_t number) {
+        if (loops_[number].outermost) outermost_since_ = now();
+      },
+      [&](size_t number, const double* scalars) {
+        const Loop& loop = loops_[number];
+        if (loop.outermost) progress_.fetch_add(1, std::memory_order_relaxed);
+        if (recorded_ != number) return;
+        for (const size_t scalar : loop.record) result_.history.push_back(scalars[scalar]);
+      },
+      [&](size_t number, const char* how) {
+        loops_[number].ended = how;
+        if (loops_[number].outermost) leave_outermost();
+      },
+      [&](size_t number) { return (wishes() & that_end(loops_[number])) != 0; }};
   result_.reason = ahead_->run(rank_.scalars, worker, team_, listener);
   result_.graph_launches = ahead_->graph_launches();
   leave_outermost();
@@ -539,7 +538,7 @@ size_t Engine::step(std::unique_ptr<Sweep>& sweep, size_t at, Worker& worker) {
 void Engine::pass_on_results(Worker& worker) {
   const std::vector<Reduction>& reductions = reducing_->reductions();
   if (allreduce_) {
-    allreduce_->start(worker.reductions, reductions.size(), stop_wanted());
+    allreduce_->start(worker.reductions, reductions.size(), wishes());
     passed_on_ = true;
   } else {
     take_results(reductions, worker.reductions);
@@ -576,7 +575,7 @@ void Engine::await_allreduce() {
     backoff();
     if (watchdog.expired()) rank_.communicator->give_up(rank_.timeout, "a reduction over all ranks");
   }
-  stop_known_ = stop_known_ || allreduce_->stop();
+  known_ |= allreduce_->wishes();
 }
 
 void Engine::wait(MPI_Request& request, const char* name) const {
@@ -590,8 +589,9 @@ void Engine::wait(MPI_Request& request, const char* name) const {
   }
 }
 
-bool Engine::stop_wanted() const {
-  return stop_requested_.load(std::memory_order_relaxed) || stop_everything.load(std::memory_order_relaxed);
+Wishes Engine::wishes() const {
+  return (pause_requested_.load(std::memory_order_relaxed) ? kPause : 0) |
+         (stop_everything.load(std::memory_order_relaxed) ? kStop : 0);
 }
 
 size_t Engine::step(hc_scalars function, size_t at, Worker&) {
@@ -660,14 +660,14 @@ void Engine::leave_outermost() {
 }
 
 bool Engine::stop_agreed(const Loop& loop, Worker& worker) {
-  if (!allreduce_) return stop_wanted();
+  if (!allreduce_) return (wishes() & that_end(loop)) != 0;
   if (!loop.agrees && static_cast<int64_t>(rank_.scalars[loop.count]) % kAgreeEvery == kAgreeEvery - 1) {
     worker.clock.enter(Activity::kReduction);
-    allreduce_->start(nullptr, 0, stop_wanted());
+    allreduce_->start(nullptr, 0, wishes());
     await_allreduce();
     worker.clock.enter(Activity::kCompute);
   }
-  return stop_known_;
+  return (known_ & that_end(loop)) != 0;
 }
 
 }  // namespace halocline

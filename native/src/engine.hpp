@@ -22,9 +22,11 @@ namespace halocline {
 void request_stop() noexcept;
 // Forgets the request; returns whether there was one that no run has followed.
 bool forget_stop() noexcept;
-// The last signal that asked to stop, which is forgotten then; 0 where none did.
+// Notes a signal, for whoever asks; may be a signal handler.
 void note_signal(int number) noexcept;
-int take_signal() noexcept;
+// The last signal that was noted; 0 where none was.
+int noted_signal() noexcept;
+void forget_signal() noexcept;
 
 struct Result {
   std::string reason;              // "completed", "paused", "interrupted" or the reason of a stop
@@ -82,8 +84,8 @@ class Engine {
   Result run(const Running& how = {});
   // Passes of the outermost loops in the present or last run; any thread.
   int64_t progress() const { return progress_.load(std::memory_order_relaxed); }
-  // Asks this run to stop on all ranks; any thread.
-  void request_stop() { stop_requested_.store(true, std::memory_order_relaxed); }
+  // Asks this run to pause on all ranks between two passes of the outermost loop; any thread.
+  void request_pause() { pause_requested_.store(true, std::memory_order_relaxed); }
 
  private:
   struct Await {};
@@ -145,7 +147,8 @@ class Engine {
   void take_results(const std::vector<Reduction>& reductions, const hc_accumulator* merged);
   void await_allreduce();
   void wait(MPI_Request& request, const char* name) const;
-  bool stop_wanted() const;
+  Wishes wishes() const;
+  static Wishes that_end(const Loop& loop) { return loop.outermost ? kPause | kStop : kStop; }
 
   // First thread: this rank's part of a reduction is known, and goes on to the other ranks.
   void pass_on_results(Worker& worker);
@@ -174,9 +177,9 @@ class Engine {
   Sweep* reducing_ = nullptr;              // the results of its reductions are not known yet
   bool passed_on_ = false;                 // they are on their way between ranks
   std::optional<double> outermost_since_;  // when the outermost loop began that the run is in
-  bool stop_known_ = false;                // all ranks know that one of them wishes to stop
+  Wishes known_ = 0;                       // what all ranks know that one of them wishes
   std::atomic<int64_t> progress_{0};
-  std::atomic<bool> stop_requested_{false};
+  std::atomic<bool> pause_requested_{false};
   std::atomic<bool> running_{false};
 };
 

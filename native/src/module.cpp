@@ -271,20 +271,23 @@ std::string mpi_library() {
   return info.dli_fname;
 }
 
-void stop_on_signals(const std::vector<int>& signals) {
+void on_signals(const std::vector<int>& signals, void (*handler)(int), int more) {
   struct sigaction action{};
-  action.sa_handler = [](int number) {
-    note_signal(number);
-    request_stop();
-  };
-  // Back to the default at the first signal, so that a second one ends the process.
-  action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART | more;
   for (const int signal : signals) {
     if (sigaction(signal, &action, nullptr) != 0) {
       throw std::invalid_argument("signal " + std::to_string(signal) + " cannot be caught");
     }
   }
 }
+
+void stop_on_signals(const std::vector<int>& signals) {
+  // Back to the default at the first signal, so that a second one ends the process.
+  on_signals(signals, [](int) { request_stop(); }, static_cast<int>(SA_RESETHAND));
+}
+
+void note_signals(const std::vector<int>& signals) { on_signals(signals, note_signal, 0); }
 
 }  // namespace
 }  // namespace halocline
@@ -587,14 +590,17 @@ NB_MODULE(_native, m) {
       .def("progress", &BoundEngine::progress,
            "Passes of the outermost loops so far; may be called from another thread during run().")
       .def(
-          "request_stop", [](BoundEngine& engine) { engine.request_stop(); },
-          "Ask all ranks to end the run after the present pass of the outermost loop.");
+          "request_pause", [](BoundEngine& engine) { engine.request_pause(); },
+          "Ask all ranks to end the run between two passes of the outermost loop.");
 
   m.def("request_stop", &request_stop,
         "Ask the engines of this process to stop, at the same pass on all ranks.");
   m.def("forget_stop", &forget_stop,
         "Forget a request to stop that no run has followed yet; whether there was one.");
-  m.def("take_signal", &take_signal, "The last signal that asked to stop, forgotten then; 0 where none did.");
+  m.def("note_signals", &note_signals, "signals"_a,
+        "Let these signals be noted, for `noted_signal`. `signal.signal` takes them back.");
+  m.def("noted_signal", &noted_signal, "The last signal that was noted; 0 where none was.");
+  m.def("forget_signal", &forget_signal, "Forget the signal that was noted.");
   m.def("stop_on_signals", &stop_on_signals, "signals"_a,
         "Let these signals request a stop while run() holds the main thread; a second one ends the process.\n"
         "`signal.signal` takes them back.");

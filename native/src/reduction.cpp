@@ -67,9 +67,8 @@ void Allreduce::reserve(size_t n) {
   communicator_.check(MPI_Type_commit(&type), "MPI_Type_commit");
 }
 
-void Allreduce::start(const hc_accumulator* accumulators, size_t n, bool stop) {
-  const uint64_t wish = stop ? 1 : 0;
-  std::memcpy(buffer_.data(), &wish, sizeof wish);
+void Allreduce::start(const hc_accumulator* accumulators, size_t n, Wishes wishes) {
+  std::memcpy(buffer_.data(), &wishes, sizeof wishes);
   if (n != 0) std::memcpy(&buffer_[1], accumulators, n * sizeof(hc_accumulator));
   communicator_.check(MPI_Iallreduce(MPI_IN_PLACE, buffer_.data(), 1, types_.at(n), operation_,
                                      communicator_.handle(), &request_),
@@ -84,10 +83,10 @@ bool Allreduce::test() {
 
 const hc_accumulator* Allreduce::result() const { return &buffer_[1]; }
 
-bool Allreduce::stop() const {
-  uint64_t wish = 0;
-  std::memcpy(&wish, buffer_.data(), sizeof wish);
-  return wish != 0;
+Wishes Allreduce::wishes() const {
+  Wishes wishes = 0;
+  std::memcpy(&wishes, buffer_.data(), sizeof wishes);
+  return wishes;
 }
 
 }  // namespace halocline

@@ -32,7 +32,12 @@ class Accumulators {
   std::unique_ptr<hc_accumulator[]> slots_;
 };
 
-// One message that merges accumulators over all ranks, and with them the wish to stop.
+// What a rank wishes while it runs, as bits.
+using Wishes = uint64_t;
+constexpr Wishes kPause = 1;  // to pause between two passes of the outermost loop
+constexpr Wishes kStop = 2;   // to stop, within a pass too
+
+// One message that merges accumulators over all ranks, and with them their wishes.
 class Allreduce {
  public:
   explicit Allreduce(const Communicator& communicator);
@@ -42,18 +47,18 @@ class Allreduce {
 
   // Prepares for that many accumulators, so that start() allocates nothing.
   void reserve(size_t n);
-  void start(const hc_accumulator* accumulators, size_t n, bool stop);
+  void start(const hc_accumulator* accumulators, size_t n, Wishes wishes);
   // Whether the result is there.
   bool test();
   const hc_accumulator* result() const;
-  // Whether any rank wished to stop.
-  bool stop() const;
+  // What any rank wished.
+  Wishes wishes() const;
 
  private:
   const Communicator& communicator_;
   MPI_Op operation_ = MPI_OP_NULL;
   std::map<size_t, MPI_Datatype> types_;
-  std::vector<hc_accumulator> buffer_;  // the first holds the wish to stop
+  std::vector<hc_accumulator> buffer_;  // the first holds the wishes
   MPI_Request request_ = MPI_REQUEST_NULL;
 };
 

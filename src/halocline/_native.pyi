@@ -365,10 +365,8 @@ class Engine:
         Passes of the outermost loops so far; may be called from another thread during run().
         """
 
-    def request_stop(self) -> None:
-        """
-        Ask all ranks to end the run after the present pass of the outermost loop.
-        """
+    def request_pause(self) -> None:
+        """Ask all ranks to end the run between two passes of the outermost loop."""
 
 def request_stop() -> None:
     """
@@ -380,8 +378,16 @@ def forget_stop() -> bool:
     Forget a request to stop that no run has followed yet; whether there was one.
     """
 
-def take_signal() -> int:
-    """The last signal that asked to stop, forgotten then; 0 where none did."""
+def note_signals(signals: Sequence[int]) -> None:
+    """
+    Let these signals be noted, for `noted_signal`. `signal.signal` takes them back.
+    """
+
+def noted_signal() -> int:
+    """The last signal that was noted; 0 where none was."""
+
+def forget_signal() -> None:
+    """Forget the signal that was noted."""
 
 def stop_on_signals(signals: Sequence[int]) -> None:
     """

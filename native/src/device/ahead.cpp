@@ -203,7 +203,7 @@ bool Ahead::run_outer(Loop& loop) {
     int64_t seen = 0;
     const int64_t skip = take(loop, unit, 1, seen);
     if (skip < 0) take_back(after_stop(skip), reached);
-    if (skip != 0 || listener_->stop_wanted()) return conclude(loop, skip);
+    if (skip != 0 || listener_->stop_wanted(loop.number)) return conclude(loop, skip);
     if (!run(loop.body, loop.after)) return false;
     clear_notes();
     test(loop, false);
@@ -259,7 +259,7 @@ bool Ahead::run_innermost(Loop& loop) {
   int64_t queued = 0, seen = 0, skip = 0;
   size_t first = 0, under_way = 0, allowed = 2;
   for (bool wanted = true;;) {
-    wanted = wanted && skip == 0 && !listener_->stop_wanted();
+    wanted = wanted && skip == 0 && !listener_->stop_wanted(loop.number);
     for (; wanted && under_way < allowed; ++under_way) {
       queue(loop, (first + under_way) % most, passes);
       queued += static_cast<int64_t>(passes);

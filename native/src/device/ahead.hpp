@@ -34,7 +34,7 @@ class Ahead {
     std::function<void(size_t loop)> begins;
     std::function<void(size_t loop, const double* scalars)> passed;  // once for each pass, in order
     std::function<void(size_t loop, const char* how)> ended;
-    std::function<bool()> stop_wanted;
+    std::function<bool(size_t loop)> stop_wanted;
   };
 
   // Runs all operations; the reason why it ended early, or empty. `scalars` are those before and after.

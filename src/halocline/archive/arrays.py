@@ -105,6 +105,19 @@ class StoredArray:
         there = tuple(slice(l, l + n) for l, n in zip(lo, values.shape, strict=True))
         return self._handle[there].write(values, can_reference_source_data_indefinitely=True)
 
+    def put(self, lo: Sequence[int], values: NDArray[Any]) -> None:
+        """Write chunks from the element `lo` on, and wait until they are there.
+
+        Raises
+        ------
+        RunError
+            They cannot be written.
+        """
+        try:
+            self.write(lo, values).result()
+        except (ValueError, OSError) as error:
+            raise RunError(f"{self.folder} cannot be written: {why_not_written(error)}") from None
+
     def read(self, lo: Sequence[int], hi: Sequence[int]) -> NDArray[Any]:
         """Elements, from those chunks that hold them.
 
@@ -153,7 +166,11 @@ def read(folder: Path) -> StoredArray:
 def _opened(folder: Path, threads: Any, metadata: Mapping[str, Any] | None = None, **how: Any) -> StoredArray:
     import tensorstore
 
-    spec: dict[str, Any] = {"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{folder.resolve()}/"}}
+    spec: dict[str, Any] = {
+        "driver": "zarr3",
+        "kvstore": {"driver": "file", "path": f"{folder.resolve()}/"},
+        "store_data_equal_to_fill_value": True,  # so that a chunk that is missing is one that was lost
+    }
     if metadata is not None:
         spec["metadata"] = metadata
     context = {} if threads is None else {"context": threads}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import secrets
 import shutil
+import socket
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from halocline.errors import InputError, RunError
 
@@ -57,12 +60,39 @@ def read_json(path: Path) -> Any:
 
 
 def sync_folder(folder: Path) -> None:
-    """See that the names in a folder are on disk."""
-    number = os.open(folder, os.O_RDONLY)
+    """See that the names in a folder are on disk.
+
+    Raises
+    ------
+    RunError
+        The disk says that they are not.
+    """
+    _sync(folder)
+
+
+def sync_files(folder: Path) -> None:
+    """See that all files in a folder are on disk.
+
+    Raises
+    ------
+    RunError
+        The disk says that they are not.
+    """
+    for each in folder.iterdir():
+        if each.is_file():
+            _sync(each)
+    _sync(folder)
+
+
+def _sync(path: Path) -> None:
     try:
-        os.fsync(number)
-    finally:
-        os.close(number)
+        number = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+    except OSError as error:
+        raise RunError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def make_folder(folder: Path) -> None:
@@ -84,6 +114,71 @@ def make_folder(folder: Path) -> None:
         raise RunError(f"folder {folder} cannot be written to: choose another, or change its permissions")
 
 
-def remove_folder(folder: Path) -> None:
-    """Remove a folder with all that is in it; what is gone meanwhile, or cannot be removed, is left."""
+def remove_folder(folder: Path, mark: str) -> None:
+    """Remove a folder with all that is in it, first the file that says that it is whole; what is gone
+    meanwhile, or cannot be removed, is left."""
+    try:
+        (folder / mark).unlink(missing_ok=True)
+    except OSError:
+        return
     shutil.rmtree(folder, ignore_errors=True)
+
+
+class FolderLock:
+    """Keeps other processes from writing to a folder; the system frees it when this one dies.
+
+    Where the file system has no locks it keeps nobody off.
+
+    Parameters
+    ----------
+    folder : path
+        It is there.
+    what : str
+        That is written to it, in a message.
+
+    Raises
+    ------
+    InputError
+        Another process writes there now.
+    RunError
+        The folder cannot be written to.
+    """
+
+    NAME = ".lock"
+
+    def __init__(self, folder: Path, what: str) -> None:
+        self.path = folder / self.NAME
+        self._file: IO[str] | None = None
+        while self._file is None:
+            try:
+                file = self.path.open("a+")
+            except OSError as error:
+                raise RunError(f"{folder} cannot be written to: {error.strerror}") from None
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                mine = self.path.exists() and os.path.samestat(os.fstat(file.fileno()), self.path.stat())
+            except BlockingIOError:
+                file.seek(0)
+                who = file.read().strip() or "another process"
+                file.close()
+                raise InputError(
+                    f"{what} in {folder}: {who} writes there now; wait until it ends, or choose another path"
+                ) from None
+            except OSError:  # no locks here
+                file.close()
+                return
+            if mine:  # else the process before has just freed and removed it
+                self._file = file
+            else:
+                file.close()
+        self._file.truncate(0)
+        self._file.write(f"process {os.getpid()} on {socket.gethostname()}")
+        self._file.flush()
+
+    def free(self) -> None:
+        """Let others write there."""
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self.path.unlink()
+            self._file.close()
+            self._file = None

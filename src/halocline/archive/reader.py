@@ -1,9 +1,11 @@
-"""What a store on disk holds: output, a checkpoint, or a folder of checkpoints."""
+"""What a store on disk holds: output, a checkpoint, or a store of another program."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import product
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from halocline.archive import arrays
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+POINT = "point"  # the dimension of values at single points
+UNNAMED = "axis"  # and a number: the name of an axis that has none
+
 
 @dataclass(frozen=True)
 class ArrayInfo:
@@ -25,10 +30,13 @@ class ArrayInfo:
     ----------
     name : str
     dimensions : tuple of str
+        The names of its axes; "axis0", "axis1", ... where it gives none.
     shape : tuple of int
     dtype : str
     chunk : tuple of int
     attributes : dict
+    key : (str, str)
+        How the files of chunks are named: what comes first, and what stands between the numbers.
     """
 
     name: str
@@ -37,6 +45,7 @@ class ArrayInfo:
     dtype: str
     chunk: tuple[int, ...]
     attributes: dict[str, Any]
+    key: tuple[str, str]
 
     @property
     def units(self) -> str:
@@ -48,18 +57,40 @@ class ArrayInfo:
         """Its dimensions without time."""
         return tuple(each for each in self.dimensions if each != TIME)
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether it has values at several times."""
+        return TIME in self.dimensions
+
+    @property
+    def is_points(self) -> bool:
+        """Whether it holds values at single points, and not on a grid."""
+        return self.space == (POINT,)
+
+    def count(self, dimension: str) -> int:
+        """How many elements it has along a dimension."""
+        return self.shape[self.dimensions.index(dimension)]
+
+    def chunk_file(self, numbers: Sequence[int]) -> str:
+        """The name of the file that holds a chunk, in the folder of the array."""
+        first, between = self.key
+        return between.join([*([first] if first else []), *map(str, numbers)]) or "0"
+
 
 class Store:
-    """A group of arrays on disk.
+    """A group of arrays on disk. What it says of itself is read once, so that a store that grows meanwhile
+    does not change in between.
 
     Parameters
     ----------
     path : path
+    bare : bool
+        Whether a folder will do that holds arrays and is no group.
 
     Raises
     ------
     InputError
-        There is no such group.
+        There is no such group, or its metadata is damaged.
 
     Attributes
     ----------
@@ -68,26 +99,45 @@ class Store:
         All of them, coordinates too.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, bare: bool = False) -> None:
         self.path = path
-        if not (path / arrays.GROUP).is_file():
+        self._opened: dict[str, StoredArray] = {}
+        group: Any = {}
+        if (path / arrays.GROUP).is_file():
+            group = _object(path / arrays.GROUP)
+            if group.get("node_type") != "group":
+                raise InputError(f"{path} is an array, not a store: give the path of {path.parent}")
+        elif not bare:
             what = "there is nothing" if not path.exists() else "there is no Zarr store"
             raise InputError(f"{path}: {what}; expected the path of output or of a checkpoint")
-        group = read_json(path / arrays.GROUP)
-        if group.get("node_type") != "group":
-            raise InputError(f"{path} is an array, not a store: give the path of {path.parent}")
-        self.attributes: dict[str, Any] = group.get("attributes", {})
-        known = group.get("consolidated_metadata", {}).get("metadata")
-        if known is None:
-            found = sorted(path.glob(f"*/{arrays.GROUP}"))
-            known = {each.parent.name: read_json(each) for each in found}
-        self.arrays = {name: _info(name, each) for name, each in known.items()}
+        attributes = group.get("attributes") or {}
+        if not isinstance(attributes, dict):
+            raise _damaged(path / arrays.GROUP, f"its attributes are {attributes!r}; expected an object")
+        self.attributes: dict[str, Any] = attributes
+        self.arrays = self._arrays(group.get("consolidated_metadata"))
+
+    def _arrays(self, consolidated: Any) -> dict[str, ArrayInfo]:
+        if consolidated is None:
+            files = {each.parent.name: each for each in sorted(self.path.glob(f"*/{arrays.GROUP}"))}
+            known = {name: _object(file) for name, file in files.items()}
+        else:
+            file = self.path / arrays.GROUP
+            found = consolidated.get("metadata") if isinstance(consolidated, dict) else None
+            if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
+                raise _damaged(file, "its consolidated metadata holds no objects")
+            known = found
+            files = dict.fromkeys(known, file)
+        return {
+            name: _info(files[name], name, each)
+            for name, each in known.items()
+            if each.get("node_type") != "group"
+        }
 
     @property
     def facts(self) -> dict[str, Any]:
         """What Halocline says of it."""
-        found: dict[str, Any] = self.attributes.get(FACTS, {})
-        return found
+        found = self.attributes.get(FACTS)
+        return found if isinstance(found, dict) else {}
 
     @property
     def variables(self) -> dict[str, ArrayInfo]:
@@ -98,51 +148,245 @@ class Store:
 
     @property
     def times(self) -> NDArray[np.float64] | None:
-        """The simulated times; None for a store that has none."""
-        return self._line(TIME)
+        """The simulated times, or their numbers where the store does not say them; None for a store that has
+        none."""
+        import numpy as np
+
+        line = self._line(TIME)
+        if line is not None:
+            return line
+        counts = [each.count(TIME) for each in self.arrays.values() if each.is_timed]
+        return np.arange(counts[0], dtype=np.float64) if counts else None
 
     @property
     def steps(self) -> NDArray[np.int64] | None:
         """The steps of these times."""
         return self._line(STEP)
 
-    def coordinates(self, dimension: str) -> NDArray[np.float64]:
-        """Of the points along a dimension; their numbers where it has none."""
+    def coordinates(self, dimension: str, info: ArrayInfo) -> NDArray[np.float64]:
+        """Of the points of an array along a dimension; their numbers where the store has none.
+
+        Raises
+        ------
+        InputError
+            There are not as many as points, or they are damaged.
+        """
         import numpy as np
 
-        line = self._line(dimension)
-        if line is not None:
-            return line
-        count = next(
-            s
-            for each in self.arrays.values()
-            for d, s in zip(each.dimensions, each.shape, strict=True)
-            if d == dimension
-        )
-        return np.arange(count, dtype=np.float64)
+        line, count = self._line(dimension), info.count(dimension)
+        if line is None:
+            return np.arange(count, dtype=np.float64)
+        if len(line) != count:
+            raise InputError(
+                f"{self.path} is damaged: array {info.name!r} has {count} points along {dimension}, which "
+                f"has {len(line)} coordinates"
+            )
+        return line
 
     def open(self, name: str) -> StoredArray:
-        """An array, to be read."""
-        return arrays.read(self.path / name)
+        """An array, to be read.
+
+        Raises
+        ------
+        InputError
+            It is not there, or is not what the store says of it.
+        """
+        if name not in self._opened:
+            info, folder = self.arrays[name], self.path / name
+            file = folder / arrays.GROUP
+            if not file.is_file():
+                raise InputError(f"{self.path} is damaged: array {name!r} is not there any more ({file})")
+            own = _info(file, name, _object(file))
+            grown = own.dimensions[:1] == (TIME,) and own.shape[:1] > info.shape[:1]
+            shape = (info.shape[0], *own.shape[1:]) if grown else own.shape
+            for what, there, said in (
+                ("dimensions", own.dimensions, info.dimensions),
+                ("shape", shape, info.shape),
+                ("type", own.dtype, info.dtype),
+                ("chunks", own.chunk, info.chunk),
+            ):
+                if there != said:
+                    raise InputError(
+                        f"{file} says {what} {_text(there)}, but {self.path / arrays.GROUP} says "
+                        f"{_text(said)}: one of them is damaged, or a run is writing to the store; then read "
+                        "it again"
+                    )
+            try:
+                self._opened[name] = arrays.read(folder)
+            except InputError as error:
+                raise _damaged(file, str(error).removeprefix(f"there is no array in {folder}: ")) from None
+        return self._opened[name]
+
+    def read(
+        self,
+        name: str,
+        time: int | None = None,
+        lo: Sequence[int] | None = None,
+        hi: Sequence[int] | None = None,
+    ) -> NDArray[Any]:
+        """Values of an array at one time.
+
+        Parameters
+        ----------
+        name : str
+        time : int, optional
+            The number of the time, by default of the last. It makes no difference to arrays without times.
+        lo, hi : sequence of int, optional
+            Those from the indices `lo` up to `hi` along the axes without time; by default all.
+
+        Raises
+        ------
+        InputError
+            There is no such time yet; or a chunk is missing or damaged.
+        """
+        info = self.arrays[name]
+        if not info.is_timed:
+            return self._read(info, lo or (0,) * len(info.shape), info.shape if hi is None else hi)
+        if info.dimensions[0] != TIME:
+            raise InputError(
+                f"{self.path / name} has axes {', '.join(info.dimensions)}; expected {TIME} as the first"
+            )
+        count, *space = info.shape
+        if time is None:
+            time = count - 1
+        if not 0 <= time < count:
+            raise InputError(
+                f"{self.path / name} has {count or 'no'} times yet; number {max(time, 0)}, counted from "
+                "0, is asked for: read it again when the run has written more"
+            )
+        lo, hi = lo or (0,) * len(space), space if hi is None else hi
+        found: NDArray[Any] = self._read(info, (time, *lo), (time + 1, *hi))[0]
+        return found
+
+    def whole(self, name: str) -> NDArray[Any]:
+        """All values of an array, at all times.
+
+        Raises
+        ------
+        InputError
+            A chunk is missing or damaged.
+        """
+        info = self.arrays[name]
+        return self._read(info, (0,) * len(info.shape), info.shape)
 
     def bytes(self, name: str) -> int:
         """Of an array on disk."""
-        return sum(each.stat().st_size for each in (self.path / name).rglob("*") if each.is_file())
+        return folder_bytes(self.path / name)
+
+    def _read(self, info: ArrayInfo, lo: Sequence[int], hi: Sequence[int]) -> NDArray[Any]:
+        import numpy as np
+
+        values = self.open(info.name).read(lo, hi)
+        # a chunk that is not there reads as the value that the array is filled with: NaN, where Halocline
+        # wrote it
+        if values.dtype.kind == "f" and np.isnan(values).any():
+            self._check_chunks(info, lo, hi, values)
+        return values
+
+    def _check_chunks(
+        self, info: ArrayInfo, lo: Sequence[int], hi: Sequence[int], values: NDArray[Any]
+    ) -> None:
+        import numpy as np
+
+        sides = list(zip(lo, hi, info.chunk, strict=True))
+        for numbers in product(*(range(l // c, -(-h // c)) for l, h, c in sides)):
+            # where the chunk lies in the values
+            box = tuple(
+                slice(max(n * c, l) - l, min((n + 1) * c, h) - l)
+                for n, (l, h, c) in zip(numbers, sides, strict=True)
+            )
+            file = self.path / info.name / info.chunk_file(numbers)
+            if not file.exists() and np.isnan(values[box]).all():
+                raise InputError(
+                    f"{self.path / info.name} is damaged: its chunk {info.chunk_file(numbers)} is missing. "
+                    "It was removed, or never written because all of its values were nan"
+                )
 
     def _line(self, name: str) -> NDArray[Any] | None:
         info = self.arrays.get(name)
-        if info is None or len(info.shape) != 1:
-            return None
-        return self.open(name).read((0,), info.shape)
+        return None if info is None or len(info.shape) != 1 else self.whole(name)
 
 
-def _info(name: str, metadata: dict[str, Any]) -> ArrayInfo:
-    shape = tuple(metadata["shape"])
-    return ArrayInfo(
-        name,
-        tuple(metadata.get("dimension_names") or (f"axis{n}" for n in range(len(shape)))),
-        shape,
-        str(metadata["data_type"]),
-        tuple(metadata["chunk_grid"]["configuration"]["chunk_shape"]),
-        dict(metadata.get("attributes", {})),
-    )
+def array_at(path: Path) -> tuple[Store, ArrayInfo]:
+    """An array by its path, such as "heat.zarr/T", and the store that it belongs to.
+
+    Raises
+    ------
+    InputError
+        There is no array, or it is damaged.
+    """
+    file = path / arrays.GROUP
+    if not file.is_file():
+        known = ", ".join(sorted(each.parent.name for each in path.parent.glob(f"*/{arrays.GROUP}")))
+        raise InputError(f"there is no array {path}" + (f"; {path.parent} has {known}" if known else ""))
+    metadata = _object(file)
+    if metadata.get("node_type") == "group":
+        known = ", ".join(sorted(each.parent.name for each in path.glob(f"*/{arrays.GROUP}")))
+        raise InputError(f"{path} is a store; give the path of one of its arrays, {path}/NAME: {known}")
+    store = Store(path.parent, bare=True)
+    # a group whose metadata was consolidated before the array was added does not know it
+    info = store.arrays.setdefault(path.name, _info(file, path.name, metadata))
+    return store, info
+
+
+def folder_bytes(folder: Path) -> int:
+    """The size of all files in a folder; a run may be adding and removing some."""
+    total = 0
+    for each in folder.rglob("*"):
+        try:
+            total += each.stat().st_size if each.is_file() else 0
+        except FileNotFoundError:
+            continue
+    return total
+
+
+def _object(file: Path) -> dict[str, Any]:
+    """A JSON file that holds an object."""
+    found = read_json(file)
+    if not isinstance(found, dict):
+        raise _damaged(file, f"it holds a {type(found).__name__}; expected an object")
+    return found
+
+
+def _info(file: Path, name: str, metadata: dict[str, Any]) -> ArrayInfo:
+    """What the metadata of an array says, which stands in this file."""
+    place = PurePosixPath(name)
+    if place.is_absolute() or ".." in place.parts or not place.parts:
+        raise InputError(f"{file} names an array {name!r}: expected a name that stays in the store")
+    try:
+        shape = _counts("shape", metadata["shape"], 0)
+        chunk = _counts("chunk shape", metadata["chunk_grid"]["configuration"]["chunk_shape"], 1)
+        names = metadata.get("dimension_names") or [None] * len(shape)
+        if not len(shape) == len(chunk) == len(names):
+            raise ValueError(
+                f"it has {len(shape)} axes, {len(names)} names of axes and chunks of {len(chunk)}"
+            )
+        encoding = metadata.get("chunk_key_encoding") or {"name": "default"}
+        first, between = ("", ".") if encoding["name"] == "v2" else ("c", "/")
+        return ArrayInfo(
+            name,
+            tuple(f"{UNNAMED}{n}" if not each else str(each) for n, each in enumerate(names)),
+            shape,
+            str(metadata["data_type"]),
+            chunk,
+            dict(metadata.get("attributes") or {}),
+            (first, str(encoding.get("configuration", {}).get("separator", between))),
+        )
+    except KeyError as error:
+        raise _damaged(file, f"array {name!r} has no {error}") from None
+    except (AttributeError, TypeError, ValueError) as error:
+        raise _damaged(file, f"array {name!r}: {error}") from None
+
+
+def _counts(what: str, value: Any, least: int) -> tuple[int, ...]:
+    if not isinstance(value, list) or not all(type(n) is int and n >= least for n in value):
+        raise ValueError(f"its {what} is {value!r}; expected numbers from {least} on")
+    return tuple(value)
+
+
+def _text(value: Any) -> str:
+    return str(value) if isinstance(value, str) else "(" + ", ".join(map(str, value)) + ")"
+
+
+def _damaged(file: Path, why: str) -> InputError:
+    return InputError(f"{file} is damaged, or of a kind that Halocline does not read: {why}")

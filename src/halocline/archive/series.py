@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,110 +10,171 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.archive import arrays
 from halocline.archive.arrays import ArraySpec
-from halocline.archive.files import make_folder, read_json, remove_folder, write_json
+from halocline.archive.files import make_folder, read_json, remove_folder, sync_files, write_json
 from halocline.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FORMAT = 1
+FORMAT, KIND = 1, "output"
 FACTS = "halocline"  # the attribute of the group that says what it holds
 TIME, STEP = "time", "step"
 ROWS = 1024  # times in a chunk of an array that has few numbers for each
 
 
 @dataclass(frozen=True)
-class Series:
-    """What a group holds; one process makes it and lets readers see more of it.
+class SeriesSpec:
+    """What a group holds: groups with the same contents hold the same.
 
     Parameters
     ----------
-    path : path
     growing : mapping of str to ArraySpec
         Arrays whose first axis is time, without any time.
     fixed : mapping of str to (ArraySpec, array)
         Others, such as coordinates.
-    attributes : mapping
-        Of the group, for JSON. Groups with the same "contents" under `FACTS` hold the same.
-    units : str, optional
-        Of time.
+    described : mapping
+        What else must be the same, for JSON.
     """
 
-    path: Path
     growing: Mapping[str, ArraySpec]
     fixed: Mapping[str, tuple[ArraySpec, NDArray[Any]]]
-    attributes: Mapping[str, Any]
-    units: str | None = None
+    described: Mapping[str, Any]
+
+    def identity(self) -> dict[str, Any]:
+        """All of it, as JSON gives it back."""
+        arrays = {name: spec.metadata for name, spec in self.growing.items()}
+        fixed = {name: [float(v).hex() for v in values] for name, (_, values) in self.fixed.items()}
+        whole = {**self.described, "arrays": arrays, "coordinates": fixed}
+        found: dict[str, Any] = json.loads(json.dumps(whole))
+        return found
+
+
+class Series:
+    """A group of arrays on disk, which one process makes and lets readers see more of.
+
+    Parameters
+    ----------
+    path : path
+    spec : SeriesSpec
+    run : str
+        Which run writes it; only that one goes on with it.
+    attributes : mapping
+        Of the group, for JSON; what is true of these steps only stands in `note`.
+    time_units : str, optional
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        spec: SeriesSpec,
+        run: str,
+        attributes: Mapping[str, Any],
+        time_units: str | None = None,
+    ) -> None:
+        self.path, self.spec, self.run, self.time_units = path, spec, run, time_units
+        self.attributes = dict(attributes)
+        self._facts: dict[str, Any] = {
+            "kind": KIND,
+            "format": FORMAT,
+            "run": run,
+            "contents": spec.identity(),
+            "parts": [],
+        }
 
     def specs(self, count: int) -> dict[str, ArraySpec]:
         """The arrays that grow, time and step among them, with so many times."""
-        known = {} if self.units is None else {"units": self.units}
+        known = {} if self.time_units is None else {"units": self.time_units}
         own = {
             TIME: ArraySpec((0,), (ROWS,), "float64", (TIME,), {"long_name": "simulated time", **known}),
             STEP: ArraySpec((0,), (ROWS,), "int64", (TIME,), {"long_name": "steps done"}),
         }
-        every = {**own, **self.growing}
+        every = {**own, **self.spec.growing}
         return {name: replace(spec, shape=(count, *spec.shape[1:])) for name, spec in every.items()}
 
-    def open(self, step: int, *, ours: bool, overwrite: bool) -> int:
+    def check(self, *, overwrite: bool) -> bool:
+        """Whether this run goes on with what is there; nothing is changed.
+
+        Parameters
+        ----------
+        overwrite : bool
+            Whether what another run has left there may be removed.
+
+        Raises
+        ------
+        InputError
+            There is something else.
+        """
+        path = self.path
+        if not (path / arrays.GROUP).is_file():
+            empty = not path.exists() or (path.is_dir() and not any(path.iterdir()))
+            if not empty:
+                raise InputError(f"{path} is no store of Halocline: choose another path for the output")
+            return False
+        known = facts(path)
+        if not known:
+            raise InputError(f"{path} is a store that Halocline did not make: choose another path")
+        if known.get("kind") != KIND:
+            raise InputError(f"{path} is a checkpoint: choose another path for the output")
+        same = known.get("run") == self.run
+        if same and known.get("contents") == self._facts["contents"] and known.get("format") == FORMAT:
+            return True
+        if not overwrite:
+            what = "other output of this run" if same else "output of another run"
+            raise InputError(
+                f"{path} holds {what}: choose another path, go on from that run's checkpoint, or let it be "
+                "overwritten (overwrite=True, --overwrite)"
+            )
+        return False
+
+    def open(self, step: int, note: Mapping[str, Any], *, go_on: bool) -> int:
         """Make the group, or go on with one that is there; how many times it holds then.
 
         Parameters
         ----------
         step : int
             What the group has of later steps is removed.
-        ours : bool
-            Whether to go on with one that is there.
-        overwrite : bool
-            Whether another one may be removed.
+        note : mapping
+            Of the steps to come, for JSON.
+        go_on : bool
+            What `check` has found.
 
         Raises
         ------
-        InputError
-            There is something else.
         RunError
             Nothing can be written there.
         """
-        made = (self.path / arrays.GROUP).is_file()
-        if not made and self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
-            raise InputError(f"{self.path} is no store of Halocline: choose another path for the output")
-        if made and ours and not overwrite:
-            return self._cut(step)
-        if made:
-            self._check_removable(overwrite)
-            remove_folder(self.path)
+        if go_on:
+            return self._cut(step, note)
+        remove_folder(self.path, arrays.GROUP)
         make_folder(self.path)
+        self._facts["parts"] = [{"step": step, **note}]
+        self._show(0, {})  # whose it is, should this process die before all is there
         for name, spec in self.specs(0).items():
             arrays.create(self.path / name, spec)
-        for name, (spec, values) in self.fixed.items():
-            arrays.create(self.path / name, spec).write((0,) * values.ndim, values).result()
+        for name, (spec, values) in self.spec.fixed.items():
+            arrays.create(self.path / name, spec).put((0,) * values.ndim, values)
         self._show(0)
         return 0
 
-    def _check_removable(self, overwrite: bool) -> None:
-        if FACTS not in read_json(self.path / arrays.GROUP).get("attributes", {}):
-            raise InputError(f"{self.path} is a store that Halocline did not make: choose another path")
-        if not overwrite:
-            raise InputError(
-                f"{self.path} holds output of another run: choose another path, go on from that run's "
-                "checkpoint, or let it be overwritten (overwrite=True, --overwrite)"
-            )
-
-    def _cut(self, step: int) -> int:
+    def _cut(self, step: int, note: Mapping[str, Any]) -> int:
         """Keep what the group has up to a step."""
-        known = read_json(self.path / arrays.GROUP).get("attributes", {}).get(FACTS, {})
-        if known.get("format") != FORMAT or known.get("contents") != self.attributes[FACTS]["contents"]:
-            raise InputError(
-                f"{self.path} holds other output than this: choose another path, or let it be overwritten "
-                "(overwrite=True, --overwrite)"
-            )
+        group = read_json(self.path / arrays.GROUP)
+        before = group["attributes"]
+        parts = [each for each in before[FACTS]["parts"] if each["step"] < step]
+        if not parts or {**parts[-1], "step": step} != {"step": step, **note}:
+            parts.append({"step": step, **note})
+            before["history"] += f"\n{self.attributes['history']}"
+        self._facts["parts"] = parts
+        self.attributes = before
+        if STEP not in group["consolidated_metadata"]["metadata"]:  # the process that made it died early
+            return self.open(step, note, go_on=False)
         steps = arrays.read(self.path / STEP)
         count = int((steps.read((0,), steps.shape) <= step).sum())
         self._show(count)
-        for name, spec in self.growing.items():
+        for name, spec in self.spec.growing.items():
             for chunk in (self.path / name).glob("c.*"):
                 if int(chunk.name.split(".")[1]) * spec.chunk[0] >= count:
-                    chunk.unlink()
+                    chunk.unlink(missing_ok=True)
         return count
 
     def commit(self, first: int, columns: Mapping[str, NDArray[Any]]) -> None:
@@ -124,28 +186,62 @@ class Series:
             How many there were before.
         columns : mapping of str to array
             The new times of time, step and other arrays of few numbers.
+
+        Raises
+        ------
+        RunError
+            They cannot be written.
         """
         count = first + len(columns[TIME])
         specs, unsynced = self.specs(count), arrays.context(1, sync=False)  # few numbers, again and again
         for name, values in columns.items():
             array = arrays.attach(self.path / name, specs[name], unsynced)
-            array.write((first,) + (0,) * (values.ndim - 1), values).result()
+            array.put((first,) + (0,) * (values.ndim - 1), values)
         self._show(count)
 
-    def _show(self, count: int) -> None:
+    def sync(self) -> None:
+        """See that what readers see is on disk, whatever happens to the machine.
+
+        Raises
+        ------
+        RunError
+            It cannot be.
+        """
+        for name, spec in self.specs(0).items():
+            if spec.chunk[0] == ROWS:
+                sync_files(self.path / name)
+
+    def _show(self, count: int, specs: Mapping[str, ArraySpec] | None = None) -> None:
         """The metadata of so many times; that of the group, which readers open, comes last."""
-        specs = self.specs(count)
-        for name, spec in specs.items():
-            write_json(self.path / name / arrays.GROUP, spec.metadata, sync=False)
-        every = {**specs, **{name: spec for name, (spec, _) in self.fixed.items()}}
+        if specs is None:
+            grown = self.specs(count)
+            for name, spec in grown.items():
+                write_json(self.path / name / arrays.GROUP, spec.metadata, sync=False)
+            specs = {**grown, **{name: spec for name, (spec, _) in self.spec.fixed.items()}}
         consolidated = {
             "kind": "inline",
             "must_understand": False,
-            "metadata": {name: spec.metadata for name, spec in every.items()},
+            "metadata": {name: spec.metadata for name, spec in specs.items()},
         }
-        facts = {**self.attributes, FACTS: {**self.attributes[FACTS], "format": FORMAT}}
-        group = {"zarr_format": 3, "node_type": "group", "attributes": facts}
-        write_json(self.path / arrays.GROUP, {**group, "consolidated_metadata": consolidated})
+        group = {
+            "zarr_format": 3,
+            "node_type": "group",
+            "attributes": {**self.attributes, FACTS: self._facts},
+            "consolidated_metadata": consolidated,
+        }
+        write_json(self.path / arrays.GROUP, group)
+
+
+def facts(path: Path) -> dict[str, Any]:
+    """What Halocline has noted of a group; empty where it did not make it.
+
+    Raises
+    ------
+    InputError
+        There is no group.
+    """
+    found: dict[str, Any] = read_json(path / arrays.GROUP).get("attributes", {}).get(FACTS, {})
+    return found
 
 
 def columns(

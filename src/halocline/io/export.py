@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halocline.archive.arrays import StoredArray
 from halocline.archive.reader import ArrayInfo, Store
 from halocline.errors import InputError, RunError
 from halocline.io import vtk, xdmf
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".pvd", ".vtr", ".xdmf")
 SLAB = 64 << 20  # bytes of an array that are held in memory at a time
+# what means something in a path, in the reference to a dataset, or in XML
+UNSAFE = frozenset("/\\:<>&\"'")
 
 
 def export(
@@ -71,7 +73,9 @@ def export(
         wanted.append(parts)
     for path in wanted:
         if path.exists() and not overwrite:
-            raise InputError(f"{path} is there already: choose another name, or overwrite it (--overwrite)")
+            raise InputError(
+                f"{path} is there already: choose another name, or overwrite it (overwrite=True, --overwrite)"
+            )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.suffix == ".xdmf":
@@ -94,13 +98,52 @@ def export(
 
 
 def _chosen(store: Store, names: Sequence[str] | None) -> list[ArrayInfo]:
-    fields = {n: i for n, i in store.variables.items() if 1 <= len(i.space) <= 3 and i.space != ("point",)}
+    fields = {n: i for n, i in store.variables.items() if 1 <= len(i.space) <= 3 and not i.is_points}
     if not fields:
         raise InputError(f"{store.path} holds no fields: numbers and single points are read by xarray")
     for name in names or ():
         if name not in fields:
             raise unknown("field", name, sorted(fields))
-    return [fields[name] for name in (names or fields)]
+    chosen = [fields[name] for name in (names or fields)]
+    first: dict[str, ArrayInfo] = {}
+    for info in chosen:
+        _check(store, info)
+        for d in info.space:
+            other = first.setdefault(d, info)
+            if other.count(d) != info.count(d):  # as in checkpoints, where faces are not told from cells
+                raise InputError(
+                    f"{store.path}: array {other.name!r} has {other.count(d)} points along {d}, and "
+                    f"{info.name!r} has {info.count(d)}: export them one by one (names=, --fields)"
+                )
+    return chosen
+
+
+def _check(store: Store, info: ArrayInfo) -> None:
+    """See that an array can be exported, before a file is made: other programs may have given it any name and
+    type.
+
+    Raises
+    ------
+    InputError
+        Files or datasets cannot be called by its names, it has a type that VTK does not have, or it is
+        damaged.
+    """
+    other = "choose other fields (names=, --fields)"
+    for what, name in (("its name", info.name), *(("the name of its axis", d) for d in info.space)):
+        if not name.isprintable() or not UNSAFE.isdisjoint(name) or ".." in name or name == ".":
+            raise InputError(
+                f"{store.path}: array {info.name!r} cannot be exported: {what} is {name!r}; expected a name "
+                f"without {' '.join(sorted(UNSAFE))} and .. that a file can have: rename it in the store, or "
+                f"{other}"
+            )
+    if info.dtype not in vtk.TYPES:
+        raise InputError(
+            f"{store.path}: array {info.name!r} cannot be exported: it has type {info.dtype}; expected "
+            f"{', '.join(vtk.TYPES)}: {other}"
+        )
+    store.open(info.name)
+    for d in info.space:
+        store.coordinates(d, info)
 
 
 def _last(store: Store, target: Path, groups: Any, n: int) -> list[Path]:
@@ -113,34 +156,42 @@ def _last(store: Store, target: Path, groups: Any, n: int) -> list[Path]:
 
 
 def _grid(store: Store, file: Path, space: tuple[str, ...], infos: Sequence[ArrayInfo], n: int) -> None:
-    lines = [store.coordinates(d) for d in space]
+    lines = [store.coordinates(d, infos[0]) for d in space]
     values = {}
     for info in infos:
-        read = _planes(store.open(info.name), info)
+        read = _planes(store, info)
         values[info.name] = info.dtype, (lambda lo, hi, read=read: read(n, lo, hi))
-    vtk.write_grid(file, lines, values, planes=_slab(infos))
+    with _whole(file):
+        vtk.write_grid(file, lines, values, planes=_slab(infos))
 
 
 def _xdmf(store: Store, target: Path, groups: Any, at: Sequence[float]) -> list[Path]:
     made = {
-        space: {info.name: (info.dtype, _planes(store.open(info.name), info)) for info in infos}
+        space: {info.name: (info.dtype, _planes(store, info)) for info in infos}
         for space, infos in groups.items()
     }
-    lines = {d: store.coordinates(d) for space in groups for d in space}
     every = [info for infos in groups.values() for info in infos]
-    return [target, xdmf.write(target, at, made, lines, planes=_slab(every))]
+    lines = {d: store.coordinates(d, info) for info in every for d in info.space}
+    with _whole(target.with_suffix(".h5")):
+        return [target, xdmf.write(target, at, made, lines, planes=_slab(every))]
 
 
-def _planes(array: StoredArray, info: ArrayInfo) -> Callable[[int, int, int], NDArray[Any]]:
+@contextmanager
+def _whole(file: Path) -> Iterator[None]:
+    """Leave no half of a file, where values for it cannot be read or written."""
+    try:
+        yield
+    except (InputError, OSError):
+        file.unlink(missing_ok=True)
+        raise
+
+
+def _planes(store: Store, info: ArrayInfo) -> Callable[[int, int, int], NDArray[Any]]:
     """What gives the values of one time, from the index `lo` to `hi` along the last axis."""
-    inner = info.shape[1:] if info.space != info.dimensions else info.shape
+    inner = info.shape[-len(info.space) :]
 
     def read(n: int, lo: int, hi: int) -> NDArray[Any]:
-        low, high = [*(0 for _ in inner[1:]), lo], [*inner[:-1], hi]
-        if info.space == info.dimensions:
-            return array.read(low, high)
-        found: NDArray[Any] = array.read([n, *low], [n + 1, *high])[0]
-        return found
+        return store.read(info.name, n, [*(0 for _ in inner[1:]), lo], [*inner[:-1], hi])
 
     return read
 

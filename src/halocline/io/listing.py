@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from halocline.archive.reader import Store
+from halocline.archive.reader import Store, folder_bytes
 from halocline.errors import InputError
 from halocline.run.checkpoint import POINTER, Saved, folders, newest
 
@@ -17,23 +19,52 @@ def described(path: Path) -> dict[str, Any]:
     Raises
     ------
     InputError
-        Nothing that Halocline wrote.
+        Nothing that Halocline wrote, or it is damaged.
     """
+    with _readable(path):
+        return _described(path)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Where metadata is taken apart that only Halocline writes.
+
+    Raises
+    ------
+    InputError
+        It lacks something, or has something else in its place.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except KeyError as error:
+        raise InputError(
+            f"{path / 'zarr.json'} is damaged: there is no {error} in what Halocline wrote"
+        ) from None
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"{path / 'zarr.json'} is damaged: {error}") from None
+
+
+def _described(path: Path) -> dict[str, Any]:
     if not (path / "zarr.json").is_file() and (folders(path) or (path / POINTER).is_file()):
         return _checkpoints(path)
     store = Store(path)
     if "identity" in store.facts:
         return _checkpoint(path)
     times, steps = store.times, store.steps
+    parts = store.facts.get("parts") or [store.facts]  # of the runs that went on with it, the newest last
+    for name in store.variables:
+        store.open(name)  # what cannot be read is not listed as if it could be
     return {
         "kind": "output",
         "path": str(path),
         "title": store.attributes.get("title"),
         "source": store.attributes.get("source"),
         "history": store.attributes.get("history"),
-        "parameters": store.facts.get("parameters", {}),
+        "parameters": parts[-1].get("parameters", {}),
         "region": store.facts.get("contents", {}).get("region"),
-        "equations": store.facts.get("equations"),
+        "equations": store.attributes.get("equations", store.facts.get("equations")),
         "times": None if times is None else [_number(t) for t in times],
         "steps": None if steps is None else [int(s) for s in steps],
         "arrays": {
@@ -90,16 +121,17 @@ def _checkpoints(path: Path) -> dict[str, Any]:
     found = []
     for folder in folders(path):
         whole = (folder / "zarr.json").is_file()
-        facts = Saved(folder).facts if whole else {}
-        found.append(
-            {
-                "name": folder.name,
-                "whole": whole,
-                "newest": folder == last,
-                "step": facts.get("step"),
-                "time": _number(float.fromhex(facts["time"])) if whole else None,
-                "made": facts.get("made"),
-                "bytes": sum(each.stat().st_size for each in folder.rglob("*") if each.is_file()),
-            }
-        )
+        with _readable(folder):
+            facts = Saved(folder).facts if whole else {}
+            found.append(
+                {
+                    "name": folder.name,
+                    "whole": whole,
+                    "newest": folder == last,
+                    "step": facts.get("step"),
+                    "time": _number(float.fromhex(facts["time"])) if whole else None,
+                    "made": facts.get("made"),
+                    "bytes": folder_bytes(folder),
+                }
+            )
     return {"kind": "checkpoints", "path": str(path), "checkpoints": found}

@@ -1,4 +1,4 @@
-"""What output looks like: slices, lines and time series, spectra, and films, drawn out of a store."""
+"""Pictures and films of output: slices, lines, time series and spectra, drawn out of a store."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from halocline.archive.reader import ArrayInfo, Store
 from halocline.errors import InputError, RunError
 from halocline.io.picture import DPI, SUFFIXES, colour_bar, draw_plane, place, with_unit
 from halocline.io.section import Section
+from halocline.io.spectra import spectrum
 from halocline.io.style import gridded, save, styled
 from halocline.lang.grid import AXES, unknown
 
@@ -100,19 +101,19 @@ def _chosen(store: Store, wanted: Wanted) -> list[ArrayInfo]:
             raise unknown("array", name, sorted(known))
     found = [known[name] for name in (wanted.names or known)]
     if wanted.spectrum:
-        found = [info for info in found if info.space and info.space != ("point",)]
+        found = [info for info in found if info.space and not info.is_points]
     if not found:
         raise InputError(f"{store.path} holds nothing that could be drawn")
     if len(found) > MOST_PANELS:
         raise InputError(
             f"{store.path} has {len(found)} arrays, and {MOST_PANELS} at most are drawn at a time: name some "
-            "(--fields)"
+            "(names=, --fields)"
         )
-    for axis in wanted.at or {}:
+    for axis, where in (wanted.at or {}).items():
         spaces = {name[0] for info in found for name in info.space} & {*AXES}
         if axis not in spaces:
-            axes = ", ".join(sorted(spaces))
-            raise InputError(f"--at {axis}: {store.path} has no such axis; expected some of {axes}")
+            axes = f"; expected some of {', '.join(sorted(spaces))}" if spaces else ", nor any other"
+            raise InputError(f"a cut at {axis} = {where:g}: {store.path} has no such axis{axes}")
     return found
 
 
@@ -133,11 +134,10 @@ class _Panel:
 
     def __init__(self, store: Store, info: ArrayInfo, wanted: Wanted) -> None:
         self.store, self.info, self.wanted = store, info, wanted
-        self.array = store.open(info.name)
-        self.timed = info.space != info.dimensions
-        self.series = not info.space or info.space == ("point",)
-        self.lines = {d: store.coordinates(d) for d in info.space}
+        self.series = not info.space or info.is_points
+        self.lines = {d: store.coordinates(d, info) for d in info.space}
         self.label = with_unit(info.name, info.units)
+        self.cuts = {} if self.series or wanted.spectrum else self._cuts()
 
     def _cuts(self) -> dict[str, int]:
         """Where axes are cut: the number of the point along each dimension."""
@@ -145,6 +145,12 @@ class _Panel:
 
         at = self.wanted.at or {}
         found = {d: int(np.argmin(np.abs(self.lines[d] - at[d[0]]))) for d in self.info.space if d[0] in at}
+        if len(found) == len(self.info.space):
+            asked = ", ".join(f"{d[0]} = {at[d[0]]:g}" for d in found)
+            raise InputError(
+                f"{self.store.path}: array {self.info.name!r} has no axis but {', '.join(found)}, and a cut "
+                f"at {asked} leaves none to draw: leave one uncut, or choose other arrays (names=, --fields)"
+            )
         if len(self.info.space) - len(found) > 2:
             last = next(d for d in reversed(self.info.space) if d not in found)
             found[last] = (len(self.lines[last]) - 1) // 2
@@ -152,10 +158,10 @@ class _Panel:
 
     def section(self, n: int | None) -> Section:
         """The plane or line that is drawn."""
-        cuts, space = self._cuts(), self.info.space
+        cuts, space = self.cuts, self.info.space
         lo = [cuts.get(d, 0) for d in space]
         hi = [cuts[d] + 1 if d in cuts else len(self.lines[d]) for d in space]
-        values = self._read(n, lo, hi)
+        values = self.store.read(self.info.name, n, lo, hi)
         kept = [d for d in space if d not in cuts]
         values = values.reshape([len(self.lines[d]) for d in kept])
         coordinates = tuple(self.lines[d] for d in kept)
@@ -164,13 +170,6 @@ class _Panel:
             tuple(_span(line) for line in coordinates),
             tuple((d[0], float(self.lines[d][number])) for d, number in cuts.items()),
         )  # fmt: skip
-
-    def _read(self, n: int | None, lo: Sequence[int], hi: Sequence[int]) -> NDArray[Any]:
-        if not self.timed:
-            return self.array.read(lo, hi)
-        assert n is not None
-        found: NDArray[Any] = self.array.read((n, *lo), (n + 1, *hi))[0]
-        return found
 
     def limits(self) -> tuple[float, float]:
         """The least and greatest value at all times, of what is drawn."""
@@ -190,7 +189,7 @@ class _Panel:
             self._draw_field(figure, ax, n, limits)
 
     def _draw_series(self, ax: Axes) -> None:
-        values = self.array.read((0,) * len(self.info.shape), self.info.shape)
+        values = self.store.whole(self.info.name)
         times: Any = self.store.times
         for number, line in enumerate(values.T if values.ndim == 2 else [values]):
             label = None if values.ndim == 1 else self._place(number)
@@ -203,7 +202,7 @@ class _Panel:
             ax.legend()
 
     def _place(self, number: int) -> str:
-        lines = [self.store.coordinates(a) for a in AXES if a in self.store.arrays]
+        lines = [self.store.whole(a) for a in AXES if a in self.store.arrays]
         return "(" + ", ".join(f"{line[number]:.3g}" for line in lines) + ")"
 
     def _draw_field(
@@ -224,7 +223,7 @@ class _Panel:
         ax.set_title(self.info.name + place(drawn, unit))
 
     def _draw_spectrum(self, ax: Axes, n: int | None) -> None:
-        whole = self._read(n, [0] * len(self.info.space), [len(self.lines[d]) for d in self.info.space])
+        whole = self.store.read(self.info.name, n)
         k, power = spectrum(whole, [self.lines[d] for d in self.info.space])
         shown = power > 0
         ax.loglog(k[shown], power[shown])
@@ -235,49 +234,6 @@ class _Panel:
     def _unit(self, dimension: str) -> str:
         info = self.store.arrays.get(dimension)
         return "" if info is None else info.units
-
-
-def spectrum(
-    values: NDArray[Any], lines: Sequence[NDArray[np.float64]]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Power of a field in shells of wavenumbers: the sum of |û_k|² over each, where û are the coefficients of
-    the discrete Fourier series; all of them add up to the variance (Parseval).
-
-    Parameters
-    ----------
-    values : array
-        On even points; it is taken to be periodic.
-    lines : sequence of array
-        Coordinates along each axis.
-
-    Returns
-    -------
-    k : array
-        The middle of each shell, 2π / L apart, where L is the longest side.
-    power : array
-
-    Raises
-    ------
-    InputError
-        Points are not evenly spaced.
-    """
-    import numpy as np
-
-    steps = []
-    for line in lines:
-        widths = np.diff(line)
-        if len(widths) and np.ptp(widths) > 1e-6 * abs(widths).max():
-            raise InputError("a spectrum needs evenly spaced points; these axes are stretched")
-        steps.append(float(widths.mean()) if len(widths) else 1.0)
-    amplitudes = np.fft.fftn(values - values.mean()) / values.size
-    waves = np.meshgrid(
-        *(2 * np.pi * np.fft.fftfreq(n, h) for n, h in zip(values.shape, steps, strict=True)), indexing="ij"
-    )
-    length = np.sqrt(sum(k**2 for k in waves))
-    width = 2 * np.pi / max(n * h for n, h in zip(values.shape, steps, strict=True))
-    shell = np.rint(length / width).astype(int)
-    power = np.bincount(shell.ravel(), weights=(np.abs(amplitudes) ** 2).ravel())
-    return width * np.arange(1.0, len(power)), np.asarray(power[1:], dtype=np.float64)
 
 
 def _span(line: NDArray[np.float64]) -> tuple[float, float]:

@@ -13,7 +13,15 @@ from typing import Any
 
 from halocline.archive import arrays
 from halocline.archive.arrays import ArraySpec
-from halocline.archive.files import make_folder, read_json, remove_folder, sync_folder, write_json
+from halocline.archive.files import (
+    FolderLock,
+    make_folder,
+    read_json,
+    remove_folder,
+    sync_folder,
+    write_json,
+)
+from halocline.archive.series import FACTS
 from halocline.archive.writer import Writing
 from halocline.errors import InputError, RunError
 from halocline.lang.dtype import ITEMSIZE
@@ -26,10 +34,9 @@ from halocline.run.every import Every, wall_clock
 from halocline.run.store import FieldStore
 from halocline.run.writers import writer
 
-FORMAT = 1  # of the facts; a reader of another refuses them
+FORMAT, KIND = 1, "checkpoint"  # of the facts; a reader of another refuses them
 POINTER = "newest.json"
 STOP = "stop"  # a file of this name in the folder of checkpoints ends the run
-FACTS = "halocline"  # the attribute of a group that holds them
 _FOLDER = re.compile(r"step-(\d+)-[0-9a-f]{8}")
 
 
@@ -99,6 +106,9 @@ class Saved:
         self.folder = folder
         found = read_json(folder / arrays.GROUP)
         self.facts: dict[str, Any] = found.get("attributes", {}).get(FACTS, {})
+        if self.facts.get("kind") != KIND:
+            what = "output" if self.facts else "no store of Halocline"
+            raise InputError(f"{folder} is {what}; expected a checkpoint, or a folder of checkpoints")
         version = self.facts.get("format")
         if version != FORMAT:
             raise InputError(
@@ -177,6 +187,7 @@ class CheckpointFolder:
         self.writer = writer(self.comm, how.io_threads)
         self.last: Path | None = None
         self.seconds, self._total = 0.0, 0.0
+        self._lock: FolderLock | None = None
         self._open: tuple[Path, dict[str, Any]] | None = None  # not named the newest yet
 
     @property
@@ -184,35 +195,58 @@ class CheckpointFolder:
         """A file that asks the run to stop."""
         return self.path / STOP
 
-    def begin(self, ours: bool) -> None:
-        """See that checkpoints can be written here, before anything is computed.
+    def check(self, ours: bool) -> None:
+        """See that nothing lies in the way; nothing is changed.
 
         Parameters
         ----------
         ours : bool
-            Whether those that are there are this run's.
+            Whether those checkpoints that are there are this run's.
 
         Raises
         ------
         InputError
             There are checkpoints of another run.
+        """
+        with self.comm.agreement(f"look at {self.path} for checkpoints"):
+            if self.comm.rank == 0 and not (ours or self.how.overwrite):
+                known = folders(self.path)
+                if known and (self.path / POINTER).is_file():
+                    raise InputError(
+                        f"{self.path} holds checkpoints of another run, the newest {known[-1].name}: go "
+                        "on from it (--resume), choose another folder, or overwrite it (--overwrite)"
+                    )
+
+    def begin(self, ours: bool) -> None:
+        """Make the folder ready, before anything is computed.
+
+        Parameters
+        ----------
+        ours : bool
+            As for `check`.
+
+        Raises
+        ------
+        InputError
+            Another process leaves checkpoints there.
         RunError
             The folder cannot be written to.
         """
         with self.comm.agreement(f"prepare {self.path} for checkpoints"):
             if self.comm.rank == 0:
                 make_folder(self.path)
-                known = folders(self.path)
-                if known and not ours:
-                    if not self.how.overwrite and (self.path / POINTER).is_file():
-                        raise InputError(
-                            f"{self.path} holds checkpoints of another run, the newest {known[-1].name}: go "
-                            "on from it (--resume), choose another folder, or overwrite it (--overwrite)"
-                        )
+                self._lock = FolderLock(self.path, "checkpoints")
+                if not ours:
                     (self.path / POINTER).unlink(missing_ok=True)
-                    for each in known:
-                        remove_folder(each)
+                    for each in folders(self.path):
+                        remove_folder(each, arrays.GROUP)
                 self.stop_file.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let other processes write there."""
+        if self._lock is not None:
+            self._lock.free()
+            self._lock = None
 
     def write(self, step: int, fields: Sequence[Field], facts: Mapping[str, Any]) -> None:
         """Begin to write a checkpoint of these fields and facts; `poll` and `finish` see to its end."""
@@ -230,7 +264,7 @@ class CheckpointFolder:
         described = {
             f.name: {"dtype": f.dtype, "location": f.location, "checksum": checksum(store, f)} for f in fields
         }
-        self._open = folder, {**facts, "format": FORMAT, "step": step, "fields": described}
+        self._open = folder, {**facts, "kind": KIND, "format": FORMAT, "step": step, "fields": described}
         targets: dict[str, Any] = {}
         with self._removing(folder):
             for name, spec in specs.items():
@@ -247,9 +281,14 @@ class CheckpointFolder:
         """What it took of the run."""
         return Writing(self.writer.written, self._total, self.writer.waited)
 
+    @property
+    def open(self) -> bool:
+        """Whether a checkpoint is being written."""
+        return self._open is not None
+
     def poll(self) -> None:
         """Name the checkpoint that is being written the newest, where it is whole by now."""
-        if self._open is not None and all(self.comm.allgather(self.writer.done)):
+        if self._open is not None and not self.comm.most(not self.writer.done):
             self.finish()
 
     def finish(self) -> None:
@@ -281,10 +320,10 @@ class CheckpointFolder:
         whole = [each for each in folders(self.path) if (each / arrays.GROUP).is_file() and each != now]
         step = int(now.name.split("-")[1])
         older = [each for each in whole if int(each.name.split("-")[1]) <= step]
-        kept = {now, *older[len(older) - self.how.keep + 1 :]} if self.how.keep > 1 else {now}
+        kept = {now, *older[max(0, len(older) + 1 - self.how.keep) :]}
         for each in folders(self.path):
             if each not in kept:
-                remove_folder(each)
+                remove_folder(each, arrays.GROUP)
 
     @contextmanager
     def _removing(self, folder: Path) -> Iterator[None]:
@@ -295,7 +334,7 @@ class CheckpointFolder:
         except RunError as error:
             self._open = None
             if self.comm.rank == 0:
-                remove_folder(folder)
+                remove_folder(folder, arrays.GROUP)
             before = "" if self.last is None else f"; the newest checkpoint is {self.last}"
             raise RunError(f"checkpoint: {error}{before}") from None
 

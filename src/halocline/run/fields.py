@@ -21,7 +21,7 @@ from halocline.run.devices import OnDevice
 from halocline.run.domain import Domain
 from halocline.run.parameters import Parameters
 from halocline.run.prepared import Prepared, prepare
-from halocline.run.sources import Reader, is_source, source_of
+from halocline.run.sources import Reader, is_source, last_time, source_of
 from halocline.run.store import FieldStore
 
 if TYPE_CHECKING:
@@ -218,9 +218,13 @@ class Fields:
         self._with_walls.clear()
 
     def _from_source(self, field: Field, value: Any) -> None:
-        """Each rank reads its own points."""
-        with self.domain.comm.agreement(f"set field {field.name!r}"):
-            reader = Reader(field, source_of(value))
+        """Each rank reads its own points, all of the same time: a store may grow while they read it."""
+        comm, what = self.domain.comm, f"set field {field.name!r}"
+        with comm.agreement(what):
+            time = last_time(value) if comm.rank == 0 else None
+        time = comm.bcast(time)
+        with comm.agreement(what):
+            reader = Reader(field, source_of(value, time))
         self._made(field)
         if reader.how and self.domain.comm.rank == 0:
             log.info("field %s is interpolated: %s", field.name, reader.how)

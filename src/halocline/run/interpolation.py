@@ -7,6 +7,7 @@ without a limiter). Values at points are interpolated linearly between neighbour
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SAME = 1e-9  # of the length: nearer coordinates are the same
+Run = tuple[int, int]  # neighbouring values: the number of the first, and that behind the last
 
 
 @dataclass(frozen=True)
@@ -32,20 +34,35 @@ class Weights:
     index: NDArray[np.int64]
     weight: NDArray[np.float64]
 
-    def needed(self, lo: int, hi: int) -> tuple[int, int]:
-        """The old values that new ones from `lo` up to `hi` are sums of: the first and the end."""
-        return int(self.index[lo:hi].min()), int(self.index[lo:hi].max()) + 1
-
-    def apply(self, values: NDArray[Any], axis: int, first: int, lo: int, hi: int) -> NDArray[Any]:
-        """New values from `lo` up to `hi` along an axis, of old ones from number `first` on. Term by term, so
-        that no bit depends on how many are asked for."""
+    def needed(self, lo: int, hi: int) -> list[Run]:
+        """The old values that new ones from `lo` up to `hi` are sums of: the shortest stretch of the axis,
+        taken as a circle, that has all of them. It is two runs where it goes over the end of the axis."""
         import numpy as np
 
+        used = np.unique(self.index[lo:hi])
+        first, last = int(used[0]), int(used[-1])
+        gaps = np.diff(used)
+        # what a single run leaves out, before the first and behind the last one
+        outside = first + int(self.index.max()) - last
+        if not len(gaps) or gaps.max() - 1 <= outside:
+            return [(first, last + 1)]
+        widest = int(gaps.argmax())
+        return [(first, int(used[widest]) + 1), (int(used[widest + 1]), last + 1)]
+
+    def apply(self, values: NDArray[Any], axis: int, runs: Sequence[Run], lo: int, hi: int) -> NDArray[Any]:
+        """New values from `lo` up to `hi` along an axis, of the old ones in these runs, which follow each
+        other in `values`. Term by term, so that no bit depends on how many are asked for."""
+        import numpy as np
+
+        starts = np.array([first for first, _ in runs])
+        lengths = [end - first for first, end in runs]
+        shifts = starts - np.cumsum([0, *lengths[:-1]])
         shape = [1] * values.ndim
         shape[axis] = hi - lo
         total: Any = 0.0
         for index, weight in zip(self.index[lo:hi].T, self.weight[lo:hi].T, strict=True):
-            total = total + weight.reshape(shape) * np.take(values, index - first, axis=axis)
+            there = index - shifts[np.searchsorted(starts, index, side="right") - 1]
+            total = total + weight.reshape(shape) * np.take(values, there, axis=axis)
         return np.asarray(total)
 
 

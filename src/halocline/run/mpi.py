@@ -26,8 +26,8 @@ from halocline.errors import HaloclineError, InputError, RunError
 from halocline.native import native
 from halocline.run import excepthook, segments
 from halocline.run.failure import describe, exit_code, pack, unpack
+from halocline.run.io_ranks import IORanks
 from halocline.run.streams import complain
-from halocline.run.writer_ranks import WriterRanks
 
 T = TypeVar("T")
 
@@ -112,7 +112,7 @@ class Communicator:
         node by node.
     nodes_of_ranks : tuple of int
         Otherwise the node of each rank.
-    writers : WriterRanks or None
+    io_ranks : IORanks or None
         Other ranks, which write what these send.
     """
 
@@ -125,7 +125,7 @@ class Communicator:
     node: Any = field(default=None, repr=False)
     ranks_per_node: int = 1
     nodes_of_ranks: tuple[int, ...] = ()
-    writers: WriterRanks | None = field(default=None, repr=False)
+    io_ranks: IORanks | None = field(default=None, repr=False)
     _groups: dict[int, Communicator] = field(default_factory=dict, repr=False, compare=False)
 
     def grouped(self, ranks_per_node: int | None) -> Communicator:
@@ -171,6 +171,14 @@ class Communicator:
     def bcast_of_node(self, value: T) -> T:
         """The value of the first rank on this rank's node."""
         return value if self.node is None else _together(self.node).bcast(value)
+
+    def most(self, value: int) -> int:
+        """The greatest value of all ranks."""
+        if self.mpi is None:
+            return int(value)
+        from mpi4py import MPI
+
+        return int(_together(self.mpi).allreduce(int(value), MPI.MAX))
 
     def barrier(self) -> None:
         """Wait for all ranks."""
@@ -277,14 +285,14 @@ def world() -> Communicator:
     given = os.environ.get(IO_RANKS) or "0"
     if not given.isdecimal() or int(given) >= comm.size:
         raise InputError(
-            f"{IO_RANKS} is {given!r}; expected fewer ranks that write than the {comm.size} there are"
+            f"{IO_RANKS} is {given!r}; expected fewer I/O ranks than the {comm.size} ranks there are"
         )
-    return _beside_writers(MPI, comm, int(given)) if int(given) else _wrap(MPI, comm)
+    return _beside_io_ranks(MPI, comm, int(given)) if int(given) else _wrap(MPI, comm)
 
 
-def _beside_writers(MPI: Any, comm: Any, count: int) -> Communicator:
+def _beside_io_ranks(MPI: Any, comm: Any, count: int) -> Communicator:
     """All ranks but the last ones, which write: on them this does not return."""
-    from halocline.run.writer_ranks import WriterRanks, serve
+    from halocline.run.io_server import serve  # it loads what writes
 
     first = comm.size - count
     post, own = comm.Dup(), comm.Split(comm.rank >= first, comm.rank)
@@ -292,9 +300,10 @@ def _beside_writers(MPI: Any, comm: Any, count: int) -> Communicator:
     if comm.rank >= first:
         serve(post, first)
         raise SystemExit(0)
-    ranks = WriterRanks(post, tuple(range(first, comm.size)))
+    made = _wrap(MPI, own)
+    ranks = IORanks(post, tuple(range(first, comm.size)), concurrent=made.thread_level == "multiple")
     atexit.register(ranks.end)
-    return replace(_wrap(MPI, own), writers=ranks)
+    return replace(made, io_ranks=ranks)
 
 
 def from_user(comm: Any) -> Communicator:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,8 @@ from typing import Any
 
 from halocline import __version__
 from halocline.archive.arrays import COMPRESSIONS
-from halocline.archive.series import FACTS, Series, columns
+from halocline.archive.files import FolderLock, make_folder
+from halocline.archive.series import Series, SeriesSpec, columns
 from halocline.archive.writer import Writing
 from halocline.errors import InputError
 from halocline.lang import equations
@@ -25,7 +25,7 @@ from halocline.run.assembly import assembled
 from halocline.run.checkpoint import Saved
 from halocline.run.every import Every
 from halocline.run.fields import Fields
-from halocline.run.output_contents import Contents
+from halocline.run.output_contents import OutputContents
 from halocline.run.regions import Region, Whole
 from halocline.run.writers import writer
 
@@ -48,16 +48,16 @@ class Output:
         time. At a time that no step meets it is written after the first step past it. The state at the start
         is written too. Without it, what is written is the start and the end.
     exact : bool
-        Shorten steps to meet these times instead, which changes the result.
+        Shorten steps to meet these times instead, which changes the result; for times only.
     region : Slice, Box, Coarsen or Points, optional
         The part of the grid that is written; all of it by default.
     window : {"output", "run"}
-        What statistics over time, such as ``hc.time_mean(T)``, are of: the steps since the last output, or
+        What statistics over time, such as ``hc.time_mean(T)``, cover: the steps since the last output, or
         all since the start.
     dtype : {"float64", "float32"}, optional
         On disk; that of the fields by default.
     compression : {"zstd", "none"}
-        Both lose nothing.
+        Both are lossless.
     units : mapping of str to str, optional
         The units of what is written, and of "time", "x", "y", "z".
     overwrite : bool
@@ -108,68 +108,122 @@ class OutputStore:
         Of the run: what the store says that it is of.
     title : str
         Of the run.
+    run : str
+        Which run it is; only that one goes on with a store.
+    owner : str
+        A name of this output that no other one of the run has; an identifier.
 
     Attributes
     ----------
     count : int
         Times that are in it, or on their way.
+    committed : int
+        Those that readers see.
+    synced : int
+        Those that are on disk, whatever happens to the machine.
     """
 
-    def __init__(self, how: Output, fields: Fields, program: Program, title: str) -> None:
-        self.how, self.fields, self.path = how, fields, Path(how.path)
+    def __init__(
+        self, how: Output, fields: Fields, program: Program, title: str, *, run: str, owner: str
+    ) -> None:
+        self.how, self.fields, self.path, self.owner = how, fields, Path(how.path), owner
         self.comm = fields.domain.comm
-        self.contents = Contents(
+        self.contents = OutputContents(
             fields,
             how.fields,
             how.region,
-            owner=re.sub(r"\W", "_", self.path.stem),
+            owner=owner,
             dtype=how.dtype,
             compression=how.compression,
             units=how.units,
         )
+        if how.exact and (how.every is None or Every.parse("every", how.every).time is None):
+            raise InputError(
+                f"output {self.path}: exact=True shortens steps to meet times, but every is {how.every!r}; "
+                "give a time (a float)"
+            )
         self.writer = writer(self.comm, how.io_threads)
-        self.count, self._seconds = 0, 0.0
+        self.count = self.synced = 0
+        self._seconds, self._go_on = 0.0, False
+        described = self.contents.described(program)
+        if self.contents.statistics is not None:
+            described["window"] = how.window
         now = datetime.now(UTC).isoformat(timespec="seconds")
         self._series = Series(
             self.path,
-            self.contents.specs,
-            self.contents.coordinates(),
+            SeriesSpec(self.contents.specs, self.contents.coordinates(), described),
+            run,
             {
                 "Conventions": "CF-1.11",
                 "title": title,
                 "source": f"Halocline {__version__}",
                 "history": f"{now}: {' '.join(sys.argv)}",
-                FACTS: {
-                    "contents": self.contents.described(program),
-                    "equations": equations.equations(program),
-                    "parameters": dict(fields.parameters),
-                },
+                "equations": equations.equations(program),
             },
             how.units.get("time"),
         )
+        self._lock: FolderLock | None = None
         self._rows: list[tuple[float, int, list[float]]] = []  # that readers do not see yet
 
-    def begin(self, step: int, ours: bool) -> None:
+    def check(self, saved: Saved | None) -> None:
+        """See that it can be made, or gone on with; nothing is changed.
+
+        Parameters
+        ----------
+        saved : Saved or None
+            The checkpoint that the run goes on from, where this is the first time that it writes here.
+
+        Raises
+        ------
+        InputError
+            There is something else.
+        """
+        with self.comm.agreement(f"look at output {self.path}"):
+            if self.comm.rank == 0:
+                self._go_on = self._series.check(overwrite=self.how.overwrite)
+        self._go_on = self.comm.bcast(self._go_on)
+        statistics = self.contents.statistics
+        if self._go_on and saved is not None and statistics is not None and not statistics.known(saved.facts):
+            raise InputError(
+                f"output {self.path} has statistics over time, but checkpoint {saved.folder} is of a run "
+                "that did not write this output: choose another path"
+            )
+
+    def begin(self, step: int, saved: Saved | None) -> None:
         """Make the store, or go on with the one that this run has left.
 
         Parameters
         ----------
         step : int
             Of the run now: what the store has of later steps is removed.
-        ours : bool
-            Whether the run goes on from an earlier one.
+        saved : Saved or None
+            As for `check`.
 
         Raises
         ------
         InputError
-            There is something else.
+            Another process writes there.
         RunError
             Nothing can be written there.
         """
+        note = {"version": __version__, "command": sys.argv, "parameters": dict(self.fields.parameters)}
+        note["owner"] = self.owner
         with self.comm.agreement(f"prepare output {self.path}"):
             if self.comm.rank == 0:
-                self.count = self._series.open(step, ours=ours, overwrite=self.how.overwrite)
-        self.count = self.comm.bcast(self.count)
+                make_folder(self.path)
+                self._lock = FolderLock(self.path, "output")
+                self.count = self._series.open(step, note, go_on=self._go_on)
+        self.count = self.synced = self.comm.bcast(self.count)
+        if self.contents.statistics is not None:
+            if saved is not None and self._go_on:
+                self.contents.take_over(saved)
+            elif self.count == 0:
+                self.fields.values[self.contents.statistics.weight.name] = 0.0
+
+    @property
+    def committed(self) -> int:
+        """Times that readers see."""
+        return self.count - len(self._rows)
 
     def write(self, time: float, step: int) -> None:
         """Begin to write what there is now; `poll` and `finish` let readers see it."""
@@ -202,66 +256,43 @@ class OutputStore:
 
     def poll(self) -> None:
         """Let readers see what is on disk by now."""
-        if self._rows and all(self.comm.allgather(self.writer.done)):
-            self.finish()
+        if self._rows and not self.comm.most(not self.writer.done):
+            self._commit()
 
     def finish(self) -> None:
-        """Wait until all is on disk, and let readers see it.
+        """Wait until all is on disk, whatever happens to the machine, and let readers see it.
 
         Raises
         ------
         RunError
             It cannot be written; readers see what there was before.
         """
+        self._commit()
+        if self.synced == self.count:
+            return
+        began = perf_counter()
+        with self.comm.agreement(f"write output {self.path}"):
+            if self.comm.rank == 0:
+                self._series.sync()
+        self.synced = self.count
+        self._seconds += perf_counter() - began
+
+    def _commit(self) -> None:
         if not self._rows:
             return
         began = perf_counter()
-        rows, self._rows = self._rows, []
+        rows, first = self._rows, self.committed
+        self._rows, self.count = [], first
         with self.comm.agreement(f"write output {self.path}"):
             self.writer.finish()
         with self.comm.agreement(f"write output {self.path}"):
             if self.comm.rank == 0:
-                self._series.commit(self.count - len(rows), columns(rows, self.contents.widths))
+                self._series.commit(first, columns(rows, self.contents.widths))
+        self.count = first + len(rows)
         self._seconds += perf_counter() - began
 
-
-def begun(
-    given: Output | Sequence[Output],
-    fields: Fields,
-    program: Program,
-    title: str,
-    step: int,
-    *,
-    resumed: Saved | None,
-    left: set[Path],
-) -> list[OutputStore]:
-    """The stores that a run writes to, ready; all ranks call this.
-
-    Parameters
-    ----------
-    step : int
-        Of the run now.
-    resumed : Saved or None
-        The checkpoint that it goes on from: then it goes on with stores that are there.
-    left : set of path
-        Stores that the run has left before; those of now are added.
-
-    Raises
-    ------
-    InputError
-        Outputs that cannot be; something else lies in the way.
-    """
-    made: list[OutputStore] = []
-    for how in [given] if isinstance(given, Output) else given:
-        if not isinstance(how, Output):
-            raise InputError(f"output is {how!r}; expected an hc.Output, or a list of them")
-        if Path(how.path).resolve() in {each.path.resolve() for each in made}:
-            raise InputError(f"two outputs are to be in {how.path}: give one of them another path")
-        made.append(OutputStore(how, fields, program, title))
-    for each in made:
-        path = each.path.resolve()
-        each.begin(step, ours=resumed is not None or path in left)
-        if resumed is not None and path not in left:
-            each.contents.take_over(resumed)
-        left.add(path)
-    return made
+    def close(self) -> None:
+        """Let other processes write there."""
+        if self._lock is not None:
+            self._lock.free()
+            self._lock = None

@@ -47,7 +47,7 @@ class Part:
     spec: ArraySpec
 
 
-class Contents:
+class OutputContents:
     """The arrays of an output, by name. All ranks make it, and call its methods.
 
     Parameters
@@ -95,6 +95,7 @@ class Contents:
         self._prepared: Prepared | None = None
         program, own, named = Program("output"), list[Field](), self._named(given)
         counted = {name: what for name, what in named.items() if isinstance(what, Statistic)}
+        self._texts = {name: _text(what) for name, what in named.items()}
         self.statistics = Statistics(self.grid, owner, counted) if counted else None
         with trace.tracing(program):
             for name, what in named.items():
@@ -213,10 +214,11 @@ class Contents:
     # --- what is used of it ---
 
     def take_over(self, saved: Saved) -> None:
-        """Go on with statistics that a checkpoint holds."""
-        own = [] if self.statistics is None else self.statistics.fields
-        known = [f for f in own if f.name in saved.facts["fields"]]
-        self.fields.load(known, lambda field: saved.fetch(self.fields.store, field))
+        """Go on with the statistics that a checkpoint holds."""
+        assert self.statistics is not None
+        weight = self.statistics.weight.name
+        self.fields.load(self.statistics.fields, lambda field: saved.fetch(self.fields.store, field))
+        self.fields.values[weight] = float.fromhex(saved.facts["values"][weight])
 
     def compute(self) -> list[float]:
         """Let the fields of all parts hold what is to be written, and return the numbers."""
@@ -253,10 +255,7 @@ class Contents:
         """What two stores have in common that hold the same of a run of this program; for JSON."""
         return {
             "region": repr(self.region),
-            "arrays": {
-                name: [list(spec.shape[1:]), spec.dtype, list(spec.dimensions)]
-                for name, spec in self.specs.items()
-            },
+            "expressions": self._texts,
             "fields": equations.fields(self.grid, program),
             "grid": equations.grid_text(self.grid),
         }
@@ -274,6 +273,13 @@ def _pairs(given: Sequence[Any] | Mapping[str, Any]) -> Iterator[tuple[str, Any]
             yield from ((f"{base}_{AXES[n]}", each) for n, each in enumerate(what))
         else:
             yield base, what
+
+
+def _text(what: Expr | Field | Statistic) -> str:
+    """What is written, as text."""
+    if isinstance(what, Statistic):
+        return f"{what.kind} over time of {equations.expression(as_expr(what.expression))}"
+    return what.name if isinstance(what, Field) else equations.expression(what)
 
 
 def _average(f: Field, block: int) -> Expr:

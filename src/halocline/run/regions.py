@@ -71,6 +71,11 @@ class Slice(Region):
     ----------
     x, y, z : float
         Where it lies; of the points along that axis the nearest ones count.
+
+    Raises
+    ------
+    InputError
+        No axis, or one that there is not; with a grid: a place outside of it, or along all axes.
     """
 
     def __init__(self, **at: float) -> None:
@@ -100,7 +105,7 @@ class Slice(Region):
         return Chosen(selection, kept, tuple(lines[axis] for axis in kept), found)
 
     def __repr__(self) -> str:
-        return f"Slice({', '.join(f'{axis}={value:g}' for axis, value in self.at.items())})"
+        return f"Slice({', '.join(f'{axis}={value!r}' for axis, value in self.at.items())})"
 
 
 class Box(Region):
@@ -110,6 +115,11 @@ class Box(Region):
     ----------
     x, y, z : (float, float)
         The lower and upper end; along other axes all points.
+
+    Raises
+    ------
+    InputError
+        No axis, or one that there is not; with a grid: ends that no cell lies between.
     """
 
     def __init__(self, **ends: tuple[float, float]) -> None:
@@ -150,6 +160,11 @@ class Coarsen(Region):
     ----------
     cells : int
         Of a block along each axis; the grid must be a whole number of blocks.
+
+    Raises
+    ------
+    InputError
+        No whole number from 2; with a grid: one that does not divide its cells, or a stretched axis.
     """
 
     def __init__(self, cells: int) -> None:
@@ -161,8 +176,10 @@ class Coarsen(Region):
         """See Region."""
         for axis, n in enumerate(grid.shape):
             if n % self.block:
+                fit = [str(m) for m in range(2, 65) if not any(k % m for k in grid.shape)]
                 raise InputError(
-                    f"Coarsen({self.block}): axis {AXES[axis]} has {n} cells, no whole number of blocks"
+                    f"Coarsen({self.block}): axis {AXES[axis]} has {n} cells, no whole number of blocks; "
+                    + (f"take {' or '.join(fit)}" if fit else f"no number divides the cells of {grid!r}")
                 )
             if grid.maps[axis] is not None:
                 raise InputError(
@@ -192,6 +209,11 @@ class Points(Region):
     ----------
     places : sequence of tuple of float
         Coordinates, of which the nearest cells count.
+
+    Raises
+    ------
+    InputError
+        There are none; with a grid: one outside of it.
     """
 
     def __init__(self, places: Sequence[Sequence[float]]) -> None:
@@ -207,7 +229,10 @@ class Points(Region):
                 low <= value <= low + length for value, (low, length) in zip(place, ends, strict=True)
             )
             if not inside:
-                raise InputError(f"Points: {place!r} is no point of {grid!r}")
+                ranges = ", ".join(
+                    f"{o:g} to {o + e:g}" for o, e in zip(grid.origin, grid.extent, strict=True)
+                )
+                raise InputError(f"Points: {place!r} is no point of {grid!r}; expected {ranges}")
 
     def cells(self, grid: Grid, staggered: Sequence[bool]) -> list[tuple[int, ...]]:
         """The nearest point of a field to each place."""
@@ -215,7 +240,7 @@ class Points(Region):
         return [tuple(map(_nearest, lines, place)) for place in self.places]
 
     def __repr__(self) -> str:
-        return f"Points({len(self.places)})"
+        return f"Points({self.places!r})"
 
 
 def _given(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:

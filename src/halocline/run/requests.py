@@ -1,18 +1,19 @@
-"""What asks a run to pause or to stop while it computes: a clock, a file, the end of a job's time."""
+"""What asks a run to pause or to stop while it computes: a clock, a signal, a file, the end of its time."""
 
 from __future__ import annotations
 
 import math
 import os
 import re
+import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from halocline.native import native
 from halocline.run.every import wall_clock
 from halocline.run.mpi import Communicator
 from halocline.run.watch import repeating
@@ -38,21 +39,25 @@ class Alarm:
         """Ring in so many seconds."""
         self.due, self.rang = time.monotonic() + seconds, False
 
+    def put_off(self) -> None:
+        """Do not ring any more."""
+        self.due, self.rang = math.inf, False
+
 
 class Requests:
-    """Requests to one run; the first rank sees them, and all ranks follow.
+    """Requests to one run. All ranks follow what any of them sees.
 
     Parameters
     ----------
     comm : Communicator
     engine : callable
-        Returns the native engine that runs now, or None.
+        Returns the native engine that runs now, or None; called from another thread.
     stop_file : path, optional
         The run stops where it exists.
     time_limit : str, optional
         Of the process. Where not given, the end of the job as the batch system has it.
     ends : bool
-        Whether the run is to stop before its time is up.
+        Whether the run is to stop before its time is up, and where a signal asks for it.
 
     Attributes
     ----------
@@ -73,8 +78,6 @@ class Requests:
         self.ends, self.margin = ends, MARGIN
         self._end = end_of_time(time_limit) if ends and comm.rank == 0 else None  # of the monotonic clock
         self._alarms: list[Alarm] = []
-        self._lock = threading.Lock()
-        self._asked = False
 
     def alarm(self) -> Alarm:
         """A new alarm; all ranks call this, in the same order."""
@@ -84,10 +87,8 @@ class Requests:
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Ask the engine for a pause where there is a reason."""
-        if self.comm.rank != 0 or not self._needed:
-            yield
-            return
-        with repeating(self._look, "halocline-requests"):
+        watched = self._needed if self.comm.rank == 0 else self.ends
+        with repeating(self._look, "halocline-requests") if watched else nullcontext():
             yield
 
     @property
@@ -95,34 +96,46 @@ class Requests:
         return self.ends or bool(self._alarms)
 
     def _look(self) -> None:
-        with self._lock:
-            now = time.monotonic()
-            if self._asked or not (self._why_stop(now) or any(each.due <= now for each in self._alarms)):
-                return
-            engine = self.engine()
-            if engine is not None:
-                self._asked = True
-                engine.request_stop()
+        engine = self.engine()
+        if engine is not None and self._due():
+            engine.request_pause()
+
+    def _due(self) -> bool:
+        if self._signal():
+            return True
+        now = time.monotonic()
+        return self.comm.rank == 0 and (
+            bool(self._why_stop(now)) or any(each.due <= now for each in self._alarms)
+        )
+
+    def _signal(self) -> int:
+        return native().noted_signal() if self.ends else 0
 
     def _why_stop(self, now: float) -> str:
+        """What the first rank sees."""
         if self.stop_file is not None and self.stop_file.exists():
             return f"the file {self.stop_file} asks for it"
         if self._end is not None and now >= self._end - self.margin:
             return "its time is nearly up"
         return ""
 
-    def agreed(self) -> str:
-        """Why the run is to stop, "" where it is not; alarms whose time has come ring. All ranks call it."""
+    def agreed(self) -> str | None:
+        """Why the run is to stop, "" for Ctrl-C; None where it is not. Alarms whose time has come ring. All
+        ranks call this. A signal counts until `forget`."""
         if not self._needed:
-            return ""
-        with self._lock:
-            now = time.monotonic()
-            why, rang = self._why_stop(now), [each.due <= now for each in self._alarms]
-            self._asked = False
-        why, rang = self.comm.bcast((why, rang))
+            return None
+        number = self.comm.most(self._signal())
+        now = time.monotonic()
+        why, rang = self.comm.bcast((self._why_stop(now), [each.due <= now for each in self._alarms]))
         for alarm, each in zip(self._alarms, rang, strict=True):
             alarm.rang = each
-        return why
+        if number:
+            return "" if number == signal.SIGINT else f"{signal.Signals(number).name} came"
+        return why or None
+
+    def forget(self) -> None:
+        """The run has done what a signal asked for."""
+        native().forget_signal()
 
 
 def end_of_time(time_limit: str | None, environment: Mapping[str, str] = os.environ) -> float | None:

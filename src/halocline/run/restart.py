@@ -29,7 +29,7 @@ log = logging.getLogger("halocline")
 
 
 SHOWN = 8  # lines of a difference between two programs
-STEP = "dt"  # a parameter too, where it is a number
+DT = "dt"  # a parameter too, where it is a number
 
 
 class Resumable(Protocol):
@@ -58,6 +58,10 @@ class Resumable(Protocol):
     @property
     def step(self) -> int:
         """Steps, or iterations, done so far."""
+
+    @property
+    def timed(self) -> bool:
+        """Whether it advances in time, and not in steps alone."""
 
     def scalars(self) -> dict[str, float]:
         """All scalars of the program."""
@@ -181,8 +185,9 @@ def take_over(session: Resumable, saved: Saved, changes: Mapping[str, tuple[floa
     if changes:
         session.fields.forget_walls()
     values = session.state.values
-    values.update(_numbers(saved.facts["values"]))
-    values.update({WANTED_STEP if name == STEP else name: now for name, (_, now) in changes.items()})
+    own = {name: v for name, v in saved.facts["values"].items() if not name.startswith(PREFIX)}
+    values.update(_numbers(own))
+    values.update({WANTED_STEP if name == DT else name: now for name, (_, now) in changes.items()})
     session.ran_with = _numbers(saved.facts["ran_with"])
     session.set_scalars(_numbers(saved.facts["scalars"]))
 

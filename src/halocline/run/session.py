@@ -81,6 +81,16 @@ class Session:
         return self._program
 
     @property
+    def timed(self) -> bool:
+        """Whether it advances in time, and not in steps alone."""
+        return self.stepping.timed
+
+    @property
+    def running(self) -> Any:
+        """The native engine, where it is made; any thread may ask."""
+        return self.prepared.running
+
+    @property
     def step(self) -> int:
         """Steps done so far."""
         return int(self.state.values["step"])

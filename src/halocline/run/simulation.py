@@ -21,15 +21,16 @@ from halocline.lang.stepping import OWN_SCALARS, WANTED_STEP, Scheme, stepping
 from halocline.plan.fit import check_fit
 from halocline.ranges import STEPS
 from halocline.run import restart
-from halocline.run.checkpoint import Checkpoint, Saved, newest
-from halocline.run.course import Checkpoints, Course
+from halocline.run.checkpoint import Checkpoint, Saved
+from halocline.run.course import Course
 from halocline.run.domain import Domain
 from halocline.run.every import Every
 from halocline.run.execution import Execution
 from halocline.run.fields import Fields
+from halocline.run.ledger import Ledger
 from halocline.run.mpi import Communicator, from_user, world
 from halocline.run.outcome import Outcome
-from halocline.run.output import Output, OutputStore, begun
+from halocline.run.output import Output, OutputStore
 from halocline.run.prepared import Prepared
 from halocline.run.replay import FailureReplay
 from halocline.run.session import Session
@@ -124,10 +125,8 @@ class Simulation(Fields):
         self._last_run = 0, 0.0  # steps and seconds
         self.given = dict(self.parameters)
         self.notes: Callable[[], Mapping[str, Any]] | None = None
-        self.resumed: Saved | None = None
         self.writing = Writing()
-        self._written: set[Path] = set()  # stores of output that this run has left
-        self._left: set[Path] = set()  # folders that hold checkpoints of this run
+        self._ledger = Ledger(comm)
         if terms is not None:
             bind(terms, grid, dict.fromkeys((*OWN_SCALARS, *self.parameters), 0.0))
         self._traced = partial(
@@ -144,7 +143,7 @@ class Simulation(Fields):
         self._stepping = self._traced()
         self.title = self.program.name if self.program.name.isidentifier() else "simulation"
         if self._stepping.wanted is not None:
-            self.values[WANTED_STEP] = self.given[restart.STEP] = self._stepping.wanted
+            self.values[WANTED_STEP] = self.given[restart.DT] = self._stepping.wanted
         # weak: the memory of a simulation is free as soon as nobody has it
         self._session = Session(proxy(self), self._stepping)
         self.replay = None if terms is None else FailureReplay(self._session, terms, order)
@@ -228,6 +227,11 @@ class Simulation(Fields):
         """Steps done so far."""
         return self._session.step
 
+    @property
+    def resumed(self) -> Saved | None:
+        """The checkpoint that the run goes on from, where it does."""
+        return self._ledger.resumed
+
     def present_scalars(self) -> dict[str, float]:
         """Scalars as they are while a run goes on, which another thread may look at: some may be of a step
         later than others."""
@@ -268,19 +272,13 @@ class Simulation(Fields):
         for name in change:
             if name not in self.given:
                 raise unknown("parameter", name, sorted(self.given))
-        with comm.agreement(f"read checkpoint {path}"):
-            saved = Saved(newest(Path(path))) if comm.rank == 0 else None
-        saved = comm.bcast(saved)
-        assert saved is not None
-        restart.check(saved, self.grid, self.program)
-        changes = restart.changed(saved, self.given, change)
+        saved, changes = self._ledger.read(path, self.grid, self.program, self.given, change)
         blocks = restart.blocks_of(saved, self.grid)
         if blocks is not None and blocks != self.store.blocks:
             self._activate(blocks)
         restart.take_over(self._session, saved, changes)
         self._session.forget_checks()
-        self.resumed = saved
-        self._left = {saved.folder.parent.resolve()}
+        self._ledger.resume(saved)
         if comm.rank == 0:
             log.info("resumed from %s: step %d, time %g", saved.folder, self.steps, self.time)
             for name, (then, now) in changes.items():
@@ -347,6 +345,12 @@ class Simulation(Fields):
         if steps is not None:
             STEPS.check("steps", steps)
         often = None if every is None else Every.parse("every", every)
+        if often is not None and callback is None:
+            raise InputError(f"every is {every!r}, but there is no callback to call so often")
+        if exact and (often is None or often.time is None):
+            raise InputError(
+                f"exact=True shortens steps to meet times, but every is {every!r}; give a time (a float)"
+            )
         if not self._stepping.timed and (until is not None or (often is not None and often.time is not None)):
             raise InputError(
                 f"{'every' if until is None else 'until'} is given, but this program has no time: give dt=, "
@@ -360,13 +364,17 @@ class Simulation(Fields):
         first = self.steps
         last = math.inf if steps is None else first + steps
         report = None if on_progress is None else (lambda step: on_progress(step - first))
-        outputs = self._outputs(output)
-        course = Course(self._session, self.checkpoints(checkpoint), outputs)
-        if callback is not None:
-            course.add(often, lambda: callback(self), exact=exact, at_end=True)
-        with self._counting(outputs):
-            outcome = course.run(math.inf if until is None else until, last, report)
-        self.writing += course.writing
+        files = self._ledger.files(
+            self._session, self.title, self.given, output=output, checkpoint=checkpoint, also=self.notes
+        )
+        with self._counting(files.outputs), files.ready(first):
+            course = Course(self._session, files)
+            if callback is not None:
+                course.add(often, lambda: callback(self), exact=exact, at_end=True)
+            try:
+                outcome = course.run(math.inf if until is None else until, last, report)
+            finally:
+                self.writing += files.writing
         self._last_run = self.steps - first, outcome.loop_seconds
         return outcome
 
@@ -375,12 +383,6 @@ class Simulation(Fields):
         if not self._checked.issuperset(self.held):  # the user set some
             self._session.forget_checks()
         self.check_inputs("before the run")
-
-    def _outputs(self, given: Output | Sequence[Output]) -> list[OutputStore]:
-        """The stores that a run writes to."""
-        return begun(
-            given, self, self.program, self.title, self.steps, resumed=self.resumed, left=self._written
-        )
 
     @contextmanager
     def _counting(self, outputs: Sequence[OutputStore]) -> Iterator[None]:
@@ -396,24 +398,6 @@ class Simulation(Fields):
             yield
         finally:
             self._session.use(self._stepping, alone)
-
-    def checkpoints(self, how: Checkpoint | None) -> Checkpoints | None:
-        """What writes checkpoints of this simulation; None where there is to be none. All ranks call this.
-
-        Raises
-        ------
-        InputError
-            The folder holds those of another run.
-        RunError
-            It cannot be written to.
-        """
-        if how is None:
-            return None
-        path = Path(how.path).resolve()
-        made = Checkpoints(how, self._session, self.given, ours=path in self._left)
-        made.also = self.notes
-        self._left.add(path)
-        return made
 
     def explained(self, error: HaloclineError) -> HaloclineError:
         """The same error with the terms that led to it, where `terms` are known; all ranks call this."""

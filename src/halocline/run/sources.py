@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halocline.archive import arrays
-from halocline.archive.files import read_json
+from halocline.archive.reader import UNNAMED, array_at
+from halocline.archive.series import TIME
 from halocline.errors import InputError
 from halocline.lang.grid import AXES, Field
-from halocline.run.interpolation import Weights, conservative, linear, same
+from halocline.run.interpolation import Run, Weights, conservative, linear, same
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-log = logging.getLogger("halocline")
-
-TIME = "time"
 EDGE = 0.01  # of a cell of the source: how far the field may reach beyond it
 
 
@@ -52,46 +50,54 @@ def is_source(value: Any) -> bool:
     return isinstance(value, (str, Path)) or all(hasattr(value, name) for name in ("dims", "coords", "isel"))
 
 
-def source_of(value: Any) -> Source:
+def last_time(value: Any) -> int | None:
+    """The number of the time that counts of an array of a store: its last. None where it has no times, and
+    for a DataArray. A store may grow while ranks read it, so that one of them has to say.
+
+    Raises
+    ------
+    InputError
+        A path that leads to no array, or to one that has no time yet.
+    """
+    if not isinstance(value, (str, Path)):
+        return None
+    _, info = array_at(Path(value))
+    if not info.is_timed:
+        return None
+    if not info.count(TIME):
+        raise InputError(f"{value} has no time yet")
+    return info.count(TIME) - 1
+
+
+def source_of(value: Any, time: int | None = None) -> Source:
     """What a path into a store, or a DataArray, holds.
+
+    Parameters
+    ----------
+    value : str, path or DataArray
+    time : int, optional
+        The number of the time of an array of a store; by default the last.
 
     Raises
     ------
     InputError
         A path that leads to no array, or an array that has several times.
     """
-    return _stored(Path(value)) if isinstance(value, (str, Path)) else _labelled(value)
+    return _stored(Path(value), time) if isinstance(value, (str, Path)) else _labelled(value)
 
 
-def _stored(path: Path) -> Source:
-    """An array of a store, such as "heat.zarr/T"; of its last time."""
-    if not (path / arrays.GROUP).is_file():
-        known = ", ".join(sorted(each.parent.name for each in path.parent.glob(f"*/{arrays.GROUP}")))
-        raise InputError(f"there is no array {path}" + (f"; {path.parent} has {known}" if known else ""))
-    metadata = read_json(path / arrays.GROUP)
-    if metadata.get("node_type") != "array":
-        known = ", ".join(sorted(each.parent.name for each in path.glob(f"*/{arrays.GROUP}")))
-        raise InputError(f"{path} is a store; give the path of one of its arrays, {path}/NAME: {known}")
-    array, names = arrays.read(path), tuple(metadata.get("dimension_names") or ())
-    if len(names) != len(array.shape):
+def _stored(path: Path, time: int | None) -> Source:
+    """An array of a store, such as "heat.zarr/T"."""
+    store, info = array_at(path)
+    if any(name.startswith(UNNAMED) for name in info.dimensions):
         raise InputError(f"{path}: its axes have no names; expected x, y, z or x_face, ...")
-    coordinates = {}
-    for name in names:
-        if name != TIME and (path.parent / name / arrays.GROUP).is_file():
-            line = arrays.read(path.parent / name)
-            coordinates[name] = line.read((0,), line.shape)
-    timed = bool(names) and names[0] == TIME
-    if not timed:
-        return Source(str(path), names, array.shape, coordinates, array.read)
-    last = array.shape[0] - 1
-    if last < 0:
-        raise InputError(f"{path} has no time yet")
-
-    def read(lo: Sequence[int], hi: Sequence[int]) -> NDArray[Any]:
-        found: NDArray[Any] = array.read((last, *lo), (last + 1, *hi))[0]
-        return found
-
-    return Source(str(path), names[1:], array.shape[1:], coordinates, read)
+    return Source(
+        str(path),
+        info.space,
+        tuple(map(info.count, info.space)),
+        {name: store.coordinates(name, info) for name in info.space if name in store.arrays},
+        partial(store.read, info.name, time),
+    )
 
 
 def _labelled(array: Any) -> Source:
@@ -157,18 +163,44 @@ class Reader:
 
     def read(self, lo: Sequence[int], hi: Sequence[int]) -> NDArray[Any]:
         """The values of the field's points from the indices `lo` up to `hi`."""
-        first, end = list(lo), list(hi)
+        runs = [
+            [(low, high)] if weights is None else weights.needed(low, high)
+            for weights, low, high in zip(self._weights, lo, hi, strict=True)
+        ]
+        values = self._joined(runs)
         for axis, weights in enumerate(self._weights):
             if weights is not None:
-                first[axis], end[axis] = weights.needed(lo[axis], hi[axis])
-        there = [0] * len(first), [0] * len(first)
-        for axis, position in enumerate(self._order):
-            there[0][position], there[1][position] = first[axis], end[axis]
-        values = self.source.read(*there).transpose(self._order)
-        for axis, weights in enumerate(self._weights):
-            if weights is not None:
-                values = weights.apply(values, axis, first[axis], lo[axis], hi[axis])
+                values = weights.apply(values, axis, runs[axis], lo[axis], hi[axis])
         return values
+
+    def _joined(self, runs: Sequence[Sequence[Run]]) -> NDArray[Any]:
+        """What the source holds in these runs along each axis of the field, which follow each other there."""
+        import numpy as np
+
+        if all(len(each) == 1 for each in runs):
+            return self._box([each[0] for each in runs])
+        whole: NDArray[Any] | None = None
+        for box in product(*runs):
+            values = self._box(box)
+            if whole is None:
+                whole = np.empty([sum(end - first for first, end in each) for each in runs], values.dtype)
+            # behind the runs that come before it along each axis
+            behind = [
+                sum(end - first for first, end in each[: each.index(run)])
+                for each, run in zip(runs, box, strict=True)
+            ]
+            whole[tuple(slice(b, b + n) for b, n in zip(behind, values.shape, strict=True))] = values
+        assert whole is not None
+        return whole
+
+    def _box(self, box: Sequence[Run]) -> NDArray[Any]:
+        """A box of the source, given and returned with the axes of the field."""
+        there: list[Run] = [(0, 0)] * len(box)
+        for run, position in zip(box, self._order, strict=True):
+            there[position] = run
+        return self.source.read([first for first, _ in there], [end for _, end in there]).transpose(
+            self._order
+        )
 
 
 def _along(field: Field, axis: int, source: Source, name: str) -> tuple[Weights | None, str]:

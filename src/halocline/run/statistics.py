@@ -14,7 +14,6 @@ from halocline.lang.grid import Field, Grid
 from halocline.lang.program import Scalar, assign
 
 PREFIX = "_statistic_"  # of the names of fields that hold them
-KINDS = ("mean", "variance", "min", "max")
 
 
 @dataclass(frozen=True)
@@ -26,22 +25,66 @@ class Statistic:
 
 
 def time_mean(expression: Any) -> Statistic:
-    """The mean over time, in which each step counts as long as it is."""
+    """The mean over time, in which each step counts as long as it is.
+
+    Parameters
+    ----------
+    expression : Field or expression
+        Of fields of one grid; it has a value in each cell.
+
+    Returns
+    -------
+    Statistic
+        For `halocline.Output`; in the unit of the expression.
+    """
     return Statistic("mean", expression)
 
 
 def time_variance(expression: Any) -> Statistic:
-    """The variance over time, in which each step counts as long as it is; of the whole, not of a sample."""
+    """The variance over time, in which each step counts as long as it is; of the whole, not of a sample.
+
+    Parameters
+    ----------
+    expression : Field or expression
+        Of fields of one grid; it has a value in each cell.
+
+    Returns
+    -------
+    Statistic
+        For `halocline.Output`; in the square of the unit of the expression.
+    """
     return Statistic("variance", expression)
 
 
 def time_min(expression: Any) -> Statistic:
-    """The least value that any step has left."""
+    """The least value that any step has left.
+
+    Parameters
+    ----------
+    expression : Field or expression
+        Of fields of one grid; it has a value in each cell.
+
+    Returns
+    -------
+    Statistic
+        For `halocline.Output`; in the unit of the expression.
+    """
     return Statistic("min", expression)
 
 
 def time_max(expression: Any) -> Statistic:
-    """The greatest value that any step has left."""
+    """The greatest value that any step has left.
+
+    Parameters
+    ----------
+    expression : Field or expression
+        Of fields of one grid; it has a value in each cell.
+
+    Returns
+    -------
+    Statistic
+        For `halocline.Output`; in the unit of the expression.
+    """
     return Statistic("max", expression)
 
 
@@ -86,10 +129,14 @@ class Statistics:
             self.fields += own
             self.values[name] = own[1] / self.weight if count == 2 else own[0].expr
 
+    def known(self, facts: Mapping[str, Any]) -> bool:
+        """Whether a checkpoint with these facts has them."""
+        return self.weight.name in facts["values"] and all(f.name in facts["fields"] for f in self.fields)
+
     def _field(self, grid: Grid, name: str, e: Expr) -> Field:
         known = grid.fields.get(name)  # a run may take up again what it has left
         location = grid.location_of(place_of(e))
-        return known or Field(grid, name, location, e.precision or "float64", None)
+        return Field(grid, name, location, e.precision or "float64", None) if known is None else known
 
     def add(self, weight: Expr) -> None:
         """Record the statements that count the fields of now in, with a weight."""

@@ -14,23 +14,42 @@ from halocline.native import native
 INTERVAL = 0.2  # seconds between reports of progress
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
-_listening: list[signal.Signals] = []  # what an outer `stopping_on` listens to
+_listening: list[signal.Signals] = []  # what an outer block listens to
 
 
 @contextmanager
 def stopping_on(signals: Sequence[signal.Signals] = STOPPING) -> Iterator[None]:
     """Let these signals ask the engines of this process to stop meanwhile, where all ranks agree; inside
-    another such block that one's count.
+    another such block, or one of `noting`, that one's count.
 
     A request that came too late for the last run in the block stays: the next one follows it, or who called
-    this asks for it (`forget_stop`). What is ignored stays ignored, such as SIGINT in what a shell runs in
-    the background.
+    this asks for it (`forget_stop`).
     """
+    if not _listening and native().noted_signal():
+        native().forget_signal()
+        native().request_stop()
+    with _handled(signals, native().stop_on_signals):
+        yield
+
+
+@contextmanager
+def noting(signals: Sequence[signal.Signals]) -> Iterator[None]:
+    """Let these signals be noted meanwhile, and engines go on until who asks `noted_signal` lets them pause.
+
+    One that came too late for that stays, for the next run.
+    """
+    with _handled(signals, native().note_signals):
+        yield
+
+
+@contextmanager
+def _handled(signals: Sequence[signal.Signals], handle: Callable[[list[int]], None]) -> Iterator[None]:
+    """What is ignored stays ignored, such as SIGINT in what a shell runs in the background."""
     main = threading.current_thread() is threading.main_thread()
     handlers = {s: signal.getsignal(s) for s in signals} if main and not _listening else {}
     before = {s: handler for s, handler in handlers.items() if handler != signal.SIG_IGN}
     if before:
-        native().stop_on_signals([int(s) for s in before])
+        handle([int(s) for s in before])
         _listening.extend(before)
     try:
         yield

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from halocline.lang.program import Program, own_name
-from halocline.run.checkpoint import Saved
 from halocline.run.fields import Fields
 from halocline.run.outcome import Outcome
 from halocline.run.prepared import Prepared, prepare
@@ -41,11 +40,11 @@ class Iterations:
     history : array (step, recorded scalars)
     continued : Prepared or None
         What goes on after a pause.
-    resumed : Saved or None
-        The checkpoint that they go on from.
+    running : native engine or None
+        What runs now; any thread may ask.
     """
 
-    time = 0.0
+    time, timed = 0.0, False
 
     def __init__(
         self,
@@ -62,7 +61,7 @@ class Iterations:
         self.ran_with: dict[str, float] = {}
         self.at_checks: list[Callable[[], None]] = []
         self.step = 0
-        self.resumed: Saved | None = None
+        self.running: Any = None
         self.history: NDArray[np.float64] = np.zeros((0, 1))
         self._start, self._values = prepared, dict(values)
         self._left: dict[str, float] | None = None  # scalars that the last piece left
@@ -93,26 +92,23 @@ class Iterations:
     def advance(
         self, until: float, pause: float, last: float, on_progress: Callable[[int], None] | None = None
     ) -> Outcome:
-        """Iterate to the tolerance, or up to iteration `last`.
-
-        Raises
-        ------
-        KeyboardInterrupt
-        """
+        """Iterate to the tolerance, or up to iteration `last`; the reason is "interrupted" where a signal
+        ended them."""
         import numpy as np
 
         done, prepared = self.step, self.prepared
         report = None if on_progress is None else (lambda count: on_progress(done + count))
         values = {**(self._left or {}), **self._values, MOST: float(last - done)}
-        outcome = prepared.run(values, report)
+        self.running = prepared.engine
+        try:
+            outcome = prepared.run(values, report)
+        finally:
+            self.running = None
         self._left = outcome.scalars
         self.history = np.concatenate((self.history, outcome.history))
         self.step += len(outcome.history)
         for call in self.at_checks:
             call()
-        if outcome.reason == "interrupted":
-            self.interrupted = outcome
-            raise KeyboardInterrupt
         reached = outcome.reason == "completed" and outcome.loops[0] == "condition"
         return replace(outcome, reason=REACHED) if reached else outcome
 

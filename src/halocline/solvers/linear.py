@@ -18,15 +18,15 @@ from halocline.lang.reductions import first
 from halocline.lang.reductions import value as value_at
 from halocline.ranges import STEPS
 from halocline.run import restart
-from halocline.run.checkpoint import Checkpoint, Saved, newest
-from halocline.run.course import Checkpoints, Course
+from halocline.run.checkpoint import Checkpoint
+from halocline.run.course import Course
 from halocline.run.devices import OnDevice
 from halocline.run.domain import Domain
 from halocline.run.execution import Execution
 from halocline.run.fields import Fields
+from halocline.run.ledger import Ledger
 from halocline.run.mpi import Communicator, from_user, world
-from halocline.run.outcome import Outcome
-from halocline.run.output import Output, OutputStore, begun
+from halocline.run.output import Output
 from halocline.run.overlap import Overlap
 from halocline.run.parameters import Parameters
 from halocline.run.prepared import Prepared, prepare
@@ -174,8 +174,7 @@ class LinearProblem:
         program = function.trace(linear, unknown_field, b, *names)
         self.program = program
         self._continued: Prepared | None = None  # what goes on after a pause
-        self._written: set[Path] = set()  # stores of output that it has left
-        self._left: set[Path] = set()  # folders that hold checkpoints of this problem
+        self._ledger = Ledger(self.domain.comm)
         self._prepared = prepare(store, program, (*self.fields.values, *(n.name for n in names)))
         self._true_residual = TrueResidual(self.fields, linear, unknown_field, b, self._rhs_field)
         if filling is not None:
@@ -287,7 +286,10 @@ class LinearProblem:
         Raises
         ------
         InputError
-            A tolerance or limit out of range, values that are not finite.
+            A tolerance or limit out of range, values that are not finite; output or checkpoints that cannot
+            be, something else in their way; a checkpoint to resume that is damaged or of another problem.
+        RunError
+            Output or a checkpoint cannot be written.
         BreakdownError
             The operator is not positive definite.
         Stopped
@@ -305,20 +307,17 @@ class LinearProblem:
         else:
             self._resume(iterating, Path(resume), rtol)
         begun_at = iterating.step
-        outputs = begun(
-            output,
-            self.fields,
-            self.program,
+        files = self._ledger.files(
+            iterating,
             self.method,
-            begun_at,
-            resumed=iterating.resumed,
-            left=self._written,
+            dict(self.parameters),
+            output=output,
+            checkpoint=checkpoint,
+            also=iterating.notes,
         )
-        if any(each.contents.statistics is not None for each in outputs):
-            raise InputError(
-                "output of a linear problem has statistics over time, but iterations have no time"
-            )
-        outcome = self._iterated(iterating, checkpoint, outputs, max_iterations, on_progress)
+        with files.ready(begun_at):
+            outcome = Course(iterating, files).run(math.inf, float(max_iterations), on_progress)
+        self._continued = iterating.continued
         iterations = iterating.step
         done = iterations - begun_at  # in this solve
         if outcome.reason == BAD_START:
@@ -359,46 +358,15 @@ class LinearProblem:
         values = {**self.fields.values, own_name("rtol"): float(rtol)}
         return Iterations(self.fields, self.program, self._prepared, values, self._continued)
 
-    def _iterated(
-        self,
-        iterating: Iterations,
-        checkpoint: Checkpoint | None,
-        outputs: Sequence[OutputStore],
-        most: int,
-        on_progress: Callable[[int], None] | None,
-    ) -> Outcome:
-        """Iterate to the end, and leave checkpoints on the way."""
-        if checkpoint is None and not outputs:
-            try:
-                return iterating.advance(math.inf, math.inf, float(most), on_progress)
-            except KeyboardInterrupt:
-                return iterating.interrupted
-        made: Checkpoints | None = None
-        if checkpoint is not None:
-            path = Path(checkpoint.path).resolve()
-            made = Checkpoints(checkpoint, iterating, dict(self.parameters), ours=path in self._left)
-            made.also = iterating.notes
-            self._left.add(path)
-        outcome = Course(iterating, made, outputs).run(math.inf, float(most), on_progress)
-        self._continued = iterating.continued
-        return outcome
-
     def _resume(self, iterating: Iterations, path: Path, rtol: float) -> None:
         """Take over a checkpoint of this problem."""
-        comm = self.domain.comm
-        with comm.agreement(f"read checkpoint {path}"):
-            saved = Saved(newest(path)) if comm.rank == 0 else None
-        saved = comm.bcast(saved)
-        assert saved is not None
-        restart.check(saved, self.fields.grid, self.program)
-        restart.changed(saved, dict(self.parameters), ())
+        saved, _ = self._ledger.read(path, self.fields.grid, self.program, dict(self.parameters))
         restart.take_over(iterating, saved, {})
         iterating.go_on_from(history_of(saved.facts))
-        iterating.resumed = saved
         scalars = iterating.scalars()
         first = scalars[own_name("first")]
         iterating.set_scalars({**scalars, own_name("goal"): rtol * rtol * first})
-        self._left = {saved.folder.parent.resolve()}
+        self._ledger.resume(saved)
 
 
 def parted(solution: Solution, rtol: float) -> str:

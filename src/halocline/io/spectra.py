@@ -1,0 +1,55 @@
+"""Spectra: how the power of a field is shared out among wavenumbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from halocline.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def spectrum(
+    values: NDArray[Any], lines: Sequence[NDArray[np.float64]]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Power of a field in shells of wavenumbers: the sum of |û_k|² over each, where û are the coefficients of
+    the discrete Fourier series; all of them add up to the variance (Parseval).
+
+    Parameters
+    ----------
+    values : array
+        On even points; it is taken to be periodic.
+    lines : sequence of array
+        Coordinates along each axis.
+
+    Returns
+    -------
+    k : array
+        The middle of each shell, 2π / L apart, where L is the longest side.
+    power : array
+
+    Raises
+    ------
+    InputError
+        Points are not evenly spaced.
+    """
+    import numpy as np
+
+    steps = []
+    for line in lines:
+        widths = np.diff(line)
+        if len(widths) and np.ptp(widths) > 1e-6 * abs(widths).max():
+            raise InputError("a spectrum needs evenly spaced points; these axes are stretched")
+        steps.append(float(widths.mean()) if len(widths) else 1.0)
+    amplitudes = np.fft.fftn(values - values.mean()) / values.size
+    waves = np.meshgrid(
+        *(2 * np.pi * np.fft.fftfreq(n, h) for n, h in zip(values.shape, steps, strict=True)), indexing="ij"
+    )
+    length = np.sqrt(sum(k**2 for k in waves))
+    width = 2 * np.pi / max(n * h for n, h in zip(values.shape, steps, strict=True))
+    shell = np.rint(length / width).astype(int)
+    power = np.bincount(shell.ravel(), weights=(np.abs(amplitudes) ** 2).ravel())
+    return width * np.arange(1.0, len(power)), np.asarray(power[1:], dtype=np.float64)

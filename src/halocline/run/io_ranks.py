@@ -1,0 +1,97 @@
+"""I/O ranks, as one that computes sees them: what is on its way to them, and what they answer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+HEADER, DATA, DONE = 11, 12, 13  # tags
+PAUSE = 1e-3  # seconds between two looks where nothing happens
+
+
+class IORanks:
+    """Ranks that do nothing but write.
+
+    Each array that is sent has a number, which its answer carries: several writers share one of these.
+
+    Parameters
+    ----------
+    post : mpi4py.MPI.Intracomm
+        With all ranks, for what goes between these and those.
+    ranks : tuple of int
+        Theirs in `post`.
+    concurrent : bool
+        Whether MPI may be called while the engine runs: then what is sent goes on meanwhile.
+    """
+
+    def __init__(self, post: Any, ranks: tuple[int, ...], *, concurrent: bool) -> None:
+        self.post, self.ranks, self.concurrent = post, ranks, concurrent
+        self._next = post.rank  # not all begin with the same
+        self._number = 0
+        self._sending: deque[tuple[list[Any], Any, Callable[[], None]]] = deque()
+        self._awaited: dict[int, Callable[[str], None]] = {}
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def send(
+        self, where: tuple[Any, ...], values: Any, sent: Callable[[], None], answered: Callable[[str], None]
+    ) -> None:
+        """Begin to send an array, contiguous in memory.
+
+        Parameters
+        ----------
+        where : tuple
+            What `io_server` is to know of it.
+        sent : callable
+            Called when its memory is free again, by whichever thread looks, one at a time.
+        answered : callable
+            Called in the same way with why it could not be written, "" where it is on disk.
+        """
+        from mpi4py import MPI
+
+        with self._lock:
+            rank = self.ranks[self._next % len(self.ranks)]
+            self._next, self._number = self._next + 1, self._number + 1
+            header = self._number, *where, values.shape, values.dtype.str
+            requests = [
+                self.post.isend(header, rank, HEADER),
+                self.post.Isend([values, MPI.BYTE], rank, DATA),
+            ]
+            self._sending.append((requests, values, sent))
+            self._awaited[self._number] = answered
+        if self.concurrent and (self._thread is None or not self._thread.is_alive()):
+            self._thread = threading.Thread(target=self._go_on, name="halocline-writer", daemon=True)
+            self._thread.start()
+
+    def progress(self) -> None:
+        """Let go of what is sent, and take answers."""
+        from mpi4py import MPI
+
+        with self._lock:
+            while self._sending and MPI.Request.Testall(self._sending[0][0]):
+                self._sending.popleft()[2]()
+            for rank in self.ranks if self._awaited else ():
+                while self.post.Iprobe(rank, DONE):
+                    number, failure = self.post.recv(source=rank, tag=DONE)
+                    self._awaited.pop(number)(failure)
+
+    def wait(self, reached: Callable[[], bool]) -> None:
+        """Until something has been sent, or answered."""
+        self.progress()
+        while not reached():
+            time.sleep(PAUSE)
+            self.progress()
+
+    def end(self) -> None:
+        """Say that this rank sends nothing any more, when all that it has sent is answered."""
+        self.wait(lambda: not self._awaited)
+        for rank in self.ranks:
+            self.post.send(None, rank, HEADER)
+
+    def _go_on(self) -> None:
+        while self._awaited:
+            self.progress()
+            time.sleep(PAUSE)
