@@ -14,6 +14,8 @@ from typing import IO, Any
 
 from halocline.errors import InputError, RunError
 
+LOCK, MAKING = ".lock", ".making-"  # how the names of files begin that are no content
+
 
 def write_json(path: Path, content: Any, *, sync: bool = True) -> None:
     """Write a file under another name, sync it, and give it its name: who reads finds the old or the new.
@@ -28,7 +30,7 @@ def write_json(path: Path, content: Any, *, sync: bool = True) -> None:
     RunError
         The file cannot be written.
     """
-    making = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    making = path.with_name(f"{MAKING}{path.name}-{secrets.token_hex(4)}")
     try:
         with making.open("w") as file:
             json.dump(content, file, indent=1, allow_nan=False)
@@ -124,6 +126,32 @@ def remove_folder(folder: Path, mark: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def clear_folder(folder: Path, mark: str) -> None:
+    """Remove all that is in a folder but its lock, first the file that says that it is whole.
+
+    Raises
+    ------
+    RunError
+        Something cannot be removed.
+    """
+    try:
+        (folder / mark).unlink(missing_ok=True)
+        for each in folder.iterdir():
+            if each.is_dir() and not each.is_symlink():
+                shutil.rmtree(each)
+            elif each.name != LOCK:
+                each.unlink()
+    except OSError as error:
+        raise RunError(f"{error.filename or folder} cannot be removed: {error.strerror}") from None
+
+
+def is_free(folder: Path) -> bool:
+    """Whether nothing is there but what a process that died at once has left."""
+    if not folder.exists():
+        return True
+    return folder.is_dir() and all(each.name.startswith((LOCK, MAKING)) for each in folder.iterdir())
+
+
 class FolderLock:
     """Keeps other processes from writing to a folder; the system frees it when this one dies.
 
@@ -144,10 +172,8 @@ class FolderLock:
         The folder cannot be written to.
     """
 
-    NAME = ".lock"
-
     def __init__(self, folder: Path, what: str) -> None:
-        self.path = folder / self.NAME
+        self.path = folder / LOCK
         self._file: IO[str] | None = None
         while self._file is None:
             try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.archive import arrays
 from halocline.archive.arrays import ArraySpec
-from halocline.archive.files import make_folder, read_json, remove_folder, sync_files, write_json
+from halocline.archive.files import clear_folder, is_free, read_json, sync_files, write_json
 from halocline.errors import InputError
 
 if TYPE_CHECKING:
@@ -106,8 +106,7 @@ class Series:
         """
         path = self.path
         if not (path / arrays.GROUP).is_file():
-            empty = not path.exists() or (path.is_dir() and not any(path.iterdir()))
-            if not empty:
+            if not is_free(path):
                 raise InputError(f"{path} is no store of Halocline: choose another path for the output")
             return False
         known = facts(path)
@@ -127,7 +126,7 @@ class Series:
         return False
 
     def open(self, step: int, note: Mapping[str, Any], *, go_on: bool) -> int:
-        """Make the group, or go on with one that is there; how many times it holds then.
+        """Make the group in a folder that is there, or go on with it; how many times it holds then.
 
         Parameters
         ----------
@@ -145,8 +144,7 @@ class Series:
         """
         if go_on:
             return self._cut(step, note)
-        remove_folder(self.path, arrays.GROUP)
-        make_folder(self.path)
+        clear_folder(self.path, arrays.GROUP)
         self._facts["parts"] = [{"step": step, **note}]
         self._show(0, {})  # whose it is, should this process die before all is there
         for name, spec in self.specs(0).items():

@@ -124,7 +124,7 @@ class Course:
             whole = outcome if whole is None else whole.followed_by(outcome)
             now = self.now
             stopped = outcome.reason not in ("completed", "paused")
-            why = self.requests.agreed()
+            self.requests.ring()
             ended = stopped or now.step >= last or now.time >= until
             happened = [each for each in self.occasions if each.happen(now)]
             if ended:
@@ -133,6 +133,7 @@ class Course:
                         act()
                 self._finish()
                 return whole
+            why = self.requests.agreed()
             if why is not None:
                 self._end(why)
             self._look_after_checkpoints()

@@ -87,13 +87,9 @@ class Requests:
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Ask the engine for a pause where there is a reason."""
-        watched = self._needed if self.comm.rank == 0 else self.ends
+        watched = self.ends or (self.comm.rank == 0 and self._alarms)
         with repeating(self._look, "halocline-requests") if watched else nullcontext():
             yield
-
-    @property
-    def _needed(self) -> bool:
-        return self.ends or bool(self._alarms)
 
     def _look(self) -> None:
         engine = self.engine()
@@ -119,16 +115,21 @@ class Requests:
             return "its time is nearly up"
         return ""
 
+    def ring(self) -> None:
+        """Let alarms ring whose time has come. All ranks call this."""
+        if self._alarms:
+            now = time.monotonic()
+            rang = self.comm.bcast([each.due <= now for each in self._alarms])
+            for alarm, each in zip(self._alarms, rang, strict=True):
+                alarm.rang = each
+
     def agreed(self) -> str | None:
-        """Why the run is to stop, "" for Ctrl-C; None where it is not. Alarms whose time has come ring. All
-        ranks call this. A signal counts until `forget`."""
-        if not self._needed:
+        """Why the run is to stop, "" for Ctrl-C; None where it is not. All ranks call this. A signal counts
+        until `forget`."""
+        if not self.ends:
             return None
         number = self.comm.most(self._signal())
-        now = time.monotonic()
-        why, rang = self.comm.bcast((self._why_stop(now), [each.due <= now for each in self._alarms]))
-        for alarm, each in zip(self._alarms, rang, strict=True):
-            alarm.rang = each
+        why: str = self.comm.bcast(self._why_stop(time.monotonic()))
         if number:
             return "" if number == signal.SIGINT else f"{signal.Signals(number).name} came"
         return why or None
