@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -302,18 +301,6 @@ def test_folders_that_cannot_be_written_are_found_before_the_run(tmp_path: Path)
 def test_options_that_cannot_be_are_refused(how: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         hc.Checkpoint("out", **how)
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 1 MiB."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.skip("no file system can be mounted here")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
 
 
 def test_a_full_disk_costs_no_checkpoint_that_was_whole(small_disk: Path) -> None:

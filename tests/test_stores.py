@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -354,6 +355,132 @@ def test_a_run_does_not_go_on_with_other_output(tmp_path: Path) -> None:
         again.run(steps=1, output=hc.Output(tmp_path / "a.zarr", every=1))
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"compression": "none"},
+        {"dtype": "float32"},
+        {"fields": {"T": "2 T"}},
+        {"fields": {"T": "T", "sum": "sum"}},
+        {"region": hc.Points([(0.1, 0.5, 0.3), (1.1, 0.5, 0.3)])},
+        {"region": hc.Slice(z=0.31)},
+        {"units": {"T": "K"}},
+    ],
+    ids=str,
+)
+def test_a_run_that_goes_on_writes_the_same_output(other: dict[str, Any], tmp_path: Path) -> None:
+    """Or another one: two kinds of values in one array would be of no use."""
+    path, region = tmp_path / "a.zarr", hc.Points([(0.1, 0.5, 0.3), (1.1, 0.01, 0.3)])
+
+    def output(sim: hc.Simulation, **how: Any) -> hc.Output:
+        T = sim.grid.fields["T"]
+        known = {"T": T, "2 T": 2 * T, "sum": hc.sum(T)}
+        how = {"fields": {"T": "T"}, "region": region, **how}
+        how["fields"] = {name: known[value] for name, value in how["fields"].items()}
+        return hc.Output(path, every=1, **how)
+
+    sim = heat()
+    sim.run(steps=2, output=output(sim), checkpoint=hc.Checkpoint(tmp_path / "checkpoints"))
+    before = opened(path)
+    again = heat()
+    again.resume(tmp_path / "checkpoints")
+    with pytest.raises(InputError, match="holds other output of this run"):
+        again.run(steps=1, output=output(again, **other))
+    assert opened(path).equals(before)
+    again.run(steps=1, output=output(again))
+    assert len(opened(path)["time"]) == 4
+    again.run(steps=1, output=output(again, **other, overwrite=True))
+    assert list(opened(path)["step"].values) == [3, 4]
+
+
+def test_overwriting_keeps_what_this_run_has_written(tmp_path: Path) -> None:
+    """Those who always allow it lose nothing when they go on."""
+    output = hc.Output(tmp_path / "a.zarr", every=1, overwrite=True)
+    heat().run(steps=3, output=output)
+    heat().run(steps=2, output=output, checkpoint=hc.Checkpoint(tmp_path / "checkpoints", overwrite=True))
+    assert list(opened(tmp_path / "a.zarr")["step"].values) == [0, 1, 2]
+    again = heat()
+    again.resume(tmp_path / "checkpoints")
+    again.run(steps=2, output=output)
+    assert list(opened(tmp_path / "a.zarr")["step"].values) == [0, 1, 2, 3, 4]
+
+
+def test_a_store_says_which_part_of_a_run_wrote_what(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.zarr"
+    monkeypatch.setattr(sys, "argv", ["first.py"])
+    heat().run(steps=3, output=hc.Output(path, every=1), checkpoint=hc.Checkpoint(tmp_path / "c"))
+    monkeypatch.setattr(sys, "argv", ["second.py", "--set", "kappa=0.2"])
+    again = heat(parameters={"kappa": 0.2})
+    again.resume(tmp_path / "c", change=["kappa"])
+    again.run(steps=2, output=hc.Output(path, every=1))
+    again.run(steps=2, output=hc.Output(path, every=1))  # the same once more
+    found = opened(path)
+    parts = found.attrs["halocline"]["parts"]
+    assert [(each["step"], each["command"][0], each["parameters"]) for each in parts] == [
+        (0, "first.py", {"kappa": 0.1}),
+        (3, "second.py", {"kappa": 0.2}),
+    ]
+    assert [line.partition(": ")[2] for line in found.attrs["history"].splitlines()] == [
+        "first.py",
+        "second.py --set kappa=0.2",
+    ]
+    assert len(found["time"]) == 8
+
+
+def test_a_store_that_was_never_made_is_no_obstacle(tmp_path: Path) -> None:
+    """A process that was killed at once has left a folder with a lock, or a group without arrays."""
+    path = tmp_path / "a.zarr"
+    path.mkdir()
+    (path / ".lock").write_text("process 1 on elsewhere")
+    (path / ".making-zarr.json-12345678").write_text("{")
+    heat().run(steps=1, output=hc.Output(path, every=1))
+    assert len(opened(path)["time"]) == 2
+    group = json.loads((path / "zarr.json").read_text())
+    group["consolidated_metadata"]["metadata"] = {}
+    (path / "zarr.json").write_text(json.dumps(group))
+    heat().run(steps=1, output=hc.Output(path, every=1, overwrite=True))
+    assert len(opened(path)["time"]) == 2
+
+
+def test_output_is_no_checkpoint(tmp_path: Path) -> None:
+    heat().run(steps=1, output=hc.Output(tmp_path / "a.zarr"))
+    with pytest.raises(InputError, match=r"a\.zarr is output; expected a checkpoint, or a folder of"):
+        heat().resume(tmp_path / "a.zarr")
+    heat().run(steps=1, checkpoint=hc.Checkpoint(tmp_path / "c"))
+    with pytest.raises(InputError, match=r"c is no store of Halocline|c is a checkpoint"):
+        heat().run(steps=1, output=hc.Output(tmp_path / "c", overwrite=True))
+    newest = next(each for each in (tmp_path / "c").iterdir() if each.is_dir())
+    with pytest.raises(InputError, match="is a checkpoint: choose another path for the output"):
+        heat().run(steps=1, output=hc.Output(newest, overwrite=True))
+
+
+def test_a_full_disk_ends_the_run_and_readers_see_what_was_whole(small_disk: Path) -> None:
+    sim, path = heat((32, 32, 16)), small_disk / "a.zarr"
+    with pytest.raises(RunError, match=r"a\.zarr.* cannot be written: No space left on device"):
+        sim.run(
+            steps=40, output=hc.Output(path, every=1), every=1, callback=lambda sim: time.sleep(0.02)
+        )  # fmt: skip
+    found = opened(path)
+    assert 1 < len(found["time"]) < 30
+    assert np.isfinite(found["T"].values).all()
+
+
+def test_a_folder_without_rights_is_reported() -> None:
+    sim, root = heat(), os.geteuid() == 0
+    sim.run(steps=1)  # with its kernels
+    if root:
+        os.seteuid(65534)  # who may do nothing
+    try:
+        for path in (Path("/usr/a.zarr"), Path("/proc/a.zarr")):
+            for how in ({"output": hc.Output(path)}, {"checkpoint": hc.Checkpoint(path)}):
+                with pytest.raises(RunError, match=rf"{path} cannot be made: \w+"):
+                    sim.run(steps=1, **how)
+    finally:
+        if root:
+            os.seteuid(0)
+    assert sim.steps == 1
+
+
 # -- statistics over time ------------------------------------------------------------------------------------
 
 
@@ -422,3 +549,47 @@ def test_statistics_go_on_after_a_restart(shared_tmp_path: Path) -> None:
     second.domain.comm.barrier()
     assert second.checksum("T") == whole.checksum("T")
     assert opened(path / "whole" / "s.zarr").equals(opened(path / "parts" / "s.zarr"))
+
+
+def test_statistics_of_two_stores_of_one_name_do_not_mix(tmp_path: Path) -> None:
+    def outputs(sim: hc.Simulation, folder: Path) -> list[hc.Output]:
+        return [
+            statistics(folder / "a" / "s.zarr", sim, every=4),
+            statistics(folder / "b" / "s.zarr", sim, every=6, window="run"),
+        ]
+
+    whole = heat()
+    whole.run(steps=12, output=outputs(whole, tmp_path / "whole"))
+    first = heat()
+    first.run(
+        steps=5, output=outputs(first, tmp_path / "parts"), checkpoint=hc.Checkpoint(tmp_path / "checkpoints")
+    )
+    second = heat()
+    second.resume(tmp_path / "checkpoints")
+    second.run(steps=7, output=outputs(second, tmp_path / "parts")[::-1])
+    for name in ("a", "b"):
+        of_whole, of_parts = (opened(tmp_path / each / name / "s.zarr") for each in ("whole", "parts"))
+        assert of_whole.equals(of_parts)
+
+
+def test_statistics_whose_sums_are_lost_are_refused(tmp_path: Path) -> None:
+    """A checkpoint of a run that did not write them cannot go on with the store of one that did."""
+    first = heat()
+    first.run(steps=3, checkpoint=hc.Checkpoint(tmp_path / "checkpoints", keep=9))
+    older = next(each for each in (tmp_path / "checkpoints").iterdir() if each.is_dir())
+    first.run(steps=3, output=statistics(tmp_path / "s.zarr", first))
+    second = heat()
+    second.resume(older)
+    with pytest.raises(InputError, match="is of a run that did not write this output: choose another path"):
+        second.run(steps=3, output=statistics(tmp_path / "s.zarr", second))
+    second.run(steps=3, output=statistics(tmp_path / "new.zarr", second))  # they begin here
+    assert list(opened(tmp_path / "new.zarr")["step"].values) == [3, 5]
+
+
+def test_statistics_need_time(tmp_path: Path) -> None:
+    grid = hc.Grid((24, 24), walls="node")
+    u = grid.field("u", boundary=hc.Value(0.0))
+    with pytest.raises(InputError, match="has statistics over time, but this program has no time"):
+        hc.solve(lambda u: -hc.laplacian(u), u, 1.0, threads=1, output=hc.Output(
+            tmp_path / "u.zarr", {"mean": hc.time_mean(u)}))  # fmt: skip
+    assert not list(tmp_path.iterdir())
