@@ -155,12 +155,12 @@ def read(folder: Path) -> StoredArray:
     Raises
     ------
     InputError
-        There is none.
+        There is none, or it is damaged.
     """
     try:
         return _opened(folder, None, open=True, read=True)
     except RunError as error:
-        raise InputError(f"there is no array in {folder}: {error}") from None
+        raise InputError(str(error)) from None
 
 
 def _opened(folder: Path, threads: Any, metadata: Mapping[str, Any] | None = None, **how: Any) -> StoredArray:
@@ -177,7 +177,8 @@ def _opened(folder: Path, threads: Any, metadata: Mapping[str, Any] | None = Non
     try:
         return StoredArray(tensorstore.open(spec, **how, **context).result(), folder)
     except ValueError as error:
-        raise RunError(f"{folder}: {why_not_written(error)}") from None
+        done = "read" if metadata is None else "written"
+        raise RunError(f"{folder} cannot be {done}: {why_not_written(error)}") from None
 
 
 def _cause(error: Exception) -> str:

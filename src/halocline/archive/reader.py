@@ -214,7 +214,7 @@ class Store:
             try:
                 self._opened[name] = arrays.read(folder)
             except InputError as error:
-                raise _damaged(file, str(error).removeprefix(f"there is no array in {folder}: ")) from None
+                raise _damaged(file, str(error).removeprefix(f"{folder} cannot be read: ")) from None
         return self._opened[name]
 
     def read(

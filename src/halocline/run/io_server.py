@@ -55,9 +55,7 @@ def serve(post: Any, sources: int) -> None:
             source, number, size, folder, future = writing.popleft()
             if isinstance(future, str) or future.done():
                 busy, held = True, held - size
-                why = _failure(future)
-                answer = number, f"{folder} cannot be written: {why}" if why else ""
-                answers.append(post.isend(answer, source, DONE))
+                answers.append(post.isend((number, _failure(folder, future)), source, DONE))
             else:
                 writing.append((source, number, size, folder, future))
         answers = [request for request in answers if not request.Test()]
@@ -73,12 +71,12 @@ def _begun(folder: str, spec: ArraySpec, lo: tuple[int, ...], values: NDArray[An
         return str(error)
 
 
-def _failure(future: Any) -> str:
+def _failure(folder: str, future: Any) -> str:
     """Why something was not written; empty where it was."""
     if isinstance(future, str):
         return future
     try:
         future.result()
     except (ValueError, OSError) as error:
-        return why_not_written(error)
+        return f"{folder} cannot be written: {why_not_written(error)}"
     return ""

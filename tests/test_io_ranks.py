@@ -1,0 +1,152 @@
+"""I/O ranks: they write what the others send them, and compute nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+
+from halocline.run import checkpoint as checkpoints
+from halocline.run.launch import mpiexec
+from test_restart import NAMES, WITHIN, heat, results
+
+HERE = Path(__file__).parent
+
+
+def started(ranks: int, io_ranks: int, script: str, *arguments: Path) -> subprocess.CompletedProcess[str]:
+    """What ranks of this script did, of which some are I/O ranks."""
+    return subprocess.run(
+        [str(mpiexec()), "-n", str(ranks), sys.executable, "-c", script, str(HERE), *map(str, arguments)],
+        env={**os.environ, "HALOCLINE_IO_RANKS": str(io_ranks)},
+        capture_output=True, text=True, timeout=WITHIN,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("ranks", "io_ranks"), [(2, 1), (4, 2)])
+def test_they_leave_the_same_checkpoints(ranks: int, io_ranks: int, tmp_path: Path) -> None:
+    whole, first = results("whole", tmp_path / "whole"), results("first", tmp_path / "alone")
+    assert set(whole) == set(NAMES)
+    assert results("first", tmp_path, ranks=ranks, io_ranks=io_ranks) == first
+    assert results("resume", tmp_path, ranks=3, io_ranks=1) == whole
+
+
+WRITES = """
+import sys; sys.path.insert(0, sys.argv[1])
+from test_restart import *
+stores, folder, full = map(Path, sys.argv[2:])
+sim = heat(shape=(64, 48))
+T = sim.grid.fields["T"]
+
+def outputs():
+    return [hc.Output(stores / "T.zarr", every=3), hc.Output(stores / "more.zarr", {"square": T * T,
+            "most": hc.max(T)}, every=1)]
+
+sim.run(steps=4, output=outputs(), checkpoint=hc.Checkpoint(folder, every=2))
+if full.is_dir() and sim.domain.comm.rank == 0:
+    (full / "ballast").write_bytes(bytes(shutil.disk_usage(full).free - 4096))
+sim.domain.comm.barrier()
+sim.run(steps=8, output=outputs(), checkpoint=hc.Checkpoint(folder, every=2))
+"""
+
+
+def test_they_leave_the_same_output(tmp_path: Path) -> None:
+    for name, ranks, io_ranks in (("alone", 1, 0), ("beside", 4, 1), ("two", 5, 2)):
+        done = started(ranks, io_ranks, WRITES, tmp_path / name, tmp_path / name / "c", tmp_path / "none")
+        assert (done.returncode, done.stderr) == (0, "")
+    for store in ("T.zarr", "more.zarr"):
+        alone = xarray.open_zarr(tmp_path / "alone" / store).load()
+        assert len(alone["time"]) == (5 if store == "T.zarr" else 13)
+        for name in ("beside", "two"):
+            assert xarray.open_zarr(tmp_path / name / store).load().equals(alone)
+    assert {len(checkpoints.folders(tmp_path / name / "c")) for name in ("alone", "beside", "two")} == {2}
+
+
+@pytest.mark.parametrize("full", ["output", "checkpoints"])
+def test_a_full_disk_is_reported_of_what_is_on_it(full: str, small_disk: Path, tmp_path: Path) -> None:
+    """Answers about output are none about checkpoints."""
+    stores, folder = (small_disk, tmp_path / "c") if full == "output" else (tmp_path, small_disk / "c")
+    done = started(3, 1, WRITES, stores, folder, small_disk)
+    assert done.returncode == 1
+    which = r"(T|more)\.zarr" if full == "output" else r"c/step-\d+-\w+"
+    assert re.search(rf"{small_disk}/{which}\S* cannot be written: No space left on device", done.stderr)
+    steps = list(xarray.open_zarr(stores / "T.zarr")["step"].values)
+    assert steps == list(range(0, 3 * len(steps), 3))
+    assert len(steps) >= 2
+    sim = heat(shape=(64, 48))
+    sim.resume(folder)
+    assert sim.steps >= 4
+
+
+@pytest.mark.parametrize("given", ["2", "many"])
+def test_as_many_as_there_are_ranks_are_refused(given: str) -> None:
+    done = subprocess.run(
+        [str(mpiexec()), "-n", "2", sys.executable, "-c", "import halocline as hc; hc.print(1)"],
+        env={**os.environ, "HALOCLINE_IO_RANKS": given}, capture_output=True, text=True, timeout=WITHIN,
+    )  # fmt: skip
+    assert f"HALOCLINE_IO_RANKS is '{given}'; expected fewer I/O ranks" in done.stderr
+    assert done.stdout == ""
+    assert done.returncode == 2
+
+
+@pytest.mark.parametrize("asked", ["SIGTERM", "SIGUSR1", "SIGINT"])
+def test_they_write_the_last_checkpoint_of_a_run_that_is_asked_to_stop(asked: str, tmp_path: Path) -> None:
+    script, path = tmp_path / "endless.py", tmp_path / "c"
+    script.write_text(
+        f"import sys; sys.path.insert(0, {str(HERE)!r})\n"
+        "from test_restart import *\n"
+        "sim = heat(shape=(64, 48), dt=1e-6)\n"
+        "sim.run(steps=1)\n"
+        "hc.print('runs', flush=True)\n"
+        f"sim.run(steps=10**9, checkpoint=hc.Checkpoint({str(path)!r}))\n"
+    )
+    run = [sys.executable, "-m", "halocline.cli", "run", str(script), "--ranks", "2", "--io-ranks", "1"]
+    process = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "runs\n"
+        time.sleep(0.5)
+        process.send_signal(signal.Signals[asked])
+        _, errors = process.communicate(timeout=WITHIN)
+    finally:
+        process.kill()
+    found = re.search(r"after step (\d+) ", errors)
+    assert found, errors
+    assert process.returncode == (130 if asked == "SIGINT" else 75)
+    sim = heat(shape=(64, 48), dt=1e-6)
+    sim.resume(path)
+    assert sim.steps == int(found[1])
+
+
+def test_the_command_line_has_them(tmp_path: Path) -> None:
+    def run(folder: str, *more: str) -> dict[str, object]:
+        done = subprocess.run(
+            [
+                sys.executable, "-m", "halocline.cli", "run", "sound-wave", "--n", "16", "--steps", "20",
+                "--threads", "1", "--output", str(tmp_path / folder / "T.zarr"), "--output-every", "5",
+                "--checkpoint", str(tmp_path / folder / "c"), "--checkpoint-every", "8", "--json", "-", *more,
+            ],
+            capture_output=True, text=True, timeout=WITHIN,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        found: dict[str, object] = json.loads(done.stdout)
+        return found
+
+    alone, beside = run("alone"), run("beside", "--ranks", "3", "--io-ranks", "2")
+    assert alone["checksum"] == beside["checksum"]
+    assert beside["ranks"] == 3
+    stores = [xarray.open_zarr(tmp_path / each / "T.zarr").load() for each in ("alone", "beside")]
+    assert stores[0].equals(stores[1])
+    assert list(stores[0]["step"].values) == [0, 5, 10, 15, 20]
+    assert [len(checkpoints.folders(tmp_path / each / "c")) for each in ("alone", "beside")] == [2, 2]
+    assert np.isfinite(stores[0].to_dataarray().values).all()
+    shutil.rmtree(tmp_path / "beside")
