@@ -36,7 +36,7 @@ from halocline.ranges import CHECKPOINTS as CHECKPOINTS_KEPT
 from halocline.run.tuning import BY_CACHES, TUNE
 
 PROBLEM, HOW, WHERE, RESULTS = "The problem", "How it is solved", "Where it runs", "Results"
-CHECKPOINTS = "Checkpoints"
+CHECKPOINTS = "Output and checkpoints"
 
 
 def _option(
@@ -224,7 +224,7 @@ Every = Annotated[
 OutputPath = Annotated[
     Path | None,
     place(
-        RESULTS,
+        CHECKPOINTS,
         "--output",
         metavar="STORE.zarr",
         help="Write all fields into that store as the run goes on; xarray.open_zarr opens it.",
@@ -233,7 +233,7 @@ OutputPath = Annotated[
 OutputEvery = Annotated[
     str | None,
     _option(
-        RESULTS,
+        CHECKPOINTS,
         "--output-every",
         metavar="K|T|'30 min'",
         help="How often, as for --checkpoint-every; by default at the start and at the end.",
@@ -256,14 +256,18 @@ CheckpointEvery = Annotated[
         CHECKPOINTS,
         "--checkpoint-every",
         metavar="K|T|'30 min'",
-        help="So many steps or iterations (50), so much simulated time (0.5), or wall-clock time (s, min, h, "
-        "d).",
+        help="How often: a number of steps or iterations (50), simulated time (0.5), or wall-clock time (s, "
+        "min, h, d).",
     ),
 ]
 CheckpointKeep = Annotated[
-    int,
+    int | None,
     whole(
-        CHECKPOINTS, "--keep", numbers=CHECKPOINTS_KEPT, metavar="K", help="How many remain, the newest ones."
+        CHECKPOINTS,
+        "--keep",
+        numbers=CHECKPOINTS_KEPT,
+        metavar="K",
+        help="How many remain, the newest ones; 2 by default.",
     ),
 ]
 Resume = Annotated[
@@ -285,13 +289,14 @@ Overwrite = Annotated[
     ),
 ]
 IoThreads = Annotated[
-    int,
+    int | None,
     whole(
         CHECKPOINTS,
         "--io-threads",
         numbers=IO_THREADS,
         metavar="K",
-        help="Threads of each rank that compress and write output and checkpoints while it computes.",
+        help="Threads of each rank that compress and write output and checkpoints while it computes; 1 by "
+        "default.",
     ),
 ]
 IoRanks = Annotated[

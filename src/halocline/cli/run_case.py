@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from halocline.cli.checkpoints import left
 from halocline.cli.output import check_files, say, write, write_json, written
 from halocline.cli.progress import progress, terminal
 from halocline.cli.ranks import spread
@@ -20,10 +19,9 @@ from halocline.lang.grid import near
 from halocline.run.mpi import world
 
 if TYPE_CHECKING:
+    from halocline.cli.keeping import Kept
     from halocline.io.figure import Figure
     from halocline.physics.case import Case, Check, Parameter
-    from halocline.run.checkpoint import Checkpoint
-    from halocline.run.output import Output
     from halocline.study.run_case import Result
 
 WIDEST = 11  # characters of a number: -1.2346e-05
@@ -48,9 +46,7 @@ def case(
     pictures: Path | None,
     check: bool,
     execution: Mapping[str, Any],
-    output: Sequence[Output] = (),
-    checkpoint: Checkpoint | None = None,
-    resume: Path | None = None,
+    kept: Kept,
     io_ranks: int = 0,
 ) -> None:
     """Run a case from its start, print how it went, and end with status 1 where its check fails."""
@@ -65,8 +61,7 @@ def case(
     if only is not None:
         without = {
             "--until": until, "--every": every, "--csv": csv, "--pictures": pictures, "--trace": trace,
-            "--checkpoint": None if checkpoint is None else checkpoint.path, "--resume": resume,
-            "--output": output[0].path if output else None,
+            **kept.given,
         }  # fmt: skip
         given_too = {option: f" {value}" for option, value in without.items() if value is not None}
         _check_part(only, given_too | ({"--check": ""} if check else {}))
@@ -75,10 +70,10 @@ def case(
         raise InputError(f"--check: {name} has no check; cases that have one: {judged}")
     from halocline.study.run_case import CaseRun
 
-    if resume is None:
+    if kept.resume is None:
         ready = CaseRun(name, cells, given, dim=dim, order=order, scheme=scheme)
     else:
-        ready = CaseRun.of_checkpoint(name, resume, cells, given, dim=dim, order=order, scheme=scheme)
+        ready = CaseRun.of_checkpoint(name, kept.resume, cells, given, dim=dim, order=order, scheme=scheme)
     spread(ranks, io_ranks)
     from halocline.run.machine import this_machine
 
@@ -97,7 +92,7 @@ def case(
             with line as on_progress:
                 result = ready.run(
                     steps=steps, until=until, every=every, warm_up=warm_up, series=series, on_look=rows,
-                    output=output, checkpoint=checkpoint, resume=resume, change=bool(given),
+                    **kept.options(), change=tuple(given),
                     share=world().bcast(rows is None and terminal() is not None),
                     on_progress=on_progress, **execution,
                 )  # fmt: skip
@@ -123,8 +118,8 @@ def case(
     if figures:
         for key, figure in ready.figures(result).items():
             _draw_figure(result, figure, figures[key], when)
-    written([json, csv, trace, *shown, *figures.values(), *(each.path for each in output)])
-    left(None if checkpoint is None else Path(checkpoint.path))
+    written([json, csv, trace, *shown, *figures.values(), *kept.stores])
+    kept.note_checkpoints()
     if checks is not None and not all(each.passed for each in checks):
         raise typer.Exit(1)
 

@@ -7,11 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from halocline.cli.checkpoints import left
+from halocline.cli.keeping import Kept
 from halocline.cli.output import check_files, say, write_json, written
 from halocline.cli.progress import progress
 from halocline.cli.ranks import spread
-from halocline.run.checkpoint import Checkpoint
 
 
 def poisson(
@@ -25,8 +24,7 @@ def poisson(
     json: str | None,
     pictures: Path | None,
     execution: Mapping[str, Any],
-    checkpoint: Checkpoint | None = None,
-    resume: Path | None = None,
+    kept: Kept,
     io_ranks: int = 0,
 ) -> None:
     """Solve the elliptic problem, and tell how it went."""
@@ -42,9 +40,8 @@ def poisson(
             method=method,
             rtol=rtol,
             max_iterations=max_iterations,
-            checkpoint=checkpoint,
-            resume=resume,
             on_progress=on_progress,
+            **kept.options(),
             **execution,
         )
     if json != "-":
@@ -54,8 +51,8 @@ def poisson(
         _draw(result, pictures)
         if trace and not result.record.devices:
             _draw_trace(result, pictures)
-    written([json, trace, *_pictures(pictures, None if result.record.devices else trace)])
-    left(None if checkpoint is None else Path(checkpoint.path))
+    written([json, trace, *_pictures(pictures, None if result.record.devices else trace), *kept.stores])
+    kept.note_checkpoints()
 
 
 def _pictures(folder: Path | None, trace: Path | None) -> list[Path]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ from halocline.physics import events as counters
 from halocline.physics.case import Check, Checked, Setup
 from halocline.physics.cases import case_named
 from halocline.ranges import SOME_STEPS, STEPS
+from halocline.run import restart
 from halocline.run.bandwidth import bandwidth
 from halocline.run.checkpoint import Checkpoint, Saved, newest
 from halocline.run.devices import OnDevice
@@ -34,6 +36,8 @@ from halocline.solvers.schemes import SCHEMES
 from halocline.study.live import LiveLine
 from halocline.study.overlap import KINDS, StepBench
 from halocline.study.table import method
+
+log = logging.getLogger("halocline")
 
 PARTS = ("compute", "exchange")  # of a step, that can be timed alone; of KINDS
 
@@ -378,7 +382,7 @@ class CaseRun:
         output: Output | Sequence[Output] = (),
         checkpoint: Checkpoint | None = None,
         resume: str | Path | None = None,
-        change: bool = False,
+        change: Collection[str] = (),
         share: bool = False,
         on_look: Callable[[Mapping[str, Any]], None] | None = None,
         on_progress: Callable[..., None] | None = None,
@@ -405,8 +409,8 @@ class CaseRun:
             Where to leave checkpoints.
         resume : str or path, optional
             A checkpoint of the same case to go on from.
-        change : bool
-            Whether parameters may differ from those that it was left with.
+        change : collection of str
+            Parameters of the case that are set anew; without any, all must be as they were.
         communicator, **execution
             See halocline.Simulation; the result's bits do not depend on them.
         on_look : callable, optional
@@ -645,14 +649,19 @@ class CaseRun:
         self,
         sim: Simulation,
         path: str | Path,
-        change: bool,
+        change: Collection[str],
         every: int | None,
         series: list[dict[str, Any]],
     ) -> dict[str, Expr]:
         """Take over a checkpoint of this case and its series so far, and return the diagnostics."""
         sim.resume(path, change=tuple(sim.given) if change else ())
         assert sim.resumed is not None
-        rows = sim.resumed.facts.get("series", [])
+        facts = sim.resumed.facts
+        idle = [name for name in change if self.values[name] != facts["case"]["given"].get(name)]
+        changed = restart.changed(sim.resumed, sim.given, tuple(sim.given))
+        if idle and not changed and sim.domain.comm.rank == 0:
+            log.warning("%s: set, but a run that goes on does not depend on it", ", ".join(idle))
+        rows = facts.get("series", [])
         # without the row of where it ended
         series += [row for row in rows if row["step"] == 0 or (every and row["step"] % every == 0)]
         if sim.replay is not None:

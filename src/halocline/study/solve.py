@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from halocline.run.bandwidth import bandwidth
 from halocline.run.checkpoint import Checkpoint
 from halocline.run.devices import OnDevice
 from halocline.run.machine import resident_bytes
+from halocline.run.output import Output
 from halocline.run.tuning import Tuned
 from halocline.solvers.linear import LinearProblem, Solution, check_limits
 
@@ -115,6 +116,7 @@ def poisson(
     method: str = "cg-fused",
     rtol: float = 1e-6,
     max_iterations: int | None = None,
+    output: Output | Sequence[Output] = (),
     checkpoint: Checkpoint | None = None,
     resume: str | Path | None = None,
     communicator: Any = None,
@@ -135,7 +137,7 @@ def poisson(
         the first.
     max_iterations : int, optional
         The run ends there too, not converged.
-    checkpoint, resume : optional
+    output, checkpoint, resume : optional
         See halocline.LinearProblem.solve.
     communicator, **execution
         See halocline.LinearProblem; the result's bits do not depend on them.
@@ -171,6 +173,7 @@ def poisson(
     solution = problem.solve(
         rtol=rtol,
         max_iterations=max_iterations,
+        output=output,
         checkpoint=checkpoint,
         resume=resume,
         on_progress=on_progress,

@@ -145,11 +145,11 @@ def run_file(
     output_every: OutputEvery = None,
     checkpoint: CheckpointPath = None,
     checkpoint_every: CheckpointEvery = None,
-    keep: CheckpointKeep = 2,
+    keep: CheckpointKeep = None,
     resume: Resume = None,
     overwrite: Overwrite = False,
     time_limit: TimeLimit = None,
-    io_threads: IoThreads = 1,
+    io_threads: IoThreads = None,
     io_ranks: IoRanks = 0,
     json: Json = None,
     csv: SeriesCsv = None,
@@ -169,17 +169,17 @@ def run_file(
             arguments=context.args,
         )
         return
-    from halocline.cli.checkpoints import checkpoint_of, output_of
+    from halocline.cli.keeping import kept
     from halocline.cli.run_case import case
 
     case(
         target, n=n, dim=dim, steps=steps, until=until, order=order, scheme=scheme, only=only,
         warm_up=warm_up, every=every, settings=settings or [], ranks=ranks, json=json, csv=csv,
-        pictures=pictures, check=check, resume=resume, io_ranks=io_ranks,
-        output=output_of(output, every=output_every, overwrite=overwrite, io_threads=io_threads),
-        checkpoint=checkpoint_of(
-            checkpoint, every=checkpoint_every, keep=keep, overwrite=overwrite, time_limit=time_limit,
-            io_threads=io_threads,
+        pictures=pictures, check=check, io_ranks=io_ranks,
+        kept=kept(
+            output=output, output_every=output_every, checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every, keep=keep, resume=resume, overwrite=overwrite,
+            time_limit=time_limit, io_threads=io_threads,
         ),
         execution=execution(
             device=device, threads=threads, decomposition=decomposition, patch=patch,

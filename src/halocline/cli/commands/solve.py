@@ -22,6 +22,8 @@ from halocline.cli.options import (
     Method,
     Methods,
     N,
+    OutputEvery,
+    OutputPath,
     Overlap,
     Overwrite,
     Packing,
@@ -80,26 +82,29 @@ def solve_poisson(
     communication: CommunicationName = None,
     gpudirect: GpuDirect = False,
     trace: Trace = None,
+    output: OutputPath = None,
+    output_every: OutputEvery = None,
     checkpoint: CheckpointPath = None,
     checkpoint_every: CheckpointEvery = None,
-    keep: CheckpointKeep = 2,
+    keep: CheckpointKeep = None,
     resume: Resume = None,
     overwrite: Overwrite = False,
     time_limit: TimeLimit = None,
-    io_threads: IoThreads = 1,
+    io_threads: IoThreads = None,
     io_ranks: IoRanks = 0,
     json: Json = None,
     pictures: Pictures = None,
 ) -> None:
-    from halocline.cli.checkpoints import checkpoint_of
+    from halocline.cli.keeping import kept
     from halocline.cli.solve import poisson
 
     poisson(
         n=n, dim=dim, method=method, rtol=rtol, max_iterations=max_iterations, ranks=ranks, json=json,
-        pictures=pictures, resume=resume, io_ranks=io_ranks,
-        checkpoint=checkpoint_of(
-            checkpoint, every=checkpoint_every, keep=keep, overwrite=overwrite, time_limit=time_limit,
-            io_threads=io_threads,
+        pictures=pictures, io_ranks=io_ranks,
+        kept=kept(
+            output=output, output_every=output_every, checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every, keep=keep, resume=resume, overwrite=overwrite,
+            time_limit=time_limit, io_threads=io_threads,
         ),
         execution=execution(
             device=device, threads=threads, decomposition=decomposition, patch=patch,

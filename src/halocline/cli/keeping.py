@@ -1,0 +1,116 @@
+"""What the options about output and checkpoints mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from halocline.cli.output import note
+from halocline.errors import InputError
+from halocline.run.checkpoint import Checkpoint
+from halocline.run.output import Output
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a run is to leave on disk.
+
+    Attributes
+    ----------
+    output : list of Output
+    checkpoint : Checkpoint or None
+    resume : path or None
+    """
+
+    output: list[Output]
+    checkpoint: Checkpoint | None
+    resume: Path | None
+
+    def options(self) -> dict[str, Any]:
+        """For what runs it."""
+        return {"output": self.output, "checkpoint": self.checkpoint, "resume": self.resume}
+
+    @property
+    def given(self) -> dict[str, object]:
+        """Which of the options were given, with their values."""
+        found = {
+            "--output": self.output[0].path if self.output else None,
+            "--checkpoint": None if self.checkpoint is None else self.checkpoint.path,
+            "--resume": self.resume,
+        }
+        return {option: value for option, value in found.items() if value is not None}
+
+    @property
+    def stores(self) -> list[Path]:
+        """Where output is."""
+        return [Path(each.path) for each in self.output]
+
+    def note_checkpoints(self) -> None:
+        """Say where checkpoints are."""
+        if self.checkpoint is not None:
+            path = self.checkpoint.path
+            note(f"checkpoints are in {path}; go on with --resume {path}")
+
+
+def kept(
+    *,
+    output: Path | None,
+    output_every: str | None,
+    checkpoint: Path | None,
+    checkpoint_every: str | None,
+    keep: int | None,
+    resume: Path | None,
+    overwrite: bool,
+    time_limit: str | None,
+    io_threads: int | None,
+) -> Kept:
+    """What the options ask for.
+
+    Raises
+    ------
+    InputError
+        Something that cannot be, or is of no use without another option.
+    """
+    _needs("--output STORE.zarr", output, {"--output-every": output_every})
+    of_checkpoints = {"--checkpoint-every": checkpoint_every, "--keep": keep, "--time-limit": time_limit}
+    _needs("--checkpoint FOLDER", checkpoint, of_checkpoints)
+    _needs(
+        "--output STORE.zarr or --checkpoint FOLDER",
+        output or checkpoint,
+        {"--overwrite": "" if overwrite else None, "--io-threads": io_threads},
+    )
+    threads = {} if io_threads is None else {"io_threads": io_threads}
+    how: dict[str, Any] = {"overwrite": overwrite, **threads}
+    outputs, checkpoints = [], None
+    if output is not None:
+        outputs = [_of("--output", output, Output, how | {"every": often(output_every)})]
+    if checkpoint is not None:
+        how |= {"every": often(checkpoint_every), "time_limit": time_limit}
+        how |= {} if keep is None else {"keep": keep}
+        checkpoints = _of("--checkpoint", checkpoint, Checkpoint, how)
+    return Kept(outputs, checkpoints, resume)
+
+
+def _needs(other: str, given: Path | None, options: dict[str, Any]) -> None:
+    """Raise InputError where options were given without the one that they belong to."""
+    for option, value in options.items():
+        if given is None and value is not None:
+            raise InputError(f"{' '.join([option, *filter(None, [str(value)])])}: give {other} too")
+
+
+def _of(option: str, path: Path, kind: type[Any], how: dict[str, Any]) -> Any:
+    try:
+        return kind(path, **how)
+    except InputError as error:
+        raise InputError(f"{option} {path}: {error}") from None
+
+
+def often(text: str | None) -> int | float | str | None:
+    """How often: "50" is a number of steps, "0.5" simulated time, and "30 min" wall-clock time."""
+    if text is None or text.strip().isdecimal():
+        return None if text is None else int(text)
+    try:
+        return float(text)
+    except ValueError:
+        return text

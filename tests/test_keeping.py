@@ -1,0 +1,140 @@
+"""Output, checkpoints and going on from the command line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xarray
+
+from halocline.run import checkpoint as checkpoints
+
+WITHIN = 120.0
+
+
+def ran(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "halocline.cli", *map(str, words)],
+        capture_output=True, text=True, timeout=WITHIN,
+    )  # fmt: skip
+
+
+def wave(*words: str | Path) -> dict[str, Any]:
+    """What a run of a case printed as JSON, and said beside."""
+    done = ran("run", "sound-wave", "--n", "16", "--threads", "1", "--json", "-", *words)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found | {"said": done.stderr}
+
+
+def steps_of(path: Path) -> list[int]:
+    return [int(step) for step in xarray.open_zarr(path)["step"].values]
+
+
+def test_a_case_goes_on_with_the_bits_and_rows_of_one_that_never_stopped(tmp_path: Path) -> None:
+    store, folder = tmp_path / "wave.zarr", tmp_path / "c"
+    keeps = ["--output", store, "--output-every", "4", "--checkpoint", folder, "--checkpoint-every", "5"]
+    whole = wave("--steps", "30", "--every", "6", "--output", tmp_path / "whole.zarr", "--output-every", "4")
+    first = wave("--steps", "14", "--every", "6", *keeps, "--keep", "3", "--io-threads", "2")
+    assert f"checkpoints are in {folder}; go on with --resume {folder}" in first["said"]
+    steps = [int(each.name.split("-")[1]) for each in checkpoints.folders(folder)]
+    assert steps == [5, 10, 14]
+    second = wave("--steps", "30", "--every", "6", "--resume", folder, *keeps, "--ranks", "2")
+    assert second["checksum"] == whole["checksum"]
+    assert second["checksum"] != first["checksum"]
+    assert [row["step"] for row in second["series"]] == [0, 6, 12, 18, 24, 30]
+    assert second["series"][-1] == whole["series"][-1]
+    assert xarray.open_zarr(store).load().equals(xarray.open_zarr(tmp_path / "whole.zarr").load())
+    assert steps_of(store) == list(range(0, 31, 4))
+    # from an older one, by its name
+    third = wave("--steps", "30", "--resume", checkpoints.folders(folder)[0])
+    assert third["checksum"] == whole["checksum"]
+
+
+def test_what_is_changed_on_purpose_is_reported(tmp_path: Path) -> None:
+    wave("--steps", "3", "--checkpoint", tmp_path)
+    changed = wave("--steps", "6", "--resume", tmp_path, "--set", "nu=0.02")
+    assert "parameter nu is changed from" in changed["said"]
+    assert changed["parameters"]["nu"] == 0.02
+    kept = wave("--steps", "6", "--resume", tmp_path)
+    assert kept["said"] == ""
+    assert kept["checksum"] != changed["checksum"]
+    idle = wave("--steps", "6", "--resume", tmp_path, "--set", "amplitude=0.5", "--set", "nu=0.01")
+    assert "amplitude: set, but a run that goes on does not depend on it" in idle["said"]
+    assert kept["checksum"] == idle["checksum"]
+
+
+def test_parameters_need_not_be_given_again(tmp_path: Path) -> None:
+    wave("--steps", "3", "--set", "nu=0.02", "--checkpoint", tmp_path)
+    assert wave("--steps", "6", "--resume", tmp_path)["parameters"]["nu"] == 0.02
+
+
+def test_iterations_go_on(tmp_path: Path) -> None:
+    def solve(*words: str | Path) -> dict[str, Any]:
+        done = ran("solve", "poisson", "--n", "48", "--threads", "1", "--json", "-", *words)
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    store, folder = tmp_path / "u.zarr", tmp_path / "c"
+    whole = solve("--rtol", "1e-9")
+    keeps = ["--output", store, "--output-every", "20", "--checkpoint", folder, "--checkpoint-every", "25"]
+    solve("--rtol", "1e-4", *keeps)
+    second = solve("--rtol", "1e-9", "--resume", folder, *keeps, "--ranks", "2")
+    for key in ("checksum", "iterations", "true_residual_relative"):
+        assert second[key] == whole[key]
+    assert steps_of(store) == list(range(0, whole["iterations"] + 1, 20))
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--output-every", "5"], "--output-every 5: give --output STORE.zarr too"),
+        (["--checkpoint-every", "5"], "--checkpoint-every 5: give --checkpoint FOLDER too"),
+        (["--keep", "3"], "--keep 3: give --checkpoint FOLDER too"),
+        (["--time-limit", "1 h"], "--time-limit 1 h: give --checkpoint FOLDER too"),
+        (["--overwrite"], "--overwrite: give --output STORE.zarr or --checkpoint FOLDER too"),
+        (["--io-threads", "2"], "--io-threads 2: give --output STORE.zarr or --checkpoint FOLDER too"),
+        (["--checkpoint", "c", "--keep", "0"], "'--keep': 0; expected a whole number from 1"),
+        (["--checkpoint", "c", "--checkpoint-every", "soon"], "--checkpoint c: every is 'soon'; expected a"),
+        (["--checkpoint", "c", "--checkpoint-every", "-5"], "every is -5.0; expected a positive time"),
+        (["--checkpoint", "c", "--time-limit", "10"], "time_limit is '10'; expected a time such as"),
+        (["--output", "a.zarr", "--output-every", "0"], "--output a.zarr: every is 0; expected a positive"),
+        (["--output", "c", "--checkpoint", "c"], "lie in each other"),
+        (["--resume", "none"], "no checkpoint in none: there is no such folder"),
+        (["--resume", "."], "no checkpoint in .: no checkpoint was ever completed there"),
+        (["--output", "file"], "file is no store of Halocline"),
+        (["--checkpoint", "file"], "file is a file; expected a folder"),
+        (["--only", "compute", "--output", "a.zarr"], "--output a.zarr"),
+    ],
+)
+def test_wrong_options_are_refused_with_what_to_do(
+    words: list[str], error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("mine")
+    done = ran("run", "sound-wave", "--n", "16", "--steps", "2", "--threads", "1", *words)
+    assert done.returncode in (1, 2)
+    assert error in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("error") == 1
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_checkpoint_of_another_case_is_refused(tmp_path: Path) -> None:
+    wave("--steps", "2", "--checkpoint", tmp_path)
+    for words in (
+        ["run", "alfven-decay", "--n", "16"],
+        ["run", "sound-wave", "--n", "24"],
+        ["run", "sound-wave", "--n", "16", "--order", "2"],
+        ["solve", "poisson", "--n", "16"],
+    ):
+        done = ran(*words, "--threads", "1", "--resume", tmp_path)
+        assert done.returncode == 2, done.stderr
+        assert "is of" in done.stderr
+        assert "Traceback" not in done.stderr
