@@ -21,8 +21,8 @@ import pytest
 import halocline as hc
 from halocline.errors import InputError, RunError, Stopped
 from halocline.run import checkpoint as checkpoints
+from halocline.run.batch import STARTED, end_of_time
 from halocline.run.launch import mpiexec
-from halocline.run.requests import end_of_time
 
 PROGRAMS = Path(__file__).parent / "restart_programs.py"
 NAMES = ("heat", "holes", "staggered", "forced", "poisson")
@@ -408,9 +408,7 @@ def test_checkpoints_by_wall_clock_time(shared_tmp_path: Path) -> None:
 
 def uptime() -> float:
     """Seconds since this process began, as time limits count."""
-    from halocline.run import requests
-
-    return time.monotonic() - requests._STARTED
+    return time.monotonic() - STARTED
 
 
 # -- ranks that die ------------------------------------------------------------------------------------------

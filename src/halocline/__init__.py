@@ -50,8 +50,6 @@ _HOMES = {
     "io.picture": ("picture", "plot_lines"),
     "errors": ("BreakdownError", "CompileError", "HaloclineError", "InputError", "RunError", "Stopped"),
 }  # fmt: skip
-excepthook.install()
-
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __version__ = "0.1.0"
@@ -68,3 +66,13 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def _ends(error: BaseException) -> int | None:
+    """See halocline.run.mpi.ends; loaded when there is such an error."""
+    from halocline.run.mpi import ends
+
+    return ends(error)
+
+
+excepthook.install(_ends)

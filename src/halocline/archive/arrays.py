@@ -94,11 +94,6 @@ class StoredArray:
         """Elements along each axis."""
         return tuple(self._handle.shape)
 
-    @property
-    def dtype(self) -> str:
-        """Of its elements."""
-        return str(self._handle.dtype.name)
-
     def write(self, lo: Sequence[int], values: NDArray[Any]) -> Any:
         """Begin to write chunks from the element `lo` on; whose `result()` waits until they are on disk, and
         raises OSError where they cannot be. The values must not change meanwhile."""

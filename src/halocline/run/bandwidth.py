@@ -11,6 +11,7 @@ from typing import Any
 from halocline.errors import RunError
 from halocline.native import native
 from halocline.run.devices import device_errors, in_words
+from halocline.run.domain import Domain
 from halocline.run.machine import data_caches
 from halocline.run.mpi import Communicator
 
@@ -40,6 +41,13 @@ def bandwidth(comm: Communicator, devices: Sequence[Any], threads: int, working_
             log.warning("the bandwidth of the memory is not known: %s", error)
         return None
     return _rate_of_devices(comm, copies) if devices else best_rate(comm, triad)
+
+
+def bandwidth_share(domain: Domain, working_set: int, rate: float) -> float | None:
+    """`rate`, bytes a second that crossed the memory of all ranks, over `bandwidth`, measured now; None where
+    that is not known. All ranks call this."""
+    most = bandwidth(domain.comm, domain.devices, domain.threads, working_set)
+    return None if most is None else rate / most
 
 
 def yardstick(devices: Sequence[Any]) -> str:

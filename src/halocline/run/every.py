@@ -69,10 +69,3 @@ class Every:
             f"{name} is {given!r}; expected a positive time (a float), a number of steps (an int), or a "
             'wall-clock time such as "30 min" (s, min, h, d)'
         )
-
-    def __str__(self) -> str:
-        if self.steps is not None:
-            return "every step" if self.steps == 1 else f"every {self.steps} steps"
-        if self.time is not None:
-            return f"every {self.time:g} of simulated time"
-        return f"every {self.seconds:g} s"

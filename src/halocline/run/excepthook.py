@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
 _before: Any = None  # Python's hook, or whose it was at the first install
+_ends: Callable[[BaseException], int | None] | None = None
 
 
 def _hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    from halocline.errors import HaloclineError
-    from halocline.run.mpi import has_ranks, report
-
-    if hasattr(sys, "ps1") or not (isinstance(error, HaloclineError) or has_ranks()):
+    status = None if hasattr(sys, "ps1") or _ends is None else _ends(error)
+    if status is None:
         _before(kind, error, trace)
     else:
-        raise SystemExit(report(error))
+        raise SystemExit(status)
 
 
-def install() -> None:
-    """Let an error of ours, and on several ranks any exception, end the process through `mpi.report`: said
-    once, with its exit status. Other exceptions, and all at a prompt, are Python's as before."""
-    global _before
-    if _before is None:
-        _before = sys.excepthook
+def install(ends: Callable[[BaseException], int | None]) -> None:
+    """Let an exception that nobody catches go through `ends`, which reports it and returns the exit status,
+    or returns None where it is Python's as before; at a prompt all are."""
+    global _before, _ends
+    _before, _ends = sys.excepthook, ends
     sys.excepthook = _hook
+
+
+def install_again() -> None:
+    """Where a library has put its own hook in the place since."""
+    if _ends is not None:
+        sys.excepthook = _hook

@@ -16,7 +16,6 @@ from halocline.lang.expression import Expr, Operators, as_expr, reads_of, walk
 from halocline.lang.grid import Field, unknown
 from halocline.lang.program import Program, own_name
 from halocline.run import contents
-from halocline.run.bandwidth import bandwidth
 from halocline.run.devices import OnDevice
 from halocline.run.domain import Domain
 from halocline.run.parameters import Parameters
@@ -347,22 +346,22 @@ class Fields:
         """A hash of a field's bits, the same for any ranks, threads, patches and decomposition."""
         return contents.checksum(self.store, self.stored(field))
 
-    def bandwidth_share(self, moved: float, seconds: float) -> float | None:
-        """The rate at which `moved` bytes of all ranks crossed memory in `seconds`, over that of a += s * b
-        on the same threads and as much memory, or of copies within the same devices, measured now; None where
-        no memory is left to measure that with. All ranks call this."""
-        domain = self.domain
-        most = bandwidth(domain.comm, domain.devices, domain.threads, self.store.memory_bytes)
-        return None if most is None else moved / seconds / most
-
     @property
     def devices(self) -> tuple[OnDevice, ...]:
         """Where each subdomain of every rank lies, the same on all ranks; empty on the CPU."""
         return self.domain.places
 
     def check_inputs(self, when: str) -> None:
-        """Raise where a field that was set since the last check holds values that are not finite;
-        collective."""
+        """Raise where a field that was set since the last check holds values that are not finite; all ranks
+        call this."""
+        self._check(when)
+
+    def check_all(self, when: str) -> None:
+        """Raise where any field holds a value that is not finite; all ranks call this."""
+        self._checked.clear()
+        self._check(when)
+
+    def _check(self, when: str) -> None:
         self.settle()
         fields = [
             field
@@ -376,8 +375,3 @@ class Fields:
         if fields:
             contents.check_finite(self.store, fields, when)
             self._checked.update(fields)
-
-    def check_all(self, when: str) -> None:
-        """Raise where any field holds a value that is not finite; collective."""
-        self._checked.clear()
-        Fields.check_inputs(self, when)

@@ -281,7 +281,7 @@ def world() -> Communicator:
             f"it belongs to another MPI than the library in use, {_library_of_mpi4py(MPI)}; "
             "start the ranks with `halocline run FILE.py --ranks R`, or with that MPI's own mpiexec"
         )
-    excepthook.install()
+    excepthook.install_again()
     given = os.environ.get(IO_RANKS) or "0"
     if not given.isdecimal() or int(given) >= comm.size:
         raise InputError(
@@ -316,7 +316,7 @@ def from_user(comm: Any) -> Communicator:
         raise InputError(
             f"communicator is {comm!r}: expected an mpi4py.MPI.Intracomm, such as MPI.COMM_WORLD"
         )
-    excepthook.install()
+    excepthook.install_again()
     return _wrap(MPI, comm)
 
 
@@ -373,6 +373,12 @@ def _nodes(mpi: Any, node: Any) -> dict[str, Any]:
         return {"ranks_per_node": wide, "nodes_of_ranks": ()}
     numbers = {leader: number for number, leader in enumerate(dict.fromkeys(first))}
     return {"ranks_per_node": wide, "nodes_of_ranks": tuple(numbers[leader] for leader in first)}
+
+
+def ends(error: BaseException) -> int | None:
+    """Report an exception that nobody caught, and return the exit status; None where it is Python's matter:
+    it is no error of ours, and this process is alone."""
+    return report(error) if isinstance(error, HaloclineError) or has_ranks() else None
 
 
 def has_ranks() -> bool:

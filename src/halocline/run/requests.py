@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-import os
-import re
 import signal
-import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from halocline.native import native
-from halocline.run.every import wall_clock
+from halocline.run.batch import end_of_time
 from halocline.run.mpi import Communicator
 from halocline.run.watch import repeating
 
 MARGIN = 60.0  # seconds before the time is up in which a run ends by itself, at least
-_STARTED = time.monotonic()  # of the process, about
 
 
 class Alarm:
@@ -137,33 +133,3 @@ class Requests:
     def forget(self) -> None:
         """The run has done what a signal asked for."""
         native().forget_signal()
-
-
-def end_of_time(time_limit: str | None, environment: Mapping[str, str] = os.environ) -> float | None:
-    """When this process must have ended, by the monotonic clock: as the user says, else as Slurm does; None
-    where nobody says."""
-    if time_limit is not None:
-        return _STARTED + wall_clock("time_limit", time_limit)
-    job = environment.get("SLURM_JOB_ID", "")
-    if not job.isdigit():
-        return None
-    end = environment.get("SLURM_JOB_END_TIME", "")  # seconds since 1970
-    if end.isdigit():
-        return time.monotonic() + int(end) - time.time()
-    left = _slurm_time_left(job)
-    return None if left is None else time.monotonic() + left
-
-
-def _slurm_time_left(job: str) -> float | None:
-    """Seconds until a job of Slurm must end, as squeue says: [days-][[hours:]minutes:]seconds."""
-    try:
-        done = subprocess.run(
-            ["squeue", "--noheader", "--job", job, "--format=%L"], capture_output=True, text=True, timeout=30
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    found = re.fullmatch(r"(?:(\d+)-)?(?:(?:(\d+):)?(\d+):)?(\d+)", done.stdout.strip())
-    if found is None:  # UNLIMITED, NOT_SET
-        return None
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
-    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)

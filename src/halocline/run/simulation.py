@@ -21,6 +21,7 @@ from halocline.lang.stepping import OWN_SCALARS, WANTED_STEP, Scheme, stepping
 from halocline.plan.fit import check_fit
 from halocline.ranges import STEPS
 from halocline.run import restart
+from halocline.run.bandwidth import bandwidth_share
 from halocline.run.checkpoint import Checkpoint, Saved
 from halocline.run.course import Course
 from halocline.run.domain import Domain
@@ -246,7 +247,9 @@ class Simulation(Fields):
         """What the last run reached of the speed of memory, measured now; all ranks call this. None where no
         step was done."""
         steps, seconds = self._last_run
-        return self.bandwidth_share(self.bytes_per_step * steps, seconds) if steps else None
+        if not steps:
+            return None
+        return bandwidth_share(self.domain, self.store.memory_bytes, self.bytes_per_step * steps / seconds)
 
     # --- running ---
 

@@ -18,6 +18,7 @@ from halocline.lang.reductions import first
 from halocline.lang.reductions import value as value_at
 from halocline.ranges import STEPS
 from halocline.run import restart
+from halocline.run.bandwidth import bandwidth_share
 from halocline.run.checkpoint import Checkpoint
 from halocline.run.course import Course
 from halocline.run.devices import OnDevice
@@ -99,7 +100,10 @@ class Solution:
         """What the iterations reached of the speed of memory, measured now; all ranks call this. None where
         there was no iteration."""
         each = self.seconds_per_iteration
-        return None if each is None else self.fields.bandwidth_share(self.bytes_per_iteration, each)
+        if each is None:
+            return None
+        store = self.fields.store
+        return bandwidth_share(store.domain, store.memory_bytes, self.bytes_per_iteration / each)
 
     @property
     def residual_relative(self) -> float:
