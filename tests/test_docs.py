@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import json
 import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -170,6 +172,37 @@ def test_what_is_said_of_output(ranks, tmp_path):
 def test_what_is_said_of_restarts(ranks, tmp_path):
     ((program, expected),) = BLOCK.findall((ROOT / "docs" / "how-to" / "restart.md").read_text())
     assert run(program, ranks, tmp_path) == expected
+
+
+def test_the_job_that_puts_itself_in_the_queue_again_does_so(tmp_path):
+    """With stand-ins for Slurm's commands: its jobs end soon, until the run is through."""
+    text = (ROOT / "docs" / "how-to" / "restart.md").read_text()
+    (job,) = re.findall(r"```sh\n(#!/bin/bash\n.*?)```", text, re.DOTALL)
+    assert "--n 256 --until 200" in job
+    script, submitted = tmp_path / "job.sh", tmp_path / "submitted"
+    stand_ins = {"srun": 'exec "$@"', "sbatch": f'echo "$@" >> {submitted}'}
+    for name, line in stand_ins.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    path = f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+    def ran(left, steps):
+        script.write_text(job.replace("--n 256 --until 200", f"--n 16 --threads 1 --steps {steps}"))
+        slurm = {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": str(int(time.time()) + left)}
+        done = subprocess.run(
+            ["bash", script], cwd=tmp_path, env={**os.environ, "PATH": path, **slurm},
+            capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done
+
+    assert "its time is nearly up" in ran(66, 10**9).stderr  # it ends a minute before
+    assert submitted.read_text() == f"{script}\n"
+    reached = json.loads(
+        next((tmp_path / "out" / "mhd").glob("step-*/zarr.json")).read_text()
+    )["attributes"]["halocline"]["step"]  # fmt: skip
+    assert f"after {reached + 3:,} steps" in ran(3600, reached + 3).stdout
+    assert submitted.read_text() == f"{script}\n"
 
 
 def test_what_is_said_of_equations_of_magnetohydrodynamics(tmp_path):

@@ -64,6 +64,6 @@ THREADS = Range(1, 4096)  # of a rank
 SUBDOMAINS = Range(1, 4096)  # of a rank or device
 MAILBOXES = Range(1, 256)  # of a message
 CHECKPOINTS = Range(1, 10_000)  # that remain
-IO_RANKS = Range(0, 65_536)  # that only write
+IO_RANKS = Range(0, 65_536)
 IO_THREADS = Range(1, 256)  # of a rank, that write
 PATCHES = Range(1, 20_000_000)  # of a rank: each has a row in a table

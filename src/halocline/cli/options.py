@@ -306,7 +306,7 @@ IoRanks = Annotated[
         "--io-ranks",
         numbers=IO_RANKS,
         metavar="K",
-        help="Ranks beside those that compute, which do nothing but write output and checkpoints.",
+        help="I/O ranks: they run beside those that compute, and write output and checkpoints.",
     ),
 ]
 TimeLimit = Annotated[

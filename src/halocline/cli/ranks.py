@@ -14,7 +14,7 @@ from halocline.run.mpi import launcher, world
 
 
 def spread(ranks: int | None, io_ranks: int = 0) -> None:
-    """Go on as one of `ranks` ranks, or have them started, beside so many that only write, and end with their
+    """Go on as one of `ranks` ranks, or have them started, with I/O ranks beside them, and end with their
     exit status.
 
     Raises

@@ -13,7 +13,7 @@ PAUSE = 1e-3  # seconds between two looks where nothing happens
 
 
 class IORanks:
-    """Ranks that do nothing but write.
+    """The I/O ranks of a run: they write, and compute nothing.
 
     Each array that is sent has a number, which its answer carries: several writers share one of these.
 

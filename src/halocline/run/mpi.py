@@ -36,7 +36,7 @@ START_PATIENCE = 10.0  # the same where MPI must be initialised first
 # A rank that waits for others looks again at once for so many seconds, in which ranks with cores of their own
 # come. Then it sleeps between two looks: a share of what it has waited so far, and at most so many seconds.
 AT_ONCE, PAUSE_SHARE, LONGEST_PAUSE = 5e-5, 0.125, 2e-3
-IO_RANKS = "HALOCLINE_IO_RANKS"  # how many of the launcher's ranks, the last ones, only write
+IO_RANKS = "HALOCLINE_IO_RANKS"  # how many of the launcher's ranks, the last ones, are I/O ranks
 EXCHANGE_TAG = 7  # of arrays between ranks
 RELAY_PATIENCE = 0.5  # seconds that mpiexec gets to pass on what was printed
 
@@ -291,7 +291,7 @@ def world() -> Communicator:
 
 
 def _beside_io_ranks(MPI: Any, comm: Any, count: int) -> Communicator:
-    """All ranks but the last ones, which write: on them this does not return."""
+    """All ranks but the last ones, the I/O ranks, on which this does not return."""
     from halocline.run.io_server import serve  # it loads what writes
 
     first = comm.size - count
