@@ -1,14 +1,16 @@
 """Programs that tests stop and continue: run as `python restart_programs.py PHASE FOLDER [PROGRAM ...]`.
 
 PHASE is "whole" (from the start to the end), "first" (a part, with checkpoints), "resume" (from the newest
-checkpoint to the end) or "endless" (with a checkpoint after every step, until it is killed). Prints a line
-with the checksums of each program.
+checkpoint to the end) or "slow" (with a checkpoint after every step, and time to be killed). All write output
+beside. Prints a line with the checksums of each program, and a hash of its output.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import halocline as hc
+from halocline.archive.reader import Store
 from halocline.errors import Stopped
 from halocline.physics.cases import case_named
 from halocline.study.run_case import CaseRun
@@ -24,6 +27,7 @@ EXECUTION: dict[str, Any] = {"threads": 1}
 if "HALOCLINE_TEST_DEVICE" in os.environ:
     EXECUTION["device"] = os.environ["HALOCLINE_TEST_DEVICE"]
 WHOLE, PART = 30, 17  # steps or iterations
+STEP = 0.03  # seconds that a step takes at least that may be killed
 
 
 def heat() -> hc.Simulation:
@@ -85,37 +89,57 @@ def forced() -> CaseRun:
     return CaseRun("helical-turbulence", [12])
 
 
+def store_of(path: Path) -> Path:
+    """Where the output of a program lies."""
+    return path.with_name(f"{path.name}.zarr")
+
+
+def kept(phase: str, path: Path) -> dict[str, Any]:
+    """What a phase leaves. One that died before its first checkpoint begins anew, over what it has left."""
+    found: dict[str, Any] = {"output": hc.Output(store_of(path), every=2, overwrite=True)}
+    if phase in ("first", "slow"):
+        found["checkpoint"] = hc.Checkpoint(path, every=5 if phase == "first" else 1)
+    return found
+
+
+def goes_on(phase: str, path: Path) -> bool:
+    """Whether there is a checkpoint to go on from."""
+    return phase in ("resume", "slow") and (path / "newest.json").exists()
+
+
+def stored(path: Path) -> str:
+    """A hash of the output."""
+    store, whole = Store(store_of(path)), hashlib.sha256()
+    for name in sorted(store.arrays):
+        whole.update(name.encode() + store.whole(name).tobytes())
+    return whole.hexdigest()[:16]
+
+
 def simulated(make: Callable[[], hc.Simulation]) -> Callable[[str, Path], str]:
     def run(phase: str, path: Path) -> str:
         sim = make()
-        if phase == "whole":
-            sim.run(steps=WHOLE)
-        elif phase == "first":
-            sim.run(steps=PART, checkpoint=hc.Checkpoint(path, every=5))
-        elif phase == "resume":
+        if goes_on(phase, path):
             sim.resume(path)
-            sim.run(steps=max(0, WHOLE - sim.steps))
-        else:
-            if (path / "newest.json").exists():
-                sim.resume(path)
-            sim.run(steps=WHOLE - sim.steps, checkpoint=hc.Checkpoint(path, every=1))
+        slow = {"every": 1, "callback": lambda sim: time.sleep(STEP)} if phase == "slow" else {}
+        sim.run(steps=max(0, (PART if phase == "first" else WHOLE) - sim.steps), **kept(phase, path), **slow)
         names = sorted(f.name for f in sim.grid.fields.values() if f.name in sim.store.storages)
-        return " ".join([str(sim.steps), sim.time.hex(), *(sim.checksum(name) for name in names)])
+        sums = [sim.checksum(name) for name in names]
+        return " ".join([str(sim.steps), sim.time.hex(), *sums, stored(path)])
 
     return run
 
 
 def case(phase: str, path: Path) -> str:
     run = forced()
-    how: dict[str, Any] = {"steps": WHOLE, "every": 4}
-    if phase in ("first", "endless"):
-        every = 5 if phase == "first" else 1
-        how |= {"steps": PART if phase == "first" else WHOLE, "checkpoint": hc.Checkpoint(path, every=every)}
-    if phase == "resume" or (phase == "endless" and (path / "newest.json").exists()):
+    how: dict[str, Any] = {"steps": PART if phase == "first" else WHOLE, "every": 4, **kept(phase, path)}
+    if goes_on(phase, path):
         how["resume"] = path
+    if phase == "slow":
+        how["on_look"] = lambda *row: time.sleep(4 * STEP)
     record = run.run(**how, **EXECUTION).record
     assert record.series is not None
-    return f"{record.checksum} {[row['step'] for row in record.series]} {record.series[-1]}"
+    steps = [row["step"] for row in record.series]
+    return f"{record.checksum} {steps} {record.series[-1]} {stored(path)}"
 
 
 def poisson(phase: str, path: Path) -> str:
@@ -125,15 +149,14 @@ def poisson(phase: str, path: Path) -> str:
     problem = hc.LinearProblem(
         lambda u: -hc.laplacian(u), u, lambda x, y: np.sin(5 * x) * y, method="cg-fused", **EXECUTION
     )
-    how: dict[str, Any] = {}
-    if phase in ("first", "endless"):
-        how["checkpoint"] = hc.Checkpoint(path, every=5 if phase == "first" else 1)
+    how = kept(phase, path)
     if phase == "first":
         how["max_iterations"] = PART
-    if phase == "resume" or (phase == "endless" and (path / "newest.json").exists()):
+    if goes_on(phase, path):
         how["resume"] = path
     solution = problem.solve(rtol=1e-8, **how)
-    return f"{solution.iterations} {solution.fields.checksum(u)} {solution.residuals.sum().hex()}"
+    residuals = solution.residuals.sum().hex()
+    return f"{solution.iterations} {solution.fields.checksum(u)} {residuals} {stored(path)}"
 
 
 PROGRAMS: dict[str, Callable[[str, Path], str]] = {

@@ -23,6 +23,7 @@ from halocline.errors import InputError, RunError, Stopped
 from halocline.run import checkpoint as checkpoints
 from halocline.run.batch import STARTED, end_of_time
 from halocline.run.launch import mpiexec
+from restart_programs import store_of
 
 PROGRAMS = Path(__file__).parent / "restart_programs.py"
 NAMES = ("heat", "holes", "staggered", "forced", "poisson")
@@ -415,33 +416,51 @@ def uptime() -> float:
 
 
 def killed(name: str, folder: Path, ranks: int, whom: str, whole: str, seed: int) -> None:
-    """Kill a run again and again, each time at a random moment after it has left a checkpoint, then let it go
-    on to its end."""
-    draw = random.Random(seed)
-    for _ in range(2):
+    """Kill a run twice, each time at a random moment after it has left a checkpoint, or, the first time,
+    perhaps before that; then let it go on to its end, on other ranks."""
+    draw, deaths = random.Random(seed), 0
+    pointer = folder / name / "newest.json"
+    for turn in range(2):
+        before, at_once = named(pointer), turn == 0 and draw.random() < 0.3
         process = subprocess.Popen(
-            command("endless", folder, name, ranks=ranks),
-            env={**os.environ, "HALOCLINE_IO_RANKS": "1" if whom == "writer" else "0"},
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            command("slow", folder, name, ranks=ranks),
+            env={**os.environ, "HALOCLINE_IO_RANKS": "1" if whom == "I/O rank" else "0", MARK: str(folder)},
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         try:
             deadline = time.monotonic() + WITHIN
-            while not (folder / name / "newest.json").exists() and process.poll() is None:
+            begun = store_of(folder / name) / "zarr.json" if at_once else pointer
+            while named(begun) == (None if at_once else before) and process.poll() is None:
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
-            time.sleep(draw.uniform(0.0, 0.6))
-            pids = of_session(process.pid)  # none where it has come to its end
-            if whom == "writer":
+            time.sleep(draw.uniform(0.0, 0.1 if at_once else 0.6))
+            pids = ranks_of(str(folder))  # none where it has come to its end
+            if whom == "I/O rank":
                 pids = [pid for pid in pids if rank_of(pid) == ranks - 1]
+            struck = False
             for pid in pids if whom == "all" else draw.sample(pids, min(1, len(pids))):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            process.wait(WITHIN)
+                    struck = True
+            failed = process.wait(WITHIN) != 0
+            assert struck or not failed  # nothing else may end it
+            deaths += failed
         finally:
-            for pid in of_session(process.pid):
+            for pid in ranks_of(str(folder)):
                 os.kill(pid, signal.SIGKILL)
             process.wait()
+    assert deaths > 0
     assert results("resume", folder, name, ranks=draw.choice([1, 2, 3])) == {name: whole}
+
+
+def named(file: Path) -> str | None:
+    """What a small file says; None where it is not there."""
+    with contextlib.suppress(FileNotFoundError):
+        return file.read_text()
+    return None
+
+
+MARK = "HALOCLINE_TEST_RUN"
 
 
 def rank_of(pid: int) -> int:
@@ -452,17 +471,15 @@ def rank_of(pid: int) -> int:
     return -1
 
 
-def of_session(number: int) -> list[int]:
-    """The Python processes of a session that are alive."""
+def ranks_of(mark: str) -> list[int]:
+    """The Python processes that are alive and have this mark in their environment: mpiexec gives its ranks
+    sessions of their own."""
     found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            text = stat.read_text()
-        except OSError:
-            continue
-        rest = text.rpartition(")")[2].split()
-        if int(rest[3]) == number and rest[0] != "Z" and "python" in text:
-            found.append(int(stat.parent.name))
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            ours = f"\0{MARK}={mark}\0".encode() in b"\0" + (place / "environ").read_bytes()
+            if ours and b"restart_programs" in (place / "cmdline").read_bytes().split(b"mpiexec")[0]:
+                found.append(int(place.name))
     return found
 
 
@@ -474,7 +491,8 @@ def of_session(number: int) -> list[int]:
         ("holes", 2, "all"),
         ("staggered", 2, "one"),
         ("poisson", 2, "one"),
-        ("heat", 3, "writer"),
+        ("forced", 1, "all"),
+        ("heat", 3, "I/O rank"),
     ],
 )
 def test_whatever_dies_when_the_newest_checkpoint_is_whole(
@@ -490,7 +508,7 @@ def test_whatever_dies_a_hundred_times_the_newest_checkpoint_is_whole(
     name: str, seed: int, whole: dict[str, str], tmp_path: Path
 ) -> None:
     draw = random.Random(f"{name} {seed}")
-    killed(name, tmp_path, draw.choice([2, 3]), draw.choice(["one", "all", "writer"]), whole[name], seed)
+    killed(name, tmp_path, draw.choice([2, 3]), draw.choice(["one", "all", "I/O rank"]), whole[name], seed)
 
 
 # -- looking changes nothing ---------------------------------------------------------------------------------

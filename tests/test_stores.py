@@ -393,8 +393,10 @@ def test_a_run_that_goes_on_writes_the_same_output(other: dict[str, Any], tmp_pa
     assert list(opened(path)["step"].values) == [3, 4]
 
 
-def test_overwriting_keeps_what_this_run_has_written(tmp_path: Path) -> None:
+@pytest.mark.ranks(1, 2)
+def test_overwriting_keeps_what_this_run_has_written(shared_tmp_path: Path) -> None:
     """Those who always allow it lose nothing when they go on."""
+    tmp_path = shared_tmp_path
     output = hc.Output(tmp_path / "a.zarr", every=1, overwrite=True)
     heat().run(steps=3, output=output)
     heat().run(steps=2, output=output, checkpoint=hc.Checkpoint(tmp_path / "checkpoints", overwrite=True))
@@ -402,6 +404,7 @@ def test_overwriting_keeps_what_this_run_has_written(tmp_path: Path) -> None:
     again = heat()
     again.resume(tmp_path / "checkpoints")
     again.run(steps=2, output=output)
+    again.domain.comm.barrier()
     assert list(opened(tmp_path / "a.zarr")["step"].values) == [0, 1, 2, 3, 4]
 
 

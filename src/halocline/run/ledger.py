@@ -34,21 +34,16 @@ class Ledger:
     ----------
     resumed : Saved or None
         The checkpoint that the run goes on from.
+    run : str
+        A name that no other run has, and one that goes on keeps; "" before it is to leave something.
     """
 
     def __init__(self, comm: Communicator) -> None:
         self.comm = comm
         self.resumed: Saved | None = None
-        self._run = ""
+        self.run = ""
         self._checkpoints: set[Path] = set()
         self._owners: dict[Path, str] = {}  # of stores
-
-    @property
-    def run(self) -> str:
-        """A name that no other run has; one that goes on has it too."""
-        if not self._run:
-            self._run = self.comm.bcast(secrets.token_hex(8))
-        return self._run
 
     def read(
         self,
@@ -81,7 +76,7 @@ class Ledger:
 
     def resume(self, saved: Saved) -> None:
         """From now on the run is the one that left this checkpoint."""
-        self.resumed, self._run = saved, saved.facts["run"]
+        self.resumed, self.run = saved, saved.facts["run"]
         self._checkpoints, self._owners = {saved.folder.parent.resolve()}, {}
 
     def files(
@@ -108,6 +103,7 @@ class Ledger:
         InputError
             What cannot be; something else lies in the way.
         """
+        self.run = self.run or self.comm.bcast(secrets.token_hex(8))
         outputs = self._outputs(output, session, title)
         checkpoints = None
         if checkpoint is not None:
