@@ -249,6 +249,19 @@ def test_a_checkpoint_is_named_only_when_outputs_before_it_are_on_disk(
     assert steps_of(tmp_path / "T.zarr") == [0, 10, 20, 30]
 
 
+def test_a_checkpoint_holds_the_notes_of_its_own_step(tmp_path: Path) -> None:
+    """It is written while the run, and what its user notes, go on."""
+    sim, seen = heat(), []
+    sim.notes = lambda: {"seen": seen}
+    sim.run(
+        steps=9, every=1, callback=lambda sim: seen.append(sim.steps),
+        checkpoint=hc.Checkpoint(tmp_path, every=2, keep=9),
+    )  # fmt: skip
+    for folder in checkpoints.folders(tmp_path):
+        facts = checkpoints.Saved(folder).facts
+        assert facts["seen"] == list(range(1, facts["step"] + 1))
+
+
 @pytest.mark.parametrize("keep", [1, 4, 6])
 def test_as_many_checkpoints_remain_as_asked_for(keep: int, tmp_path: Path) -> None:
     heat().run(steps=9, checkpoint=hc.Checkpoint(tmp_path, every=1, keep=keep))

@@ -10,6 +10,7 @@ import difflib
 import logging
 import sys
 from collections.abc import Collection, Iterator, Mapping
+from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -102,7 +103,7 @@ def facts(session: Resumable, parameters: Mapping[str, float], also: Mapping[str
         "scalars": _exact(session.scalars()),
         "ran_with": _exact(session.ran_with),
         "blocks": None if blocks is None else {"counts": blocks.counts, "active": blocks.active.hex()},
-        **also,
+        **deepcopy(dict(also)),  # as it is now: it is written while the run goes on
     }
 
 
