@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -71,6 +72,18 @@ def test_what_is_changed_on_purpose_is_reported(tmp_path: Path) -> None:
 def test_parameters_need_not_be_given_again(tmp_path: Path) -> None:
     wave("--steps", "3", "--set", "nu=0.02", "--checkpoint", tmp_path)
     assert wave("--steps", "6", "--resume", tmp_path)["parameters"]["nu"] == 0.02
+
+
+def test_what_writing_took_is_reported(tmp_path: Path) -> None:
+    words = ["run", "sound-wave", "--n", "16", "--steps", "5", "--threads", "1"]
+    done = ran(*words, "--output", tmp_path / "a.zarr")
+    (line,) = [each for each in done.stdout.splitlines() if each.startswith("written")]
+    time = r"\S+ \w?s"
+    assert re.fullmatch(
+        rf"written +\S+ kB of output and checkpoints; the run paused {time} for it, {time} of that to wait "
+        "for the disk",
+        line,
+    )
 
 
 def test_iterations_go_on(tmp_path: Path) -> None:
