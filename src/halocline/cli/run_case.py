@@ -346,7 +346,8 @@ def _summary(result: Result, shown: Sequence[str]) -> str:
     if r.written_bytes:
         lines.append(
             f"{'written':13} {amount(r.written_bytes)} of output and checkpoints; the run paused "
-            f"{duration(r.writing_seconds)} for it, {duration(r.waiting_seconds)} of that to wait for the disk"
+            f"{duration(r.writing_seconds)} for it, "
+            f"{duration(r.waiting_seconds)} of that to wait for the disk"
         )
     of = " of the host" if r.devices else ""
     lines.append(f"{'memory':13} {amount(r.memory_bytes)}{of} resident")
