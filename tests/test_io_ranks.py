@@ -98,7 +98,7 @@ def test_as_many_as_there_are_ranks_are_refused(given: str) -> None:
     assert done.returncode == 2
 
 
-@pytest.mark.parametrize("asked", ["SIGTERM", "SIGUSR1", "SIGINT"])
+@pytest.mark.parametrize("asked", ["SIGTERM", "SIGINT"])
 def test_they_write_the_last_checkpoint_of_a_run_that_is_asked_to_stop(asked: str, tmp_path: Path) -> None:
     script, path = tmp_path / "endless.py", tmp_path / "c"
     script.write_text(

@@ -328,8 +328,10 @@ def endless(path: Path, more: str = "") -> str:
     )
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
-@pytest.mark.parametrize("asked", ["SIGTERM", "SIGUSR1", "SIGINT", "file", "time", "Slurm"])
+@pytest.mark.parametrize(
+    ("asked", "ranks"),
+    [("SIGTERM", 2), ("SIGUSR1", 1), ("SIGINT", 2), ("file", 2), ("time", 1), ("Slurm", 2)],
+)
 def test_a_run_that_is_asked_to_stop_leaves_a_checkpoint(asked: str, ranks: int, tmp_path: Path) -> None:
     script, path = tmp_path / "endless.py", tmp_path / "out"
     script.write_text(endless(path, ", time_limit='62 s'" if asked == "time" else ""))
