@@ -327,8 +327,11 @@ def untimed() -> hc.Simulation:
         ({"output": hc.Output("u.zarr", exact=True)}, r"output u\.zarr: exact=True .* but every is None"),
         ({"output": hc.Output("u.zarr", every=2, exact=True)}, r"but every is 2; give a time"),
         ({"output": hc.Output("c/u.zarr"), "checkpoint": hc.Checkpoint("c")}, "lie in each other"),
-        ({"output": hc.Output("c"), "checkpoint": hc.Checkpoint("c")}, "lie in each other"),
+        ({"output": hc.Output("c"), "checkpoint": hc.Checkpoint("c")}, "c is to hold two things"),
         ({"output": hc.Output("c"), "checkpoint": hc.Checkpoint("c/d")}, "lie in each other"),
+        ({"output": [hc.Output("c"), hc.Output("c/d")]}, "lie in each other"),
+        ({"output": "c"}, "output is .c.; expected an hc.Output|expected an hc.Output"),
+        ({"checkpoint": "c"}, "checkpoint is .c.; expected an hc.Checkpoint"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_before_anything_is_made(
@@ -355,3 +358,267 @@ def test_nothing_is_lost_where_the_folder_of_checkpoints_refuses(tmp_path: Path)
             checkpoint=hc.Checkpoint(tmp_path / "checkpoints"),
         )  # fmt: skip
     assert steps_of(tmp_path / "T.zarr") == [0, 2, 4]
+
+
+# -- what a review found -------------------------------------------------------------------------------------
+
+
+def newest_step(path: Path) -> int:
+    return int(checkpoints.Saved(checkpoints.newest(path)).facts["step"])
+
+
+def test_a_checkpoint_with_output_beside_is_named_before_the_next_one(tmp_path: Path) -> None:
+    sim, seen = heat(), []
+
+    def look(sim: hc.Simulation) -> None:
+        time.sleep(0.02)
+        if (tmp_path / "c" / "newest.json").exists():
+            seen.append(sim.steps)
+
+    sim.run(
+        steps=60, every=1, callback=look, output=hc.Output(tmp_path / "T.zarr", every=10),
+        checkpoint=hc.Checkpoint(tmp_path / "c", every=25),
+    )  # fmt: skip
+    assert 25 <= seen[0] < 50
+
+
+def test_a_checkpoint_is_given_up_where_output_before_it_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that went on from it would leave a gap."""
+    finish = Writer.finish
+
+    def fails(self: Writer) -> None:
+        if any("T.zarr" in str(array.folder) for _, _, array in self._pending) and fail:
+            self._pending.clear()
+            raise RunError("T.zarr cannot be written: No space left on device")
+        finish(self)
+
+    fail: list[bool] = []
+    monkeypatch.setattr(Writer, "finish", fails)
+    sim = heat()
+    with pytest.raises(RunError, match="No space left"):
+        sim.run(
+            steps=10, every=1, callback=lambda sim: fail.append(True) if sim.steps == 4 else None,
+            output=hc.Output(tmp_path / "T.zarr", every=1), checkpoint=hc.Checkpoint(tmp_path / "c", every=3),
+        )  # fmt: skip
+    fail.clear()
+    again = heat()
+    again.resume(tmp_path / "c")
+    again.run(steps=10 - again.steps, output=hc.Output(tmp_path / "T.zarr", every=1))
+    assert steps_of(tmp_path / "T.zarr") == list(range(11))
+
+
+def test_output_that_was_cut_is_not_gone_on_with_from_a_later_checkpoint(tmp_path: Path) -> None:
+    def output(name: str = "T.zarr") -> hc.Output:
+        return hc.Output(tmp_path / name, every=1)
+
+    heat().run(steps=15, output=output(), checkpoint=hc.Checkpoint(tmp_path / "c", every=5, keep=9))
+    folders = {int(each.name.split("-")[1]): each for each in checkpoints.folders(tmp_path / "c")}
+    again = heat()
+    again.resume(folders[5])
+    again.run(steps=2, output=output())  # as if killed before it left a checkpoint
+    later = heat()
+    later.resume(folders[15])
+    with pytest.raises(InputError, match="has 8 times up to step 15, but it had 16 when"):
+        later.run(steps=1, output=output())
+    # with checkpoints in the same folder the one that was gone on from is the newest at once
+    again = heat()
+    again.resume(folders[5])
+    with pytest.raises(ValueError, match="now"):
+        again.run(
+            steps=9, every=1, callback=raises(ValueError("now")), output=output(),
+            checkpoint=hc.Checkpoint(tmp_path / "c", every=5, keep=9),
+        )  # fmt: skip
+    assert newest_step(tmp_path / "c") == 5
+
+
+def raises(error: Exception, at: int = 0) -> Any:
+    def callback(sim: hc.Simulation) -> None:
+        if sim.steps >= at:
+            raise error
+
+    return callback
+
+
+def test_an_error_of_a_callback_costs_no_output(tmp_path: Path) -> None:
+    sim, output = heat(), hc.Output(tmp_path / "T.zarr", every=1)
+    with pytest.raises(ValueError, match="mine"):
+        sim.run(steps=10, every=1, callback=raises(ValueError("mine"), 5), output=output)
+    assert steps_of(tmp_path / "T.zarr") == list(range(6))
+    sim.run(steps=5, output=output)
+    assert steps_of(tmp_path / "T.zarr") == list(range(11))
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("kind", [ValueError, RunError])
+def test_an_error_of_a_callback_on_one_rank_is_the_one_that_is_seen(
+    kind: type[Exception], shared_tmp_path: Path
+) -> None:
+    sim = heat()
+
+    def callback(sim: hc.Simulation) -> None:
+        raise kind(f"on rank {sim.domain.comm.rank}")
+
+    with pytest.raises(kind, match=f"on rank {sim.domain.comm.rank}"):
+        sim.run(
+            steps=10, every=2, callback=callback, output=hc.Output(shared_tmp_path / "T.zarr", every=1),
+            checkpoint=hc.Checkpoint(shared_tmp_path / "c", every=2),
+        )  # fmt: skip
+    sim.domain.comm.barrier()
+
+
+def test_the_last_checkpoint_holds_the_end_of_the_run(tmp_path: Path) -> None:
+    """What callbacks do at the end too, and what was set since the last run."""
+    how = hc.Checkpoint(tmp_path, every=5, keep=99)
+
+    def warm(sim: hc.Simulation) -> None:
+        if sim.steps == 10:
+            sim["T"] = 10.0
+
+    sim = heat()
+    sim.run(steps=10, every=5, callback=warm, checkpoint=how)
+    again = heat()
+    again.resume(tmp_path)
+    assert (again["T"] == 10.0).all()
+    sim.run(steps=3)
+    sim["T"] = 7.0
+    sim.run(steps=0, checkpoint=how)
+    again.resume(tmp_path)
+    assert (again.steps, again["T"].max()) == (13, 7.0)
+
+
+def test_each_solve_is_a_run_of_its_own(tmp_path: Path) -> None:
+    grid = hc.Grid((24, 24), walls="node")
+    u = grid.field("u", boundary=hc.Value(0.0))
+    problem = hc.LinearProblem(lambda u: -hc.laplacian(u), u, 1.0, threads=1)
+    problem.solve(output=hc.Output(tmp_path / "u.zarr"), checkpoint=hc.Checkpoint(tmp_path / "c"))
+    with pytest.raises(InputError, match="output of another run"):
+        problem.solve(output=hc.Output(tmp_path / "u.zarr"))
+    with pytest.raises(InputError, match="checkpoints of another run"):
+        problem.solve(checkpoint=hc.Checkpoint(tmp_path / "c"))
+
+
+def test_a_solve_goes_on_with_the_same_right_hand_side_only(tmp_path: Path) -> None:
+    def problem(scale: float) -> hc.LinearProblem:
+        grid = hc.Grid((24, 24), walls="node")
+        u, k = grid.field("u", boundary=hc.Value(0.0)), grid.field("k", boundary=hc.Derivative(0.0))
+        b = scale * np.random.default_rng(1).uniform(size=u.points)
+        made = hc.LinearProblem(lambda u: -hc.laplacian(u) + k * u, u, b, threads=1)
+        made.fields[k] = 1.0 + coefficient
+        return made
+
+    coefficient = 0.0
+    whole = problem(1.0).solve(rtol=1e-9)
+    problem(1.0).solve(max_iterations=9, rtol=1e-9, checkpoint=hc.Checkpoint(tmp_path))
+    with pytest.raises(InputError, match="the right-hand side has other values than in checkpoint"):
+        problem(2.0).solve(resume=tmp_path)
+    assert problem(1.0).solve(resume=tmp_path, rtol=1e-9).iterations == whole.iterations
+    coefficient = 1.0
+    with pytest.raises(InputError, match="field 'k' has other values than in checkpoint"):
+        problem(1.0).solve(resume=tmp_path)
+
+
+def test_a_solve_that_cannot_begin_says_why_with_checkpoints_too(tmp_path: Path) -> None:
+    grid = hc.Grid((24, 24), walls="node")
+    u = grid.field("u", boundary=hc.Value(0.0))
+    problem = hc.LinearProblem(lambda u: -hc.laplacian(u), u, lambda x, y: 1.0 / (x - x), threads=1)
+    with pytest.raises(InputError, match=r"the right-hand side is inf at cell|is inf at"):
+        problem.solve(checkpoint=hc.Checkpoint(tmp_path / "c"))
+
+
+def test_blocks_are_part_of_the_grid(tmp_path: Path) -> None:
+    def made(active: Any) -> hc.Simulation:
+        grid = hc.Grid((12, 12), periodic=True, active=active)
+        grid.field("u")
+        return hc.Simulation(grid, lambda u: {u: -u}, scheme=hc.Euler(), dt=0.1, threads=1)
+
+    mask = np.ones((3, 3), bool)
+    mask[1, 1] = False
+    makers = {"none": None, "3": mask, "2": np.ones((2, 2), bool)}
+    for name, active in makers.items():
+        made(active).run(steps=1, checkpoint=hc.Checkpoint(tmp_path / name))
+    for name in makers:
+        for other, active in makers.items():
+            if name != other:
+                with pytest.raises(InputError, match="is of another program: its grid differs"):
+                    made(active).resume(tmp_path / name)
+
+
+def test_checkpoints_are_ours_by_run_and_not_by_place(tmp_path: Path) -> None:
+    heat().run(steps=3, checkpoint=hc.Checkpoint(tmp_path / "one"))
+    heat().run(steps=5, checkpoint=hc.Checkpoint(tmp_path / "two"))
+    three, five = (checkpoints.newest(tmp_path / name) for name in ("one", "two"))
+    five.rename(tmp_path / "one" / five.name)
+    sim = heat()
+    sim.resume(three)
+    with pytest.raises(InputError, match=f"holds checkpoints of another run, the newest {five.name}"):
+        sim.run(steps=1, checkpoint=hc.Checkpoint(tmp_path / "one"))
+    # without a pointer they are whole all the same
+    (tmp_path / "one" / "newest.json").unlink()
+    with pytest.raises(InputError, match="holds checkpoints of another run"):
+        heat().run(steps=1, checkpoint=hc.Checkpoint(tmp_path / "one"))
+    with pytest.raises(InputError, match="is itself a checkpoint or a store; expected a folder"):
+        sim.run(steps=1, checkpoint=hc.Checkpoint(three))
+    sim.run(steps=1, checkpoint=hc.Checkpoint(tmp_path / "one", overwrite=True))
+    assert [int(each.name.split("-")[1]) for each in checkpoints.folders(tmp_path / "one")] == [3, 4]
+
+
+def test_nothing_is_overwritten_where_something_else_is_locked(tmp_path: Path) -> None:
+    outputs = [hc.Output(tmp_path / f"{n}.zarr", every=1, overwrite=True) for n in (1, 2)]
+    how = hc.Checkpoint(tmp_path / "c", overwrite=True)
+    heat().run(steps=3, output=outputs, checkpoint=how)
+    seen = []
+
+    def second(sim: hc.Simulation) -> None:
+        with pytest.raises(InputError, match="writes there now"):
+            heat().run(steps=1, output=outputs, checkpoint=how)
+        seen.append(steps_of(tmp_path / "1.zarr"))
+        assert newest_step(tmp_path / "c") == 3
+
+    heat().run(steps=1, output=outputs[1], callback=second)
+    assert seen == [[0, 1, 2, 3]]
+
+
+@pytest.mark.ranks(2)
+def test_ranks_agree_on_what_lies_in_the_way(shared_tmp_path: Path) -> None:
+    sim, comm = heat(), heat().domain.comm
+    path = shared_tmp_path / "T.zarr"
+    if comm.rank == 0:
+        path.mkdir()
+        (path / "zarr.json").write_text("[]")
+    comm.barrier()
+    with pytest.raises(InputError, match=r"zarr\.json is damaged: it holds a list"):
+        sim.run(steps=1, output=hc.Output(path))
+    with pytest.raises(InputError, match=r"output and checkpoints are .*all ranks must give the same"):
+        sim.run(steps=1, output=hc.Output(shared_tmp_path / f"{comm.rank}.zarr"))
+    sim.run(steps=1)
+    comm.barrier()
+
+
+def test_what_was_set_before_and_no_checkpoint_holds_stays(tmp_path: Path) -> None:
+    def made() -> hc.Simulation:
+        sim = heat()
+        sim.grid.field("mine")
+        return sim
+
+    made().run(steps=2, checkpoint=hc.Checkpoint(tmp_path))
+    sim = made()
+    sim["mine"] = 1.0
+    sim["T"] = 3.0
+    sim.resume(tmp_path)
+    assert (sim["mine"] == 1.0).all()
+    assert not (sim["T"] == 3.0).any()
+
+
+@pytest.mark.parametrize("limit", ["60 s", "5 s"])
+def test_time_limits_that_leave_no_time_are_refused(limit: str) -> None:
+    with pytest.raises(InputError, match=f"time_limit is '{limit}'; expected more than 60 s"):
+        hc.Checkpoint("c", time_limit=limit)
+
+
+def test_notes_that_json_does_not_have_are_refused(tmp_path: Path) -> None:
+    sim = heat()
+    sim.notes = lambda: {"most": float("nan")}
+    with pytest.raises(InputError, match="notes of a checkpoint cannot be written as JSON"):
+        sim.run(steps=2, checkpoint=hc.Checkpoint(tmp_path))

@@ -15,6 +15,7 @@ import pytest
 import xarray
 
 import halocline as hc
+from halocline.archive import files
 from halocline.errors import InputError, RunError
 from halocline.run import output_contents
 from halocline.run.launch import mpiexec
@@ -298,7 +299,7 @@ def test_what_a_store_says_of_itself(tmp_path: Path) -> None:
         (lambda sim: hc.Output("o", ["v"], region=hc.Coarsen(2)), "averages are of cells"),
         (lambda sim: hc.Output("o", region=hc.Points([(0.5, 0.5)])), r"\(0\.5, 0\.5\) is no point of"),
         (lambda sim: hc.Output("o", region=hc.Points([])), "there are none"),
-        (lambda sim: [hc.Output("o"), hc.Output("./o")], "two outputs are to be in"),
+        (lambda sim: [hc.Output("o"), hc.Output("./o")], "o is to hold two things"),
         (lambda sim: "o", r"output is 'o'; expected an hc\.Output|expected an hc\.Output"),
     ],
 )
@@ -482,6 +483,55 @@ def test_a_folder_without_rights_is_reported() -> None:
         if root:
             os.seteuid(0)
     assert sim.steps == 1
+
+
+def test_outputs_of_one_name_have_memory_of_their_own(tmp_path: Path) -> None:
+    """Of other precision, and at other points."""
+    sim = heat()
+    T, v = sim.grid.fields["T"], sim.grid.fields["v"]
+    twice = {name: {"s": 2 * f} for name, f in (("v", v), ("T", T))}
+    sim.run(steps=2, output=[hc.Output(tmp_path / f"{n}.zarr", what) for n, what in twice.items()])
+    for name in ("v", "T"):
+        np.testing.assert_array_equal(opened(tmp_path / f"{name}.zarr")["s"].values[-1], 2 * sim[name])
+    for name, what in reversed(twice.items()):
+        sim.run(steps=2, output=hc.Output(tmp_path / "s.zarr", what, overwrite=True))
+        np.testing.assert_array_equal(opened(tmp_path / "s.zarr")["s"].values[-1], 2 * sim[name])
+    for f in (T, v):
+        how = hc.Output(tmp_path / "mean.zarr", {"mean": hc.time_mean(f)}, every=2, overwrite=True)
+        sim.run(steps=2, output=how)
+        assert opened(tmp_path / "mean.zarr")["mean"].shape[1:] == f.points
+
+
+def test_half_of_a_store_that_was_removed_is_no_obstacle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.zarr"
+    heat().run(steps=2, output=hc.Output(path, every=1))
+    with monkeypatch.context() as patch:
+        patch.setattr(files.shutil, "rmtree", killed)
+        with pytest.raises(SystemError):
+            heat().run(steps=1, output=hc.Output(path, every=1, overwrite=True))
+    heat().run(steps=1, output=hc.Output(path, every=1, overwrite=True))
+    assert len(opened(path)["time"]) == 2
+
+
+def killed(*_: Any) -> None:
+    raise SystemError("as if killed")
+
+
+def test_a_store_whose_metadata_is_damaged_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    sim = heat()
+    sim.run(steps=2, output=hc.Output(path, every=1))
+    group = path / "zarr.json"
+    whole = json.loads(group.read_text())
+    del whole["consolidated_metadata"]
+    group.write_text(json.dumps(whole))
+    with pytest.raises(InputError, match="its consolidated metadata cannot be read"):
+        sim.run(steps=1, output=hc.Output(path, every=1))
+    group.write_text("[]")
+    with pytest.raises(InputError, match="is damaged: it holds a list; expected an object"):
+        sim.run(steps=1, output=hc.Output(path, every=1))
 
 
 # -- statistics over time ------------------------------------------------------------------------------------

@@ -61,6 +61,34 @@ def read_json(path: Path) -> Any:
         raise InputError(f"{path} is no JSON file that Halocline wrote, or it is damaged") from None
 
 
+def read_object(path: Path) -> dict[str, Any]:
+    """What `write_json` wrote of a mapping.
+
+    Raises
+    ------
+    InputError
+        There is no such file, or it holds something else.
+    """
+    found = read_json(path)
+    if not isinstance(found, dict):
+        raise InputError(f"{path} is damaged: it holds a {type(found).__name__}; expected an object")
+    return found
+
+
+def is_file(path: Path) -> bool:
+    """Whether a file is there.
+
+    Raises
+    ------
+    InputError
+        The folder may not be looked into.
+    """
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise InputError(f"{path} cannot be looked at: {error.strerror}") from None
+
+
 def sync_folder(folder: Path) -> None:
     """See that the names in a folder are on disk.
 
@@ -126,8 +154,8 @@ def remove_folder(folder: Path, mark: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def clear_folder(folder: Path, mark: str) -> None:
-    """Remove all that is in a folder but its lock, first the file that says that it is whole.
+def clear_folder(folder: Path, kept: str) -> None:
+    """Remove all that is in a folder but its lock and one file.
 
     Raises
     ------
@@ -135,21 +163,29 @@ def clear_folder(folder: Path, mark: str) -> None:
         Something cannot be removed.
     """
     try:
-        (folder / mark).unlink(missing_ok=True)
         for each in folder.iterdir():
             if each.is_dir() and not each.is_symlink():
                 shutil.rmtree(each)
-            elif each.name != LOCK:
+            elif each.name not in (LOCK, kept):
                 each.unlink()
     except OSError as error:
         raise RunError(f"{error.filename or folder} cannot be removed: {error.strerror}") from None
 
 
 def is_free(folder: Path) -> bool:
-    """Whether nothing is there but what a process that died at once has left."""
-    if not folder.exists():
-        return True
-    return folder.is_dir() and all(each.name.startswith((LOCK, MAKING)) for each in folder.iterdir())
+    """Whether nothing is there but what a process that died at once has left.
+
+    Raises
+    ------
+    InputError
+        It may not be looked into.
+    """
+    try:
+        if not folder.exists():
+            return True
+        return folder.is_dir() and all(each.name.startswith((LOCK, MAKING)) for each in folder.iterdir())
+    except OSError as error:
+        raise InputError(f"{folder} cannot be looked at: {error.strerror}") from None
 
 
 class FolderLock:
@@ -190,6 +226,8 @@ class FolderLock:
                 raise InputError(
                     f"{what} in {folder}: {who} writes there now; wait until it ends, or choose another path"
                 ) from None
+            except FileNotFoundError:  # it was removed just now
+                mine = False
             except OSError:  # no locks here
                 file.close()
                 return

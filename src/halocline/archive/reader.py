@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.archive import arrays
 from halocline.archive.arrays import StoredArray
-from halocline.archive.files import read_json
+from halocline.archive.files import is_file, read_object
 from halocline.archive.series import FACTS, STEP, TIME
 from halocline.errors import InputError
 
@@ -103,8 +103,8 @@ class Store:
         self.path = path
         self._opened: dict[str, StoredArray] = {}
         group: Any = {}
-        if (path / arrays.GROUP).is_file():
-            group = _object(path / arrays.GROUP)
+        if is_file(path / arrays.GROUP):
+            group = read_object(path / arrays.GROUP)
             if group.get("node_type") != "group":
                 raise InputError(f"{path} is an array, not a store: give the path of {path.parent}")
         elif not bare:
@@ -119,7 +119,7 @@ class Store:
     def _arrays(self, consolidated: Any) -> dict[str, ArrayInfo]:
         if consolidated is None:
             files = {each.parent.name: each for each in sorted(self.path.glob(f"*/{arrays.GROUP}"))}
-            known = {name: _object(file) for name, file in files.items()}
+            known = {name: read_object(file) for name, file in files.items()}
         else:
             file = self.path / arrays.GROUP
             found = consolidated.get("metadata") if isinstance(consolidated, dict) else None
@@ -194,9 +194,9 @@ class Store:
         if name not in self._opened:
             info, folder = self.arrays[name], self.path / name
             file = folder / arrays.GROUP
-            if not file.is_file():
+            if not is_file(file):
                 raise InputError(f"{self.path} is damaged: array {name!r} is not there any more ({file})")
-            own = _info(file, name, _object(file))
+            own = _info(file, name, read_object(file))
             grown = own.dimensions[:1] == (TIME,) and own.shape[:1] > info.shape[:1]
             shape = (info.shape[0], *own.shape[1:]) if grown else own.shape
             for what, there, said in (
@@ -316,10 +316,10 @@ def array_at(path: Path) -> tuple[Store, ArrayInfo]:
         There is no array, or it is damaged.
     """
     file = path / arrays.GROUP
-    if not file.is_file():
+    if not is_file(file):
         known = ", ".join(sorted(each.parent.name for each in path.parent.glob(f"*/{arrays.GROUP}")))
         raise InputError(f"there is no array {path}" + (f"; {path.parent} has {known}" if known else ""))
-    metadata = _object(file)
+    metadata = read_object(file)
     if metadata.get("node_type") == "group":
         known = ", ".join(sorted(each.parent.name for each in path.glob(f"*/{arrays.GROUP}")))
         raise InputError(f"{path} is a store; give the path of one of its arrays, {path}/NAME: {known}")
@@ -338,14 +338,6 @@ def folder_bytes(folder: Path) -> int:
         except FileNotFoundError:
             continue
     return total
-
-
-def _object(file: Path) -> dict[str, Any]:
-    """A JSON file that holds an object."""
-    found = read_json(file)
-    if not isinstance(found, dict):
-        raise _damaged(file, f"it holds a {type(found).__name__}; expected an object")
-    return found
 
 
 def _info(file: Path, name: str, metadata: dict[str, Any]) -> ArrayInfo:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.archive import arrays
 from halocline.archive.arrays import ArraySpec
-from halocline.archive.files import clear_folder, is_free, read_json, sync_files, write_json
+from halocline.archive.files import clear_folder, is_file, is_free, read_object, sync_files, write_json
 from halocline.errors import InputError
 
 if TYPE_CHECKING:
@@ -91,13 +91,15 @@ class Series:
         every = {**own, **self.spec.growing}
         return {name: replace(spec, shape=(count, *spec.shape[1:])) for name, spec in every.items()}
 
-    def check(self, *, overwrite: bool) -> bool:
+    def check(self, *, overwrite: bool, before: tuple[int, int] = (0, 0)) -> bool:
         """Whether this run goes on with what is there; nothing is changed.
 
         Parameters
         ----------
         overwrite : bool
             Whether what another run has left there may be removed.
+        before : (int, int)
+            A step, and how many times of steps up to it the group must have.
 
         Raises
         ------
@@ -105,7 +107,7 @@ class Series:
             There is something else.
         """
         path = self.path
-        if not (path / arrays.GROUP).is_file():
+        if not is_file(path / arrays.GROUP):
             if not is_free(path):
                 raise InputError(f"{path} is no store of Halocline: choose another path for the output")
             return False
@@ -116,6 +118,13 @@ class Series:
             raise InputError(f"{path} is a checkpoint: choose another path for the output")
         same = known.get("run") == self.run
         if same and known.get("contents") == self._facts["contents"] and known.get("format") == FORMAT:
+            step, count = before
+            if (has := self._count(step)) < count:
+                raise InputError(
+                    f"{path} has {has} times up to step {step}, but it had {count} when the checkpoint was "
+                    "left: a run that went on from an older checkpoint has removed them. Go on from an older "
+                    "checkpoint, or choose another path"
+                )
             return True
         if not overwrite:
             what = "other output of this run" if same else "output of another run"
@@ -144,9 +153,9 @@ class Series:
         """
         if go_on:
             return self._cut(step, note)
-        clear_folder(self.path, arrays.GROUP)
         self._facts["parts"] = [{"step": step, **note}]
         self._show(0, {})  # whose it is, should this process die before all is there
+        clear_folder(self.path, arrays.GROUP)
         for name, spec in self.specs(0).items():
             arrays.create(self.path / name, spec)
         for name, (spec, values) in self.spec.fixed.items():
@@ -156,24 +165,45 @@ class Series:
 
     def _cut(self, step: int, note: Mapping[str, Any]) -> int:
         """Keep what the group has up to a step."""
-        group = read_json(self.path / arrays.GROUP)
-        before = group["attributes"]
+        before = read_object(self.path / arrays.GROUP)["attributes"]
         parts = [each for each in before[FACTS]["parts"] if each["step"] < step]
         if not parts or {**parts[-1], "step": step} != {"step": step, **note}:
             parts.append({"step": step, **note})
             before["history"] += f"\n{self.attributes['history']}"
         self._facts["parts"] = parts
         self.attributes = before
-        if STEP not in group["consolidated_metadata"]["metadata"]:  # the process that made it died early
+        if self._shown() is None:  # the process that made it died early
             return self.open(step, note, go_on=False)
-        steps = arrays.read(self.path / STEP)
-        count = int((steps.read((0,), steps.shape) <= step).sum())
+        count = self._count(step)
         self._show(count)
         for name, spec in self.spec.growing.items():
             for chunk in (self.path / name).glob("c.*"):
                 if int(chunk.name.split(".")[1]) * spec.chunk[0] >= count:
                     chunk.unlink(missing_ok=True)
         return count
+
+    def _shown(self) -> int | None:
+        """How many times readers see; None where the arrays were never made."""
+        group = read_object(self.path / arrays.GROUP)
+        try:
+            found = group["consolidated_metadata"]["metadata"]
+            return int(found[STEP]["shape"][0]) if STEP in found else None
+        except (KeyError, IndexError, TypeError, ValueError):
+            raise InputError(
+                f"{self.path / arrays.GROUP} is damaged: its consolidated metadata cannot be read; choose "
+                "another path"
+            ) from None
+
+    def _count(self, step: int) -> int:
+        """How many times of steps up to one it has."""
+        import numpy as np
+
+        shown = self._shown()
+        if not shown:
+            return 0
+        steps = arrays.read(self.path / STEP).read((0,), (shown,))
+        rising = np.concatenate(([True], steps[1:] > steps[:-1]))
+        return int(np.cumprod(rising & (steps <= step)).sum())
 
     def commit(self, first: int, columns: Mapping[str, NDArray[Any]]) -> None:
         """Let readers see more times, of which all else is on disk.
@@ -238,8 +268,9 @@ def facts(path: Path) -> dict[str, Any]:
     InputError
         There is no group.
     """
-    found: dict[str, Any] = read_json(path / arrays.GROUP).get("attributes", {}).get(FACTS, {})
-    return found
+    attributes = read_object(path / arrays.GROUP).get("attributes")
+    found = attributes.get(FACTS) if isinstance(attributes, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def columns(

@@ -71,6 +71,8 @@ def export(
     parts = target.with_suffix("")
     if target.suffix == ".pvd":
         wanted.append(parts)
+    if target.suffix == ".vtr":
+        wanted = list(_files(target, groups).values())
     for path in wanted:
         if path.exists() and not overwrite:
             raise InputError(
@@ -146,13 +148,18 @@ def _check(store: Store, info: ArrayInfo) -> None:
         store.coordinates(d, info)
 
 
+def _files(target: Path, groups: Any) -> dict[tuple[str, ...], Path]:
+    """The file of each group."""
+    if len(groups) == 1:
+        return dict.fromkeys(groups, target)
+    return {space: target.with_name(f"{target.stem}_{'_'.join(space)}.vtr") for space in groups}
+
+
 def _last(store: Store, target: Path, groups: Any, n: int) -> list[Path]:
-    made = []
+    files = _files(target, groups)
     for space, infos in groups.items():
-        file = target if len(groups) == 1 else target.with_name(f"{target.stem}_{'_'.join(space)}.vtr")
-        _grid(store, file, space, infos, n)
-        made.append(file)
-    return made
+        _grid(store, files[space], space, infos, n)
+    return list(files.values())
 
 
 def _grid(store: Store, file: Path, space: tuple[str, ...], infos: Sequence[ArrayInfo], n: int) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from halocline.archive.files import is_file
 from halocline.archive.reader import Store, folder_bytes
 from halocline.errors import InputError
 from halocline.run.checkpoint import POINTER, Saved, folders, newest
@@ -47,7 +48,7 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def _described(path: Path) -> dict[str, Any]:
-    if not (path / "zarr.json").is_file() and (folders(path) or (path / POINTER).is_file()):
+    if not is_file(path / "zarr.json") and (folders(path) or is_file(path / POINTER)):
         return _checkpoints(path)
     store = Store(path)
     if "identity" in store.facts:
@@ -120,7 +121,7 @@ def _checkpoints(path: Path) -> dict[str, Any]:
         last = None
     found = []
     for folder in folders(path):
-        whole = (folder / "zarr.json").is_file()
+        whole = is_file(folder / "zarr.json")
         with _readable(folder):
             facts = Saved(folder).facts if whole else {}
             found.append(

@@ -66,6 +66,8 @@ def grid_text(grid: Grid) -> str:
         lines.append(f"{AXES[axis]}: {n} cells from {low!r} to {high!r}, {end}")
         if grid.maps[axis] is not None:
             lines.append(f"  stretched to {expression(grid.coordinates()[axis])}")
+    if grid.blocks is not None:
+        lines.append(f"in {' x '.join(map(str, grid.blocks.counts))} blocks, of which some are active")
     return "\n".join(lines)
 
 

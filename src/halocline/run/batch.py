@@ -7,10 +7,22 @@ import re
 import subprocess
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 from halocline.run.every import wall_clock
 
-STARTED = time.monotonic()  # of the process, about
+
+def _started() -> float:
+    """When this process began, by the monotonic clock."""
+    try:
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, AttributeError):  # not on Linux
+        age = 0.0
+    return time.monotonic() - age
+
+
+STARTED = _started()
 
 
 def end_of_time(time_limit: str | None, environment: Mapping[str, str] = os.environ) -> float | None:

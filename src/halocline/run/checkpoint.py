@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,13 +16,15 @@ from halocline.archive import arrays
 from halocline.archive.arrays import ArraySpec
 from halocline.archive.files import (
     FolderLock,
+    is_file,
     make_folder,
-    read_json,
+    read_object,
     remove_folder,
     sync_folder,
     write_json,
 )
 from halocline.archive.series import FACTS
+from halocline.archive.series import facts as facts_of
 from halocline.archive.writer import Writing
 from halocline.errors import InputError, RunError
 from halocline.lang.dtype import ITEMSIZE
@@ -35,7 +38,20 @@ from halocline.run.store import FieldStore
 from halocline.run.writers import writer
 
 FORMAT, KIND = 1, "checkpoint"  # of the facts; a reader of another refuses them
+NEEDED = {
+    "identity",
+    "parameters",
+    "time",
+    "values",
+    "scalars",
+    "ran_with",
+    "fields",
+    "run",
+    "version",
+    "step",
+}
 POINTER = "newest.json"
+MARGIN = 60.0  # seconds before its time is up in which a run ends by itself, at least
 STOP = "stop"  # a file of this name in the folder of checkpoints ends the run
 _FOLDER = re.compile(r"step-(\d+)-[0-9a-f]{8}")
 
@@ -81,7 +97,12 @@ class Checkpoint:
         if self.every is not None:
             Every.parse("every", self.every)
         if self.time_limit is not None:
-            wall_clock("time_limit", self.time_limit)
+            given = wall_clock("time_limit", self.time_limit)
+            if given <= MARGIN:
+                raise InputError(
+                    f"time_limit is {self.time_limit!r}; expected more than {MARGIN:g} s: a run ends as long "
+                    "before its time is up"
+                )
 
 
 class Saved:
@@ -104,8 +125,7 @@ class Saved:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        found = read_json(folder / arrays.GROUP)
-        self.facts: dict[str, Any] = found.get("attributes", {}).get(FACTS, {})
+        self.facts = facts_of(folder)
         if self.facts.get("kind") != KIND:
             what = "output" if self.facts else "no store of Halocline"
             raise InputError(f"{folder} is {what}; expected a checkpoint, or a folder of checkpoints")
@@ -114,6 +134,13 @@ class Saved:
             raise InputError(
                 f"checkpoint {folder} has format {version}; this version of Halocline reads format {FORMAT}"
             )
+        if lacking := NEEDED - self.facts.keys():
+            raise InputError(f"{folder / arrays.GROUP} is damaged: it lacks {', '.join(sorted(lacking))}")
+
+    @property
+    def step(self) -> int:
+        """After which it was left."""
+        return int(self.facts["step"])
 
     def fetch(self, store: FieldStore, field: Field) -> None:
         """Set a field to what was saved; all ranks call this.
@@ -140,12 +167,12 @@ def newest(path: Path) -> Path:
     InputError
         There is none.
     """
-    if (path / arrays.GROUP).is_file():
+    if is_file(path / arrays.GROUP):
         return path
-    if not (path / POINTER).is_file():
+    if not is_file(path / POINTER):
         what = "no checkpoint was ever completed there" if path.is_dir() else "there is no such folder"
         raise InputError(f"no checkpoint in {path}: {what}")
-    name = read_json(path / POINTER).get("checkpoint")
+    name = read_object(path / POINTER).get("checkpoint")
     if not isinstance(name, str) or not _FOLDER.fullmatch(name) or not (path / name).is_dir():
         raise InputError(
             f"{path / POINTER} names {name!r}, which is no checkpoint there: {_others(path / str(name))}"
@@ -161,8 +188,12 @@ def _others(folder: Path) -> str:
 
 def folders(path: Path) -> list[Path]:
     """The checkpoints in a folder, whole or not, by step and age."""
-    found = [each for each in path.glob("step-*") if _FOLDER.fullmatch(each.name)] if path.is_dir() else []
-    return sorted(found, key=lambda each: (int(each.name.split("-")[1]), each.stat().st_mtime))
+    found = []
+    for each in path.glob("step-*") if path.is_dir() else ():
+        with contextlib.suppress(FileNotFoundError):  # another process may be removing it
+            if _FOLDER.fullmatch(each.name):
+                found.append((int(each.name.split("-")[1]), each.stat().st_mtime, each))
+    return [each for _, _, each in sorted(found)]
 
 
 class CheckpointFolder:
@@ -195,40 +226,46 @@ class CheckpointFolder:
         """A file that asks the run to stop."""
         return self.path / STOP
 
-    def check(self, ours: bool) -> None:
+    def check(self, run: str) -> None:
         """See that nothing lies in the way; nothing is changed.
 
         Parameters
         ----------
-        ours : bool
-            Whether those checkpoints that are there are this run's.
+        run : str
+            Which run it is.
 
         Raises
         ------
         InputError
-            There are checkpoints of another run.
+            There are checkpoints of another run, or the folder is something else.
         """
         with self.comm.agreement(f"look at {self.path} for checkpoints"):
-            if self.comm.rank == 0 and not (ours or self.how.overwrite):
-                known = folders(self.path)
-                if known and (self.path / POINTER).is_file():
-                    raise InputError(
-                        f"{self.path} holds checkpoints of another run, the newest {known[-1].name}: go "
-                        "on from it (--resume), choose another folder, or overwrite it (--overwrite)"
-                    )
+            if self.comm.rank != 0:
+                return
+            if is_file(self.path / arrays.GROUP):
+                raise InputError(
+                    f"{self.path} is itself a checkpoint or a store; expected a folder for checkpoints, such "
+                    f"as {self.path.parent}"
+                )
+            others = self._of_others(run)
+            if others and not self.how.overwrite:
+                raise InputError(
+                    f"{self.path} holds checkpoints of another run, the newest {others[-1].name}: go on from "
+                    "it (--resume), choose another folder, or overwrite it (--overwrite)"
+                )
 
-    def begin(self, ours: bool) -> None:
-        """Make the folder ready, before anything is computed.
+    def _of_others(self, run: str) -> list[Path]:
+        """Whole checkpoints that other runs have left."""
+        whole = [each for each in folders(self.path) if is_file(each / arrays.GROUP)]
+        return [each for each in whole if facts_of(each).get("run") != run]
 
-        Parameters
-        ----------
-        ours : bool
-            As for `check`.
+    def lock(self) -> None:
+        """Make the folder, and let no other process leave checkpoints there.
 
         Raises
         ------
         InputError
-            Another process leaves checkpoints there.
+            Another one does so.
         RunError
             The folder cannot be written to.
         """
@@ -236,11 +273,33 @@ class CheckpointFolder:
             if self.comm.rank == 0:
                 make_folder(self.path)
                 self._lock = FolderLock(self.path, "checkpoints")
-                if not ours:
-                    (self.path / POINTER).unlink(missing_ok=True)
-                    for each in folders(self.path):
-                        remove_folder(each, arrays.GROUP)
-                self.stop_file.unlink(missing_ok=True)
+
+    def begin(self, run: str, resumed: Saved | None) -> None:
+        """Make the folder ready, before anything is computed.
+
+        Parameters
+        ----------
+        run : str
+            Which run it is.
+        resumed : Saved or None
+            The checkpoint that it goes on from. Of those in the folder that one is the newest now: output of
+            later steps is about to be removed.
+
+        Raises
+        ------
+        RunError
+            The folder cannot be written to.
+        """
+        with self.comm.agreement(f"prepare {self.path} for checkpoints"):
+            if self.comm.rank != 0:
+                return
+            for each in self._of_others(run):
+                remove_folder(each, arrays.GROUP)
+            if resumed is not None and resumed.folder.parent.resolve() == self.path.resolve():
+                write_json(self.path / POINTER, {"checkpoint": resumed.folder.name})
+            elif not any(is_file(each / arrays.GROUP) for each in folders(self.path)):
+                (self.path / POINTER).unlink(missing_ok=True)
+            self.stop_file.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Let other processes write there."""
@@ -249,7 +308,7 @@ class CheckpointFolder:
             self._lock = None
 
     def write(self, step: int, fields: Sequence[Field], facts: Mapping[str, Any]) -> None:
-        """Begin to write a checkpoint of these fields and facts; `poll` and `finish` see to its end."""
+        """Begin to write a checkpoint of these fields and facts; `finish` sees to its end."""
         self.finish()
         began = perf_counter()
         comm, store = self.comm, self.store
@@ -286,10 +345,25 @@ class CheckpointFolder:
         """Whether a checkpoint is being written."""
         return self._open is not None
 
-    def poll(self) -> None:
-        """Name the checkpoint that is being written the newest, where it is whole by now."""
-        if self._open is not None and not self.comm.most(not self.writer.done):
-            self.finish()
+    @property
+    def whole(self) -> bool:
+        """Whether all chunks of the checkpoint that is being written are on disk; all ranks ask."""
+        return self._open is not None and not self.comm.most(not self.writer.done)
+
+    def give_up(self, why: str) -> None:
+        """Remove the checkpoint that is being written.
+
+        Raises
+        ------
+        RunError
+            Always: the one before is still the newest.
+        """
+        assert self._open is not None
+        folder, _ = self._open
+        with contextlib.suppress(RunError), self._removing(folder):
+            self.writer.finish()
+        with self._removing(folder):
+            raise RunError(f"{folder} is given up, since {why}")
 
     def finish(self) -> None:
         """Wait until the checkpoint that is being written is whole, and name it the newest.
@@ -317,7 +391,7 @@ class CheckpointFolder:
 
     def _remove_old(self, now: Path) -> None:
         """Remove what is not to be kept: old ones, and what was never completed."""
-        whole = [each for each in folders(self.path) if (each / arrays.GROUP).is_file() and each != now]
+        whole = [each for each in folders(self.path) if is_file(each / arrays.GROUP) and each != now]
         step = int(now.name.split("-")[1])
         older = [each for each in whole if int(each.name.split("-")[1]) <= step]
         kept = {now, *older[max(0, len(older) + 1 - self.how.keep) :]}

@@ -5,17 +5,18 @@ from __future__ import annotations
 import logging
 import signal
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any, Protocol
 
-from halocline.errors import HaloclineError, Stopped
+from halocline.errors import HaloclineError, RunError, Stopped
+from halocline.run.checkpoint import MARGIN
 from halocline.run.every import Every
 from halocline.run.ledger import RunFiles
 from halocline.run.occasions import Moment, Occasion, limits
 from halocline.run.outcome import Outcome
 from halocline.run.output import OutputStore
-from halocline.run.requests import MARGIN, Requests
+from halocline.run.requests import Requests
 from halocline.run.restart import Resumable
 from halocline.run.watch import STOPPING, noting, stopping_on
 
@@ -59,6 +60,8 @@ class Course:
     def __init__(self, session: Advancing, files: RunFiles) -> None:
         self.session, self.outputs, self.checkpoints = session, files.outputs, files.checkpoints
         self.occasions: list[Occasion] = []
+        self._saving: Occasion | None = None  # of checkpoints
+        self._in_callback = False
         self._at_end: list[tuple[Occasion | None, Callable[[], None]]] = []
         checkpoints = self.checkpoints
         stop_file = time_limit = None
@@ -77,17 +80,25 @@ class Course:
     def _write(self, output: OutputStore) -> None:
         output.write(self.session.time, self.session.step)
 
+    def call(self, callback: Callable[[], Any]) -> None:
+        """Call a function of the user's: what it raises, it may raise on this rank alone."""
+        self._in_callback = True
+        callback()
+        self._in_callback = False
+
     def add(
         self, every: Every | None, act: Callable[[], None], *, exact: bool = False, at_end: bool = False
     ) -> None:
         """Let something happen so often, and perhaps at the end too, where it has not just happened."""
-        occasion = None
-        if every is not None:
-            alarm = None if every.seconds is None else self.requests.alarm()
-            occasion = Occasion(every, act, exact=exact, alarm=alarm)
+        occasion = None if every is None else self._occasion(every, act, exact=exact)
+        if occasion is not None:
             self.occasions.append(occasion)
         if at_end:
             self._at_end.append((occasion, act))
+
+    def _occasion(self, every: Every, act: Callable[[], None], *, exact: bool = False) -> Occasion:
+        alarm = None if every.seconds is None else self.requests.alarm()
+        return Occasion(every, act, exact=exact, alarm=alarm)
 
     @property
     def now(self) -> Moment:
@@ -98,9 +109,8 @@ class Course:
         """Run to a time or a step; see `Simulation.run`."""
         checkpoints = self.checkpoints
         if checkpoints is not None and checkpoints.how.every is not None:
-            # last: what else happens then is in the checkpoint
-            self.add(Every.parse("every", checkpoints.how.every), self._checkpoint)
-        for occasion in self.occasions:
+            self._saving = self._occasion(Every.parse("every", checkpoints.how.every), self._checkpoint)
+        for occasion in self._all:
             occasion.begin(self.now)
         with ExitStack() as stack:
             # where there is a checkpoint to leave, a signal is a request like others, for whole steps
@@ -113,14 +123,23 @@ class Course:
                     self._write(output)
             try:
                 return self._run(until, last, on_progress)
-            except (HaloclineError, KeyboardInterrupt):  # on all ranks
-                self._save_what_is_under_way()
+            except (Exception, KeyboardInterrupt) as error:
+                alone = self.session.fields.domain.comm.size == 1
+                agreed = isinstance(error, (HaloclineError, KeyboardInterrupt)) and not self._in_callback
+                if alone or agreed:
+                    self._save_what_is_under_way()
+                else:  # nobody knows where the other ranks are
+                    self._wait_for_writers()
                 raise
+
+    @property
+    def _all(self) -> list[Occasion]:
+        return self.occasions if self._saving is None else [*self.occasions, self._saving]
 
     def _run(self, until: float, last: float, on_progress: Callable[[int], None] | None) -> Outcome:
         whole: Outcome | None = None
         while True:
-            outcome = self.session.advance(*limits(self.occasions, self.now, until, last), on_progress)
+            outcome = self.session.advance(*limits(self._all, self.now, until, last), on_progress)
             whole = outcome if whole is None else whole.followed_by(outcome)
             now = self.now
             stopped = outcome.reason not in ("completed", "paused")
@@ -136,6 +155,8 @@ class Course:
             why = self.requests.agreed()
             if why is not None:
                 self._end(why)
+            if self._saving is not None:  # last: what else happens then is in the checkpoint
+                self._saving.happen(now)
             self._look_after_checkpoints()
 
     def _checkpoint(self) -> None:
@@ -180,6 +201,15 @@ class Course:
             except HaloclineError as error:  # on all ranks; the first error counts
                 if self.session.fields.domain.comm.rank == 0:
                     log.warning("%s", error)
+
+    def _wait_for_writers(self) -> None:
+        """Of this rank: what is on its way is written, though readers do not see it."""
+        writers = [output.writer for output in self.outputs]
+        if self.checkpoints is not None:
+            writers.append(self.checkpoints.folder.writer)
+        for writer in writers:
+            with suppress(RunError):
+                writer.finish()
 
     def _end(self, why: str) -> None:
         """Leave a checkpoint and end before the end."""

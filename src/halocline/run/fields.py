@@ -204,7 +204,8 @@ class Fields:
     def load(self, fields: Sequence[Field], read: Callable[[Field], None]) -> None:
         """Let `read` give all values to each of these fields, those on walls too, instead of what was set
         before; all ranks call this."""
-        self._pending.clear()
+        for field in fields:
+            self._pending.pop(field, None)
         for field in fields:
             self._made(field)
         for field in fields:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from halocline import __version__
 from halocline.archive.arrays import GROUP
+from halocline.archive.files import is_file
 from halocline.archive.series import facts
 from halocline.archive.writer import Writing
 from halocline.errors import InputError
@@ -21,6 +24,8 @@ from halocline.run.mpi import Communicator
 from halocline.run.output import Output, OutputStore
 from halocline.run.restart import Resumable
 from halocline.run.statistics import PREFIX
+
+log = logging.getLogger("halocline")
 
 
 class Ledger:
@@ -42,7 +47,6 @@ class Ledger:
         self.comm = comm
         self.resumed: Saved | None = None
         self.run = ""
-        self._checkpoints: set[Path] = set()
         self._owners: dict[Path, str] = {}  # of stores
 
     def read(
@@ -72,12 +76,18 @@ class Ledger:
         saved = self.comm.bcast(saved)
         assert saved is not None
         restart.check(saved, grid, program)
+        restart.check_fields(saved, grid)
+        if saved.facts["version"] != __version__ and self.comm.rank == 0:
+            log.warning(
+                "checkpoint %s was left by version %s of Halocline, this is %s: bits are the same only with "
+                "the same version",
+                saved.folder, saved.facts["version"], __version__,
+            )  # fmt: skip
         return saved, restart.changed(saved, parameters, change)
 
     def resume(self, saved: Saved) -> None:
         """From now on the run is the one that left this checkpoint."""
-        self.resumed, self.run = saved, saved.facts["run"]
-        self._checkpoints, self._owners = {saved.folder.parent.resolve()}, {}
+        self.resumed, self.run, self._owners = saved, saved.facts["run"], {}
 
     def files(
         self,
@@ -85,7 +95,7 @@ class Ledger:
         title: str,
         parameters: Mapping[str, float],
         *,
-        output: Output | Sequence[Output] = (),
+        output: Output | Sequence[Output] | None = (),
         checkpoint: Checkpoint | None = None,
         also: Callable[[], Mapping[str, Any]] | None = None,
     ) -> RunFiles:
@@ -103,38 +113,34 @@ class Ledger:
         InputError
             What cannot be; something else lies in the way.
         """
+        given = [output] if isinstance(output, Output) else list(output or ())
+        for how in given:
+            if not isinstance(how, Output):
+                raise InputError(f"output is {how!r}; expected an hc.Output, or a list of them")
+        if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+            raise InputError(f"checkpoint is {checkpoint!r}; expected an hc.Checkpoint")
+        paths = [how.path for how in given] + ([] if checkpoint is None else [checkpoint.path])
+        wanted = [(str(how.path), how.every) for how in given], checkpoint
+        self.comm.check_same("output and checkpoints are", wanted, "all ranks must give the same")
+        _check_apart(paths)
         self.run = self.run or self.comm.bcast(secrets.token_hex(8))
-        outputs = self._outputs(output, session, title)
+        outputs = self._outputs(given, session, title)
         checkpoints = None
         if checkpoint is not None:
             _check_every(f"checkpoint {checkpoint.path}", checkpoint.every, session)
-            path = Path(checkpoint.path).resolve()
-            for store, _ in outputs:
-                theirs = store.path.resolve()
-                if theirs == path or path in theirs.parents or theirs in path.parents:
-                    raise InputError(
-                        f"output {store.path} and checkpoints {checkpoint.path} lie in each other: give each "
-                        "a folder of its own"
-                    )
-            checkpoints = Checkpoints(
-                checkpoint, session, parameters, self.run, also, ours=path in self._checkpoints
-            )
+            checkpoints = Checkpoints(checkpoint, session, parameters, self.run, also)
         files = RunFiles(self, outputs, checkpoints)
         files.check()
         return files
 
     def _outputs(
-        self, given: Output | Sequence[Output], session: Resumable, title: str
+        self, given: Sequence[Output], session: Resumable, title: str
     ) -> list[tuple[OutputStore, Saved | None]]:
         """Stores, each with the checkpoint that it goes on from, where it has not begun since."""
         made: list[tuple[OutputStore, Saved | None]] = []
         taken = {*session.fields.grid.fields, *(self.resumed.facts["fields"] if self.resumed else ())}
-        for how in [given] if isinstance(given, Output) else given:
-            if not isinstance(how, Output):
-                raise InputError(f"output is {how!r}; expected an hc.Output, or a list of them")
+        for how in given:
             path = Path(how.path).resolve()
-            if path in {store.path.resolve() for store, _ in made}:
-                raise InputError(f"two outputs are to be in {how.path}: give one of them another path")
             _check_every(f"output {how.path}", how.every, session)
             owner = self._owner(path, taken | {f"{PREFIX}{store.owner}_" for store, _ in made})
             store = OutputStore(how, session.fields, session.program, title, run=self.run, owner=owner)
@@ -148,10 +154,11 @@ class Ledger:
         if path in self._owners:
             return self._owners[path]
         known = ""
-        if self.comm.rank == 0 and (path / GROUP).is_file():
-            there = facts(path)
-            if there.get("run") == self.run and there.get("parts"):
-                known = there["parts"][-1]["owner"]
+        with self.comm.agreement(f"look at output {path}"):
+            if self.comm.rank == 0 and is_file(path / GROUP):
+                there = facts(path)
+                if there.get("run") == self.run and there.get("parts"):
+                    known = there["parts"][-1]["owner"]
         known = self.comm.bcast(known)
         base = "".join(c if c.isalnum() else "_" for c in path.stem)
         names = (base if n == 1 else f"{base}_{n}" for n in range(1, len(taken) + 2))
@@ -162,8 +169,17 @@ class Ledger:
         """What these hold is this run's from now on."""
         for store, _ in files.stores:
             self._owners[store.path.resolve()] = store.owner
-        if files.checkpoints is not None:
-            self._checkpoints.add(files.checkpoints.folder.path.resolve())
+
+
+def _check_apart(paths: Sequence[str | Path]) -> None:
+    """Raise InputError where two of these folders are one, or one lies in the other."""
+    whole = [Path(path).resolve() for path in paths]
+    for n, path in enumerate(whole):
+        for other, given in zip(whole[:n], paths[:n], strict=True):
+            if path == other:
+                raise InputError(f"{paths[n]} is to hold two things: give one of them another path")
+            if path in other.parents or other in path.parents:
+                raise InputError(f"{given} and {paths[n]} lie in each other: give each a folder of its own")
 
 
 def _check_every(what: str, given: object, session: Resumable) -> None:
@@ -206,7 +222,7 @@ class RunFiles:
         for store, saved in self.stores:
             store.check(saved)
         if self.checkpoints is not None:
-            self.checkpoints.folder.check(self.checkpoints.ours)
+            self.checkpoints.folder.check(self._ledger.run)
 
     @contextmanager
     def ready(self, step: int) -> Iterator[None]:
@@ -224,7 +240,12 @@ class RunFiles:
         """
         try:
             if self.checkpoints is not None:
-                self.checkpoints.folder.begin(self.checkpoints.ours)
+                self.checkpoints.folder.lock()
+            for store in self.outputs:
+                store.lock()
+            self.check()  # once more: what has come meanwhile is not to be lost
+            if self.checkpoints is not None:
+                self.checkpoints.folder.begin(self._ledger.run, self._ledger.resumed)
             for store, saved in self.stores:
                 store.begin(step, saved)
             self._ledger.begun(self)
@@ -257,8 +278,6 @@ class Checkpoints:
         Which run it is.
     also : callable, optional
         Returns what else a checkpoint is to hold, for JSON.
-    ours : bool
-        Whether the session has gone on from checkpoints in this folder, or has left some there.
 
     Attributes
     ----------
@@ -274,29 +293,26 @@ class Checkpoints:
         parameters: Mapping[str, float],
         run: str,
         also: Callable[[], Mapping[str, Any]] | None,
-        *,
-        ours: bool,
     ) -> None:
         self.how, self.session, self.parameters = how, session, dict(parameters)
         self.folder = CheckpointFolder(how, session.fields.store)
-        self.ours = ours
         self.outputs: list[OutputStore] = []
         self._run, self._also = run, also
-        self._step = session.step if ours else -1  # of the last one
-        self._before: list[int] = []  # times that outputs had then
+        self._before: list[int] = []  # times that outputs had when the last one was begun
 
     def write(self) -> None:
         """Begin to write one."""
         self.finish()
         session = self.session
         facts = restart.facts(session, self.parameters, {} if self._also is None else self._also())
-        self.folder.write(session.step, session.state.fields, {**facts, "run": self._run})
-        self._step, self._before = session.step, [store.count for store in self.outputs]
+        self._before = [store.count for store in self.outputs]
+        rows = {store.owner: store.count for store in self.outputs}
+        self.folder.write(session.step, session.state.fields, {**facts, "run": self._run, "rows": rows})
 
     def poll(self) -> None:
         """Name the one that is being written the newest, where it is whole by now."""
-        if not self._missing():
-            self.folder.poll()
+        if self.folder.whole and all(store.committed >= count for store, count in self._missing()):
+            self.finish()
 
     def finish(self) -> None:
         """Wait until the one that is being written is whole, and name it the newest.
@@ -304,21 +320,24 @@ class Checkpoints:
         Raises
         ------
         RunError
-            It cannot be written, or output before it cannot.
+            It cannot be written, or output before it cannot: a run that went on from it would leave a gap
+            there.
         """
-        if self.folder.open:
-            for store in self._missing():
-                store.finish()
-            self.folder.finish()
+        if not self.folder.open:
+            return
+        for store, _ in self._missing():
+            store.finish()
+        if lost := self._missing():
+            self.folder.give_up(f"output {lost[0][0].path} before it could not be written")
+        self.folder.finish()
 
-    def _missing(self) -> list[OutputStore]:
-        return [
-            store for store, count in zip(self.outputs, self._before, strict=False) if store.synced < count
-        ]
+    def _missing(self) -> list[tuple[OutputStore, int]]:
+        """Outputs whose times before the checkpoint are not all on disk, and how many these are."""
+        counts = zip(self.outputs, self._before, strict=False)
+        return [(store, count) for store, count in counts if store.synced < count]
 
     def write_last(self) -> None:
-        """Write one where there is none of this step, and wait until it is whole."""
-        if self._step != self.session.step:
-            self.session.fields.check_all("before a checkpoint was written")
-            self.write()
+        """Write one of what there is now, and wait until it is whole."""
+        self.session.fields.check_all("before a checkpoint was written")
+        self.write()
         self.finish()

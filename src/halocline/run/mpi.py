@@ -306,6 +306,13 @@ def _beside_io_ranks(MPI: Any, comm: Any, count: int) -> Communicator:
     return replace(made, io_ranks=ranks)
 
 
+def communicator_of(given: Any) -> Communicator:
+    """The ranks that a user gives: an mpi4py communicator, one of ours, or None for all that there are."""
+    if isinstance(given, Communicator):
+        return given
+    return world() if given is None else from_user(given)
+
+
 def from_user(comm: Any) -> Communicator:
     """The ranks of a user's mpi4py communicator; all of them must call this.
 

@@ -178,9 +178,10 @@ class OutputStore:
         InputError
             There is something else.
         """
+        before = (0, 0) if saved is None else (saved.step, saved.facts.get("rows", {}).get(self.owner, 0))
         with self.comm.agreement(f"look at output {self.path}"):
             if self.comm.rank == 0:
-                self._go_on = self._series.check(overwrite=self.how.overwrite)
+                self._go_on = self._series.check(overwrite=self.how.overwrite, before=before)
         self._go_on = self.comm.bcast(self._go_on)
         statistics = self.contents.statistics
         if self._go_on and saved is not None and statistics is not None and not statistics.known(saved.facts):
@@ -188,6 +189,21 @@ class OutputStore:
                 f"output {self.path} has statistics over time, but checkpoint {saved.folder} is of a run "
                 "that did not write this output: choose another path"
             )
+
+    def lock(self) -> None:
+        """Make the folder, and let no other process write there.
+
+        Raises
+        ------
+        InputError
+            Another one does so.
+        RunError
+            Nothing can be written there.
+        """
+        with self.comm.agreement(f"prepare output {self.path}"):
+            if self.comm.rank == 0:
+                make_folder(self.path)
+                self._lock = FolderLock(self.path, "output")
 
     def begin(self, step: int, saved: Saved | None) -> None:
         """Make the store, or go on with the one that this run has left.
@@ -201,8 +217,6 @@ class OutputStore:
 
         Raises
         ------
-        InputError
-            Another process writes there.
         RunError
             Nothing can be written there.
         """
@@ -210,8 +224,6 @@ class OutputStore:
         note["owner"] = self.owner
         with self.comm.agreement(f"prepare output {self.path}"):
             if self.comm.rank == 0:
-                make_folder(self.path)
-                self._lock = FolderLock(self.path, "output")
                 self.count = self._series.open(step, note, go_on=self._go_on)
         self.count = self.synced = self.comm.bcast(self.count)
         if self.contents.statistics is not None:
@@ -292,7 +304,8 @@ class OutputStore:
         self._seconds += perf_counter() - began
 
     def close(self) -> None:
-        """Let other processes write there."""
+        """Let other processes write there, and give memory back."""
+        self.contents.release()
         if self._lock is not None:
             self._lock.free()
             self._lock = None

@@ -84,7 +84,7 @@ class OutputContents:
         compression: str,
         units: Mapping[str, str],
     ) -> None:
-        self.fields, self.grid, self.region = fields, fields.grid, region
+        self.fields, self.grid, self.region, self._owner = fields, fields.grid, region, owner
         self.dtype, self.compression, self.units = dtype, compression, units
         region.check(self.grid)
         self.parts: dict[str, Part] = {}
@@ -116,6 +116,7 @@ class OutputContents:
             self._prepared = prepare(fields.store, program, fields.values)
         for f in own:  # no state: they are computed whenever they are written
             self.grid.fields.pop(f.name)
+        self._computed = [f.name for f in own]
 
     # --- what is asked for ---
 
@@ -162,7 +163,7 @@ class OutputContents:
         location, dtype = self.grid.location_of(place_of(e)), e.precision or "float64"
 
         def new(boundary: Any = None) -> Field:
-            free = self.grid.free_name(program.fresh(f"_output_{name}"))
+            free = self.grid.free_name(program.fresh(f"_output_{self._owner}_{name}"))
             own.append(Field(self.grid, free, location, dtype, boundary))
             return own[-1]
 
@@ -219,6 +220,11 @@ class OutputContents:
         weight = self.statistics.weight.name
         self.fields.load(self.statistics.fields, lambda field: saved.fetch(self.fields.store, field))
         self.fields.values[weight] = float.fromhex(saved.facts["values"][weight])
+
+    def release(self) -> None:
+        """Give the memory of what was computed back."""
+        for name in self._computed:
+            self.fields.store.forget(name)
 
     def compute(self) -> list[float]:
         """Let the fields of all parts hold what is to be written, and return the numbers."""

@@ -12,10 +12,9 @@ from typing import Any
 
 from halocline.native import native
 from halocline.run.batch import end_of_time
+from halocline.run.checkpoint import MARGIN
 from halocline.run.mpi import Communicator
 from halocline.run.watch import repeating
-
-MARGIN = 60.0  # seconds before the time is up in which a run ends by itself, at least
 
 
 class Alarm:
@@ -125,7 +124,7 @@ class Requests:
         if not self.ends:
             return None
         number = self.comm.most(self._signal())
-        why: str = self.comm.bcast(self._why_stop(time.monotonic()))
+        why: str = self.comm.bcast(self._why_stop(time.monotonic()) if self.comm.rank == 0 else "")
         if number:
             return "" if number == signal.SIGINT else f"{signal.Signals(number).name} came"
         return why or None

@@ -7,10 +7,9 @@ it, on whatever ranks and devices.
 from __future__ import annotations
 
 import difflib
-import logging
+import json
 import sys
 from collections.abc import Collection, Iterator, Mapping
-from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -25,9 +24,6 @@ from halocline.run.checkpoint import Saved
 from halocline.run.fields import Fields
 from halocline.run.state import State
 from halocline.run.statistics import PREFIX
-
-log = logging.getLogger("halocline")
-
 
 SHOWN = 8  # lines of a difference between two programs
 DT = "dt"  # a parameter too, where it is a number
@@ -103,8 +99,16 @@ def facts(session: Resumable, parameters: Mapping[str, float], also: Mapping[str
         "scalars": _exact(session.scalars()),
         "ran_with": _exact(session.ran_with),
         "blocks": None if blocks is None else {"counts": blocks.counts, "active": blocks.active.hex()},
-        **deepcopy(dict(also)),  # as it is now: it is written while the run goes on
+        **_copied(also),  # as it is now: it is written while the run goes on
     }
+
+
+def _copied(also: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(json.dumps(dict(also), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"notes of a checkpoint cannot be written as JSON: {error}") from None
+    return found
 
 
 def check(saved: Saved, grid: Grid, program: Program) -> None:
@@ -119,12 +123,6 @@ def check(saved: Saved, grid: Grid, program: Program) -> None:
                 f"checkpoint {saved.folder} is of another program: its {what} {verb} (-: there, +: here)\n"
                 f"{lines}"
             )
-    if saved.facts["version"] != __version__:
-        log.warning(
-            "checkpoint %s was left by version %s of Halocline, this is %s: bits are the same only with the "
-            "same version",
-            saved.folder, saved.facts["version"], __version__,
-        )  # fmt: skip
 
 
 def _difference(theirs: str, ours: str) -> Iterator[str]:
@@ -170,18 +168,26 @@ def changed(
     return differ
 
 
-def take_over(session: Resumable, saved: Saved, changes: Mapping[str, tuple[float, float]]) -> None:
-    """Set a session to what a checkpoint holds, but for parameters that are changed; all ranks call this."""
-    store, grid = session.fields.store, session.fields.grid
-    # what outputs count is theirs to take over
-    saved_fields = {n: d for n, d in saved.facts["fields"].items() if not n.startswith(PREFIX)}
-    for name, described in saved_fields.items():
+def _fields(saved: Saved) -> dict[str, dict[str, str]]:
+    """Those of a checkpoint without what outputs count, which is theirs to take over."""
+    return {n: d for n, d in saved.facts["fields"].items() if not n.startswith(PREFIX)}
+
+
+def check_fields(saved: Saved, grid: Grid) -> None:
+    """Raise InputError where a checkpoint holds a field that a grid does not have."""
+    for name, described in _fields(saved).items():
         field = grid.fields.get(name)
         if field is None or (field.dtype, field.location) != (described["dtype"], described["location"]):
             there = f"{described['dtype']}, {described['location']}"
             here = "none" if field is None else f"{field.dtype}, {field.location}"
             raise InputError(f"checkpoint {saved.folder} has a field {name!r} ({there}); here it is {here}")
-    fields = [grid.fields[name] for name in saved_fields]
+
+
+def take_over(session: Resumable, saved: Saved, changes: Mapping[str, tuple[float, float]]) -> None:
+    """Set a session to what a checkpoint holds, but for parameters that are changed; all ranks call this."""
+    grid = session.fields.grid
+    store = session.fields.store
+    fields = [grid.fields[name] for name in _fields(saved)]
     session.fields.load(fields, lambda field: saved.fetch(store, field))
     if changes:
         session.fields.forget_walls()

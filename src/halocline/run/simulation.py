@@ -29,7 +29,7 @@ from halocline.run.every import Every
 from halocline.run.execution import Execution
 from halocline.run.fields import Fields
 from halocline.run.ledger import Ledger
-from halocline.run.mpi import Communicator, from_user, world
+from halocline.run.mpi import communicator_of
 from halocline.run.outcome import Outcome
 from halocline.run.output import Output, OutputStore
 from halocline.run.prepared import Prepared
@@ -116,11 +116,7 @@ class Simulation(Fields):
         if not isinstance(grid, Grid):
             raise InputError(f"grid is {grid!r}; expected a halocline.Grid")
         check_options(execution, Simulation.__init__, Execution.__init__)
-        comm = (
-            communicator
-            if isinstance(communicator, Communicator)
-            else (world() if communicator is None else from_user(communicator))
-        )
+        comm = communicator_of(communicator)
         super().__init__(FieldStore(Domain(grid, comm, Execution(**execution))), parameters or {})
         self.values |= {"t": 0.0, "step": 0.0}
         self._last_run = 0, 0.0  # steps and seconds
@@ -295,7 +291,7 @@ class Simulation(Fields):
         every: float | int | str | None = None,
         exact: bool = False,
         callback: Callable[[Simulation], Any] | None = None,
-        output: Output | Sequence[Output] = (),
+        output: Output | Sequence[Output] | None = (),
         checkpoint: Checkpoint | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> Outcome:
@@ -373,7 +369,7 @@ class Simulation(Fields):
         with self._counting(files.outputs), files.ready(first):
             course = Course(self._session, files)
             if callback is not None:
-                course.add(often, lambda: callback(self), exact=exact, at_end=True)
+                course.add(often, lambda: course.call(lambda: callback(self)), exact=exact, at_end=True)
             try:
                 outcome = course.run(math.inf if until is None else until, last, report)
             finally:

@@ -134,9 +134,10 @@ class Statistics:
         return self.weight.name in facts["values"] and all(f.name in facts["fields"] for f in self.fields)
 
     def _field(self, grid: Grid, name: str, e: Expr) -> Field:
+        location, dtype = grid.location_of(place_of(e)), e.precision or "float64"
+        name = f"{name}_{location.replace('-', '_')}_{dtype}"
         known = grid.fields.get(name)  # a run may take up again what it has left
-        location = grid.location_of(place_of(e))
-        return Field(grid, name, location, e.precision or "float64", None) if known is None else known
+        return Field(grid, name, location, dtype, None) if known is None else known
 
     def add(self, weight: Expr) -> None:
         """Record the statements that count the fields of now in, with a weight."""

@@ -32,6 +32,9 @@ class Iterations:
         The same, ready to run.
     values : mapping of str to float
         Scalars that it is given: parameters and the tolerance.
+    judge : callable, optional
+        Called after each piece with its outcome and the iterations done; raises the error that ended it,
+        where one did.
 
     Attributes
     ----------
@@ -53,6 +56,7 @@ class Iterations:
         prepared: Prepared,
         values: Mapping[str, float],
         continued: Prepared | None = None,
+        judge: Callable[[Outcome, int], None] | None = None,
     ) -> None:
         import numpy as np
 
@@ -63,7 +67,7 @@ class Iterations:
         self.step = 0
         self.running: Any = None
         self.history: NDArray[np.float64] = np.zeros((0, 1))
-        self._start, self._values = prepared, dict(values)
+        self._start, self._values, self._judge = prepared, dict(values), judge
         self._left: dict[str, float] | None = None  # scalars that the last piece left
 
     @property
@@ -107,6 +111,8 @@ class Iterations:
         self._left = outcome.scalars
         self.history = np.concatenate((self.history, outcome.history))
         self.step += len(outcome.history)
+        if self._judge is not None:
+            self._judge(outcome, self.step)
         for call in self.at_checks:
             call()
         reached = outcome.reason == "completed" and outcome.loops[0] == "condition"

@@ -19,21 +19,22 @@ from halocline.lang.reductions import value as value_at
 from halocline.ranges import STEPS
 from halocline.run import restart
 from halocline.run.bandwidth import bandwidth_share
-from halocline.run.checkpoint import Checkpoint
+from halocline.run.checkpoint import Checkpoint, Saved
 from halocline.run.course import Course
 from halocline.run.devices import OnDevice
 from halocline.run.domain import Domain
 from halocline.run.execution import Execution
 from halocline.run.fields import Fields
 from halocline.run.ledger import Ledger
-from halocline.run.mpi import Communicator, from_user, world
+from halocline.run.mpi import communicator_of
+from halocline.run.outcome import Outcome
 from halocline.run.output import Output
 from halocline.run.overlap import Overlap
 from halocline.run.parameters import Parameters
 from halocline.run.prepared import Prepared, prepare
 from halocline.run.store import FieldStore
 from halocline.solvers.cg import BAD_START, BREAKDOWN, method_named
-from halocline.solvers.iterations import REACHED, Iterations, history_of
+from halocline.solvers.iterations import Iterations, history_of
 from halocline.solvers.linearity import check_linear
 from halocline.solvers.residual import MARGIN, TrueResidual, reachable
 
@@ -159,11 +160,7 @@ class LinearProblem:
         function = method_named(method)
         if not isinstance(unknown_field, Field):
             raise InputError(f"the unknown is {unknown_field!r}; expected a Field of a grid")
-        comm = (
-            communicator
-            if isinstance(communicator, Communicator)
-            else (world() if communicator is None else from_user(communicator))
-        )
+        comm = communicator_of(communicator)
         self.unknown, self.method = unknown_field, method
         grid = unknown_field.grid
         store = FieldStore(Domain(grid, comm, Execution(**execution)))
@@ -178,9 +175,9 @@ class LinearProblem:
         program = function.trace(linear, unknown_field, b, *names)
         self.program = program
         self._continued: Prepared | None = None  # what goes on after a pause
-        self._ledger = Ledger(self.domain.comm)
         self._prepared = prepare(store, program, (*self.fields.values, *(n.name for n in names)))
         self._true_residual = TrueResidual(self.fields, linear, unknown_field, b, self._rhs_field)
+        self._rhs_given = None if filling is None else b
         if filling is not None:
             self.fields[b] = filling
 
@@ -304,14 +301,14 @@ class LinearProblem:
             max_iterations = 10 * math.prod(self.unknown.grid.shape)
         import numpy as np
 
-        iterating = self._iterations(rtol)
+        iterating, ledger = self._iterations(rtol), Ledger(self.domain.comm)
+        self.fields.check_inputs("before the solve")
         if resume is None:
-            self.fields.check_inputs("before the solve")
             self._true_residual.before()
         else:
-            self._resume(iterating, Path(resume), rtol)
+            self._resume(iterating, ledger, Path(resume), rtol)
         begun_at = iterating.step
-        files = self._ledger.files(
+        files = ledger.files(
             iterating,
             self.method,
             dict(self.parameters),
@@ -324,14 +321,6 @@ class LinearProblem:
         self._continued = iterating.continued
         iterations = iterating.step
         done = iterations - begun_at  # in this solve
-        if outcome.reason == BAD_START:
-            raise InputError(f"{self.method}: {self._bad_start()}")
-        if outcome.reason not in ("completed", "interrupted", REACHED):
-            kind = BreakdownError if outcome.reason == BREAKDOWN else RunError
-            value = outcome.scalars[own_name("curvature")]
-            raise kind(
-                f"{self.method} broke down in iteration {iterations + 1}: {outcome.reason} ({value:g})"
-            )
         squares = np.concatenate(([outcome.scalars[own_name("first")]], iterating.history[:, 0]))
         ended = outcome.loops[0] == "condition"
         residuals, true = np.sqrt(squares), self._true_residual.norm()
@@ -360,17 +349,42 @@ class LinearProblem:
 
     def _iterations(self, rtol: float) -> Iterations:
         values = {**self.fields.values, own_name("rtol"): float(rtol)}
-        return Iterations(self.fields, self.program, self._prepared, values, self._continued)
+        return Iterations(
+            self.fields, self.program, self._prepared, values, self._continued, judge=self._judge
+        )
 
-    def _resume(self, iterating: Iterations, path: Path, rtol: float) -> None:
+    def _judge(self, outcome: Outcome, iteration: int) -> None:
+        """Raise the error that ended the iterations, where one did."""
+        if outcome.reason == BAD_START:
+            raise InputError(f"{self.method}: {self._bad_start()}")
+        if outcome.reason not in ("completed", "paused", "interrupted"):
+            kind = BreakdownError if outcome.reason == BREAKDOWN else RunError
+            value = outcome.scalars[own_name("curvature")]
+            raise kind(f"{self.method} broke down in iteration {iteration + 1}: {outcome.reason} ({value:g})")
+
+    def _check_given(self, saved: Saved) -> None:
+        """Raise InputError where coefficients or right-hand side are others than in a checkpoint."""
+        used = {info.name for info in self.schedule.fields}
+        grid, b = self.fields.grid, self._rhs_given
+        given = [f for f in grid.fields.values() if f.name in used and not grid.is_own(f)]
+        for f in [*given, *([] if b is None else [b])]:
+            there = saved.facts["fields"].get(f.name, {}).get("checksum")
+            if f is not self.unknown and self.fields.checksum(f) != there:
+                what = "the right-hand side has" if f is b else f"field {f.name!r} has"
+                raise InputError(
+                    f"{what} other values than in checkpoint {saved.folder}, which is of another problem"
+                )
+
+    def _resume(self, iterating: Iterations, ledger: Ledger, path: Path, rtol: float) -> None:
         """Take over a checkpoint of this problem."""
-        saved, _ = self._ledger.read(path, self.fields.grid, self.program, dict(self.parameters))
+        saved, _ = ledger.read(path, self.fields.grid, self.program, dict(self.parameters))
+        self._check_given(saved)
         restart.take_over(iterating, saved, {})
         iterating.go_on_from(history_of(saved.facts))
         scalars = iterating.scalars()
         first = scalars[own_name("first")]
         iterating.set_scalars({**scalars, own_name("goal"): rtol * rtol * first})
-        self._ledger.resume(saved)
+        ledger.resume(saved)
 
 
 def parted(solution: Solution, rtol: float) -> str:

@@ -22,7 +22,7 @@ from halocline.ranges import AXES, FIELDS, POINTS, RADIUS, REPEATS
 from halocline.run.devices import OnDevice
 from halocline.run.domain import Domain
 from halocline.run.execution import Execution
-from halocline.run.mpi import Communicator, from_user, world
+from halocline.run.mpi import communicator_of
 from halocline.run.prepared import Prepared
 from halocline.run.store import FieldStore
 
@@ -176,11 +176,7 @@ class Bench:
             RADIUS.check("radius", own)
         if dtype not in DTYPES:
             raise unknown("dtype", dtype, DTYPES)
-        comm = (
-            communicator
-            if isinstance(communicator, Communicator)
-            else (world() if communicator is None else from_user(communicator))
-        )
+        comm = communicator_of(communicator)
         self.grid = Grid(tuple(shape), periodic=periodic)
         self.dtype, self.radii, self.corners = dtype, radii, corners
         how = Execution(**execution)
