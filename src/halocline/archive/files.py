@@ -235,14 +235,16 @@ class FolderLock:
                 self._file = file
             else:
                 file.close()
-        self._file.truncate(0)
-        self._file.write(f"process {os.getpid()} on {socket.gethostname()}")
-        self._file.flush()
+        with contextlib.suppress(OSError):  # a full disk: it is locked all the same
+            self._file.truncate(0)
+            self._file.write(f"process {os.getpid()} on {socket.gethostname()}")
+            self._file.flush()
 
     def free(self) -> None:
         """Let others write there."""
         if self._file is not None:
             with contextlib.suppress(OSError):
                 self.path.unlink()
-            self._file.close()
+            with contextlib.suppress(OSError):
+                self._file.close()
             self._file = None

@@ -119,8 +119,9 @@ class Ledger:
                 raise InputError(f"output is {how!r}; expected an hc.Output, or a list of them")
         if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
             raise InputError(f"checkpoint is {checkpoint!r}; expected an hc.Checkpoint")
-        paths = [how.path for how in given] + ([] if checkpoint is None else [checkpoint.path])
-        wanted = [(str(how.path), how.every) for how in given], checkpoint
+        every: list[Output | Checkpoint] = [*given, *([] if checkpoint is None else [checkpoint])]
+        paths = [how.path for how in every]
+        wanted = [(str(how.path), how.every, how.overwrite) for how in every]
         self.comm.check_same("output and checkpoints are", wanted, "all ranks must give the same")
         _check_apart(paths)
         self.run = self.run or self.comm.bcast(secrets.token_hex(8))
