@@ -15,6 +15,7 @@ from halocline.plan.communication import COMMUNICATIONS
 from halocline.plan.transfer import METHODS
 from halocline.ranges import (
     AXES,
+    CHECKPOINTS,
     FIELDS,
     IO_RANKS,
     IO_THREADS,
@@ -32,11 +33,10 @@ from halocline.ranges import (
     THREADS,
     Range,
 )
-from halocline.ranges import CHECKPOINTS as CHECKPOINTS_KEPT
 from halocline.run.tuning import BY_CACHES, TUNE
 
 PROBLEM, HOW, WHERE, RESULTS = "The problem", "How it is solved", "Where it runs", "Results"
-CHECKPOINTS = "Output and checkpoints"
+KEEPING = "Output and checkpoints"
 
 
 def _option(
@@ -224,7 +224,7 @@ Every = Annotated[
 OutputPath = Annotated[
     Path | None,
     place(
-        CHECKPOINTS,
+        KEEPING,
         "--output",
         metavar="STORE.zarr",
         help="Write all fields into that store as the run goes on; xarray.open_zarr opens it.",
@@ -233,7 +233,7 @@ OutputPath = Annotated[
 OutputEvery = Annotated[
     str | None,
     _option(
-        CHECKPOINTS,
+        KEEPING,
         "--output-every",
         metavar="K|T|'30 min'",
         help="How often, as for --checkpoint-every; by default at the start and at the end.",
@@ -242,7 +242,7 @@ OutputEvery = Annotated[
 CheckpointPath = Annotated[
     Path | None,
     place(
-        CHECKPOINTS,
+        KEEPING,
         "--checkpoint",
         metavar="FOLDER",
         help="Leave checkpoints there: as often as --checkpoint-every says, at the end, and where the run is "
@@ -253,7 +253,7 @@ CheckpointPath = Annotated[
 CheckpointEvery = Annotated[
     str | None,
     _option(
-        CHECKPOINTS,
+        KEEPING,
         "--checkpoint-every",
         metavar="K|T|'30 min'",
         help="How often: a number of steps or iterations (50), simulated time (0.5), or wall-clock time (s, "
@@ -263,9 +263,9 @@ CheckpointEvery = Annotated[
 CheckpointKeep = Annotated[
     int | None,
     whole(
-        CHECKPOINTS,
+        KEEPING,
         "--keep",
-        numbers=CHECKPOINTS_KEPT,
+        numbers=CHECKPOINTS,
         metavar="K",
         help="How many remain, the newest ones; 2 by default.",
     ),
@@ -273,7 +273,7 @@ CheckpointKeep = Annotated[
 Resume = Annotated[
     Path | None,
     place(
-        CHECKPOINTS,
+        KEEPING,
         "--resume",
         metavar="FOLDER",
         help="Go on from the newest checkpoint there, or from the one with that name, on any number of "
@@ -285,13 +285,13 @@ Overwrite = Annotated[
     typer.Option(
         "--overwrite",
         help="Remove what another run left under the same name.",
-        rich_help_panel=CHECKPOINTS,
+        rich_help_panel=KEEPING,
     ),
 ]
 IoThreads = Annotated[
     int | None,
     whole(
-        CHECKPOINTS,
+        KEEPING,
         "--io-threads",
         numbers=IO_THREADS,
         metavar="K",
@@ -302,7 +302,7 @@ IoThreads = Annotated[
 IoRanks = Annotated[
     int,
     whole(
-        CHECKPOINTS,
+        KEEPING,
         "--io-ranks",
         numbers=IO_RANKS,
         metavar="K",
@@ -312,7 +312,7 @@ IoRanks = Annotated[
 TimeLimit = Annotated[
     str | None,
     _option(
-        CHECKPOINTS,
+        KEEPING,
         "--time-limit",
         metavar="'11 h 50 min'",
         help="How long the run may take; shortly before it leaves a checkpoint and ends with status 75. By "

@@ -74,8 +74,7 @@ def environment() -> dict[str, str]:
 
 
 def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0) -> int:
-    """Run `command` on `ranks` ranks, wait for it, and return its exit status; beside them so many that only
-    write.
+    """Run `command` on `ranks` ranks, and I/O ranks beside them, wait for it, and return its exit status.
 
     SIGINT, SIGTERM and SIGUSR1 go on to the ranks, which decide what to do; where this process itself is
     killed, the ranks are terminated. Where a rank dies, its number is printed.
