@@ -111,6 +111,7 @@ def throughput(repeats: int, folder: Path, compression: str) -> dict[str, Any]:
         began = perf_counter()
         store = OutputStore(how, sim, sim.program, "heat", run="of a benchmark", owner="ours")
         store.check(None)
+        store.lock()
         store.begin(0, None)
         store.write(0.0, 0)
         store.finish()
