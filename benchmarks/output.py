@@ -1,6 +1,6 @@
 """What output costs a run, and how fast one rank writes beside the library underneath.
 
-    python benchmarks/output.py [--n 128] [--steps 200] [--repeats 7]
+    python benchmarks/output.py [--n 128] [--steps 500] [--repeats 7]
 
 Heat on n^3 cells of float64, one thread, with output of the whole field every 50 steps, beside the same
 steps without, in turn: a core is free for the writer (wanted: at most 5 % slower). How much of the writing is
@@ -144,7 +144,7 @@ def throughput(repeats: int, folder: Path, compression: str) -> dict[str, Any]:
 
 def main() -> None:
     """Measure, print, record."""
-    given = arguments((__doc__ or "").splitlines()[0], n=128, steps=200)
+    given = arguments((__doc__ or "").splitlines()[0], n=128, steps=500)
     zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1})
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
