@@ -120,3 +120,25 @@ def test_those_layers_count_that_are_read() -> None:
 def test_a_condition_that_fails_is_not_passed_over() -> None:
     with pytest.raises(InputError, match="ZeroDivisionError"):
         kernel(lambda u: u[0] * (1 / 0))
+
+
+def test_chains_of_stages_are_walked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each reads the one before twice: there are 2^60 ways through them."""
+    walks, walk = [], equations.walk
+
+    def counted(roots: Any) -> Any:
+        walks.append(roots)
+        assert len(walks) < 1000
+        return walk(roots)
+
+    monkeypatch.setattr(equations, "walk", counted)
+    made = hc.Grid(SHAPE)
+    u = made.field("u", boundary=hc.Value(0.0))
+    program = Program("one")
+    with trace.tracing(program):
+        last: Any = u
+        for _ in range(60):
+            last = stage(last[1, 0] - last)
+        u.set(last[0, 1])
+    assert "layer 60" in equations.fields(made, program)
+    assert equations.equations(program)

@@ -187,8 +187,8 @@ def test_hdf5_holds_what_xarray_reads_and_xdmf_says_where(stores: Path, ndim: in
         ("3.zarr", "a.foo", None, r"expected a name that ends in \.pvd, \.vtr, \.xdmf"),
         ("3.zarr", "a.pvd", ["U"], "field 'U' is unknown"),
         ("numbers3.zarr", "a.pvd", None, "holds no fields"),
-        ("none.zarr", "a.pvd", None, "there is nothing"),
-        ("3.zarr/T", "a.pvd", None, "is an array, not a store"),
+        ("none.zarr", "a.pvd", None, "no such file or folder"),
+        ("3.zarr/T", "a.pvd", None, "is a single array"),
     ],
 )
 def test_what_cannot_be_exported_is_refused(
@@ -319,9 +319,9 @@ def test_ls_tells_what_is_there(stores: Path, tmp_path: Path, capsys: pytest.Cap
     found = json.loads(capsys.readouterr().out)
     assert (found["kind"], found["step"]) == ("checkpoint", 3)
     assert found["arrays"]["T"]["location"] == "cell"
-    with pytest.raises(InputError, match="there is nothing"):
+    with pytest.raises(InputError, match="no such file or folder"):
         run(["ls", str(stores / "none")])
-    with pytest.raises(InputError, match="there is no Zarr store"):
+    with pytest.raises(InputError, match="no Zarr store; expected the path of output"):
         run(["ls", str(stores)])
 
 
@@ -353,3 +353,32 @@ def test_export_by_its_command(stores: Path, tmp_path: Path, capsys: pytest.Capt
     assert run(["export", str(stores / "2.zarr"), str(target), "--fields", "T"]) == 0
     assert str(target) in capsys.readouterr().err
     assert len(list((tmp_path / "T").iterdir())) == 4
+
+
+@pytest.mark.parametrize("cut", [{"x": 0.5}, {"y": 0.5}, {"z": 1.2}, {"x": 0.5, "z": 1.2}])
+def test_slices_lie_where_they_were_cut(cut: dict[str, float], tmp_path: Path) -> None:
+    grid = hc.Grid((7, 5, 6), extent=(1.4, 1.0, 3.0))
+    T = grid.field("T", boundary=hc.Value(0.0))
+    sim = hc.Simulation(grid, lambda T: {T: -T}, scheme=hc.Euler(), dt=0.1, threads=1)
+    sim[T] = np.random.default_rng(3).uniform(size=T.points)
+    sim.run(steps=1, output=hc.Output(tmp_path / "s.zarr", region=hc.Slice(**cut)))
+    store, index = Store(tmp_path / "s.zarr"), [slice(None)] * 3
+    for axis, line in enumerate(grid.positions()):
+        if "xyz"[axis] in cut:
+            nearest = int(np.abs(line - cut["xyz"[axis]]).argmin())
+            index[axis] = slice(nearest, nearest + 1)
+    lines, values = grid_of(export(store, tmp_path / "s.vtr")[0])
+    for axis, line in enumerate(grid.positions()):
+        np.testing.assert_allclose(lines[axis], line[index[axis]])
+    np.testing.assert_array_equal(values["T"], np.array(sim[T])[tuple(index)])
+    reader = vtkXdmfReader()
+    reader.SetFileName(str(export(store, tmp_path / "s.xdmf")[0]))
+    reader.UpdateTimeStep(float(store.times[-1]))
+    found = reader.GetOutputDataObject(0)
+    while not isinstance(found, vtkRectilinearGrid):
+        found = found.GetBlock(0)
+    for axis, line in enumerate(grid.positions()):
+        read = vtk_to_numpy(getattr(found, f"Get{'XYZ'[axis]}Coordinates")())
+        np.testing.assert_allclose(read, line[index[axis]])
+    read = vtk_to_numpy(found.GetPointData().GetArray("T")).reshape(values["T"].shape[::-1]).T
+    np.testing.assert_array_equal(read, values["T"])

@@ -74,6 +74,16 @@ def test_parameters_need_not_be_given_again(tmp_path: Path) -> None:
     assert wave("--steps", "6", "--resume", tmp_path)["parameters"]["nu"] == 0.02
 
 
+def test_a_run_that_is_there_already_says_so(tmp_path: Path) -> None:
+    wave("--steps", "5", "--checkpoint", tmp_path / "c")
+    more = ["--resume", tmp_path / "c", "--checkpoint", tmp_path / "d", "--output", tmp_path / "a.zarr"]
+    done = wave("--steps", "3", *more)
+    assert f"nothing was done: {tmp_path / 'c'} is at step 5 (time" in done["said"]
+    assert "wrote" not in done["said"]
+    assert "checkpoints are in" not in done["said"]
+    assert [each.name for each in tmp_path.iterdir()] == ["c"]
+
+
 def test_what_writing_took_is_reported(tmp_path: Path) -> None:
     words = ["run", "sound-wave", "--n", "16", "--steps", "5", "--threads", "1"]
     done = ran(*words, "--output", tmp_path / "a.zarr")

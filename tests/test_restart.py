@@ -354,7 +354,7 @@ def test_a_run_that_is_asked_to_stop_leaves_a_checkpoint(asked: str, ranks: int,
         _, errors = process.communicate(timeout=WITHIN)
     finally:
         process.kill()
-    found = re.search(r"after step (\d+) \(time .*\); go on with --resume (\S+)", errors)
+    found = re.search(r"after step (\d+) \(time \S+\).*; go on with --resume (\S+), or sim\.resume\(", errors)
     assert found, errors
     assert "Traceback" not in errors
     assert found[2] == str(path)

@@ -65,7 +65,7 @@ def test_a_store_holds_what_the_fields_were(shared_tmp_path: Path) -> None:
     outputs = [
         hc.Output(path / "all.zarr", every=4, units={"T": "K", "time": "s", "x": "m"}),
         hc.Output(
-            path / "slice.zarr", {"twice": 2 * T, "v": v}, every=4, region=hc.Slice(z=0.31), dtype="float32"
+            path / "slice.zarr", {"twice": 2 * T, "v": v}, every=4, region=hc.Slice(z=0.31), dtype=np.float32
         ),
         hc.Output(
             path / "box.zarr",
@@ -276,6 +276,9 @@ def test_what_a_store_says_of_itself(tmp_path: Path) -> None:
     [
         (lambda sim: hc.Output("o", every=0), "every is 0"),
         (lambda sim: hc.Output("o", dtype="int8"), "dtype 'int8' is unknown"),
+        (lambda sim: hc.Output("o", dtype=np.int8), "dtype 'int8' is unknown"),
+        (lambda sim: hc.Output("o", units="K"), "units is 'K'; expected a mapping"),
+        (lambda sim: hc.Checkpoint("o", time_limit=3), "time_limit is 3; expected a text"),
         (lambda sim: hc.Output("o", compression="gzip"), "compression 'gzip' is unknown"),
         (lambda sim: hc.Output("o", region="all"), r"region is 'all'; expected hc\.Slice"),
         (lambda sim: hc.Output("o", io_threads=0), "io_threads is 0"),
@@ -583,6 +586,22 @@ def test_statistics_over_time_are_those_of_numpy(window: str, shared_tmp_path: P
         )
         np.testing.assert_array_equal(at["least"].values, T[of].min(axis=0))
         np.testing.assert_array_equal(at["greatest"].values, v[of].max(axis=0))
+
+
+def test_statistics_of_nothing_are_nan_and_say_what_they_are(tmp_path: Path) -> None:
+    sim = heat()
+    sim.run(steps=5, output=statistics(tmp_path / "s.zarr", sim))
+    found = opened(tmp_path / "s.zarr")
+    for name, method in (
+        ("mean", "mean"),
+        ("variance", "variance"),
+        ("least", "minimum"),
+        ("greatest", "maximum"),
+    ):
+        assert np.isnan(found[name].values[0]).all()
+        assert np.isfinite(found[name].values[1]).all()
+        assert found[name].cell_methods == f"time: {method}"
+    assert np.isfinite(found["T"].values).all()
 
 
 @pytest.mark.ranks(1, 2)

@@ -106,9 +106,9 @@ class Store:
         if is_file(path / arrays.GROUP):
             group = read_object(path / arrays.GROUP)
             if group.get("node_type") != "group":
-                raise InputError(f"{path} is an array, not a store: give the path of {path.parent}")
+                raise InputError(f"{path} is a single array; give the store that it belongs to")
         elif not bare:
-            what = "there is nothing" if not path.exists() else "there is no Zarr store"
+            what = "no such file or folder" if not path.exists() else "no Zarr store"
             raise InputError(f"{path}: {what}; expected the path of output or of a checkpoint")
         attributes = group.get("attributes") or {}
         if not isinstance(attributes, dict):

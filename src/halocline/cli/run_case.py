@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from halocline.cli.output import check_files, say, write, write_json, written
+from halocline.cli.output import check_files, note, say, write, write_json, written
 from halocline.cli.progress import progress, terminal
 from halocline.cli.ranks import spread
 from halocline.errors import InputError
@@ -101,6 +101,9 @@ def case(
                 _write_series(csv, series)
             raise
     record = result.record
+    if kept.resume is not None and record.seconds == 0.0:
+        note(f"nothing was done: {kept.resume} is at step {record.steps:,} (time {record.time:g}) already")
+        kept = replace(kept, output=[], checkpoint=None)
     checks = ready.check(result) if check else None
     if json != "-":
         say(("\n" if every is not None else "") + _summary(result, ready.setup.shown))

@@ -148,6 +148,19 @@ def _check(store: Store, info: ArrayInfo) -> None:
         store.coordinates(d, info)
 
 
+def _axes(info: ArrayInfo) -> list[str | float]:
+    """What x, y and z of an array are: one of its dimensions, or the place where a slice lies. Dimensions of
+    other names are taken in their order."""
+    found: list[str | float] = []
+    for axis in "xyz":
+        mine = [d for d in info.space if d.split("_")[0] == axis]
+        place = info.attributes.get(axis, 0.0)
+        found.append(mine[0] if mine else float(place) if isinstance(place, (int, float)) else 0.0)
+    if [d for d in found if isinstance(d, str)] == list(info.space):
+        return found
+    return [*info.space, *[0.0] * (3 - len(info.space))]
+
+
 def _files(target: Path, groups: Any) -> dict[tuple[str, ...], Path]:
     """The file of each group."""
     if len(groups) == 1:
@@ -163,13 +176,15 @@ def _last(store: Store, target: Path, groups: Any, n: int) -> list[Path]:
 
 
 def _grid(store: Store, file: Path, space: tuple[str, ...], infos: Sequence[ArrayInfo], n: int) -> None:
-    lines = [store.coordinates(d, infos[0]) for d in space]
+    import numpy as np
+
+    lines = [store.coordinates(d, infos[0]) if isinstance(d, str) else np.array([d]) for d in _axes(infos[0])]
     values = {}
     for info in infos:
         read = _planes(store, info)
         values[info.name] = info.dtype, (lambda lo, hi, read=read: read(n, lo, hi))
     with _whole(file):
-        vtk.write_grid(file, lines, values, planes=_slab(infos))
+        vtk.write_grid(file, lines, values, rows=infos[0].count(space[-1]), planes=_slab(infos))
 
 
 def _xdmf(store: Store, target: Path, groups: Any, at: Sequence[float]) -> list[Path]:
@@ -179,8 +194,9 @@ def _xdmf(store: Store, target: Path, groups: Any, at: Sequence[float]) -> list[
     }
     every = [info for infos in groups.values() for info in infos]
     lines = {d: store.coordinates(d, info) for info in every for d in info.space}
+    axes = {space: _axes(infos[0]) for space, infos in groups.items()}
     with _whole(target.with_suffix(".h5")):
-        return [target, xdmf.write(target, at, made, lines, planes=_slab(every))]
+        return [target, xdmf.write(target, at, made, lines, axes, planes=_slab(every))]
 
 
 @contextmanager

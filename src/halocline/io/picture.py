@@ -182,6 +182,14 @@ def colour_bar(figure: Figure, ax: Axes, image: Any, label: str = "") -> None:
     bar.set_label(label)
 
 
+def around_zero(limits: tuple[float, float]) -> tuple[float, float]:
+    """Limits as far on both sides of zero, where values lie on both."""
+    low, high = limits
+    if low < 0 < high and min(-low, high) > 0.1 * max(-low, high):
+        return -max(-low, high), max(-low, high)
+    return limits
+
+
 def draw_plane(
     ax: Axes,
     drawn: Section,
@@ -194,9 +202,9 @@ def draw_plane(
     import numpy as np
 
     finite = drawn.values[np.isfinite(drawn.values)]
-    low, high = limits or ((float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0))
-    if limits is None and low < 0 < high and min(-low, high) > 0.1 * max(-low, high):
-        low, high = -max(-low, high), max(-low, high)
+    found = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    low, high = around_zero(found) if limits is None else limits
+    if low == -high:
         cmap = cmap or "RdBu_r"
     across, up = (_edges(line) for line in drawn.coordinates)
     colours: dict[str, Any] = {"cmap": cmap or "viridis", "vmin": low, "vmax": high}

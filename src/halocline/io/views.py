@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.archive.reader import ArrayInfo, Store
 from halocline.errors import InputError, RunError
-from halocline.io.picture import DPI, SUFFIXES, colour_bar, draw_plane, place, with_unit
+from halocline.io.picture import DPI, SUFFIXES, around_zero, colour_bar, draw_plane, place, with_unit
 from halocline.io.section import Section
 from halocline.io.spectra import spectrum
 from halocline.io.style import gridded, save, styled
@@ -283,7 +283,7 @@ def _film(
     target.parent.mkdir(parents=True, exist_ok=True)
     with styled():
         spectra = panels[0].wanted.spectrum
-        limits = None if spectra else [_around_zero(panel.limits()) for panel in panels]
+        limits = None if spectra else [around_zero(panel.limits()) for panel in panels]
         first = _figure(store, panels, 0, limits)
         FigureCanvasAgg(first)
         try:
@@ -297,11 +297,3 @@ def _film(
                         on_progress(n + 1)
         except OSError as error:
             raise RunError(f"{target} cannot be written: {error.strerror or error}") from None
-
-
-def _around_zero(limits: tuple[float, float]) -> tuple[float, float]:
-    """Limits with zero in the middle, where both signs occur: as pictures have them."""
-    low, high = limits
-    if low < 0 < high and min(-low, high) > 0.1 * max(-low, high):
-        return -max(-low, high), max(-low, high)
-    return limits

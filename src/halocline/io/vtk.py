@@ -22,6 +22,7 @@ def write_grid(
     coordinates: Sequence[NDArray[np.float64]],
     values: Mapping[str, tuple[str, Planes]],
     *,
+    rows: int | None = None,
     planes: int = 16,
 ) -> None:
     """Write values at the points of a rectilinear grid of one to three axes.
@@ -33,7 +34,9 @@ def write_grid(
     coordinates : sequence of array
         Along each axis.
     values : mapping of str to (dtype, function)
-        By name: what gives the values with the indices from `lo` to `hi` along the last axis.
+        By name: what gives the values with the indices from `lo` to `hi` along their last axis.
+    rows : int, optional
+        Points along the last axis of the values; by default as many as along the last one of the grid.
     planes : int
         So many indices along the last axis are held in memory at a time.
     """
@@ -66,7 +69,7 @@ def write_grid(
             file.write(np.uint64(size).tobytes() + line.tobytes())
         for (_, size), (dtype, read) in zip(sizes[AXES:], values.values(), strict=True):
             file.write(np.uint64(size).tobytes())
-            for part in _slabs(read, shape[len(coordinates) - 1], planes):
+            for part in _slabs(read, rows or shape[len(coordinates) - 1], planes):
                 # the first axis runs fastest there
                 file.write(np.ascontiguousarray(part.T, dtype=np.dtype(dtype).newbyteorder("<")).data)
         file.write(b"\n</AppendedData></VTKFile>\n")

@@ -20,6 +20,7 @@ def write(
     times: Sequence[float],
     groups: Mapping[tuple[str, ...], Mapping[str, tuple[str, Planes]]],
     coordinates: Mapping[str, NDArray[np.float64]],
+    axes: Mapping[tuple[str, ...], Sequence[str | float]],
     *,
     planes: int = 16,
 ) -> Path:
@@ -34,6 +35,8 @@ def write(
         Arrays by name that lie on the same points: their dtype, and what gives values.
     coordinates : mapping of str to array
         By dimension.
+    axes : mapping of dimensions to three of str or float
+        What x, y and z of a group are: one of its dimensions, or the one place where it lies.
 
     Returns
     -------
@@ -56,7 +59,7 @@ def write(
                     for lo in range(0, shape[-1], planes):
                         hi = min(shape[-1], lo + planes)
                         made[n, lo:hi] = read(n, lo, hi).T
-    path.write_text(_described(data.name, times, groups, coordinates))
+    path.write_text(_described(data.name, times, groups, coordinates, axes))
     return data
 
 
@@ -65,11 +68,13 @@ def _described(
     times: Sequence[float],
     groups: Mapping[tuple[str, ...], Mapping[str, tuple[str, Planes]]],
     coordinates: Mapping[str, NDArray[np.float64]],
+    axes: Mapping[tuple[str, ...], Sequence[str | float]],
 ) -> str:
     text = ['<?xml version="1.0"?>', '<Xdmf Version="3.0"><Domain>']
     for dimensions, arrays in groups.items():
         shape = [len(coordinates[d]) for d in dimensions]
-        extent = " ".join(str(n) for n in reversed([*shape, *[1] * (3 - len(shape))]))
+        counts = [len(coordinates[d]) if isinstance(d, str) else 1 for d in axes[dimensions]]
+        extent = " ".join(str(n) for n in reversed(counts))
         text.append(
             '<Grid GridType="Collection" CollectionType="Temporal" Name="' + "-".join(dimensions) + '">'
         )
@@ -77,14 +82,14 @@ def _described(
             text.append(f'<Grid Name="{n}"><Time Value="{time!r}"/>')
             text.append(f'<Topology TopologyType="3DRectMesh" Dimensions="{extent}"/>')
             text.append('<Geometry GeometryType="VXVYVZ">')
-            for axis in range(3):
-                if axis < len(shape):
+            for count, d in zip(counts, axes[dimensions], strict=True):
+                if isinstance(d, str):
                     text.append(
-                        f'<DataItem Dimensions="{shape[axis]}" NumberType="Float" Precision="8" Format="HDF">'
-                        f"{data}:/{dimensions[axis]}</DataItem>"
+                        f'<DataItem Dimensions="{count}" NumberType="Float" Precision="8" Format="HDF">'
+                        f"{data}:/{d}</DataItem>"
                     )
                 else:
-                    text.append('<DataItem Dimensions="1" NumberType="Float" Format="XML">0.0</DataItem>')
+                    text.append(f'<DataItem Dimensions="1" NumberType="Float" Format="XML">{d!r}</DataItem>')
             text.append("</Geometry>")
             text += [
                 _attribute(data, name, dtype, n, len(times), shape, extent)

@@ -29,18 +29,19 @@ def equations(program: Program) -> str:
 def fields(grid: Grid, program: Program) -> str:
     """The fields that a program reads or sets, with where they lie and what holds at walls, as text."""
     reaches: Reaches = {}
+    stages: dict[Stage, Reaches] = {}
     for statement in program.flat():
         if isinstance(statement, Assign):
             _extend(reaches, dict.fromkeys(statement.values, (0,) * grid.ndim))
         for root in _roots(statement):
-            _extend(reaches, _reach(root))
+            _extend(reaches, _reach(root, stages))
     ghosts: dict[tuple[Field, str, int], Expr] = {}
     while missing := [key for key in _ghosts(reaches) if key not in ghosts]:
         for f, side, layer in missing:
             axis = AXES.index(side[0])
             at = Ghost(f, axis, -1 if side[1] == "-" else 1, layer)
             ghost = ghosts[f, side, layer] = f.boundary[side].ghost(at)
-            inward = {g: (*r[:axis], 0, *r[axis + 1 :]) for g, r in _reach(ghost).items()}
+            inward = {g: (*r[:axis], 0, *r[axis + 1 :]) for g, r in _reach(ghost, stages).items()}
             _extend(reaches, inward)
     lines: list[str] = []
     for f in filter(reaches.__contains__, grid.fields.values()):
@@ -80,8 +81,9 @@ def _ghosts(reaches: Reaches) -> Iterator[tuple[Field, str, int]]:
                 yield from ((f, side, layer) for layer in range(reach[axis]))
 
 
-def _reach(root: Expr) -> Reaches:
-    """How far an expression reads each field along each axis, through stages too."""
+def _reach(root: Expr, stages: dict[Stage, Reaches]) -> Reaches:
+    """How far an expression reads each field along each axis, through stages too; of those that were met
+    before it is known."""
     found: Reaches = {}
     for e in walk((root,)):
         if e.op not in ("read", "stage"):
@@ -89,8 +91,10 @@ def _reach(root: Expr) -> Reaches:
         offset = tuple(map(abs, e.attribute[-1]))
         inner = {e.attribute[0]: offset}
         if e.op == "stage":
-            further = _reach(e.attribute[0].definition)
-            inner = {f: tuple(map(add, reach, offset)) for f, reach in further.items()}
+            stage = e.attribute[0]
+            if stage not in stages:
+                stages[stage] = _reach(stage.definition, stages)
+            inner = {f: tuple(map(add, reach, offset)) for f, reach in stages[stage].items()}
         _extend(found, inner)
     return found
 

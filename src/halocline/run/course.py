@@ -217,7 +217,8 @@ class Course:
         self._finish()
         self.requests.forget()
         session, path = self.session, self.checkpoints.how.path
-        where = f"after step {session.step} (time {session.time:g}); go on with --resume {path}"
+        where = f"after step {session.step} (time {session.time:g})"
+        how = f"go on with --resume {path}, or sim.resume({str(path)!r}) in Python"
         if not why:
-            raise KeyboardInterrupt(f"interrupted {where}")
-        raise Stopped(f"stopped, since {why}, {where}")
+            raise KeyboardInterrupt(f"interrupted {where}; {how}")
+        raise Stopped(f"stopped {where}: {why}; {how}")

@@ -21,6 +21,8 @@ def wall_clock(name: str, text: str) -> float:
     InputError
         It is none.
     """
+    if not isinstance(text, str):
+        raise InputError(f'{name} is {text!r}; expected a text such as "30 min" (s, min, h, d)')
     parts = _PART.findall(text)
     whole = "".join(number + unit for number, unit in parts) == "".join(text.split())
     seconds = sum(float(number) * SECONDS[unit] for number, unit in parts)

@@ -54,7 +54,7 @@ class Output:
     window : {"output", "run"}
         What statistics over time, such as ``hc.time_mean(T)``, cover: the steps since the last output, or
         all since the start.
-    dtype : {"float64", "float32"}, optional
+    dtype : {"float64", "float32"} or NumPy dtype, optional
         On disk; that of the fields by default.
     compression : {"zstd", "none"}
         Both are lossless.
@@ -77,7 +77,7 @@ class Output:
     exact: bool = False
     region: Region = field(default_factory=Whole)
     window: str = "output"
-    dtype: str | None = None
+    dtype: Any = None
     compression: str = "zstd"
     units: Mapping[str, str] = field(default_factory=dict)
     overwrite: bool = False
@@ -87,14 +87,35 @@ class Output:
         IO_THREADS.check("io_threads", self.io_threads)
         if self.every is not None:
             Every.parse("every", self.every)
-        if self.dtype is not None and self.dtype not in DTYPES:
-            raise unknown("dtype", self.dtype, DTYPES)
+        if self.dtype is not None:
+            object.__setattr__(self, "dtype", dtype_name(self.dtype))
+        if not isinstance(self.units, Mapping):
+            raise InputError(f'units is {self.units!r}; expected a mapping such as {{"T": "K", "x": "m"}}')
         if self.window not in WINDOWS:
             raise unknown("window", self.window, WINDOWS)
         if self.compression not in COMPRESSIONS:
             raise unknown("compression", self.compression, COMPRESSIONS)
         if not isinstance(self.region, Region):
             raise InputError(f"region is {self.region!r}; expected hc.Slice, hc.Box, hc.Coarsen or hc.Points")
+
+
+def dtype_name(given: Any) -> str:
+    """The name of a type of numbers: "float32" of numpy.float32.
+
+    Raises
+    ------
+    InputError
+        It is none that is stored.
+    """
+    import numpy as np
+
+    try:
+        name = str(np.dtype(given).name)
+    except TypeError:
+        name = str(given)
+    if name not in DTYPES:
+        raise unknown("dtype", name, DTYPES)
+    return name
 
 
 class OutputStore:

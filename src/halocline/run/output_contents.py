@@ -21,7 +21,7 @@ from halocline.run.checkpoint import Saved
 from halocline.run.fields import Fields
 from halocline.run.prepared import Prepared, prepare
 from halocline.run.regions import Chosen, Points, Region
-from halocline.run.statistics import PREFIX, Statistic, Statistics
+from halocline.run.statistics import CELL_METHODS, PREFIX, Statistic, Statistics
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -99,6 +99,7 @@ class OutputContents:
         self.statistics = Statistics(self.grid, owner, counted) if counted else None
         with trace.tracing(program):
             for name, what in named.items():
+                kind = what.kind if isinstance(what, Statistic) else None
                 if isinstance(what, Statistic):
                     assert self.statistics is not None
                     what = self.statistics.values[name]
@@ -107,7 +108,7 @@ class OutputContents:
                         cells = region.cells(self.grid, place_of(as_expr(what)))
                         self._add_numbers(program, name, [value(what, cell) for cell in cells], "point")
                     else:
-                        self._add_part(name, self._held(program, name, what, own))
+                        self._add_part(name, self._held(program, name, what, own), kind)
                 else:
                     self._add_numbers(program, name, [what])
         if program.statements:
@@ -177,15 +178,19 @@ class OutputContents:
         held.set(_average(values, block))
         return held
 
-    def _add_part(self, name: str, held: Field) -> None:
+    def _add_part(self, name: str, held: Field, kind: str | None) -> None:
+        """An array of a field, or of a statistic of that kind."""
         chosen = self.region.choose(self.grid, held.staggered)
         dtype, dimensions = self.dtype or held.dtype, list[str]()
         for axis, line in zip(chosen.kept, chosen.coordinates, strict=True):
             dimensions.append(AXES[axis] + ("_face" if held.staggered[axis] else ""))
             self._lines[dimensions[-1]] = AXES[axis], line
         attributes: dict[str, Any] = {"coordinates": STEP, **chosen.at, **self._units(name)}
+        methods = [] if kind is None else [f"time: {CELL_METHODS[kind]}"]
         if self.region.block > 1:
-            attributes["cell_methods"] = " ".join(f"{AXES[axis]}: mean" for axis in chosen.kept)
+            methods += [f"{AXES[axis]}: mean" for axis in chosen.kept]
+        if methods:
+            attributes["cell_methods"] = " ".join(methods)
         chunk = chunk_shape(chosen.shape, ITEMSIZE[dtype])
         self.specs[name] = ArraySpec(
             (0, *chosen.shape), (1, *chunk), dtype, (TIME, *dimensions), attributes, self.compression

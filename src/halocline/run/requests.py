@@ -105,7 +105,7 @@ class Requests:
     def _why_stop(self, now: float) -> str:
         """What the first rank sees."""
         if self.stop_file is not None and self.stop_file.exists():
-            return f"the file {self.stop_file} asks for it"
+            return f"the file {self.stop_file} is there"
         if self._end is not None and now >= self._end - self.margin:
             return "its time is nearly up"
         return ""
@@ -126,7 +126,7 @@ class Requests:
         number = self.comm.most(self._signal())
         why: str = self.comm.bcast(self._why_stop(time.monotonic()) if self.comm.rank == 0 else "")
         if number:
-            return "" if number == signal.SIGINT else f"{signal.Signals(number).name} came"
+            return "" if number == signal.SIGINT else f"{signal.Signals(number).name} arrived"
         return why or None
 
     def forget(self) -> None:

@@ -88,6 +88,9 @@ def time_max(expression: Any) -> Statistic:
     return Statistic("max", expression)
 
 
+CELL_METHODS = {"mean": "mean", "variance": "variance", "min": "minimum", "max": "maximum"}  # of CF
+
+
 class Statistics:
     """Those of one output: the fields that hold them, and the statements that steps end with.
 
@@ -127,7 +130,8 @@ class Statistics:
             own = [self._field(grid, f"{PREFIX}{owner}_{name}_{number}", e) for number in range(count)]
             self._items.append((statistic.kind, e, own))
             self.fields += own
-            self.values[name] = own[1] / self.weight if count == 2 else own[0].expr
+            # nan where nothing is counted yet; the quotient is 1 else
+            self.values[name] = own[1] / self.weight if count == 2 else own[0] * (self.weight / self.weight)
 
     def known(self, facts: Mapping[str, Any]) -> bool:
         """Whether a checkpoint with these facts has them."""
