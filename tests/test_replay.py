@@ -100,7 +100,7 @@ def test_a_copy_in_a_file_has_the_same_bits(monkeypatch: pytest.MonkeyPatch):
     expected = failure(growing())
     monkeypatch.setattr(replay, "IN_MEMORY", 1)
     assert failure(growing()) == expected
-    assert failure(growing(), until=100.0, every=0.5) == expected
+    assert failure(growing(), until=100.0, every=0.5, callback=lambda sim: None) == expected
     short = growing()
     while short.steps < int(re.search(r"after step (\d+) ", expected)[1]) - 1:
         short.run(steps=1)
