@@ -126,11 +126,17 @@ def test_loops_within_steps_come_to_their_end_first(asked: str, tmp_path: Path) 
         )  # fmt: skip
         assert len(looked) > 1
     else:
-        timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGTERM))
-        timer.start()
+        timers: list[threading.Timer] = []
+
+        def begin(sim: hc.Simulation) -> None:
+            """Now that steps are done, and not before."""
+            if not timers:
+                timers.append(threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGTERM)))
+                timers[0].start()
+
         with pytest.raises(Stopped):
-            sim.run(steps=10**9, checkpoint=hc.Checkpoint(tmp_path))
-        timer.join()
+            sim.run(steps=10**9, every="0.1 s", callback=begin, checkpoint=hc.Checkpoint(tmp_path))
+        timers[0].join()
         assert sim.steps > 0
         alone = relaxed()
         alone.run(steps=sim.steps + 3)

@@ -715,13 +715,19 @@ def test_request_stop_from_another_thread(kernels: str, everywhere: bool) -> Non
     assert engine.run()["reason"] == "completed"
 
 
-def test_a_wish_to_stop_ends_a_loop_within_a_loop(kernels: str) -> None:
+def nested(kernels: str) -> tuple[Any, Any]:
+    """A loop of slow sweeps in a loop; scalars 9 and 8 limit them."""
     engine, _, scalars = make(kernels)
     engine.loop(None, 9, 0)
     engine.loop(None, 8, 1)
     sweep(engine, "slow", [0])
     engine.end()
     engine.end()
+    return engine, scalars
+
+
+def test_a_wish_to_stop_ends_a_loop_within_a_loop(kernels: str) -> None:
+    engine, scalars = nested(kernels)
     scalars[8], scalars[9] = math.inf, 3
     timer = threading.Timer(0.1, native.request_stop)
     timer.start()
@@ -734,12 +740,7 @@ def test_a_wish_to_stop_ends_a_loop_within_a_loop(kernels: str) -> None:
 
 
 def test_a_pause_comes_between_two_passes_of_the_outermost_loop(kernels: str) -> None:
-    engine, _, scalars = make(kernels)
-    engine.loop(None, 9, 0)
-    engine.loop(None, 8, 1)
-    sweep(engine, "slow", [0])
-    engine.end()
-    engine.end()
+    engine, scalars = nested(kernels)
     scalars[8], scalars[9] = 5, math.inf
     timer = threading.Timer(0.1, engine.request_pause)
     timer.start()

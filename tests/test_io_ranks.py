@@ -6,10 +6,8 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -96,35 +94,6 @@ def test_as_many_as_there_are_ranks_are_refused(given: str) -> None:
     assert f"HALOCLINE_IO_RANKS is '{given}'; expected fewer I/O ranks" in done.stderr
     assert done.stdout == ""
     assert done.returncode == 2
-
-
-@pytest.mark.parametrize("asked", ["SIGTERM", "SIGINT"])
-def test_they_write_the_last_checkpoint_of_a_run_that_is_asked_to_stop(asked: str, tmp_path: Path) -> None:
-    script, path = tmp_path / "endless.py", tmp_path / "c"
-    script.write_text(
-        f"import sys; sys.path.insert(0, {str(HERE)!r})\n"
-        "from test_restart import *\n"
-        "sim = heat(shape=(64, 48), dt=1e-6)\n"
-        "sim.run(steps=1)\n"
-        "hc.print('runs', flush=True)\n"
-        f"sim.run(steps=10**9, checkpoint=hc.Checkpoint({str(path)!r}))\n"
-    )
-    run = [sys.executable, "-m", "halocline.cli", "run", str(script), "--ranks", "2", "--io-ranks", "1"]
-    process = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "runs\n"
-        time.sleep(0.5)
-        process.send_signal(signal.Signals[asked])
-        _, errors = process.communicate(timeout=WITHIN)
-    finally:
-        process.kill()
-    found = re.search(r"after step (\d+) ", errors)
-    assert found, errors
-    assert process.returncode == (130 if asked == "SIGINT" else 75)
-    sim = heat(shape=(64, 48), dt=1e-6)
-    sim.resume(path)
-    assert sim.steps == int(found[1])
 
 
 def test_the_command_line_has_them(tmp_path: Path) -> None:

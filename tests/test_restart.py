@@ -329,16 +329,22 @@ def endless(path: Path, more: str = "") -> str:
 
 
 @pytest.mark.parametrize(
-    ("asked", "ranks"),
-    [("SIGTERM", 2), ("SIGUSR1", 1), ("SIGINT", 2), ("file", 2), ("time", 1), ("Slurm", 2)],
-)
-def test_a_run_that_is_asked_to_stop_leaves_a_checkpoint(asked: str, ranks: int, tmp_path: Path) -> None:
+    ("asked", "ranks", "io_ranks"),
+    [
+        ("SIGTERM", 2, 0), ("SIGUSR1", 1, 0), ("SIGINT", 2, 0), ("file", 2, 0), ("time", 1, 0),
+        ("Slurm", 2, 0), ("SIGTERM", 2, 1), ("SIGINT", 2, 1),
+    ],
+)  # fmt: skip
+def test_a_run_that_is_asked_to_stop_leaves_a_checkpoint(
+    asked: str, ranks: int, io_ranks: int, tmp_path: Path
+) -> None:
     script, path = tmp_path / "endless.py", tmp_path / "out"
     script.write_text(endless(path, ", time_limit='62 s'" if asked == "time" else ""))
     environment = dict(os.environ)
     if asked == "Slurm":
         environment |= {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": str(int(time.time()) + 64)}
     run = [sys.executable, "-m", "halocline.cli", "run", str(script), "--ranks", str(ranks)]
+    run += ["--io-ranks", str(io_ranks)]
     process = subprocess.Popen(
         run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     )

@@ -505,6 +505,24 @@ def test_outputs_of_one_name_have_memory_of_their_own(tmp_path: Path) -> None:
         assert opened(tmp_path / "mean.zarr")["mean"].shape[1:] == f.points
 
 
+def test_what_was_refused_takes_no_memory(tmp_path: Path) -> None:
+    """Nor does it leave any that another output would be given."""
+    sim = heat()
+    T, v = sim.grid.fields["T"], sim.grid.fields["v"]
+    heat().run(steps=1, output=hc.Output(tmp_path / "a.zarr"))
+    before = set(sim.store.storages)
+    for how in (
+        hc.Output(tmp_path / "a.zarr", {"s": 2 * v}),
+        [hc.Output(tmp_path / "b.zarr", {"s": 2 * v}), hc.Output(tmp_path / "c.zarr", ["none"])],
+    ):
+        with pytest.raises(InputError):
+            sim.run(steps=1, output=how)
+        assert set(sim.store.storages) == before
+    sim.run(steps=1, output=hc.Output(tmp_path / "b.zarr", {"s": 2 * T}))
+    assert set(sim.store.storages) == before
+    np.testing.assert_array_equal(opened(tmp_path / "b.zarr")["s"].values[-1], 2 * sim[T])
+
+
 def test_half_of_a_store_that_was_removed_is_no_obstacle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

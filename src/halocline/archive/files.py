@@ -189,14 +189,13 @@ def is_free(folder: Path) -> bool:
 
 
 class FolderLock:
-    """Keeps other processes from writing to a folder; the system frees it when this one dies.
+    """Makes a folder, and keeps other processes from writing to it; the system frees it when this one dies.
 
     Where the file system has no locks it keeps nobody off.
 
     Parameters
     ----------
     folder : path
-        It is there.
     what : str
         That is written to it, in a message.
 
@@ -209,6 +208,7 @@ class FolderLock:
     """
 
     def __init__(self, folder: Path, what: str) -> None:
+        make_folder(folder)
         self.path = folder / LOCK
         self._file: IO[str] | None = None
         while self._file is None:

@@ -101,7 +101,7 @@ def case(
                 _write_series(csv, series)
             raise
     record = result.record
-    if kept.resume is not None and record.seconds == 0.0:
+    if kept.resume is not None and result.outcome is None:
         note(f"nothing was done: {kept.resume} is at step {record.steps:,} (time {record.time:g}) already")
         kept = replace(kept, output=[], checkpoint=None)
     checks = ready.check(result) if check else None

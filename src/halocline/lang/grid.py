@@ -12,6 +12,7 @@ from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.blocks import Blocks
 from halocline.lang.boundary import SIDES, BoundaryCondition, Periodic, Value, resolve_sides
+from halocline.lang.dtype import dtype_name
 from halocline.lang.expression import Expr, Offset, Operators, as_offset, index, read
 from halocline.lang.stretch import mapped, maps_of, traced
 from halocline.ranges import POINTS
@@ -427,7 +428,7 @@ class Field(Operators):
             if grid.is_own(taken):
                 why += "; it is one that a solver or stage made for itself: make your fields before those"
             raise InputError(f"the grid already has a field named {name!r}; {why}")
-        dtype = getattr(dtype, "__name__", None) or str(dtype)
+        dtype = dtype_name(dtype)
         if dtype not in DTYPES:
             raise InputError(
                 f"field {name!r}: dtype {dtype!r} is unknown; expected one of {', '.join(DTYPES)}"

@@ -271,7 +271,6 @@ class CheckpointFolder:
         """
         with self.comm.agreement(f"prepare {self.path} for checkpoints"):
             if self.comm.rank == 0:
-                make_folder(self.path)
                 self._lock = FolderLock(self.path, "checkpoints")
 
     def begin(self, run: str, resumed: Saved | None) -> None:
@@ -308,8 +307,8 @@ class CheckpointFolder:
             self._lock = None
 
     def write(self, step: int, fields: Sequence[Field], facts: Mapping[str, Any]) -> None:
-        """Begin to write a checkpoint of these fields and facts; `finish` sees to its end."""
-        self.finish()
+        """Begin to write a checkpoint of these fields and facts, where none is open; `finish` sees to its
+        end."""
         began = perf_counter()
         comm, store = self.comm, self.store
         name = comm.bcast(f"step-{step:012d}-{secrets.token_hex(4)}")
@@ -360,7 +359,7 @@ class CheckpointFolder:
         """
         assert self._open is not None
         folder, _ = self._open
-        with contextlib.suppress(RunError), self._removing(folder):
+        with contextlib.suppress(RunError):
             self.writer.finish()
         with self._removing(folder):
             raise RunError(f"{folder} is given up, since {why}")

@@ -144,7 +144,9 @@ class Ledger:
             path = Path(how.path).resolve()
             _check_every(f"output {how.path}", how.every, session)
             owner = self._owner(path, taken | {f"{PREFIX}{store.owner}_" for store, _ in made})
-            store = OutputStore(how, session.fields, session.program, title, run=self.run, owner=owner)
+            store = OutputStore(
+                how, session.fields, session.program, title, run=self.run, owner=owner, number=len(made)
+            )
             if store.contents.statistics is not None and not session.timed:
                 raise InputError(f"output {how.path} has statistics over time, but this program has no time")
             made.append((store, self.resumed if path not in self._owners else None))
@@ -245,6 +247,8 @@ class RunFiles:
             for store in self.outputs:
                 store.lock()
             self.check()  # once more: what has come meanwhile is not to be lost
+            for store in self.outputs:
+                store.contents.prepare()
             if self.checkpoints is not None:
                 self.checkpoints.folder.begin(self._ledger.run, self._ledger.resumed)
             for store, saved in self.stores:

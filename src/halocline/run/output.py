@@ -12,11 +12,12 @@ from typing import Any
 
 from halocline import __version__
 from halocline.archive.arrays import COMPRESSIONS
-from halocline.archive.files import FolderLock, make_folder
+from halocline.archive.files import FolderLock
 from halocline.archive.series import Series, SeriesSpec, columns
 from halocline.archive.writer import Writing
 from halocline.errors import InputError
 from halocline.lang import equations
+from halocline.lang.dtype import dtype_name
 from halocline.lang.grid import DTYPES, unknown
 from halocline.lang.program import Program
 from halocline.plan.chunks import ChunkGrid
@@ -89,6 +90,8 @@ class Output:
             Every.parse("every", self.every)
         if self.dtype is not None:
             object.__setattr__(self, "dtype", dtype_name(self.dtype))
+            if self.dtype not in DTYPES:
+                raise unknown("dtype", self.dtype, DTYPES)
         if not isinstance(self.units, Mapping):
             raise InputError(f'units is {self.units!r}; expected a mapping such as {{"T": "K", "x": "m"}}')
         if self.window not in WINDOWS:
@@ -97,25 +100,6 @@ class Output:
             raise unknown("compression", self.compression, COMPRESSIONS)
         if not isinstance(self.region, Region):
             raise InputError(f"region is {self.region!r}; expected hc.Slice, hc.Box, hc.Coarsen or hc.Points")
-
-
-def dtype_name(given: Any) -> str:
-    """The name of a type of numbers: "float32" of numpy.float32.
-
-    Raises
-    ------
-    InputError
-        It is none that is stored.
-    """
-    import numpy as np
-
-    try:
-        name = str(np.dtype(given).name)
-    except TypeError:
-        name = str(given)
-    if name not in DTYPES:
-        raise unknown("dtype", name, DTYPES)
-    return name
 
 
 class OutputStore:
@@ -133,6 +117,8 @@ class OutputStore:
         Which run it is; only that one goes on with a store.
     owner : str
         A name of this output that no other one of the run has; an identifier.
+    number : int
+        Of the output among those of the run now.
 
     Attributes
     ----------
@@ -145,7 +131,7 @@ class OutputStore:
     """
 
     def __init__(
-        self, how: Output, fields: Fields, program: Program, title: str, *, run: str, owner: str
+        self, how: Output, fields: Fields, program: Program, title: str, *, run: str, owner: str, number: int
     ) -> None:
         self.how, self.fields, self.path, self.owner = how, fields, Path(how.path), owner
         self.comm = fields.domain.comm
@@ -154,6 +140,7 @@ class OutputStore:
             how.fields,
             how.region,
             owner=owner,
+            number=number,
             dtype=how.dtype,
             compression=how.compression,
             units=how.units,
@@ -223,7 +210,6 @@ class OutputStore:
         """
         with self.comm.agreement(f"prepare output {self.path}"):
             if self.comm.rank == 0:
-                make_folder(self.path)
                 self._lock = FolderLock(self.path, "output")
 
     def begin(self, step: int, saved: Saved | None) -> None:

@@ -58,6 +58,8 @@ class OutputContents:
     region : Region
     owner : str
         A name of this output that no other output of the run has; an identifier.
+    number : int
+        Of the output among those of the run.
     dtype, compression, units
         As `Output` has them.
 
@@ -80,11 +82,12 @@ class OutputContents:
         region: Region,
         *,
         owner: str,
+        number: int,
         dtype: str | None,
         compression: str,
         units: Mapping[str, str],
     ) -> None:
-        self.fields, self.grid, self.region, self._owner = fields, fields.grid, region, owner
+        self.fields, self.grid, self.region, self._number = fields, fields.grid, region, number
         self.dtype, self.compression, self.units = dtype, compression, units
         region.check(self.grid)
         self.parts: dict[str, Part] = {}
@@ -111,13 +114,9 @@ class OutputContents:
                         self._add_part(name, self._held(program, name, what, own), kind)
                 else:
                     self._add_numbers(program, name, [what])
-        if program.statements:
-            if self.statistics is not None:
-                fields.values.setdefault(self.statistics.weight.name, 0.0)
-            self._prepared = prepare(fields.store, program, fields.values)
+        self._program, self._computed = program, own
         for f in own:  # no state: they are computed whenever they are written
             self.grid.fields.pop(f.name)
-        self._computed = [f.name for f in own]
 
     # --- what is asked for ---
 
@@ -164,7 +163,7 @@ class OutputContents:
         location, dtype = self.grid.location_of(place_of(e)), e.precision or "float64"
 
         def new(boundary: Any = None) -> Field:
-            free = self.grid.free_name(program.fresh(f"_output_{self._owner}_{name}"))
+            free = self.grid.free_name(program.fresh(f"_output_{self._number}_{name}"))
             own.append(Field(self.grid, free, location, dtype, boundary))
             return own[-1]
 
@@ -226,10 +225,24 @@ class OutputContents:
         self.fields.load(self.statistics.fields, lambda field: saved.fetch(self.fields.store, field))
         self.fields.values[weight] = float.fromhex(saved.facts["values"][weight])
 
+    def prepare(self) -> None:
+        """Compile what is computed, and take memory for it until `release`; all ranks call this."""
+        if self._program.statements:
+            if self.statistics is not None:
+                self.fields.values.setdefault(self.statistics.weight.name, 0.0)
+            known = self.grid.fields
+            known.update((f.name, f) for f in self._computed)
+            try:
+                self._prepared = prepare(self.fields.store, self._program, self.fields.values)
+            finally:
+                for f in self._computed:
+                    known.pop(f.name)
+
     def release(self) -> None:
-        """Give the memory of what was computed back."""
-        for name in self._computed:
-            self.fields.store.forget(name)
+        """Give that memory back."""
+        self._prepared = None
+        for f in self._computed:
+            self.fields.store.forget(f.name)
 
     def compute(self) -> list[float]:
         """Let the fields of all parts hold what is to be written, and return the numbers."""
