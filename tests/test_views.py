@@ -192,3 +192,17 @@ def test_view_by_its_command(stores: Path, tmp_path: Path, capsys: pytest.Captur
         run(["view", str(stores / "line.zarr"), str(target), "--at", "x=0.5"])
     spectra = tmp_path / "spectrum.png"
     assert run(["view", str(stores / "fields.zarr"), str(spectra), "--spectrum"]) == 0
+
+
+@pytest.mark.parametrize("time", [None, 0.1])
+def test_a_film_is_whole_or_not_there(stores: Path, time: float | None, tmp_path: Path) -> None:
+    def stop(frames: int) -> None:
+        if frames == 2:
+            raise KeyboardInterrupt
+
+    target = tmp_path / "T.gif"
+    target.write_text("the one before")
+    with pytest.raises(KeyboardInterrupt if time is None else InputError):
+        view(Store(stores / "fields.zarr"), target, Wanted(["T"], time), stop)
+    assert target.read_text() == "the one before"
+    assert list(tmp_path.iterdir()) == [target]

@@ -9,6 +9,7 @@ import os
 import secrets
 import shutil
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,7 +19,7 @@ LOCK, MAKING = ".lock", ".making-"  # how the names of files begin that are no c
 
 
 def write_json(path: Path, content: Any, *, sync: bool = True) -> None:
-    """Write a file under another name, sync it, and give it its name: who reads finds the old or the new.
+    """Write a file whole; see `whole`.
 
     Parameters
     ----------
@@ -30,19 +31,28 @@ def write_json(path: Path, content: Any, *, sync: bool = True) -> None:
     RunError
         The file cannot be written.
     """
-    making = path.with_name(f"{MAKING}{path.name}-{secrets.token_hex(4)}")
     try:
-        with making.open("w") as file:
+        with whole(path) as making, making.open("w") as file:
             json.dump(content, file, indent=1, allow_nan=False)
             file.flush()
             if sync:
                 os.fsync(file.fileno())
-        os.replace(making, path)
         if sync:
             sync_folder(path.parent)
     except OSError as error:
-        making.unlink(missing_ok=True)
         raise RunError(f"{path} cannot be written: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Another name to write a file under: when all is written it gets its own, else it is removed. Who reads
+    finds the old or the new."""
+    making = path.with_name(f"{MAKING}{secrets.token_hex(4)}-{path.name}")
+    try:
+        yield making
+        os.replace(making, path)
+    finally:
+        making.unlink(missing_ok=True)
 
 
 def read_json(path: Path) -> Any:

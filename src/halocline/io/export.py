@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from halocline.archive.files import whole
 from halocline.archive.reader import ArrayInfo, Store
 from halocline.errors import InputError, RunError
 from halocline.io import vtk, xdmf
@@ -183,8 +183,8 @@ def _grid(store: Store, file: Path, space: tuple[str, ...], infos: Sequence[Arra
     for info in infos:
         read = _planes(store, info)
         values[info.name] = info.dtype, (lambda lo, hi, read=read: read(n, lo, hi))
-    with _whole(file):
-        vtk.write_grid(file, lines, values, rows=infos[0].count(space[-1]), planes=_slab(infos))
+    with whole(file) as making:
+        vtk.write_grid(making, lines, values, rows=infos[0].count(space[-1]), planes=_slab(infos))
 
 
 def _xdmf(store: Store, target: Path, groups: Any, at: Sequence[float]) -> list[Path]:
@@ -195,18 +195,11 @@ def _xdmf(store: Store, target: Path, groups: Any, at: Sequence[float]) -> list[
     every = [info for infos in groups.values() for info in infos]
     lines = {d: store.coordinates(d, info) for info in every for d in info.space}
     axes = {space: _axes(infos[0]) for space, infos in groups.items()}
-    with _whole(target.with_suffix(".h5")):
-        return [target, xdmf.write(target, at, made, lines, axes, planes=_slab(every))]
-
-
-@contextmanager
-def _whole(file: Path) -> Iterator[None]:
-    """Leave no half of a file, where values for it cannot be read or written."""
-    try:
-        yield
-    except (InputError, OSError):
-        file.unlink(missing_ok=True)
-        raise
+    with whole(target.with_suffix(".h5")) as data:
+        xdmf.write_data(data, made, at, lines, planes=_slab(every))
+    with whole(target) as described:
+        described.write_text(xdmf.described(target.with_suffix(".h5").name, at, made, lines, axes))
+    return [target, target.with_suffix(".h5")]
 
 
 def _planes(store: Store, info: ArrayInfo) -> Callable[[int, int, int], NDArray[Any]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from halocline.archive.files import whole
 from halocline.archive.reader import ArrayInfo, Store
 from halocline.errors import InputError, RunError
 from halocline.io.picture import DPI, SUFFIXES, around_zero, colour_bar, draw_plane, place, with_unit
@@ -86,7 +87,15 @@ def view(
     if target.suffix in FILMS:
         panels = [panel for panel in panels if not panel.series]
         if not panels:
-            raise InputError(f"{store.path} holds no fields: a film needs some")
+            raise InputError(
+                f"{store.path} holds no fields, only numbers or single points: draw them into a picture, such "
+                f"as {target.with_suffix('.png')}"
+            )
+        if wanted.time is not None:
+            raise InputError(
+                f"time {wanted.time:g} is asked for, but {target.name} is a film of all times: draw that one "
+                f"into a picture, such as {target.with_suffix('.png')}"
+            )
         _film(store, panels, target, on_progress)
         return
     with styled():
@@ -281,13 +290,13 @@ def _film(
         raise RunError(f"{target}: there is no ffmpeg on PATH; install it, or name a film that ends in .gif")
     writer: Any = (FFMpegWriter if target.suffix == ".mp4" else PillowWriter)(fps=FRAMES_A_SECOND)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with styled():
+    with styled(), whole(target) as making:
         spectra = panels[0].wanted.spectrum
         limits = None if spectra else [around_zero(panel.limits()) for panel in panels]
         first = _figure(store, panels, 0, limits)
         FigureCanvasAgg(first)
         try:
-            with writer.saving(first, str(target), FILM_DPI):
+            with writer.saving(first, str(making), FILM_DPI):
                 for n in range(len(times)):
                     figure = first if n == 0 else _figure(store, panels, n, limits)
                     FigureCanvasAgg(figure)

@@ -15,38 +15,33 @@ if TYPE_CHECKING:
 Planes = Callable[[int, int, int], "NDArray[Any]"]
 
 
-def write(
+Groups = Mapping[tuple[str, ...], Mapping[str, tuple[str, Planes]]]
+
+
+def write_data(
     path: Path,
+    groups: Groups,
     times: Sequence[float],
-    groups: Mapping[tuple[str, ...], Mapping[str, tuple[str, Planes]]],
     coordinates: Mapping[str, NDArray[np.float64]],
-    axes: Mapping[tuple[str, ...], Sequence[str | float]],
     *,
     planes: int = 16,
-) -> Path:
-    """Write arrays over time into an HDF5 file, and beside it the XDMF file that describes them.
+) -> None:
+    """Write arrays over time into an HDF5 file.
 
     Parameters
     ----------
     path : path
-        Ends in .xdmf; the HDF5 file has the same name and ends in .h5.
-    times : sequence of float
     groups : mapping of dimensions to arrays
         Arrays by name that lie on the same points: their dtype, and what gives values.
+    times : sequence of float
     coordinates : mapping of str to array
         By dimension.
-    axes : mapping of dimensions to three of str or float
-        What x, y and z of a group are: one of its dimensions, or the one place where it lies.
-
-    Returns
-    -------
-    path
-        Of the HDF5 file.
+    planes : int
+        So many indices along the last axis are held in memory at a time.
     """
     import h5py
 
-    data = path.with_suffix(".h5")
-    with h5py.File(data, "w") as file:
+    with h5py.File(path, "w") as file:
         file["time"] = list(times)
         for name, line in coordinates.items():
             file[name] = line
@@ -59,17 +54,22 @@ def write(
                     for lo in range(0, shape[-1], planes):
                         hi = min(shape[-1], lo + planes)
                         made[n, lo:hi] = read(n, lo, hi).T
-    path.write_text(_described(data.name, times, groups, coordinates, axes))
-    return data
 
 
-def _described(
+def described(
     data: str,
     times: Sequence[float],
-    groups: Mapping[tuple[str, ...], Mapping[str, tuple[str, Planes]]],
+    groups: Groups,
     coordinates: Mapping[str, NDArray[np.float64]],
     axes: Mapping[tuple[str, ...], Sequence[str | float]],
 ) -> str:
+    """The XDMF text that describes what `write_data` has written to a file of the name `data`.
+
+    Parameters
+    ----------
+    axes : mapping of dimensions to three of str or float
+        What x, y and z of a group are: one of its dimensions, or the one place where it lies.
+    """
     text = ['<?xml version="1.0"?>', '<Xdmf Version="3.0"><Domain>']
     for dimensions, arrays in groups.items():
         shape = [len(coordinates[d]) for d in dimensions]

@@ -62,7 +62,7 @@ class Course:
         self.occasions: list[Occasion] = []
         self._saving: Occasion | None = None  # of checkpoints
         self._in_callback = False
-        self._at_end: list[tuple[Occasion | None, Callable[[], None]]] = []
+        self._at_end: list[tuple[Occasion | None, Callable[[], None], bool]] = []
         checkpoints = self.checkpoints
         stop_file = time_limit = None
         if checkpoints is not None:
@@ -75,7 +75,8 @@ class Course:
             self._look, self._patience = self.requests.alarm(), LOOK
         for output in self.outputs:
             every = None if output.how.every is None else Every.parse("every", output.how.every)
-            self.add(every, partial(self._write, output), exact=output.how.exact, at_end=every is None)
+            last = every is None
+            self.add(every, partial(self._write, output), exact=output.how.exact, at_end=last, at_stop=last)
 
     def _write(self, output: OutputStore) -> None:
         output.write(self.session.time, self.session.step)
@@ -87,14 +88,21 @@ class Course:
         self._in_callback = False
 
     def add(
-        self, every: Every | None, act: Callable[[], None], *, exact: bool = False, at_end: bool = False
+        self,
+        every: Every | None,
+        act: Callable[[], None],
+        *,
+        exact: bool = False,
+        at_end: bool = False,
+        at_stop: bool = False,
     ) -> None:
-        """Let something happen so often, and perhaps at the end too, where it has not just happened."""
+        """Let something happen so often, and perhaps at the end too, where it has not just happened; with
+        `at_stop` also where the program itself ends the run."""
         occasion = None if every is None else self._occasion(every, act, exact=exact)
         if occasion is not None:
             self.occasions.append(occasion)
         if at_end:
-            self._at_end.append((occasion, act))
+            self._at_end.append((occasion, act, at_stop))
 
     def _occasion(self, every: Every, act: Callable[[], None], *, exact: bool = False) -> Occasion:
         alarm = None if every.seconds is None else self.requests.alarm()
@@ -147,8 +155,8 @@ class Course:
             ended = stopped or now.step >= last or now.time >= until
             happened = [each for each in self.occasions if each.happen(now)]
             if ended:
-                for occasion, act in self._at_end:
-                    if occasion not in happened:
+                for occasion, act, at_stop in self._at_end:
+                    if occasion not in happened and (at_stop or not stopped):
                         act()
                 self._finish()
                 return whole

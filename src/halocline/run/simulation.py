@@ -310,7 +310,8 @@ class Simulation(Fields):
         exact : bool
             Shorten steps to meet these times instead, so that how often one looks changes the result.
         callback : callable, optional
-            Called with the simulation, on every rank, as often as `every` says and at the end.
+            Called with the simulation, on every rank, as often as `every` says, and at the end, unless an
+            ``hc.stop`` has ended the run.
         output : Output, or sequence of them, optional
             What is written as the run goes on.
         checkpoint : Checkpoint, optional
