@@ -88,8 +88,8 @@ def view(
         panels = [panel for panel in panels if not panel.series]
         if not panels:
             raise InputError(
-                f"{store.path} holds no fields, only numbers or single points: draw them into a picture, such "
-                f"as {target.with_suffix('.png')}"
+                f"{store.path} holds no fields, only numbers or single points: draw them into a picture, "
+                f"such as {target.with_suffix('.png')}"
             )
         if wanted.time is not None:
             raise InputError(
