@@ -13,6 +13,7 @@ import h5py
 import numpy as np
 import pytest
 import xarray
+import zarr
 from vtkmodules.util.numpy_support import vtk_to_numpy
 from vtkmodules.vtkCommonDataModel import vtkRectilinearGrid
 from vtkmodules.vtkIOXdmf2 import vtkXdmfReader
@@ -23,6 +24,7 @@ from halocline.archive.reader import Store
 from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.io.export import export
+from halocline.run.checkpoint import newest
 
 
 @pytest.fixture(scope="module")
@@ -248,16 +250,26 @@ def test_names_of_arrays_are_checked_too(stores: Path, tmp_path: Path) -> None:
         Store(tmp_path / "b.zarr")
 
 
-def test_fields_of_a_checkpoint_go_one_by_one(stores: Path, tmp_path: Path) -> None:
-    """Their axes have the same names on faces and in cells, and no coordinates."""
+def test_fields_of_a_checkpoint_are_exported(stores: Path, tmp_path: Path) -> None:
+    """Where they are in the grid, but no work arrays."""
     store = Store(max((stores / "checkpoints").glob("step-*")))
-    with pytest.raises(InputError, match="'T' has 7 points along x, and 'v' has 8: export them one by one"):
-        export(store, tmp_path / "all.xdmf")
     source = xarray.open_zarr(stores / "2.zarr")
+    export(store, tmp_path / "all.xdmf")
+    shown = {each.get("Name") for each in ElementTree.parse(tmp_path / "all.xdmf").iter("Attribute")}
+    assert shown == {"T", "v"}
     for name in ("T", "v"):
         lines, values = grid_of(export(store, tmp_path / f"{name}.vtr", [name])[0])
-        np.testing.assert_array_equal(lines[0], np.arange(len(values[name])))
+        np.testing.assert_array_equal(lines[0], source[source[name].dims[1]].values)
         np.testing.assert_array_equal(values[name][..., 0], source[name].values[-1])
+
+
+def test_fields_with_other_points_along_an_axis_go_one_by_one(tmp_path: Path) -> None:
+    """Of other programs, where they have the same name."""
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w")
+    for name, count in (("T", 7), ("v", 8)):
+        group.create_array(name, shape=(count, 4), dtype="f8", dimension_names=("x", "y"))
+    with pytest.raises(InputError, match="'T' has 7 points along x, and 'v' has 8: export them one by one"):
+        export(Store(tmp_path / "a.zarr"), tmp_path / "all.xdmf")
 
 
 def test_types_that_vtk_does_not_have_are_refused(tmp_path: Path) -> None:
@@ -290,7 +302,46 @@ def test_files_are_not_overwritten_unasked(stores: Path, tmp_path: Path) -> None
     export(Store(stores / "2.zarr"), tmp_path / "a.xdmf", overwrite=True)
 
 
+def test_a_collection_is_whole_or_not_there(stores: Path, tmp_path: Path) -> None:
+    def stop(times: int) -> None:
+        if times == 2:
+            raise KeyboardInterrupt
+
+    store = Store(stores / "2.zarr")
+    with pytest.raises(KeyboardInterrupt):
+        export(store, tmp_path / "a.pvd", on_progress=stop)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "notes.txt").write_text("mine")
+    export(store, tmp_path / "a.pvd", overwrite=True)
+    assert (tmp_path / "a" / "notes.txt").read_text() == "mine"
+    assert len(list((tmp_path / "a").glob("*.vtr"))) == 8
+
+
 # -- the commands --------------------------------------------------------------------------------------------
+
+
+def test_ls_says_what_to_go_on_from(stores: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "checkpoints"
+    shutil.copytree(stores / "checkpoints", folder)
+    last = max(folder.glob("step-*"))
+
+    def said() -> str:
+        assert run(["ls", str(folder)]) == 0
+        return capsys.readouterr().out
+
+    assert f"Go on from the newest with --resume {folder}." in said()
+    (folder / "newest.json").unlink()
+    text = said()
+    assert "there is no newest.json, which names the newest. Go on from the last whole one" in text
+    assert f"--resume {last}" in text
+    with pytest.raises(InputError, match=f"whole ones there, the latest last: .*{last.name}$"):
+        newest(folder)
+    (folder / "newest.json").write_text("{")
+    assert "newest.json is no JSON file that Halocline wrote, or it is damaged. Go on" in said()
+    for each in folder.glob("step-*"):
+        (each / "zarr.json").unlink()
+    assert "None was ever completed." in said()
 
 
 def test_ls_tells_what_is_there(stores: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import xarray
 
 from halocline.run import checkpoint as checkpoints
+from halocline.run.launch import mpiexec
 
 WITHIN = 120.0
 
@@ -121,6 +123,7 @@ def test_iterations_go_on(tmp_path: Path) -> None:
         (["--keep", "3"], "--keep 3: give --checkpoint FOLDER too"),
         (["--time-limit", "1 h"], "--time-limit 1 h: give --checkpoint FOLDER too"),
         (["--overwrite"], "--overwrite: give --output STORE.zarr or --checkpoint FOLDER too"),
+        (["--io-ranks", "2"], "--io-ranks 2: give --output STORE.zarr or --checkpoint FOLDER too"),
         (["--io-threads", "2"], "--io-threads 2: give --output STORE.zarr or --checkpoint FOLDER too"),
         (["--checkpoint", "c", "--keep", "0"], "'--keep': 0; expected a whole number from 1"),
         (["--checkpoint", "c", "--checkpoint-every", "soon"], "--checkpoint c: every is 'soon'; expected a"),
@@ -161,3 +164,54 @@ def test_a_checkpoint_of_another_case_is_refused(tmp_path: Path) -> None:
         assert done.returncode == 2, done.stderr
         assert "is of" in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_a_solve_goes_on_with_the_size_of_its_checkpoint(tmp_path: Path) -> None:
+    store, folder = tmp_path / "u.zarr", tmp_path / "c"
+    keeps = ["--output", store, "--output-every", "20", "--checkpoint", folder]
+    first = ran("solve", "poisson", "--n", "24", "--dim", "3", "--rtol", "1e-3", *keeps)
+    assert first.returncode == 0, first.stderr
+    assert " of output and checkpoints; the run paused " in first.stdout
+    done = ran("solve", "poisson", "--resume", folder, *keeps, "--io-ranks", "1", "--json", "-")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["n"], found["dof"]) == (24, 24**3)
+    assert found["io_ranks"] == 1
+    assert found["written_bytes"] > 0
+    whole = json.loads(ran("solve", "poisson", "--n", "24", "--dim", "3", "--json", "-").stdout)
+    assert found["checksum"] == whole["checksum"]
+    missing = ran("solve", "poisson")
+    assert missing.returncode == 2
+    assert "--n is missing" in missing.stderr
+
+
+def test_a_case_keeps_its_order_and_scheme(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    wave("--steps", "2", "--checkpoint", folder)
+    for option, value in (("order", "4"), ("scheme", "euler")):
+        done = ran("run", "sound-wave", "--resume", folder, "--steps", "4", f"--{option}", value)
+        assert done.returncode == 2
+        assert f"{option} is {value}, but checkpoint" in done.stderr
+        assert f"leave {option} out" in done.stderr
+    done = ran("run", "sound-wave", "--resume", folder, "--steps", "4", "--set", "dt=1e-3")
+    assert done.returncode == 2
+    assert "dt: set anew, which may be why" in done.stderr
+
+
+def test_stores_say_which_command_wrote_them(tmp_path: Path) -> None:
+    store = tmp_path / "a wave.zarr"
+    wave("--steps", "2", "--output", store)
+    history = xarray.open_zarr(store).attrs["history"]
+    line = history.partition(": ")[2]
+    assert shlex.split(line) == [
+        "halocline", "run", "sound-wave", "--n", "16", "--threads", "1", "--json", "-", "--steps", "2",
+        "--output", str(store),
+    ]  # fmt: skip
+
+
+def test_a_launcher_has_its_own_io_ranks(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "halocline.cli", "run", "sound-wave", "--n", "16", "--steps", "2"]
+    words += ["--io-ranks", "1", "--output", str(tmp_path / "a.zarr")]
+    done = subprocess.run([str(mpiexec()), "-n", "2", *words], capture_output=True, text=True, timeout=120)
+    assert done.returncode != 0
+    assert "set HALOCLINE_IO_RANKS=1 there, which takes the last 1 of them" in done.stderr

@@ -91,6 +91,20 @@ def test_another_resolution_is_interpolated_with_the_same_bits_on_any_ranks(
     np.testing.assert_allclose(found["v"], reference(along, 18, axis=1), rtol=1e-12)
 
 
+def test_a_checkpoint_is_read_on_another_resolution(tmp_path: Path) -> None:
+    before = stored(tmp_path / "a.zarr", (9, 12))
+    before.run(steps=1, checkpoint=hc.Checkpoint(tmp_path / "c"))
+    saved = next((tmp_path / "c").glob("step-*"))
+    sim = fields((14, 18))
+    for name, axes in (("T", ("x", "y")), ("v", ("x_face", "y"))):
+        coordinates = dict(zip(axes, before.grid.fields[name].positions, strict=True))
+        sim[name] = xarray.DataArray(before.gather(name), coordinates, axes)
+        expected = sim.checksum(name)
+        sim[name] = 0.0
+        sim[name] = saved / name
+        assert sim.checksum(name) == expected
+
+
 def reference(values: np.ndarray, count: int, axis: int = 0) -> np.ndarray:
     """Averages over `count` equal cells of what is linear in each of the old ones, sampled at the middle of
     the pieces that both kinds of cells cut the line into."""

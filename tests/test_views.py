@@ -15,6 +15,7 @@ import halocline as hc
 from halocline.archive.reader import Store
 from halocline.cli.app import run
 from halocline.errors import InputError, RunError
+from halocline.io import views
 from halocline.io.spectra import spectrum
 from halocline.io.views import Wanted, _chosen, _figure, _number, _Panel, view
 
@@ -87,7 +88,7 @@ def test_numbers_and_points_are_series(stores: Path) -> None:
 
 
 def test_a_checkpoint_is_drawn(tmp_path: Path) -> None:
-    """Its faces and cells have axes of the same names, and no coordinates."""
+    """Its faces and cells too."""
     grid = hc.Grid((7, 5))
     T = grid.field("T", boundary=hc.Value(0.0))
     v = grid.field("v", location="face-x", boundary=hc.Value(0.0))
@@ -125,7 +126,7 @@ def test_a_film_has_a_frame_for_each_time_with_the_same_colours(stores: Path, tm
     assert film.n_frames == 4
     assert done == [1, 2, 3, 4]
     (panel,) = panels(Store(stores / "fields.zarr"), Wanted(["T"]))
-    low, high = panel.limits()
+    low, high = panel.limits(range(4))
     plane = Store(stores / "fields.zarr").open("T").read((0, 0, 0, 2), (4, 12, 8, 3))
     assert (low, high) == (plane.min(), plane.max())
     view(Store(stores / "line.zarr"), tmp_path / "line.gif", Wanted())
@@ -160,6 +161,8 @@ def test_without_ffmpeg_it_says_so(stores: Path, tmp_path: Path) -> None:
             "array 'v' has no axis but x_face, y, z, and a cut at x = 0.5, y = 0.1, z = 0.25 leaves none",
         ),
         ("numbers.zarr", "a.png", Wanted(spectrum=True), "holds nothing that could be drawn"),
+        ("fields.zarr", "a.png", Wanted(spectrum=True, at={"z": 0.3}), "a spectrum is of whole fields"),
+        ("fields.zarr", "a.png", Wanted(at={"z": 0.8}), r"'T' of .* has points from 0\.05 to 0\.55 along z"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(
@@ -188,6 +191,8 @@ def test_view_by_its_command(stores: Path, tmp_path: Path, capsys: pytest.Captur
     assert Image.open(target).size[0] > 300
     with pytest.raises(InputError, match="--at z: expected an axis and a coordinate"):
         run(["view", str(stores / "fields.zarr"), str(target), "--at", "z"])
+    with pytest.raises(InputError, match=r"--at z=0\.2: axis z is cut at 0.1 already"):
+        run(["view", str(stores / "fields.zarr"), str(target), "--at", "z=0.1", "--at", "z=0.2"])
     with pytest.raises(InputError, match=r"a cut at x = 0.5 leaves none to draw"):
         run(["view", str(stores / "line.zarr"), str(target), "--at", "x=0.5"])
     spectra = tmp_path / "spectrum.png"
@@ -206,3 +211,77 @@ def test_a_film_is_whole_or_not_there(stores: Path, time: float | None, tmp_path
         view(Store(stores / "fields.zarr"), target, Wanted(["T"], time), stop)
     assert target.read_text() == "the one before"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_film_draws_some_of_many_times(
+    stores: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(stores / "fields.zarr")
+    view(store, tmp_path / "T.gif", Wanted(["T"], every=3))
+    assert Image.open(tmp_path / "T.gif").n_frames == 2
+    with pytest.raises(InputError, match="has 4 times, of which every 4 is drawn: a film needs more"):
+        view(store, tmp_path / "T.gif", Wanted(["T"], every=4))
+    monkeypatch.setattr(views, "MOST_FRAMES", 3)
+    with pytest.raises(InputError, match=r"a film of 4 frames; expected at most 3: .*--every 2\)"):
+        view(store, tmp_path / "T.gif", Wanted(["T"]))
+    with pytest.raises(InputError, match=r"every 2 is of the frames of films, but a\.png is a picture"):
+        view(store, tmp_path / "a.png", Wanted(every=2))
+
+
+def test_each_frame_of_a_film_is_that_of_its_time(stores: Path) -> None:
+    store = Store(stores / "fields.zarr")
+    for wanted in (Wanted(["T"]), Wanted(["T"], at={"y": 0.4, "z": 0.3}), Wanted(["T"], spectrum=True)):
+        (panel,), (other,) = panels(store, wanted), panels(store, wanted)
+        figure, again = _figure(store, [panel], 0), _figure(store, [other], 2)
+        panel.show(2)
+        shown, expected = figure.axes[0], again.axes[0]
+        if shown.images:
+            found = [each.images[0].get_array() for each in (shown, expected)]
+        else:
+            found = [each.lines[0].get_ydata() for each in (shown, expected)]
+        np.testing.assert_array_equal(*found)
+
+
+def test_titles_say_where_a_store_itself_is_a_cut(stores: Path) -> None:
+    store = Store(stores / "line.zarr")
+    (ax,) = _figure(store, panels(store, Wanted()), 0).axes
+    assert (ax.get_title(loc="left") or ax.get_title()) == "T, y = 0.35, z = 0.35"
+
+
+def test_work_arrays_are_drawn_only_where_named(tmp_path: Path) -> None:
+    grid = hc.Grid((6, 5), extent=(3.0, 1.0), periodic=True)
+    T = grid.field("T")
+    sim = hc.Simulation(grid, lambda T: {T: -T}, scheme=hc.RK3(), dt=0.1, threads=1)
+    sim[T] = 1.0
+    sim.run(steps=1, checkpoint=hc.Checkpoint(tmp_path / "checkpoints"))
+    store = Store(next((tmp_path / "checkpoints").glob("step-*")))
+    (panel,) = panels(store, Wanted())
+    assert panel.info.name == "T"
+    np.testing.assert_array_equal(panel.lines["x"], grid.positions()[0])
+    assert [each.info.name for each in panels(store, Wanted(["T_w"]))] == ["T_w"]
+
+
+def test_figures_have_the_shape_of_what_they_show(tmp_path: Path) -> None:
+    grid = hc.Grid((32, 4), extent=(8.0, 1.0), periodic=True)
+    T = grid.field("T")
+    sim = hc.Simulation(grid, lambda T: {T: -T}, scheme=hc.Euler(), dt=0.1, threads=1)
+    sim[T] = lambda x, y: x
+    sim.run(steps=1, output=hc.Output(tmp_path / "w.zarr", {"a": T, "b": 2 * T}))
+    store = Store(tmp_path / "w.zarr")
+    figure = _figure(store, panels(store, Wanted()), 1)
+    width, height = figure.get_size_inches()
+    assert figure.axes[0].get_subplotspec().get_gridspec().ncols == 1  # below each other
+    assert width > 1.2 * height
+
+
+def test_a_spectrum_says_where_there_are_walls(tmp_path: Path) -> None:
+    grid = hc.Grid((16, 16), periodic=(True, False))
+    T = grid.field("T", boundary=hc.Value(0.0))
+    sim = hc.Simulation(grid, lambda T: {T: -T}, scheme=hc.Euler(), dt=0.1, threads=1)
+    sim[T] = lambda x, y: np.sin(2 * np.pi * x) * y
+    whole, part = hc.Output(tmp_path / "a.zarr"), hc.Output(tmp_path / "b.zarr", region=hc.Box(x=(0.0, 0.5)))
+    sim.run(steps=1, output=[whole, part])
+    for name, walls in (("a", "y"), ("b", "x, y")):
+        store = Store(tmp_path / f"{name}.zarr")
+        (ax,) = _figure(store, panels(store, Wanted(spectrum=True)), 1).axes
+        assert (ax.get_title(loc="left") or ax.get_title()) == f"spectrum of T, as if periodic along {walls}"

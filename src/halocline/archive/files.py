@@ -55,6 +55,21 @@ def whole(path: Path) -> Iterator[Path]:
         making.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """Another folder to write files in: when all are written they go into the one of that name, where they
+    replace those of the same names; else they are removed."""
+    making = path.with_name(f"{MAKING}{secrets.token_hex(4)}-{path.name}")
+    making.mkdir()
+    try:
+        yield making
+        path.mkdir(exist_ok=True)
+        for file in making.iterdir():
+            file.replace(path / file.name)
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+
+
 def read_json(path: Path) -> Any:
     """What `write_json` wrote.
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+GROWING = (TIME, STEP)  # dimensions that a run adds to
 POINT = "point"  # the dimension of values at single points
 UNNAMED = "axis"  # and a number: the name of an axis that has none
 
@@ -54,13 +55,18 @@ class ArrayInfo:
 
     @property
     def space(self) -> tuple[str, ...]:
-        """Its dimensions without time."""
-        return tuple(each for each in self.dimensions if each != TIME)
+        """Its dimensions without time, or steps."""
+        return tuple(each for each in self.dimensions if each not in GROWING)
 
     @property
     def is_timed(self) -> bool:
-        """Whether it has values at several times."""
-        return TIME in self.dimensions
+        """Whether it has values at several times, or after several steps."""
+        return not {*GROWING}.isdisjoint(self.dimensions)
+
+    @property
+    def times(self) -> int:
+        """At how many; 1 for an array that has no such axis."""
+        return next((self.count(each) for each in GROWING if each in self.dimensions), 1)
 
     @property
     def is_points(self) -> bool:
@@ -142,20 +148,33 @@ class Store:
     @property
     def variables(self) -> dict[str, ArrayInfo]:
         """The arrays that are no coordinates."""
-        own = {TIME, STEP, *(d for each in self.arrays.values() for d in each.dimensions)}
+        own = {*GROWING, *(d for each in self.arrays.values() for d in each.dimensions)}
         places = {n for n, each in self.arrays.items() if "axis" in each.attributes}
         return {name: each for name, each in self.arrays.items() if name not in own | places}
 
     @property
+    def results(self) -> list[str]:
+        """The variables but those that a program keeps for itself, such as work arrays of its scheme."""
+        described = self.facts.get("fields")
+        own = described if isinstance(described, dict) else {}
+        return [name for name in self.variables if not own.get(name, {}).get("work")]
+
+    @property
+    def axis(self) -> str | None:
+        """What it grows with, "time" or "step"; None for a store that has no such axis."""
+        found = (each for each in GROWING if any(each in info.dimensions for info in self.arrays.values()))
+        return next(found, None)
+
+    @property
     def times(self) -> NDArray[np.float64] | None:
-        """The simulated times, or their numbers where the store does not say them; None for a store that has
-        none."""
+        """The simulated times, or steps; their numbers where the store does not say them; None for a
+        store that has none."""
         import numpy as np
 
-        line = self._line(TIME)
+        line = None if self.axis is None else self._line(self.axis)
         if line is not None:
-            return line
-        counts = [each.count(TIME) for each in self.arrays.values() if each.is_timed]
+            return line.astype(np.float64)
+        counts = [each.times for each in self.arrays.values() if each.is_timed]
         return np.arange(counts[0], dtype=np.float64) if counts else None
 
     @property
@@ -197,7 +216,7 @@ class Store:
             if not is_file(file):
                 raise InputError(f"{self.path} is damaged: array {name!r} is not there any more ({file})")
             own = _info(file, name, read_object(file))
-            grown = own.dimensions[:1] == (TIME,) and own.shape[:1] > info.shape[:1]
+            grown = own.dimensions[:1] in ((TIME,), (STEP,)) and own.shape[:1] > info.shape[:1]
             shape = (info.shape[0], *own.shape[1:]) if grown else own.shape
             for what, there, said in (
                 ("dimensions", own.dimensions, info.dimensions),
@@ -242,7 +261,7 @@ class Store:
         info = self.arrays[name]
         if not info.is_timed:
             return self._read(info, lo or (0,) * len(info.shape), info.shape if hi is None else hi)
-        if info.dimensions[0] != TIME:
+        if info.dimensions[0] not in GROWING:
             raise InputError(
                 f"{self.path / name} has axes {', '.join(info.dimensions)}; expected {TIME} as the first"
             )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FORMAT, KIND = 1, "output"
 FACTS = "halocline"  # the attribute of the group that says what it holds
-TIME, STEP = "time", "step"
+TIME, STEP = "time", "step"  # what arrays grow with: steps where the program has no time
 ROWS = 1024  # times in a chunk of an array that has few numbers for each
 
 
@@ -29,7 +29,7 @@ class SeriesSpec:
     Parameters
     ----------
     growing : mapping of str to ArraySpec
-        Arrays whose first axis is time, without any time.
+        Arrays whose first axis is time, or steps, without any.
     fixed : mapping of str to (ArraySpec, array)
         Others, such as coordinates.
     described : mapping
@@ -60,6 +60,8 @@ class Series:
         Which run writes it; only that one goes on with it.
     attributes : mapping
         Of the group, for JSON; what is true of these steps only stands in `note`.
+    axis : {"time", "step"}
+        What arrays grow with.
     time_units : str, optional
     """
 
@@ -69,9 +71,11 @@ class Series:
         spec: SeriesSpec,
         run: str,
         attributes: Mapping[str, Any],
+        *,
+        axis: str = TIME,
         time_units: str | None = None,
     ) -> None:
-        self.path, self.spec, self.run, self.time_units = path, spec, run, time_units
+        self.path, self.spec, self.run, self.axis, self.time_units = path, spec, run, axis, time_units
         self.attributes = dict(attributes)
         self._facts: dict[str, Any] = {
             "kind": KIND,
@@ -84,10 +88,9 @@ class Series:
     def specs(self, count: int) -> dict[str, ArraySpec]:
         """The arrays that grow, time and step among them, with so many times."""
         known = {} if self.time_units is None else {"units": self.time_units}
-        own = {
-            TIME: ArraySpec((0,), (ROWS,), "float64", (TIME,), {"long_name": "simulated time", **known}),
-            STEP: ArraySpec((0,), (ROWS,), "int64", (TIME,), {"long_name": "steps done"}),
-        }
+        own = {STEP: ArraySpec((0,), (ROWS,), "int64", (self.axis,), {"long_name": "steps done"})}
+        if self.axis == TIME:
+            own[TIME] = ArraySpec((0,), (ROWS,), "float64", (TIME,), {"long_name": "simulated time", **known})
         every = {**own, **self.spec.growing}
         return {name: replace(spec, shape=(count, *spec.shape[1:])) for name, spec in every.items()}
 
@@ -220,7 +223,7 @@ class Series:
         RunError
             They cannot be written.
         """
-        count = first + len(columns[TIME])
+        count = first + len(columns[self.axis])
         specs, unsynced = self.specs(count), arrays.context(1, sync=False)  # few numbers, again and again
         for name, values in columns.items():
             array = arrays.attach(self.path / name, specs[name], unsynced)
@@ -274,7 +277,9 @@ def facts(path: Path) -> dict[str, Any]:
 
 
 def columns(
-    rows: Sequence[tuple[float, int, Sequence[float]]], widths: Mapping[str, tuple[int, str, int]]
+    rows: Sequence[tuple[float, int, Sequence[float]]],
+    widths: Mapping[str, tuple[int, str, int]],
+    axis: str = TIME,
 ) -> dict[str, NDArray[Any]]:
     """Rows of time, step and numbers as the columns that `Series.commit` takes.
 
@@ -283,14 +288,15 @@ def columns(
     rows : sequence of (time, step, numbers)
     widths : mapping of str to (int, str, int)
         The arrays that the numbers belong to, in order: how many of them, their dtype, and axes.
+    axis : {"time", "step"}
+        What arrays grow with.
     """
     import numpy as np
 
     table = np.array([numbers for _, _, numbers in rows], dtype=np.float64).reshape(len(rows), -1)
-    found: dict[str, NDArray[Any]] = {
-        TIME: np.array([time for time, _, _ in rows], dtype=np.float64),
-        STEP: np.array([step for _, step, _ in rows], dtype=np.int64),
-    }
+    found: dict[str, NDArray[Any]] = {STEP: np.array([step for _, step, _ in rows], dtype=np.int64)}
+    if axis == TIME:
+        found[TIME] = np.array([time for time, _, _ in rows], dtype=np.float64)
     at = 0
     for name, (width, dtype, ndim) in widths.items():
         own = table[:, at : at + width]

@@ -10,6 +10,7 @@ from halocline.cli.output import note
 from halocline.errors import InputError
 from halocline.run.checkpoint import Checkpoint
 from halocline.run.output import Output
+from halocline.study.table import amount, counted, duration
 
 
 @dataclass(frozen=True)
@@ -21,11 +22,13 @@ class Kept:
     output : list of Output
     checkpoint : Checkpoint or None
     resume : path or None
+    io_ranks : int
     """
 
     output: list[Output]
     checkpoint: Checkpoint | None
     resume: Path | None
+    io_ranks: int = 0
 
     def options(self) -> dict[str, Any]:
         """For what runs it."""
@@ -64,6 +67,7 @@ def kept(
     overwrite: bool,
     time_limit: str | None,
     io_threads: int | None,
+    io_ranks: int,
 ) -> Kept:
     """What the options ask for.
 
@@ -78,7 +82,11 @@ def kept(
     _needs(
         "--output STORE.zarr or --checkpoint FOLDER",
         output or checkpoint,
-        {"--overwrite": "" if overwrite else None, "--io-threads": io_threads},
+        {
+            "--overwrite": "" if overwrite else None,
+            "--io-threads": io_threads,
+            "--io-ranks": io_ranks or None,
+        },
     )
     threads = {} if io_threads is None else {"io_threads": io_threads}
     how: dict[str, Any] = {"overwrite": overwrite, **threads}
@@ -89,7 +97,19 @@ def kept(
         how |= {"every": often(checkpoint_every), "time_limit": time_limit}
         how |= {} if keep is None else {"keep": keep}
         checkpoints = _of("--checkpoint", checkpoint, Checkpoint, how)
-    return Kept(outputs, checkpoints, resume)
+    return Kept(outputs, checkpoints, resume, io_ranks)
+
+
+def writing_lines(record: Any) -> list[str]:
+    """What a report says of output and checkpoints."""
+    if not record.written_bytes:
+        return []
+    by = f" by {counted(record.io_ranks, 'I/O rank')}" if record.io_ranks else ""
+    return [
+        f"{'written':13} {amount(record.written_bytes)} of output and checkpoints{by}; the run paused "
+        f"{duration(record.writing_seconds)} for it, {duration(record.waiting_seconds)} of that to wait for "
+        "the disk"
+    ]
 
 
 def _needs(other: str, given: Path | None, options: dict[str, Any]) -> None:

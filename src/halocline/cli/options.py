@@ -87,6 +87,16 @@ def positive(panel: str, *names: str, metavar: str, help: str) -> Any:
 N = Annotated[
     int, whole(PROBLEM, "--n", numbers=POINTS, metavar="N", help="Interior points along each axis.")
 ]
+PointsOrResumed = Annotated[
+    int | None,
+    whole(
+        PROBLEM,
+        "--n",
+        numbers=POINTS,
+        metavar="N",
+        help="Interior points along each axis; with --resume those of the checkpoint.",
+    ),
+]
 Cells = Annotated[int, whole(PROBLEM, "--n", numbers=POINTS, metavar="N", help="Cells along each axis.")]
 Ns = Annotated[
     str, _option(PROBLEM, "--n", metavar="N,N,...", help="Interior points along each axis, for each run.")

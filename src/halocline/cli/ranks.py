@@ -10,7 +10,7 @@ import typer
 from halocline.cli.progress import TERMINAL, terminal
 from halocline.errors import InputError
 from halocline.run.launch import launch
-from halocline.run.mpi import launcher, world
+from halocline.run.mpi import IO_RANKS, launcher, world
 
 
 def spread(ranks: int | None, io_ranks: int = 0) -> None:
@@ -20,7 +20,7 @@ def spread(ranks: int | None, io_ranks: int = 0) -> None:
     Raises
     ------
     InputError
-        Another number than the launcher has started.
+        Other numbers than the launcher has started.
     """
     started = launcher()
     if started is not None:
@@ -28,6 +28,11 @@ def spread(ranks: int | None, io_ranks: int = 0) -> None:
         if ranks not in (None, size):
             raise InputError(
                 f"--ranks is {ranks}, but the launcher ({started.name}) started {size}; leave it out there"
+            )
+        if io_ranks and os.environ.get(IO_RANKS) != str(io_ranks):
+            raise InputError(
+                f"--io-ranks is {io_ranks}, but the launcher ({started.name}) has started the ranks: set "
+                f"{IO_RANKS}={io_ranks} there, which takes the last {io_ranks} of them"
             )
     elif (ranks is not None and ranks > 1) or io_ranks:
         name = terminal()

@@ -47,7 +47,6 @@ def case(
     check: bool,
     execution: Mapping[str, Any],
     kept: Kept,
-    io_ranks: int = 0,
 ) -> None:
     """Run a case from its start, print how it went, and end with status 1 where its check fails."""
     from halocline.physics.cases import cases
@@ -74,7 +73,7 @@ def case(
         ready = CaseRun(name, cells, given, dim=dim, order=order, scheme=scheme)
     else:
         ready = CaseRun.of_checkpoint(name, kept.resume, cells, given, dim=dim, order=order, scheme=scheme)
-    spread(ranks, io_ranks)
+    spread(ranks, kept.io_ranks)
     from halocline.run.machine import this_machine
 
     shown = {} if pictures is None else {pictures / f"{key}.png": (key, e) for key, e in ready.shown.items()}
@@ -288,6 +287,7 @@ def _rows(shown: Sequence[str]) -> Callable[[Mapping[str, Any]], None]:
 
 
 def _summary(result: Result, shown: Sequence[str]) -> str:
+    from halocline.cli.keeping import writing_lines
     from halocline.physics.cases import case_named
     from halocline.run.bandwidth import yardstick
     from halocline.study import case_events
@@ -346,12 +346,7 @@ def _summary(result: Result, shown: Sequence[str]) -> str:
         lines.append(f"{'energy':13} {1e9 * r.joules_per_cell_step:.4g} nJ a cell and step, of {whose}")
     if r.ranks > 1 and whole is not None:
         lines.append(f"{'overlap':13} {whole.overlap}")
-    if r.written_bytes:
-        lines.append(
-            f"{'written':13} {amount(r.written_bytes)} of output and checkpoints; the run paused "
-            f"{duration(r.writing_seconds)} for it, "
-            f"{duration(r.waiting_seconds)} of that to wait for the disk"
-        )
+    lines += writing_lines(r)
     of = " of the host" if r.devices else ""
     lines.append(f"{'memory':13} {amount(r.memory_bytes)}{of} resident")
     if r.checksum is not None:

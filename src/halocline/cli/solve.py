@@ -7,15 +7,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from halocline.cli.keeping import Kept
+from halocline.cli.keeping import Kept, writing_lines
 from halocline.cli.output import check_files, say, write_json, written
 from halocline.cli.progress import progress
 from halocline.cli.ranks import spread
+from halocline.errors import InputError
 
 
 def poisson(
     *,
-    n: int,
+    n: int | None,
     dim: int,
     method: str,
     rtol: float,
@@ -25,12 +26,15 @@ def poisson(
     pictures: Path | None,
     execution: Mapping[str, Any],
     kept: Kept,
-    io_ranks: int = 0,
 ) -> None:
     """Solve the elliptic problem, and tell how it went."""
-    spread(ranks, io_ranks)
+    spread(ranks, kept.io_ranks)
     from halocline.study import solve
 
+    if n is None:
+        if kept.resume is None:
+            raise InputError("--n is missing: give the interior points along each axis, such as --n 512")
+        n, dim = solve.size_of(kept.resume)
     trace = execution.get("trace")
     check_files(json, trace, *_pictures(pictures, trace))
     with progress(f"{method}, N = {n}", "iterations") as on_progress:
@@ -117,6 +121,7 @@ def _summary(result: object, dim: int, method: str, rtol: float) -> str:
         lines.append(f"{'patches':13} {result.tuned}")
     if r.ranks > 1:
         lines.append(f"{'overlap':13} {s.overlap}")
+    lines += writing_lines(r)
     of = " of the host" if r.devices else ""
     lines += [f"{'memory':13} {amount(r.memory_bytes)}{of} resident", f"{'checksum':13} {r.checksum}"]
     return "\n".join(lines)

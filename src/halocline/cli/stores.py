@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,25 +26,38 @@ def ls(path: Path, json: str | None, equations: bool) -> None:
 
 
 def view(
-    path: Path, target: Path, *, names: str | None, time: float | None, at: Sequence[str], spectrum: bool
+    path: Path,
+    target: Path,
+    *,
+    names: str | None,
+    time: float | None,
+    at: Sequence[str],
+    spectrum: bool,
+    every: int,
 ) -> None:
     """Draw what a store holds."""
     from halocline.io.views import Wanted, view
 
     store = Store(path)
-    wanted = Wanted(_names(names), time, dict(map(_cut, at)), spectrum)
+    wanted = Wanted(_names(names), time, _cuts(at), spectrum, every)
     with progress(f"{path} to {target}", "frames") as on_progress:
         view(store, target, wanted, on_progress)
     written([target])
 
 
-def _cut(text: str) -> tuple[str, float]:
-    """An axis, and where it is cut."""
-    axis, _, value = text.partition("=")
-    try:
-        return axis.strip(), float(value)
-    except ValueError:
-        raise InputError(f"--at {text}: expected an axis and a coordinate, such as z=0.5") from None
+def _cuts(texts: Sequence[str]) -> dict[str, float]:
+    """Axes, and where they are cut."""
+    found: dict[str, float] = {}
+    for text in texts:
+        axis, _, value = text.partition("=")
+        name = axis.strip()
+        if name in found:
+            raise InputError(f"--at {text}: axis {name} is cut at {found[name]:g} already")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            raise InputError(f"--at {text}: expected an axis and a coordinate, such as z=0.5") from None
+    return found
 
 
 def _names(text: str | None) -> list[str] | None:
@@ -63,14 +77,17 @@ def export(path: Path, target: Path, names: str | None, overwrite: bool) -> None
 def _output(found: dict[str, Any], equations: bool) -> str:
     from halocline.study.table import Table, amount, counted
 
-    times = found["times"]
+    times, steps = found["times"], found["steps"]
     head = [f"{found['path']}: output of {found['title']}, {found['source']}"]
     if found["history"]:
         head.append(f"{'written by':12} {found['history']}")
     if times:
-        span = f"t = {times[0]:.6g} to {times[-1]:.6g}, steps {found['steps'][0]:,} to {found['steps'][-1]:,}"
+        span = f"t = {times[0]:.6g} to {times[-1]:.6g}"
+        span += f", steps {steps[0]:,} to {steps[-1]:,}" if steps else ""
         head.append(f"{'times':12} {counted(len(times), 'time')}, {span}")
-    elif times is not None:
+    elif steps and times is None:
+        head.append(f"{'steps':12} {len(steps):,} of them, from {steps[0]:,} to {steps[-1]:,}")
+    elif times is not None or steps is not None:
         head.append(f"{'times':12} none yet")
     head += _parameters(found)
     rows = tuple(
@@ -94,7 +111,7 @@ def _checkpoint(found: dict[str, Any], equations: bool) -> str:
 
     head = [
         f"{found['path']}: checkpoint of step {found['step']:,} (time {found['time']:.6g})",
-        f"{'written':12} {found['made']} by Halocline {found['version']}: {' '.join(found['command'])}",
+        f"{'written':12} {found['made']} by Halocline {found['version']}: {shlex.join(found['command'])}",
     ]
     if found["case"]:
         head.append(f"{'case':12} {found['case']['name']}")
@@ -123,7 +140,16 @@ def _checkpoints(found: dict[str, Any], equations: bool) -> str:
         for each in found["checkpoints"]
     )
     heads = ("checkpoint", "", "step", "time", "written", "on disk")
-    note = f"Go on from the newest with --resume {found['path']}."
+    path, whole = found["path"], [each for each in found["checkpoints"] if each["whole"]]
+    if any(each["newest"] for each in found["checkpoints"]):
+        note = f"Go on from the newest with --resume {path}."
+    elif whole:
+        note = (
+            f"{found['problem'].partition(';')[0]}. Go on from the last whole one with "
+            f"--resume {Path(path) / whole[-1]['name']}."
+        )
+    else:
+        note = "None was ever completed."
     return Table(f"Checkpoints in {found['path']}", heads, rows, left=2, note=note).text().rstrip()
 
 

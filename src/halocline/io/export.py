@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halocline.archive.files import whole
+from halocline.archive.files import whole, whole_folder
 from halocline.archive.reader import ArrayInfo, Store
 from halocline.errors import InputError, RunError
 from halocline.io import vtk, xdmf
@@ -84,15 +84,15 @@ def export(
             return _xdmf(store, target, groups, at)
         if target.suffix == ".vtr":
             return _last(store, target, groups, len(at) - 1)
-        parts.mkdir(exist_ok=True)
         files: list[tuple[float, int, str]] = []
-        for n, time in enumerate(at):
-            for part, (space, infos) in enumerate(groups.items()):
-                file = parts / f"{'_'.join(space)}_{n:06}.vtr"
-                _grid(store, file, space, infos, n)
-                files.append((time, part, f"{parts.name}/{file.name}"))
-            if on_progress is not None:
-                on_progress(n + 1)
+        with whole_folder(parts) as making:
+            for n, time in enumerate(at):
+                for part, (space, infos) in enumerate(groups.items()):
+                    file = making / f"{'_'.join(space)}_{n:06}.vtr"
+                    _grid(store, file, space, infos, n)
+                    files.append((time, part, f"{parts.name}/{file.name}"))
+                if on_progress is not None:
+                    on_progress(n + 1)
         vtk.write_collection(target, files)
         return [target, parts]
     except OSError as error:
@@ -100,19 +100,20 @@ def export(
 
 
 def _chosen(store: Store, names: Sequence[str] | None) -> list[ArrayInfo]:
-    fields = {n: i for n, i in store.variables.items() if 1 <= len(i.space) <= 3 and not i.is_points}
+    known = store.variables
+    fields = {n: i for n, i in known.items() if 1 <= len(i.space) <= 3 and not i.is_points}
     if not fields:
         raise InputError(f"{store.path} holds no fields: numbers and single points are read by xarray")
     for name in names or ():
         if name not in fields:
             raise unknown("field", name, sorted(fields))
-    chosen = [fields[name] for name in (names or fields)]
+    chosen = [fields[name] for name in (names or [n for n in store.results if n in fields])]
     first: dict[str, ArrayInfo] = {}
     for info in chosen:
         _check(store, info)
         for d in info.space:
             other = first.setdefault(d, info)
-            if other.count(d) != info.count(d):  # as in checkpoints, where faces are not told from cells
+            if other.count(d) != info.count(d):  # of other programs
                 raise InputError(
                     f"{store.path}: array {other.name!r} has {other.count(d)} points along {d}, and "
                     f"{info.name!r} has {info.count(d)}: export them one by one (names=, --fields)"

@@ -10,6 +10,7 @@ from typing import Any
 
 from halocline.archive.files import is_file
 from halocline.archive.reader import Store, folder_bytes
+from halocline.archive.series import TIME
 from halocline.errors import InputError
 from halocline.run.checkpoint import POINTER, Saved, folders, newest
 
@@ -66,7 +67,7 @@ def _described(path: Path) -> dict[str, Any]:
         "parameters": parts[-1].get("parameters", {}),
         "region": store.facts.get("contents", {}).get("region"),
         "equations": store.attributes.get("equations", store.facts.get("equations")),
-        "times": None if times is None else [_number(t) for t in times],
+        "times": None if times is None or store.axis != TIME else [_number(t) for t in times],
         "steps": None if steps is None else [int(s) for s in steps],
         "arrays": {
             name: {
@@ -109,16 +110,17 @@ def _checkpoint(path: Path) -> dict[str, Any]:
                 "checksum": facts["fields"][name]["checksum"],
                 "bytes": store.bytes(name),
             }
-            for name, info in store.arrays.items()
+            for name, info in store.variables.items()
         },
     }
 
 
 def _checkpoints(path: Path) -> dict[str, Any]:
+    last, problem = None, None
     try:
-        last: Path | None = newest(path)
-    except InputError:
-        last = None
+        last = newest(path)
+    except InputError as error:
+        problem = str(error)
     found = []
     for folder in folders(path):
         whole = is_file(folder / "zarr.json")
@@ -135,4 +137,4 @@ def _checkpoints(path: Path) -> dict[str, Any]:
                     "bytes": folder_bytes(folder),
                 }
             )
-    return {"kind": "checkpoints", "path": str(path), "checkpoints": found}
+    return {"kind": "checkpoints", "path": str(path), "checkpoints": found, "problem": problem}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.archive.files import whole
 from halocline.archive.reader import ArrayInfo, Store
+from halocline.archive.series import TIME
 from halocline.errors import InputError, RunError
 from halocline.io.picture import DPI, SUFFIXES, around_zero, colour_bar, draw_plane, place, with_unit
 from halocline.io.section import Section
@@ -28,8 +29,15 @@ FILMS = (".gif", ".mp4")
 ABREAST = 3  # panels beside each other
 MOST_PANELS = 12
 FRAMES_A_SECOND = 8
+MOST_FRAMES = 500  # of a film: a minute of it
 FILM_DPI = 96
-PANEL = 4.2, 3.5  # inches
+PANEL = 4.2  # inches across, of a panel beside others
+SIDES = 1.2, 0.95  # of these what stands beside an image, and below and above it
+FLATTEST, STEEPEST = 0.12, 1.5  # proportions of images
+CURVES = 0.7  # that of panels of curves
+ALONE = 6.2  # inches across, of a panel with a row for itself
+ROUNDED = 10.0  # power below so many times that of rounding errors is not drawn
+WIDE = 0.3  # an image flatter than that takes a row of its own
 
 
 @dataclass(frozen=True)
@@ -46,12 +54,15 @@ class Wanted:
         Where axes are cut; in three dimensions z in the middle by default.
     spectrum : bool
         Spectra of fields instead of the fields.
+    every : int
+        Of the times of a film, each such one.
     """
 
     names: Sequence[str] | None = None
     time: float | None = None
     at: Mapping[str, float] | None = None
     spectrum: bool = False
+    every: int = 1
 
 
 def view(
@@ -60,7 +71,7 @@ def view(
     wanted: Wanted,
     on_progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Draw what a store holds into a picture, or a film of all of its times.
+    """Draw what a store holds into a picture, or a film of its times.
 
     Fields are drawn as planes or lines, numbers and single points as time series.
 
@@ -96,8 +107,10 @@ def view(
                 f"time {wanted.time:g} is asked for, but {target.name} is a film of all times: draw that one "
                 f"into a picture, such as {target.with_suffix('.png')}"
             )
-        _film(store, panels, target, on_progress)
+        _film(store, panels, target, wanted.every, on_progress)
         return
+    if wanted.every != 1:
+        raise InputError(f"every {wanted.every} is of the frames of films, but {target.name} is a picture")
     with styled():
         figure = _figure(store, panels, _number(store, wanted.time))
         save(figure, target, dpi=DPI)
@@ -108,7 +121,7 @@ def _chosen(store: Store, wanted: Wanted) -> list[ArrayInfo]:
     for name in wanted.names or ():
         if name not in known:
             raise unknown("array", name, sorted(known))
-    found = [known[name] for name in (wanted.names or known)]
+    found = [known[name] for name in (wanted.names or store.results)]
     if wanted.spectrum:
         found = [info for info in found if info.space and not info.is_points]
     if not found:
@@ -119,6 +132,10 @@ def _chosen(store: Store, wanted: Wanted) -> list[ArrayInfo]:
             "(names=, --fields)"
         )
     for axis, where in (wanted.at or {}).items():
+        if wanted.spectrum:
+            raise InputError(
+                f"a cut at {axis} = {where:g}: a spectrum is of whole fields; leave one of them out"
+            )
         spaces = {name[0] for info in found for name in info.space} & {*AXES}
         if axis not in spaces:
             axes = f"; expected some of {', '.join(sorted(spaces))}" if spaces else ", nor any other"
@@ -146,6 +163,7 @@ class _Panel:
         self.series = not info.space or info.is_points
         self.lines = {d: store.coordinates(d, info) for d in info.space}
         self.label = with_unit(info.name, info.units)
+        self.show: Callable[[int], None] = lambda _: None  # another time, when it has been drawn
         self.cuts = {} if self.series or wanted.spectrum else self._cuts()
 
     def _cuts(self) -> dict[str, int]:
@@ -153,6 +171,14 @@ class _Panel:
         import numpy as np
 
         at = self.wanted.at or {}
+        for d in self.info.space:
+            line = self.lines[d]
+            reach = (line[-1] - line[0]) / max(1, len(line) - 1) or 0.5
+            if d[0] in at and not line[0] - reach <= at[d[0]] <= line[-1] + reach:
+                raise InputError(
+                    f"a cut at {d[0]} = {at[d[0]]:g}: array {self.info.name!r} of {self.store.path} has "
+                    f"points from {line[0]:g} to {line[-1]:g} along {d}"
+                )
         found = {d: int(np.argmin(np.abs(self.lines[d] - at[d[0]]))) for d in self.info.space if d[0] in at}
         if len(found) == len(self.info.space):
             asked = ", ".join(f"{d[0]} = {at[d[0]]:g}" for d in found)
@@ -174,18 +200,32 @@ class _Panel:
         kept = [d for d in space if d not in cuts]
         values = values.reshape([len(self.lines[d]) for d in kept])
         coordinates = tuple(self.lines[d] for d in kept)
+        at = tuple((d[0], float(self.lines[d][number])) for d, number in cuts.items())
         return Section(
             self.info.name, values, tuple(d[0] for d in kept), coordinates,
             tuple(_span(line) for line in coordinates),
-            tuple((d[0], float(self.lines[d][number])) for d, number in cuts.items()),
+            at + self._place_of_slice(),
         )  # fmt: skip
 
-    def limits(self) -> tuple[float, float]:
-        """The least and greatest value at all times, of what is drawn."""
+    def _place_of_slice(self) -> tuple[tuple[str, float], ...]:
+        """Where the array itself is a cut, as output of a slice is."""
+        found = self.info.attributes
+        return tuple((a, float(found[a])) for a in AXES if isinstance(found.get(a), (int, float)))
+
+    @property
+    def proportion(self) -> float:
+        """Height over width of what is drawn."""
+        lines = [line for d, line in self.lines.items() if d not in self.cuts]
+        if self.series or self.wanted.spectrum or len(lines) != 2:
+            return CURVES
+        across, up = (high - low for low, high in map(_span, lines))
+        return min(max(up / across, FLATTEST), STEEPEST)
+
+    def limits(self, frames: Sequence[int]) -> tuple[float, float]:
+        """The least and greatest value at some times, of what is drawn."""
         import numpy as np
 
-        times = self.store.times
-        found = [self.section(n).values for n in range(1 if times is None else len(times))]
+        found = [self.section(n).values for n in frames]
         return float(min(np.nanmin(v) for v in found)), float(max(np.nanmax(v) for v in found))
 
     def draw(self, figure: Figure, ax: Axes, n: int | None, limits: tuple[float, float] | None) -> None:
@@ -200,11 +240,11 @@ class _Panel:
     def _draw_series(self, ax: Axes) -> None:
         values = self.store.whole(self.info.name)
         times: Any = self.store.times
+        axis = self.store.axis or TIME
         for number, line in enumerate(values.T if values.ndim == 2 else [values]):
             label = None if values.ndim == 1 else self._place(number)
             ax.plot(times, line, label=label)
-        time = self.store.arrays.get("time")
-        ax.set_xlabel(with_unit("time", "" if time is None else time.units))
+        ax.set_xlabel(with_unit(axis, self._unit(axis)))
         ax.set_title(self.label)
         gridded(ax)
         if values.ndim == 2:
@@ -221,9 +261,12 @@ class _Panel:
         unit = self._unit(self.info.space[0])
         if len(drawn.axes) == 2:
             image = draw_plane(ax, drawn, unit=unit, limits=limits)
+            put = getattr(image, "set_data", image.set_array)
+            self.show = lambda n: put(self.section(n).values.T)
             colour_bar(figure, ax, image, self.info.units and f"[{self.info.units}]")
         else:
-            ax.plot(drawn.coordinates[0], drawn.values)
+            (curve,) = ax.plot(drawn.coordinates[0], drawn.values)
+            self.show = lambda n: curve.set_ydata(self.section(n).values)
             ax.set_xlabel(with_unit(drawn.axes[0], unit))
             ax.set_xlim(*drawn.span[0])
             if limits is not None and limits[0] < limits[1]:
@@ -232,13 +275,42 @@ class _Panel:
         ax.set_title(self.info.name + place(drawn, unit))
 
     def _draw_spectrum(self, ax: Axes, n: int | None) -> None:
-        whole = self.store.read(self.info.name, n)
-        k, power = spectrum(whole, [self.lines[d] for d in self.info.space])
-        shown = power > 0
-        ax.loglog(k[shown], power[shown])
-        ax.set_xlabel("wavenumber |k|")
-        ax.set_title(f"spectrum of {self.info.name}")
+        (curve,) = ax.loglog(*self._spectrum(n))
+        unit = self._unit(self.info.space[0])
+        ax.set_xlabel(with_unit("wavenumber |k|", f"rad/{unit}" if unit else ""))
+        units = self.info.units
+        square = f"{units}²" if units.isalpha() else units and f"({units})²"
+        ax.set_ylabel(with_unit("power in shells of |k|", square))
+        walls = [d[0] for d in self.info.space if not self._periodic(d)]
+        beyond = f", as if periodic along {', '.join(walls)}" if walls else ""
+        ax.set_title(f"spectrum of {self.info.name}{beyond}")
         gridded(ax)
+
+        def show(n: int) -> None:
+            curve.set_data(*self._spectrum(n))
+            ax.relim()
+            ax.autoscale_view()
+
+        self.show = show
+
+    def _spectrum(self, n: int | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Wavenumbers and power, but what is of rounding alone."""
+        import numpy as np
+
+        values = self.store.read(self.info.name, n)
+        k, power = spectrum(values, [self.lines[d] for d in self.info.space])
+        rounding = np.finfo(values.dtype if values.dtype.kind == "f" else np.float64).eps
+        shown = power > ROUNDED * rounding**2 * max(power.max(initial=0.0), float(np.mean(values)) ** 2)
+        return k[shown], power[shown]
+
+    def _periodic(self, dimension: str) -> bool:
+        """Whether the points along an axis are those of a whole period; unknown ones count as such."""
+        line, info = self.lines[dimension], self.store.arrays.get(dimension)
+        if info is None or not self.store.facts:
+            return True
+        period = info.attributes.get("period")
+        spacing = (line[-1] - line[0]) / max(1, len(line) - 1)
+        return period is not None and abs(len(line) * spacing - period) < 0.5 * spacing
 
     def _unit(self, dimension: str) -> str:
         info = self.store.arrays.get(dimension)
@@ -260,49 +332,76 @@ def _figure(
 ) -> Figure:
     from matplotlib.figure import Figure
 
-    across = min(ABREAST, len(panels))
+    across = min(1 if all(panel.proportion < WIDE for panel in panels) else ABREAST, len(panels))
     down = math.ceil(len(panels) / across)
-    figure = Figure(figsize=(PANEL[0] * across + 0.4, PANEL[1] * down + 0.5), layout="constrained")
-    axes = figure.subplots(down, across, squeeze=False).ravel()
+    width = PANEL if across > 1 else ALONE
+    inner = width - SIDES[0]
+    rows = [panels[at : at + across] for at in range(0, len(panels), across)]
+    heights = [inner * max(panel.proportion for panel in row) + SIDES[1] for row in rows]
+    figure = Figure(figsize=(width * across + 0.4, sum(heights) + 0.5), layout="constrained")
+    axes = figure.subplots(down, across, squeeze=False, height_ratios=heights).ravel()
     for panel, ax, own in zip(panels, axes, limits or [None] * len(panels), strict=False):
         panel.draw(figure, ax, n, own)
     for ax in axes[len(panels) :]:
         ax.set_axis_off()
-    times = store.times
-    title = str(store.attributes.get("title", store.path.name))
-    if n is not None and times is not None and any(not panel.series for panel in panels):
-        unit = store.arrays["time"].units if "time" in store.arrays else ""
-        title += f", t = {times[n]:.4g}{' ' + unit if unit else ''}"
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+    figure.suptitle(
+        _title(store, None if all(p.series for p in panels) else n), x=0.01, ha="left", fontsize=11
+    )
     return figure
 
 
+def _title(store: Store, n: int | None) -> str:
+    """What the store is of, and which of its times is drawn."""
+    facts, times = store.facts, store.times
+    known = store.attributes.get("title") or (facts.get("case") or {}).get("name") or store.path.name
+    if n is not None and times is not None:
+        if store.axis != TIME:
+            return f"{known}, step {times[n]:,.0f}"
+        unit = store.arrays[TIME].units if TIME in store.arrays else ""
+        return f"{known}, t = {times[n]:.4g}{' ' + unit if unit else ''}"
+    return f"{known}, step {facts['step']:,}" if "step" in facts else str(known)
+
+
 def _film(
-    store: Store, panels: Sequence[_Panel], target: Path, on_progress: Callable[[int], None] | None
+    store: Store,
+    panels: Sequence[_Panel],
+    target: Path,
+    every: int,
+    on_progress: Callable[[int], None] | None,
 ) -> None:
     from matplotlib.animation import FFMpegWriter, PillowWriter
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    times = store.times
-    if times is None or len(times) < 2:
-        raise InputError(f"{store.path} has one time: a film needs more")
+    count = 1 if store.times is None else len(store.times)
+    frames = range(0, count, every)
+    if len(frames) < 2:
+        drawn = "" if every == 1 else f", of which every {every} is drawn"
+        times = "one time" if count == 1 else f"{count} times"
+        raise InputError(f"{store.path} has {times}{drawn}: a film needs more")
+    if len(frames) > MOST_FRAMES:
+        raise InputError(
+            f"a film of {len(frames):,} frames; expected at most {MOST_FRAMES}: draw some of them (every=, "
+            f"--every {every * math.ceil(len(frames) / MOST_FRAMES)})"
+        )
     if target.suffix == ".mp4" and shutil.which("ffmpeg") is None:
         raise RunError(f"{target}: there is no ffmpeg on PATH; install it, or name a film that ends in .gif")
     writer: Any = (FFMpegWriter if target.suffix == ".mp4" else PillowWriter)(fps=FRAMES_A_SECOND)
     target.parent.mkdir(parents=True, exist_ok=True)
     with styled(), whole(target) as making:
         spectra = panels[0].wanted.spectrum
-        limits = None if spectra else [around_zero(panel.limits()) for panel in panels]
-        first = _figure(store, panels, 0, limits)
-        FigureCanvasAgg(first)
+        limits = None if spectra else [around_zero(panel.limits(frames)) for panel in panels]
+        figure = _figure(store, panels, 0, limits)
+        FigureCanvasAgg(figure)
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # all frames have that of the first
         try:
-            with writer.saving(first, str(making), FILM_DPI):
-                for n in range(len(times)):
-                    figure = first if n == 0 else _figure(store, panels, n, limits)
-                    FigureCanvasAgg(figure)
-                    writer.fig = figure
+            with writer.saving(figure, str(making), FILM_DPI):
+                for done, n in enumerate(frames, 1):
+                    for panel in panels if n else ():
+                        panel.show(n)
+                    figure.suptitle(_title(store, n))
                     writer.grab_frame()
                     if on_progress is not None:
-                        on_progress(n + 1)
+                        on_progress(done)
         except OSError as error:
             raise RunError(f"{target} cannot be written: {error.strerror or error}") from None

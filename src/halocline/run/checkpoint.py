@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from halocline.archive import arrays
 from halocline.archive.arrays import ArraySpec
@@ -28,14 +28,19 @@ from halocline.archive.series import facts as facts_of
 from halocline.archive.writer import Writing
 from halocline.errors import InputError, RunError
 from halocline.lang.dtype import ITEMSIZE
-from halocline.lang.grid import AXES, Field
+from halocline.lang.grid import Field
 from halocline.plan.chunks import ChunkGrid, Selection, chunk_shape
 from halocline.ranges import CHECKPOINTS, IO_THREADS
 from halocline.run.assembly import assembled, fetch
 from halocline.run.contents import checksum
+from halocline.run.dimensions import axis_attributes, dimensions
 from halocline.run.every import Every, wall_clock
+from halocline.run.statistics import PREFIX
 from halocline.run.store import FieldStore
 from halocline.run.writers import writer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 FORMAT, KIND = 1, "checkpoint"  # of the facts; a reader of another refuses them
 NEEDED = {
@@ -155,7 +160,7 @@ class Saved:
         if checksum(store, field) != self.facts["fields"][field.name]["checksum"]:
             raise InputError(
                 f"checkpoint {self.folder} is damaged: field {field.name!r} has another checksum than when "
-                f"it was written; others beside it: {_others(self.folder)}"
+                f"it was written{_others(self.folder)}"
             )
 
 
@@ -169,21 +174,33 @@ def newest(path: Path) -> Path:
     """
     if is_file(path / arrays.GROUP):
         return path
+    if not path.is_dir():
+        raise InputError(f"no checkpoint in {path}: there is no such folder")
     if not is_file(path / POINTER):
-        what = "no checkpoint was ever completed there" if path.is_dir() else "there is no such folder"
-        raise InputError(f"no checkpoint in {path}: {what}")
-    name = read_object(path / POINTER).get("checkpoint")
+        whole = [each for each in folders(path) if is_file(each / arrays.GROUP)]
+        what = (
+            f"there is no {POINTER}, which names the newest"
+            if whole
+            else "no checkpoint was ever completed there"
+        )
+        raise InputError(f"no checkpoint in {path}: {what}{_others(path / POINTER) if whole else ''}")
+    try:
+        name = read_object(path / POINTER).get("checkpoint")
+    except InputError as error:
+        raise InputError(f"{error}{_others(path / POINTER)}") from None
     if not isinstance(name, str) or not _FOLDER.fullmatch(name) or not (path / name).is_dir():
         raise InputError(
-            f"{path / POINTER} names {name!r}, which is no checkpoint there: {_others(path / str(name))}"
+            f"{path / POINTER} names {name!r}, which is no checkpoint there{_others(path / str(name))}"
         )
     return path / name
 
 
 def _others(folder: Path) -> str:
-    """The checkpoints beside one, in words."""
-    names = sorted(each.name for each in folders(folder.parent) if each != folder)
-    return ", ".join(names) or "there are no others"
+    """The whole checkpoints beside one, in words."""
+    others = [each for each in folders(folder.parent) if each != folder and is_file(each / arrays.GROUP)]
+    if not others:
+        return "; there are no others"
+    return f"; whole ones there, the latest last: {', '.join(map(str, others))}"
 
 
 def folders(path: Path) -> list[Path]:
@@ -319,8 +336,16 @@ class CheckpointFolder:
                 make_folder(folder)
                 for f in fields:
                     arrays.create(folder / f.name, specs[f.name])
+                for dimension, (spec, line) in _coordinates(fields).items():
+                    arrays.create(folder / dimension, spec).put((0,), line)
         described = {
-            f.name: {"dtype": f.dtype, "location": f.location, "checksum": checksum(store, f)} for f in fields
+            f.name: {
+                "dtype": f.dtype,
+                "location": f.location,
+                "checksum": checksum(store, f),
+                "work": f.grid.is_own(f) or f.name.startswith(PREFIX),
+            }
+            for f in fields
         }
         self._open = folder, {**facts, "kind": KIND, "format": FORMAT, "step": step, "fields": described}
         targets: dict[str, Any] = {}
@@ -416,4 +441,14 @@ def _spec(field: Field) -> ArraySpec:
     """How a field is stored: all of its points, in chunks that do not depend on the ranks."""
     shape = field.points
     chunk = chunk_shape(shape, ITEMSIZE[field.dtype])
-    return ArraySpec(shape, chunk, field.dtype, tuple(AXES[: len(shape)]))
+    return ArraySpec(shape, chunk, field.dtype, dimensions(field.staggered))
+
+
+def _coordinates(fields: Sequence[Field]) -> dict[str, tuple[ArraySpec, NDArray[Any]]]:
+    """The coordinates of all points, by dimension, for readers of other programs, and other resolutions."""
+    found: dict[str, tuple[ArraySpec, NDArray[Any]]] = {}
+    for f in fields:
+        for axis, (dimension, line) in enumerate(zip(dimensions(f.staggered), f.positions, strict=True)):
+            attributes = axis_attributes(f.grid, axis)
+            found[dimension] = ArraySpec(line.shape, line.shape, "float64", (dimension,), attributes), line
+    return {dimension: each for dimension, each in found.items() if dimension not in f.grid.fields}

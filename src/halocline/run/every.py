@@ -68,6 +68,6 @@ class Every:
         elif hasattr(given, "__index__") and not isinstance(given, bool) and index(given) > 0:
             return cls(steps=index(given))
         raise InputError(
-            f"{name} is {given!r}; expected a positive time (a float), a number of steps (an int), or a "
+            f"{name} is {given!r}; expected a positive time such as 0.5, a number of steps such as 50, or a "
             'wall-clock time such as "30 min" (s, min, h, d)'
         )

@@ -145,8 +145,9 @@ class Ledger:
             _check_every(f"output {how.path}", how.every, session)
             owner = self._owner(path, taken | {f"{PREFIX}{store.owner}_" for store, _ in made})
             store = OutputStore(
-                how, session.fields, session.program, title, run=self.run, owner=owner, number=len(made)
-            )
+                how, session.fields, session.program, title,
+                run=self.run, owner=owner, number=len(made), timed=session.timed,
+            )  # fmt: skip
             if store.contents.statistics is not None and not session.timed:
                 raise InputError(f"output {how.path} has statistics over time, but this program has no time")
             made.append((store, self.resumed if path not in self._owners else None))
@@ -189,8 +190,8 @@ def _check_every(what: str, given: object, session: Resumable) -> None:
     """Raise InputError for an interval of simulated time where a program has none."""
     if given is not None and Every.parse("every", given).time is not None and not session.timed:
         raise InputError(
-            f"{what}: every is {given!r}, a time, but this program has none: give a number of steps (an "
-            'int), or wall-clock time such as "30 min"'
+            f"{what}: every is {given!r}, a time, but this program has none: give a number of steps, such as "
+            '50, or wall-clock time, such as "30 min"'
         )
 
 

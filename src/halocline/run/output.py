@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from typing import Any
 from halocline import __version__
 from halocline.archive.arrays import COMPRESSIONS
 from halocline.archive.files import FolderLock
-from halocline.archive.series import Series, SeriesSpec, columns
+from halocline.archive.series import STEP, TIME, Series, SeriesSpec, columns
 from halocline.archive.writer import Writing
 from halocline.errors import InputError
 from halocline.lang import equations
@@ -24,6 +24,7 @@ from halocline.plan.chunks import ChunkGrid
 from halocline.ranges import IO_THREADS
 from halocline.run.assembly import assembled
 from halocline.run.checkpoint import Saved
+from halocline.run.command_line import command_line
 from halocline.run.every import Every
 from halocline.run.fields import Fields
 from halocline.run.output_contents import OutputContents
@@ -119,6 +120,8 @@ class OutputStore:
         A name of this output that no other one of the run has; an identifier.
     number : int
         Of the output among those of the run now.
+    timed : bool
+        Whether the run advances in time, and not in steps alone.
 
     Attributes
     ----------
@@ -131,7 +134,16 @@ class OutputStore:
     """
 
     def __init__(
-        self, how: Output, fields: Fields, program: Program, title: str, *, run: str, owner: str, number: int
+        self,
+        how: Output,
+        fields: Fields,
+        program: Program,
+        title: str,
+        *,
+        run: str,
+        owner: str,
+        number: int,
+        timed: bool,
     ) -> None:
         self.how, self.fields, self.path, self.owner = how, fields, Path(how.path), owner
         self.comm = fields.domain.comm
@@ -141,6 +153,7 @@ class OutputStore:
             how.region,
             owner=owner,
             number=number,
+            axis=TIME if timed else STEP,
             dtype=how.dtype,
             compression=how.compression,
             units=how.units,
@@ -165,10 +178,11 @@ class OutputStore:
                 "Conventions": "CF-1.11",
                 "title": title,
                 "source": f"Halocline {__version__}",
-                "history": f"{now}: {' '.join(sys.argv)}",
+                "history": f"{now}: {shlex.join(command_line())}",
                 "equations": equations.equations(program),
             },
-            how.units.get("time"),
+            axis=self.contents.axis,
+            time_units=how.units.get("time"),
         )
         self._lock: FolderLock | None = None
         self._rows: list[tuple[float, int, list[float]]] = []  # that readers do not see yet
@@ -227,7 +241,7 @@ class OutputStore:
         RunError
             Nothing can be written there.
         """
-        note = {"version": __version__, "command": sys.argv, "parameters": dict(self.fields.parameters)}
+        note = {"version": __version__, "command": command_line(), "parameters": dict(self.fields.parameters)}
         note["owner"] = self.owner
         with self.comm.agreement(f"prepare output {self.path}"):
             if self.comm.rank == 0:
@@ -306,7 +320,7 @@ class OutputStore:
             self.writer.finish()
         with self.comm.agreement(f"write output {self.path}"):
             if self.comm.rank == 0:
-                self._series.commit(first, columns(rows, self.contents.widths))
+                self._series.commit(first, columns(rows, self.contents.widths, self.contents.axis))
         self.count = first + len(rows)
         self._seconds += perf_counter() - began
 

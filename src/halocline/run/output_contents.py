@@ -18,6 +18,7 @@ from halocline.lang.program import Program, stage
 from halocline.lang.reductions import value
 from halocline.plan.chunks import chunk_shape
 from halocline.run.checkpoint import Saved
+from halocline.run.dimensions import FACE, axis_attributes, dimensions
 from halocline.run.fields import Fields
 from halocline.run.prepared import Prepared, prepare
 from halocline.run.regions import Chosen, Points, Region
@@ -26,7 +27,7 @@ from halocline.run.statistics import CELL_METHODS, PREFIX, Statistic, Statistics
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-RESERVED = (TIME, STEP, *AXES, *(f"{axis}_face" for axis in AXES), "point")
+RESERVED = (TIME, STEP, *AXES, *(f"{axis}{FACE}" for axis in AXES), "point")
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,8 @@ class OutputContents:
         A name of this output that no other output of the run has; an identifier.
     number : int
         Of the output among those of the run.
+    axis : {"time", "step"}
+        What arrays grow with.
     dtype, compression, units
         As `Output` has them.
 
@@ -83,18 +86,20 @@ class OutputContents:
         *,
         owner: str,
         number: int,
+        axis: str,
         dtype: str | None,
         compression: str,
         units: Mapping[str, str],
     ) -> None:
         self.fields, self.grid, self.region, self._number = fields, fields.grid, region, number
-        self.dtype, self.compression, self.units = dtype, compression, units
+        self.axis, self.dtype, self.compression, self.units = axis, dtype, compression, units
+        self._steps = (STEP,) if axis == TIME else ()  # a coordinate beside that of the axis
         region.check(self.grid)
         self.parts: dict[str, Part] = {}
         self.specs: dict[str, ArraySpec] = {}
         self.widths: dict[str, tuple[int, str, int]] = {}
         self._scalars: list[str] = []
-        self._lines: dict[str, tuple[str, NDArray[Any]]] = {}  # the axis of each dimension, and coordinates
+        self._lines: dict[str, tuple[int, NDArray[Any]]] = {}  # the axis of each dimension, and coordinates
         self._prepared: Prepared | None = None
         program, own, named = Program("output"), list[Field](), self._named(given)
         counted = {name: what for name, what in named.items() if isinstance(what, Statistic)}
@@ -180,11 +185,10 @@ class OutputContents:
     def _add_part(self, name: str, held: Field, kind: str | None) -> None:
         """An array of a field, or of a statistic of that kind."""
         chosen = self.region.choose(self.grid, held.staggered)
-        dtype, dimensions = self.dtype or held.dtype, list[str]()
-        for axis, line in zip(chosen.kept, chosen.coordinates, strict=True):
-            dimensions.append(AXES[axis] + ("_face" if held.staggered[axis] else ""))
-            self._lines[dimensions[-1]] = AXES[axis], line
-        attributes: dict[str, Any] = {"coordinates": STEP, **chosen.at, **self._units(name)}
+        dtype, every = self.dtype or held.dtype, dimensions(held.staggered)
+        kept = [every[axis] for axis in chosen.kept]
+        self._lines.update(zip(kept, zip(chosen.kept, chosen.coordinates, strict=True), strict=True))
+        attributes: dict[str, Any] = {**self._places(), **chosen.at, **self._units(name)}
         methods = [] if kind is None else [f"time: {CELL_METHODS[kind]}"]
         if self.region.block > 1:
             methods += [f"{AXES[axis]}: mean" for axis in chosen.kept]
@@ -192,7 +196,7 @@ class OutputContents:
             attributes["cell_methods"] = " ".join(methods)
         chunk = chunk_shape(chosen.shape, ITEMSIZE[dtype])
         self.specs[name] = ArraySpec(
-            (0, *chosen.shape), (1, *chunk), dtype, (TIME, *dimensions), attributes, self.compression
+            (0, *chosen.shape), (1, *chunk), dtype, (self.axis, *kept), attributes, self.compression
         )
         self.parts[name] = Part(held, chosen, self.specs[name])
 
@@ -204,14 +208,18 @@ class OutputContents:
             scalar.set(number)
             self._scalars.append(scalar.name)
         dtype, inner = self.dtype or "float64", () if dimension is None else (len(numbers),)
-        attributes = {"coordinates": STEP, **self._units(name)}
-        if dimension is not None:
-            attributes["coordinates"] = " ".join((STEP, *AXES[: self.grid.ndim]))
-        dimensions = (TIME, *filter(None, (dimension,)))
+        own = () if dimension is None else AXES[: self.grid.ndim]
+        attributes = {**self._places(*own), **self._units(name)}
+        dimensions = (self.axis, *filter(None, (dimension,)))
         self.specs[name] = ArraySpec(
             (0, *inner), (ROWS, *inner), dtype, dimensions, attributes, self.compression
         )
         self.widths[name] = len(numbers), dtype, 1 + len(inner)
+
+    def _places(self, *own: str) -> dict[str, str]:
+        """The coordinates that no axis of an array is named after, as an attribute."""
+        names = " ".join((*self._steps, *own))
+        return {"coordinates": names} if names else {}
 
     def _units(self, name: str) -> dict[str, str]:
         return {"units": self.units[name]} if name in self.units else {}
@@ -261,14 +269,14 @@ class OutputContents:
             cells, along = self.region.cells(self.grid, (False,) * self.grid.ndim), self.grid.positions()
             dimension = "point"
             lines = {
-                AXES[axis]: (AXES[axis], np.array([line[cell[axis]] for cell in cells]))
+                AXES[axis]: (axis, np.array([line[cell[axis]] for cell in cells]))
                 for axis, line in enumerate(along)
             }
         return {
             name: (
                 ArraySpec(
                     line.shape, line.shape, "float64", (dimension or name,),
-                    {"axis": axis.upper(), **self._units(axis)},
+                    {**axis_attributes(self.grid, axis), **self._units(AXES[axis])},
                 ),
                 line,
             )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import sys
 from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -21,6 +20,7 @@ from halocline.lang.grid import Grid
 from halocline.lang.program import Program
 from halocline.lang.stepping import WANTED_STEP
 from halocline.run.checkpoint import Saved
+from halocline.run.command_line import command_line
 from halocline.run.fields import Fields
 from halocline.run.state import State
 from halocline.run.statistics import PREFIX
@@ -90,7 +90,7 @@ def facts(session: Resumable, parameters: Mapping[str, float], also: Mapping[str
     return {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "version": __version__,
-        "command": sys.argv,
+        "command": command_line(),
         "identity": identity(session.fields.grid, session.program),
         "parameters": _exact(parameters),
         "time": session.time.hex(),

@@ -9,10 +9,10 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halocline.archive.reader import UNNAMED, array_at
-from halocline.archive.series import TIME
+from halocline.archive.reader import GROWING, UNNAMED, array_at
 from halocline.errors import InputError
 from halocline.lang.grid import AXES, Field
+from halocline.run.dimensions import dimensions
 from halocline.run.interpolation import Run, Weights, conservative, linear, same
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ def last_time(value: Any) -> int | None:
     _, info = array_at(Path(value))
     if not info.is_timed:
         return None
-    if not info.count(TIME):
+    if not info.times:
         raise InputError(f"{value} has no time yet")
-    return info.count(TIME) - 1
+    return info.times - 1
 
 
 def source_of(value: Any, time: int | None = None) -> Source:
@@ -105,10 +105,10 @@ def _labelled(array: Any) -> Source:
     import numpy as np
 
     name = f"DataArray {array.name!r}"
-    if TIME in array.dims:
-        if array.sizes[TIME] != 1:
-            raise InputError(f"{name} has {array.sizes[TIME]} times; choose one, such as .isel(time=-1)")
-        array = array.isel(time=0)
+    for axis in (each for each in GROWING if each in array.dims):
+        if array.sizes[axis] != 1:
+            raise InputError(f"{name} has {array.sizes[axis]} {axis}s; choose one, such as .isel({axis}=-1)")
+        array = array.isel({axis: 0})
     dimensions = tuple(str(each) for each in array.dims)
     coordinates = {
         each: np.asarray(array.coords[each].values, dtype=np.float64)
@@ -142,8 +142,7 @@ class Reader:
     """
 
     def __init__(self, field: Field, source: Source) -> None:
-        grid = field.grid
-        wanted = tuple(AXES[a] + ("_face" if field.staggered[a] else "") for a in range(grid.ndim))
+        wanted = dimensions(field.staggered)
         if set(source.dimensions) != set(wanted):
             raise InputError(
                 f"field {field.name!r} has axes {', '.join(wanted)}, but {source.name} has "

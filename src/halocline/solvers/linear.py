@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from halocline.archive.writer import Writing
 from halocline.errors import BreakdownError, InputError, RunError
 from halocline.lang import trace
 from halocline.lang.expression import Expr, Operators, as_expr, place_of
@@ -75,6 +76,8 @@ class Solution:
         That must cross memory in one iteration, all ranks together.
     overlap : Overlap
         Whether computing and messages overlapped in the end, and why.
+    writing : Writing
+        What output and checkpoints took of this rank.
     """
 
     converged: bool
@@ -90,6 +93,7 @@ class Solution:
     fields: Fields = field(repr=False)
     bytes_per_iteration: float
     overlap: Overlap
+    writing: Writing
 
     @property
     def devices(self) -> tuple[OnDevice, ...]:
@@ -342,6 +346,7 @@ class LinearProblem:
             fields=self.fields,
             bytes_per_iteration=self._prepared.bytes_per_pass * self.unknown.grid.active_cells,
             overlap=outcome.overlap,
+            writing=files.writing,
         )
         if reason == "rounding limit" and self.domain.comm.rank == 0:
             log.warning("%s: %s", self.method, parted(solution, rtol))

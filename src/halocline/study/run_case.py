@@ -36,6 +36,7 @@ from halocline.solvers.schemes import SCHEMES
 from halocline.study.live import LiveLine
 from halocline.study.overlap import KINDS, StepBench
 from halocline.study.table import method
+from halocline.study.written import written
 
 log = logging.getLogger("halocline")
 
@@ -120,6 +121,8 @@ class Record:
         Of output and checkpoints, before they were compressed, of all ranks.
     writing_seconds, waiting_seconds : float
         That the slowest rank spent on them instead of computing; and of these, waiting for buffers or disks.
+    io_ranks : int
+        Ranks beside these that wrote them.
     """
 
     case: str
@@ -159,6 +162,7 @@ class Record:
     written_bytes: int
     writing_seconds: float
     waiting_seconds: float
+    io_ranks: int
 
 
 @dataclass(frozen=True)
@@ -309,6 +313,12 @@ class CaseRun:
         if left is None or left["name"] != name:
             whose = "no case" if left is None else f"case {left['name']}"
             raise InputError(f"checkpoint {saved.folder} is of {whose}, not of {name}")
+        for key in ("order", "scheme"):
+            now = options.get(key)
+            if now is not None and left[key] is not None and now != left[key]:
+                raise InputError(
+                    f"{key} is {now}, but checkpoint {saved.folder} is of a run with {left[key]}: leave {key} out"
+                )
         same = {key: left[key] for key in ("order", "scheme") if options.get(key) is None}
         return cls(
             name, left["n"] if n is None else n, {**left["given"], **(given or {})}, **{**options, **same}
@@ -654,7 +664,12 @@ class CaseRun:
         series: list[dict[str, Any]],
     ) -> dict[str, Expr]:
         """Take over a checkpoint of this case and its series so far, and return the diagnostics."""
-        sim.resume(path, change=tuple(sim.given) if change else ())
+        try:
+            sim.resume(path, change=tuple(sim.given) if change else ())
+        except InputError as error:
+            if change:
+                error.args = (f"{error}\n  {', '.join(change)}: set anew, which may be why",)
+            raise
         assert sim.resumed is not None
         facts = sim.resumed.facts
         idle = [name for name in change if self.values[name] != facts["case"]["given"].get(name)]
@@ -746,7 +761,6 @@ class CaseRun:
         """What was measured beside what this machine can do, and what is told of the result."""
         domain, cells, only = sim.domain, self.setup.grid.size, told["only"]
         memory = sum(domain.comm.allgather(resident_bytes()))
-        written = domain.comm.allgather(sim.writing)
         reference = bandwidth(domain.comm, domain.devices, domain.threads, sim.store.memory_bytes)
         peak = None if domain.devices else multiply_add_peak(domain.comm, domain.threads)
         flops = float(sum(sweep.flops * sweep.share for sweep in sim.schedule.pass_sweeps()))
@@ -781,9 +795,7 @@ class CaseRun:
             threads=domain.threads,
             devices=sim.devices,
             memory_bytes=memory,
-            written_bytes=sum(each.bytes for each in written),
-            writing_seconds=max(each.seconds for each in written),
-            waiting_seconds=max(each.waited for each in written),
+            **written(domain.comm, sim.writing),
             **told,
         )
         return Result(record, reference, peak, sim, whole, self.fields)

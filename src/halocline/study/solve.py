@@ -7,16 +7,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from halocline.archive.reader import Store
+from halocline.errors import InputError
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.reductions import max as largest
 from halocline.physics.poisson import Poisson
 from halocline.run.bandwidth import bandwidth
-from halocline.run.checkpoint import Checkpoint
+from halocline.run.checkpoint import Checkpoint, Saved, newest
 from halocline.run.devices import OnDevice
 from halocline.run.machine import resident_bytes
 from halocline.run.output import Output
 from halocline.run.tuning import Tuned
 from halocline.solvers.linear import LinearProblem, Solution, check_limits
+from halocline.study.written import written
 
 VECTORS = 4  # that conjugate gradients keep: x, r, p, and q or the next p
 
@@ -61,6 +64,12 @@ class Record:
     overlap_why : str
     sweep_seconds_overlap, sweep_seconds_no_overlap : float or None
         What that was decided by: the median seconds of a sweep with overlap and without.
+    written_bytes : int
+        Of output and checkpoints, before they were compressed, of all ranks.
+    writing_seconds, waiting_seconds : float
+        That the slowest rank spent on them instead of computing; and of these, waiting for buffers or disks.
+    io_ranks : int
+        Ranks beside these that wrote them.
     """
 
     n: int
@@ -84,6 +93,10 @@ class Record:
     overlap_why: str
     sweep_seconds_overlap: float | None
     sweep_seconds_no_overlap: float | None
+    written_bytes: int
+    writing_seconds: float
+    waiting_seconds: float
+    io_ranks: int
 
 
 @dataclass(frozen=True)
@@ -206,8 +219,24 @@ def poisson(
         overlap_why=solution.overlap.why,
         sweep_seconds_overlap=solution.overlap.seconds_on,
         sweep_seconds_no_overlap=solution.overlap.seconds_off,
+        **written(domain.comm, solution.writing),
     )
     return Result(record, reference, solution, equations, problem.prepared.tuned)
+
+
+def size_of(path: str | Path) -> tuple[int, int]:
+    """The points along an axis, and the axes, of the solve that left a checkpoint.
+
+    Raises
+    ------
+    InputError
+        There is no checkpoint, or that of something else.
+    """
+    saved = Saved(newest(Path(path)))
+    u = Store(saved.folder).variables.get("u")
+    if u is None or len(set(u.shape)) != 1:
+        raise InputError(f"checkpoint {saved.folder} is not of a solve of this problem")
+    return u.shape[0], len(u.shape)
 
 
 def predicted_bytes(n: int, dim: int) -> int:

@@ -175,11 +175,11 @@ def run_file(
     case(
         target, n=n, dim=dim, steps=steps, until=until, order=order, scheme=scheme, only=only,
         warm_up=warm_up, every=every, settings=settings or [], ranks=ranks, json=json, csv=csv,
-        pictures=pictures, check=check, io_ranks=io_ranks,
+        pictures=pictures, check=check,
         kept=kept(
             output=output, output_every=output_every, checkpoint=checkpoint,
             checkpoint_every=checkpoint_every, keep=keep, resume=resume, overwrite=overwrite,
-            time_limit=time_limit, io_threads=io_threads,
+            time_limit=time_limit, io_threads=io_threads, io_ranks=io_ranks,
         ),
         execution=execution(
             device=device, threads=threads, decomposition=decomposition, patch=patch,

@@ -21,7 +21,6 @@ from halocline.cli.options import (
     MaxIterations,
     Method,
     Methods,
-    N,
     OutputEvery,
     OutputPath,
     Overlap,
@@ -29,6 +28,7 @@ from halocline.cli.options import (
     Packing,
     Patch,
     Pictures,
+    PointsOrResumed,
     Ranks,
     RanksPerNode,
     Resume,
@@ -60,7 +60,7 @@ solve = group(
     "and patch: compare the checksum.",
 )
 def solve_poisson(
-    n: N,
+    n: PointsOrResumed = None,
     dim: Dim = 2,
     method: Method = "cg-fused",
     rtol: Rtol = 1e-6,
@@ -100,11 +100,11 @@ def solve_poisson(
 
     poisson(
         n=n, dim=dim, method=method, rtol=rtol, max_iterations=max_iterations, ranks=ranks, json=json,
-        pictures=pictures, io_ranks=io_ranks,
+        pictures=pictures,
         kept=kept(
             output=output, output_every=output_every, checkpoint=checkpoint,
             checkpoint_every=checkpoint_every, keep=keep, resume=resume, overwrite=overwrite,
-            time_limit=time_limit, io_threads=io_threads,
+            time_limit=time_limit, io_threads=io_threads, io_ranks=io_ranks,
         ),
         execution=execution(
             device=device, threads=threads, decomposition=decomposition, patch=patch,

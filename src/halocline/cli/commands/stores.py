@@ -38,17 +38,18 @@ def list_store(
 @stores.command(
     "view",
     help="Draw what output holds into a picture: fields as planes or lines, numbers and single points as "
-    "time series. Or into a film of all times: a target that ends in [bold].gif[/], or in [bold].mp4[/] "
+    "time series. Or into a film of its times: a target that ends in [bold].gif[/], or in [bold].mp4[/] "
     "where ffmpeg is found.",
     epilog=examples(
         "halocline view heat.zarr heat.png",
         "halocline view heat.zarr T.png --fields T --time 0.3 --at z=0.25",
         "halocline view heat.zarr spectrum.png --fields u_x,u_y --spectrum",
         "halocline view heat.zarr heat.gif",
+        "halocline view heat.zarr heat.mp4 --fields T --every 10",
     ),
 )
 def view_store(
-    path: Annotated[Path, typer.Argument(metavar="STORE", help="Output of a run.")],
+    path: Annotated[Path, typer.Argument(metavar="STORE", help="Output of a run, or a checkpoint.")],
     target: Annotated[Path, typer.Argument(metavar="TARGET", help="Ends in .png, .pdf, .svg, .gif or .mp4.")],
     fields: Annotated[
         str | None, typer.Option("--fields", metavar="NAME,NAME,...", help="By default all.")
@@ -65,12 +66,15 @@ def view_store(
         ),
     ] = None,
     spectrum: Annotated[
-        bool, typer.Option("--spectrum", help="Draw the power of fields in shells of wavenumbers.")
+        bool, typer.Option("--spectrum", help="Draw the power of whole fields in shells of wavenumbers.")
     ] = False,
+    every: Annotated[
+        int, typer.Option("--every", metavar="K", min=1, help="Draw every K-th time into a film.")
+    ] = 1,
 ) -> None:
     from halocline.cli.stores import view
 
-    view(path, target, names=fields, time=time, at=at or [], spectrum=spectrum)
+    view(path, target, names=fields, time=time, at=at or [], spectrum=spectrum, every=every)
 
 
 @stores.command(
