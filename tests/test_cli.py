@@ -36,6 +36,10 @@ RECORD = [
         "sweep_seconds_overlap",
         "sweep_seconds_no_overlap",
     ),
+    "written_bytes",
+    "writing_seconds",
+    "waiting_seconds",
+    "io_ranks",
 ]
 
 

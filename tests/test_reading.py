@@ -422,3 +422,9 @@ def test_an_array_without_a_group_is_read(intact: Path, tmp_path: Path) -> None:
     sim = fields((9, 12))
     sim["T"] = tmp_path / "T"
     np.testing.assert_array_equal(sim["T"], Store(intact).read("T", 2))
+
+
+def test_a_dataset_is_no_array() -> None:
+    made = xarray.Dataset({"T": (("x", "y"), np.zeros((9, 12))), "v": (("x", "y"), np.zeros((9, 12)))})
+    with pytest.raises(InputError, match=r"a Dataset of T, v: give one array of it, dataset\[NAME\]"):
+        fields((9, 12))["T"] = made

@@ -278,6 +278,11 @@ def test_what_a_store_says_of_itself(tmp_path: Path) -> None:
         (lambda sim: hc.Output("o", dtype="int8"), "dtype 'int8' is unknown"),
         (lambda sim: hc.Output("o", dtype=np.int8), "dtype 'int8' is unknown"),
         (lambda sim: hc.Output("o", units="K"), "units is 'K'; expected a mapping"),
+        (lambda sim: hc.Output("o", units={"t": "s"}), "units: name 't' is unknown.*known: T, v, time, x"),
+        (
+            lambda sim: hc.Output("o", {"a": 2 * hc.time_mean(sim.grid.fields["T"])}),
+            "a mean over time cannot",
+        ),
         (lambda sim: hc.Checkpoint("o", time_limit=3), "time_limit is 3; expected a text"),
         (lambda sim: hc.Output("o", compression="gzip"), "compression 'gzip' is unknown"),
         (lambda sim: hc.Output("o", region="all"), r"region is 'all'; expected hc\.Slice"),

@@ -31,9 +31,10 @@ def write_json(path: Path, content: Any, *, sync: bool = True) -> None:
     RunError
         The file cannot be written.
     """
+    text = json.dumps(content, allow_nan=False)  # on one line: a run writes several for each output
     try:
         with whole(path) as making, making.open("w") as file:
-            json.dump(content, file, indent=1, allow_nan=False)
+            file.write(text)
             file.flush()
             if sync:
                 os.fsync(file.fileno())

@@ -33,7 +33,9 @@ def poisson(
 
     if n is None:
         if kept.resume is None:
-            raise InputError("--n is missing: give the interior points along each axis, such as --n 512")
+            raise InputError(
+                "Missing option '--n': give the interior points along each axis, such as --n 512"
+            )
         n, dim = solve.size_of(kept.resume)
     trace = execution.get("trace")
     check_files(json, trace, *_pictures(pictures, trace))

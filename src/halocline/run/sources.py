@@ -104,6 +104,9 @@ def _labelled(array: Any) -> Source:
     """An xarray DataArray."""
     import numpy as np
 
+    if hasattr(array, "data_vars"):
+        known = [str(each) for each in array.data_vars]
+        raise InputError(f"a Dataset of {', '.join(known) or 'nothing'}: give one array of it, dataset[NAME]")
     name = f"DataArray {array.name!r}"
     for axis in (each for each in GROWING if each in array.dims):
         if array.sizes[axis] != 1:

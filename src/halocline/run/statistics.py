@@ -23,6 +23,16 @@ class Statistic:
     kind: str
     expression: Any
 
+    def _alone(self, *_: Any) -> Statistic:
+        """Raise InputError: a statistic is known when it is written, and not before."""
+        raise InputError(
+            f"a {self.kind} over time cannot be computed with; take it of an expression instead, such as "
+            f"hc.time_{self.kind}(2 * T), or compute with what was written"
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _alone
+    __pow__ = __rpow__ = __neg__ = __abs__ = _alone
+
 
 def time_mean(expression: Any) -> Statistic:
     """The mean over time, in which each step counts as long as it is.

@@ -7,7 +7,7 @@ import logging
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -317,7 +317,8 @@ class CaseRun:
             now = options.get(key)
             if now is not None and left[key] is not None and now != left[key]:
                 raise InputError(
-                    f"{key} is {now}, but checkpoint {saved.folder} is of a run with {left[key]}: leave {key} out"
+                    f"{key} is {now}, but checkpoint {saved.folder} is of a run with {left[key]}: leave it "
+                    "out"
                 )
         same = {key: left[key] for key in ("order", "scheme") if options.get(key) is None}
         return cls(
@@ -471,9 +472,10 @@ class CaseRun:
             if every and sim.steps % every == 0:
                 look()
 
-        ended = (
-            sim.steps < warm_up and self._advanced(goal, warm_up, before, on_progress).reason != "completed"
-        )
+        ended = False
+        if sim.steps < warm_up:
+            first = replace(goal, output=_without_end(output))
+            ended = self._advanced(first, warm_up, before, on_progress).reason != "completed"
         whole: Outcome | None = None
         started = sim.steps
         if not ended and goal.open(steps):
@@ -799,6 +801,12 @@ class CaseRun:
             **told,
         )
         return Result(record, reference, peak, sim, whole, self.fields)
+
+
+def _without_end(output: Output | Sequence[Output]) -> list[Output]:
+    """The same output of a run whose end is none: steps go on after it."""
+    every = [output] if isinstance(output, Output) else output
+    return [replace(each, every=STEPS.most) if each.every is None else each for each in every]
 
 
 def _check_warm_up(warm_up: int, steps: int | None) -> None:
