@@ -333,14 +333,19 @@ def test_ls_says_what_to_go_on_from(stores: Path, tmp_path: Path, capsys: pytest
     assert f"Go on from the newest with --resume {folder}." in said()
     (folder / "newest.json").unlink()
     text = said()
-    assert "there is no newest.json, which names the newest. Go on from the last whole one" in text
+    assert " has no newest.json, which names the newest. Go on from the last whole one" in text
     assert f"--resume {last}" in text
     with pytest.raises(InputError, match=f"whole ones there, the latest last: .*{last.name}$"):
         newest(folder)
+    (folder / "newest.json").write_text(json.dumps({"checkpoint": ""}))
+    assert "names '', which is no checkpoint there. Go on from the last whole one" in said()
     (folder / "newest.json").write_text("{")
     assert "newest.json is no JSON file that Halocline wrote, or it is damaged. Go on" in said()
-    for each in folder.glob("step-*"):
-        (each / "zarr.json").unlink()
+    (folder / "newest.json").write_text(json.dumps({"checkpoint": last.name}))
+    (last / "zarr.json").unlink()
+    assert f"names {last.name!r}, which is no checkpoint there. Go on from the last whole one" in said()
+    for each in folder.glob("step-*/zarr.json"):
+        each.unlink()
     assert "None was ever completed." in said()
 
 

@@ -221,3 +221,43 @@ def test_the_end_of_the_warm_up_is_not_the_end(tmp_path: Path) -> None:
     store, folder = tmp_path / "a.zarr", tmp_path / "c"
     wave("--steps", "6", "--warm-up", "2", "--output", store, "--checkpoint", folder)
     assert steps_of(store) == [0, 6]
+
+
+@pytest.mark.parametrize("goal", [["--until", "1.0"], ["--steps", "3"]])
+def test_the_end_is_written_of_a_run_that_ends_while_it_warms_up(tmp_path: Path, goal: list[str]) -> None:
+    store, folder = tmp_path / "a.zarr", tmp_path / "c"
+    wave("--steps", "2", "--output", store, "--checkpoint", folder)
+    found = wave(
+        "--resume", folder, "--output", store, *goal, "--warm-up", "2" if "--steps" in goal else "100000"
+    )
+    assert steps_of(store)[-1] == found["steps"]
+    assert "nothing was done" not in found["said"]
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--n", "16"], "n is 16, but checkpoint"),
+        (["--dim", "3"], "dim is 3, but checkpoint"),
+        (["--method", "cg-fused"], "method is cg-fused, but checkpoint"),
+    ],
+)
+def test_a_solve_that_goes_on_is_the_same(tmp_path: Path, words: list[str], error: str) -> None:
+    first = ran("solve", "poisson", "--n", "24", "--method", "cg", "--rtol", "1e-3", "--checkpoint", tmp_path)
+    assert first.returncode == 0, first.stderr
+    done = ran("solve", "poisson", "--resume", tmp_path, *words)
+    assert done.returncode == 2
+    assert error in done.stderr
+    again = ran("solve", "poisson", "--resume", tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert "cg, 1 rank" in again.stdout
+
+
+def test_damage_is_no_matter_of_parameters(tmp_path: Path) -> None:
+    wave("--steps", "2", "--checkpoint", tmp_path)
+    chunk = next(next(tmp_path.glob("step-*")).glob("lnrho/c*"))
+    chunk.write_bytes(chunk.read_bytes()[:-8])
+    done = ran("run", "sound-wave", "--resume", tmp_path, "--steps", "4", "--set", "nu=0.02")
+    assert done.returncode == 2
+    assert "is damaged" in done.stderr
+    assert "which may be why" not in done.stderr

@@ -105,6 +105,29 @@ def test_a_checkpoint_is_read_on_another_resolution(tmp_path: Path) -> None:
         assert sim.checksum(name) == expected
 
 
+def test_a_field_may_have_the_name_of_an_axis(tmp_path: Path) -> None:
+    """Of a checkpoint: it is no coordinate there."""
+    grid = hc.Grid((8, 6), periodic=True)
+    x, T = grid.field("x"), grid.field("T")
+    sim = hc.Simulation(grid, lambda x, T: {x: -x, T: -T}, scheme=hc.RK3(), dt=0.1, threads=1)
+    sim[x] = lambda x, y: np.sin(2 * np.pi * x) + y
+    sim[T] = lambda x, y: x * y
+    sim.run(steps=1, checkpoint=hc.Checkpoint(tmp_path / "c"))
+    saved = next((tmp_path / "c").glob("step-*"))
+    expected = [sim.checksum(f) for f in (x, T)]
+    sim[x], sim[T] = 0.0, 0.0
+    sim[x], sim[T] = saved / "x", saved / "T"
+    assert [sim.checksum(f) for f in (x, T)] == expected
+    assert described(saved)["arrays"].keys() == {"x", "T", "x_w", "T_w"}
+    store = Store(saved)
+    assert store.results == ["T", "x"]
+    finer = hc.Grid((16, 12), periodic=True)
+    T = finer.field("T")
+    other = hc.Simulation(finer, lambda T: {T: -T}, scheme=hc.Euler(), dt=0.1, threads=1)
+    with pytest.raises(InputError, match="no coordinates there"):
+        other[T] = saved / "T"
+
+
 def reference(values: np.ndarray, count: int, axis: int = 0) -> np.ndarray:
     """Averages over `count` equal cells of what is linear in each of the old ones, sampled at the middle of
     the pieces that both kinds of cells cut the line into."""

@@ -148,16 +148,25 @@ class Store:
     @property
     def variables(self) -> dict[str, ArrayInfo]:
         """The arrays that are no coordinates."""
-        own = {*GROWING, *(d for each in self.arrays.values() for d in each.dimensions)}
-        places = {n for n, each in self.arrays.items() if "axis" in each.attributes}
-        return {name: each for name, each in self.arrays.items() if name not in own | places}
+        return {name: each for name, each in self.arrays.items() if not self.is_coordinate(name)}
+
+    def is_coordinate(self, name: str) -> bool:
+        """Whether an array of that name is there and says where points are, or when."""
+        info = self.arrays.get(name)
+        if info is None or name in self._fields:  # a field of a checkpoint may have the name of an axis
+            return False
+        return name in GROWING or info.dimensions == (name,) or "axis" in info.attributes
 
     @property
     def results(self) -> list[str]:
         """The variables but those that a program keeps for itself, such as work arrays of its scheme."""
-        described = self.facts.get("fields")
-        own = described if isinstance(described, dict) else {}
-        return [name for name in self.variables if not own.get(name, {}).get("work")]
+        return [name for name in self.variables if not self._fields.get(name, {}).get("work")]
+
+    @property
+    def _fields(self) -> dict[str, dict[str, Any]]:
+        """What a checkpoint says of its fields."""
+        found = self.facts.get("fields")
+        return found if isinstance(found, dict) else {}
 
     @property
     def axis(self) -> str | None:
@@ -322,8 +331,9 @@ class Store:
                 )
 
     def _line(self, name: str) -> NDArray[Any] | None:
-        info = self.arrays.get(name)
-        return None if info is None or len(info.shape) != 1 else self.whole(name)
+        if not self.is_coordinate(name) or len(self.arrays[name].shape) != 1:
+            return None
+        return self.whole(name)
 
 
 def array_at(path: Path) -> tuple[Store, ArrayInfo]:

@@ -351,18 +351,28 @@ Check = Annotated[
         rich_help_panel=RESULTS,
     ),
 ]
-Dim = Annotated[int, whole(PROBLEM, "--dim", numbers=AXES, metavar="1|2|3", help="Axes of the problem.")]
+_DIM: Any = {"numbers": AXES, "metavar": "1|2|3"}
+Dim = Annotated[int, whole(PROBLEM, "--dim", help="Axes of the problem.", **_DIM)]
+DimOfSolve = Annotated[
+    int | None,
+    whole(PROBLEM, "--dim", help="Axes of the problem: 2, or with --resume those of the checkpoint.", **_DIM),
+]
 Radius = Annotated[int, whole(PROBLEM, "--radius", numbers=RADIUS, metavar="R", help="Layers of halo.")]
 FieldCount = Annotated[int, whole(PROBLEM, "--fields", numbers=FIELDS, metavar="F", help="Fields.")]
 Dtype = Annotated[str, _option(PROBLEM, "--dtype", metavar="float32|float64", help="Their precision.")]
-Method = Annotated[
-    str,
+_METHODS = (
+    "[bold]cg[/]: conjugate gradients as in UMBC HPCF-2018-10, 11 streams of memory an iteration. "
+    "[bold]cg-fused[/]: the same in two sweeps and 8 streams"
+)
+_METHOD: Any = {"metavar": "cg|cg-fused"}
+Method = Annotated[str, _option(HOW, "--method", help=f"{_METHODS}.", **_METHOD)]
+MethodOfSolve = Annotated[
+    str | None,
     _option(
         HOW,
         "--method",
-        metavar="cg|cg-fused",
-        help="[bold]cg[/]: conjugate gradients as in UMBC HPCF-2018-10, 11 streams of memory an iteration. "
-        "[bold]cg-fused[/]: the same in two sweeps and 8 streams.",
+        help=f"{_METHODS}, the default; with --resume that of the checkpoint.",
+        **_METHOD,
     ),
 ]
 Scheme = Annotated[

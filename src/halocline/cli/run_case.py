@@ -100,7 +100,8 @@ def case(
                 _write_series(csv, series)
             raise
     record = result.record
-    if kept.resume is not None and result.outcome is None:
+    resumed = result.simulation.resumed
+    if kept.resume is not None and resumed is not None and resumed.step == record.steps:
         note(f"nothing was done: {kept.resume} is at step {record.steps:,} (time {record.time:g}) already")
         kept = replace(kept, output=[], checkpoint=None)
     checks = ready.check(result) if check else None

@@ -13,12 +13,14 @@ from halocline.cli.progress import progress
 from halocline.cli.ranks import spread
 from halocline.errors import InputError
 
+DIM, METHOD = 2, "cg-fused"  # where none is given
+
 
 def poisson(
     *,
     n: int | None,
-    dim: int,
-    method: str,
+    dim: int | None,
+    method: str | None,
     rtol: float,
     max_iterations: int | None,
     ranks: int | None,
@@ -31,12 +33,11 @@ def poisson(
     spread(ranks, kept.io_ranks)
     from halocline.study import solve
 
+    if kept.resume is not None:
+        n, dim, method = solve.goes_on(kept.resume, n, dim, method)
     if n is None:
-        if kept.resume is None:
-            raise InputError(
-                "Missing option '--n': give the interior points along each axis, such as --n 512"
-            )
-        n, dim = solve.size_of(kept.resume)
+        raise InputError("Missing option '--n': give the interior points along each axis, such as --n 512")
+    dim, method = dim or DIM, method or METHOD
     trace = execution.get("trace")
     check_files(json, trace, *_pictures(pictures, trace))
     with progress(f"{method}, N = {n}", "iterations") as on_progress:

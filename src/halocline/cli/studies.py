@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import signal
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -18,6 +17,7 @@ from halocline.cli.progress import TERMINAL, progress, terminal
 from halocline.cli.ranks import spread
 from halocline.errors import InputError
 from halocline.ranges import POINTS, RANKS, THREADS
+from halocline.run.command_line import command_line
 from halocline.run.mpi import launcher
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ def lead(what: str, measured: Sequence[Measurement]) -> str:
 
 def command() -> str:
     """The command line that was given."""
-    return shlex.join(["halocline", *sys.argv[1:]])
+    return shlex.join(command_line())
 
 
 def _leave(

@@ -104,7 +104,7 @@ def view(
             )
         if wanted.time is not None:
             raise InputError(
-                f"time {wanted.time:g} is asked for, but {target.name} is a film of all times: draw that one "
+                f"time {wanted.time:g} is asked for, but {target.name} is a film of many: draw that one "
                 f"into a picture, such as {target.with_suffix('.png')}"
             )
         _film(store, panels, target, wanted.every, on_progress)
@@ -306,11 +306,11 @@ class _Panel:
     def _periodic(self, dimension: str) -> bool:
         """Whether the points along an axis are those of a whole period; unknown ones count as such."""
         line, info = self.lines[dimension], self.store.arrays.get(dimension)
-        if info is None or not self.store.facts:
-            return True
-        period = info.attributes.get("period")
-        spacing = (line[-1] - line[0]) / max(1, len(line) - 1)
-        return period is not None and abs(len(line) * spacing - period) < 0.5 * spacing
+        known: Mapping[str, Any] = {} if info is None else info.attributes
+        if "period" in known and len(line) > 1:
+            spacing = (line[-1] - line[0]) / (len(line) - 1)
+            return bool(abs(len(line) * spacing - known["period"]) < 0.5 * spacing)
+        return "walls" not in known
 
     def _unit(self, dimension: str) -> str:
         info = self.store.arrays.get(dimension)
@@ -344,10 +344,12 @@ def _figure(
         panel.draw(figure, ax, n, own)
     for ax in axes[len(panels) :]:
         ax.set_axis_off()
-    figure.suptitle(
-        _title(store, None if all(p.series for p in panels) else n), x=0.01, ha="left", fontsize=11
-    )
+    _put_title(figure, _title(store, None if all(p.series for p in panels) else n))
     return figure
+
+
+def _put_title(figure: Figure, title: str) -> None:
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
 
 
 def _title(store: Store, n: int | None) -> str:
@@ -399,7 +401,7 @@ def _film(
                 for done, n in enumerate(frames, 1):
                     for panel in panels if n else ():
                         panel.show(n)
-                    figure.suptitle(_title(store, n))
+                    _put_title(figure, _title(store, n))
                     writer.grab_frame()
                     if on_progress is not None:
                         on_progress(done)

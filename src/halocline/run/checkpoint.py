@@ -177,20 +177,16 @@ def newest(path: Path) -> Path:
     if not path.is_dir():
         raise InputError(f"no checkpoint in {path}: there is no such folder")
     if not is_file(path / POINTER):
-        whole = [each for each in folders(path) if is_file(each / arrays.GROUP)]
-        what = (
-            f"there is no {POINTER}, which names the newest"
-            if whole
-            else "no checkpoint was ever completed there"
-        )
-        raise InputError(f"no checkpoint in {path}: {what}{_others(path / POINTER) if whole else ''}")
+        if not any(is_file(each / arrays.GROUP) for each in folders(path)):
+            raise InputError(f"no checkpoint in {path}: no checkpoint was ever completed there")
+        raise InputError(f"{path} has no {POINTER}, which names the newest{_others(path / POINTER)}")
     try:
         name = read_object(path / POINTER).get("checkpoint")
     except InputError as error:
         raise InputError(f"{error}{_others(path / POINTER)}") from None
-    if not isinstance(name, str) or not _FOLDER.fullmatch(name) or not (path / name).is_dir():
+    if not isinstance(name, str) or not _FOLDER.fullmatch(name) or not is_file(path / name / arrays.GROUP):
         raise InputError(
-            f"{path / POINTER} names {name!r}, which is no checkpoint there{_others(path / str(name))}"
+            f"{path / POINTER} names {name!r}, which is no checkpoint there{_others(path / POINTER)}"
         )
     return path / name
 

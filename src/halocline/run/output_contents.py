@@ -13,7 +13,7 @@ from halocline.lang import equations, trace
 from halocline.lang.boundary import Symmetric
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.expression import Expr, as_expr, place_of
-from halocline.lang.grid import AXES, Field, Vector, unknown
+from halocline.lang.grid import AXES, Field, Vector
 from halocline.lang.program import Program, stage
 from halocline.lang.reductions import value
 from halocline.plan.chunks import chunk_shape
@@ -119,10 +119,6 @@ class OutputContents:
                         self._add_part(name, self._held(program, name, what, own), kind)
                 else:
                     self._add_numbers(program, name, [what])
-        known = [*self.specs, TIME, *AXES[: self.grid.ndim]]
-        for name in units:  # those of fields that this output does not write may be there too
-            if name not in (*known, *self.grid.fields):
-                raise unknown("units: name", name, known)
         self._program, self._computed = program, own
         for f in own:  # no state: they are computed whenever they are written
             self.grid.fields.pop(f.name)
@@ -226,7 +222,10 @@ class OutputContents:
         return {"coordinates": names} if names else {}
 
     def _units(self, name: str) -> dict[str, str]:
-        return {"units": self.units[name]} if name in self.units else {}
+        """Its own, or those of the vector that it is a component of."""
+        vector = name.removesuffix(f"_{name[-1]}")
+        found = self.units.get(name, self.units.get(vector) if vector in self.grid.vectors else None)
+        return {} if found is None else {"units": found}
 
     # --- what is used of it ---
 

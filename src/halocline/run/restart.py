@@ -29,6 +29,10 @@ SHOWN = 8  # lines of a difference between two programs
 DT = "dt"  # a parameter too, where it is a number
 
 
+class OtherProgramError(InputError):
+    """A checkpoint was left by another program than the one that is to go on from it."""
+
+
 class Resumable(Protocol):
     """What checkpoints are of: a state, and the program that advances it.
 
@@ -119,7 +123,7 @@ def check(saved: Saved, grid: Grid, program: Program) -> None:
         if theirs.get(what) != ours:
             verb = "differs" if what == "grid" else "differ"
             lines = "\n".join(_difference(str(theirs.get(what)), ours))
-            raise InputError(
+            raise OtherProgramError(
                 f"checkpoint {saved.folder} is of another program: its {what} {verb} (-: there, +: here)\n"
                 f"{lines}"
             )

@@ -95,7 +95,7 @@ def _stored(path: Path, time: int | None) -> Source:
         str(path),
         info.space,
         tuple(map(info.count, info.space)),
-        {name: store.coordinates(name, info) for name in info.space if name in store.arrays},
+        {name: store.coordinates(name, info) for name in info.space if store.is_coordinate(name)},
         partial(store.read, info.name, time),
     )
 

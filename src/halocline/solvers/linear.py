@@ -318,7 +318,7 @@ class LinearProblem:
             dict(self.parameters),
             output=output,
             checkpoint=checkpoint,
-            also=iterating.notes,
+            also=lambda: {"method": self.method, **iterating.notes()},
         )
         with files.ready(begun_at):
             outcome = Course(iterating, files).run(math.inf, float(max_iterations), on_progress)

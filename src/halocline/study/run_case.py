@@ -472,7 +472,7 @@ class CaseRun:
             if every and sim.steps % every == 0:
                 look()
 
-        ended = False
+        ended, begun = False, sim.steps
         if sim.steps < warm_up:
             first = replace(goal, output=_without_end(output))
             ended = self._advanced(first, warm_up, before, on_progress).reason != "completed"
@@ -489,6 +489,8 @@ class CaseRun:
                         metered.enter_context(meter.on())
 
                 whole = self._advanced(goal, steps, between, on_progress)
+        elif sim.steps > begun:  # it ended while it warmed up, which output did not know
+            sim.run(steps=0, output=output)
         if series[-1]["step"] < sim.steps:
             look()
         measured = _Timing(
@@ -668,7 +670,7 @@ class CaseRun:
         """Take over a checkpoint of this case and its series so far, and return the diagnostics."""
         try:
             sim.resume(path, change=tuple(sim.given) if change else ())
-        except InputError as error:
+        except restart.OtherProgramError as error:
             if change:
                 error.args = (f"{error}\n  {', '.join(change)}: set anew, which may be why",)
             raise
@@ -804,9 +806,12 @@ class CaseRun:
 
 
 def _without_end(output: Output | Sequence[Output]) -> list[Output]:
-    """The same output of a run whose end is none: steps go on after it."""
-    every = [output] if isinstance(output, Output) else output
-    return [replace(each, every=STEPS.most) if each.every is None else each for each in every]
+    """The same output of a run after whose end steps go on."""
+    every = [output] if isinstance(output, Output) else list(output or ())
+    return [
+        replace(each, every=STEPS.most) if isinstance(each, Output) and each.every is None else each
+        for each in every
+    ]
 
 
 def _check_warm_up(warm_up: int, steps: int | None) -> None:

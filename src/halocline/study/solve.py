@@ -224,19 +224,30 @@ def poisson(
     return Result(record, reference, solution, equations, problem.prepared.tuned)
 
 
-def size_of(path: str | Path) -> tuple[int, int]:
-    """The points along an axis, and the axes, of the solve that left a checkpoint.
+def goes_on(path: str | Path, n: int | None, dim: int | None, method: str | None) -> tuple[int, int, str]:
+    """Points along an axis, axes and method of the solve that left a checkpoint.
+
+    Parameters
+    ----------
+    n, dim, method : optional
+        As they are given here.
 
     Raises
     ------
     InputError
-        There is no checkpoint, or that of something else.
+        There is no checkpoint, or that of something else than is given here.
     """
     saved = Saved(newest(Path(path)))
     u = Store(saved.folder).variables.get("u")
-    if u is None or len(set(u.shape)) != 1:
-        raise InputError(f"checkpoint {saved.folder} is not of a solve of this problem")
-    return u.shape[0], len(u.shape)
+    if u is None or "method" not in saved.facts:
+        raise InputError(f"checkpoint {saved.folder} is of another problem")
+    left = u.shape[0], len(u.shape), str(saved.facts["method"])
+    for name, value, given in zip(("n", "dim", "method"), left, (n, dim, method), strict=True):
+        if given not in (None, value):
+            raise InputError(
+                f"{name} is {given}, but checkpoint {saved.folder} is of a solve with {value}: leave it out"
+            )
+    return left
 
 
 def predicted_bytes(n: int, dim: int) -> int:

@@ -10,7 +10,7 @@ from halocline.cli.options import (
     CommunicationName,
     Decomposition,
     Device,
-    Dim,
+    DimOfSolve,
     GpuDirect,
     Halo,
     IoRanks,
@@ -19,7 +19,7 @@ from halocline.cli.options import (
     Kernels,
     MailboxesOfMessage,
     MaxIterations,
-    Method,
+    MethodOfSolve,
     Methods,
     OutputEvery,
     OutputPath,
@@ -61,8 +61,8 @@ solve = group(
 )
 def solve_poisson(
     n: PointsOrResumed = None,
-    dim: Dim = 2,
-    method: Method = "cg-fused",
+    dim: DimOfSolve = None,
+    method: MethodOfSolve = None,
     rtol: Rtol = 1e-6,
     max_iterations: MaxIterations = None,
     ranks: Ranks = None,
