@@ -355,7 +355,12 @@ _DIM: Any = {"numbers": AXES, "metavar": "1|2|3"}
 Dim = Annotated[int, whole(PROBLEM, "--dim", help="Axes of the problem.", **_DIM)]
 DimOfSolve = Annotated[
     int | None,
-    whole(PROBLEM, "--dim", help="Axes of the problem: 2, or with --resume those of the checkpoint.", **_DIM),
+    whole(
+        PROBLEM,
+        "--dim",
+        help="Axes of the problem (default: 2, or with --resume those of the checkpoint).",
+        **_DIM,
+    ),
 ]
 Radius = Annotated[int, whole(PROBLEM, "--radius", numbers=RADIUS, metavar="R", help="Layers of halo.")]
 FieldCount = Annotated[int, whole(PROBLEM, "--fields", numbers=FIELDS, metavar="F", help="Fields.")]
@@ -371,7 +376,7 @@ MethodOfSolve = Annotated[
     _option(
         HOW,
         "--method",
-        help=f"{_METHODS}, the default; with --resume that of the checkpoint.",
+        help=f"{_METHODS} (default: cg-fused, or with --resume that of the checkpoint).",
         **_METHOD,
     ),
 ]
