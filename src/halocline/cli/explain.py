@@ -62,27 +62,25 @@ def case(
     json: str | None,
     execution: Mapping[str, Any],
 ) -> None:
-    """The same of steps of a case that `halocline run` knows."""
-    from halocline.cli.run_case import cells_of, parameters_of
-    from halocline.physics.cases import case_named
+    """The same of steps of a case or a file that `halocline run` takes."""
+    from halocline.cli.problem import problem_of
+    from halocline.cli.run_case import cells_of
     from halocline.study.explain import explain_program
-    from halocline.study.run_case import CaseRun
     from halocline.study.table import joined
 
-    given = parameters_of(settings, name, case_named(name, ("poisson",)))
     check_files(json, picture)
     check_pictures(picture)
     cells = None if n is None else cells_of(n)
-    ready = CaseRun(name, cells, given, dim=dim, order=order, scheme=scheme)
-    told = explain_program(ready.program, ready.setup.grid, ranks=ranks, rank=rank, **execution)
+    ready = problem_of(name, cells, settings, ("poisson",), dim=dim, order=order, scheme=scheme)
+    told = explain_program(ready.program, ready.grid, ranks=ranks, rank=rank, **execution)
     heading: dict[str, Any] = {
-        "case": name,
+        "case": ready.name,
         "shape": ready.shape,
         "order": None if ready.is_program else ready.order,
     }
     heading |= {"scheme": ready.scheme, "ranks": ranks, "parameters": dict(ready.values)}
     shape = " x ".join(f"{each:,}" for each in ready.shape)
-    title = f"{joined(name, f'{shape} cells', ready.method)}; a pass is a step"
+    title = f"{joined(ready.name, f'{shape} cells', ready.method)}; a pass is {ready.one_pass}"
     _tell(told, title, heading, code, passes, picture, json)
 
 

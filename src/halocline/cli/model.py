@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as encoding
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,34 +23,65 @@ SHOWN = 4  # ranks of a trace, where none are named
 
 def poisson(*, n: int, dim: int, method: str, **how: Any) -> None:
     """Predict conjugate gradients."""
-    from halocline.study.predict import poisson as case
+    from halocline.study.predict import poisson as made
 
     told = {"case": "poisson", "n": n, "dim": dim, "method": method}
     title = f"Poisson in {dim}D, N = {n}, {method}; a pass is an iteration"
-    _predict(told, title, lambda n: case(n, dim, method), **how)
+    _predict(told, title, lambda n: made(n, dim, method), **how)
 
 
 def heat(*, n: int, dim: int, scheme: str, order: int, **how: Any) -> None:
     """Predict explicit steps of the heat equation."""
-    from halocline.study.predict import heat as case
+    from halocline.study.predict import heat as made
 
     told = {"case": "heat", "n": n, "dim": dim, "scheme": scheme, "order": order}
     title = f"Heat in {dim}D, N = {n}, {scheme}, order {order}; a pass is a step"
-    _predict(told, title, lambda n: case(n, dim, scheme, order), **how)
+    _predict(told, title, lambda n: made(n, dim, scheme, order), **how)
 
 
 def wave(*, n: int, dim: int, **how: Any) -> None:
     """Predict explicit steps of the wave equation."""
-    from halocline.study.predict import wave as case
+    from halocline.study.predict import wave as made
 
     title = f"Waves in {dim}D, N = {n}; a pass is a step"
-    _predict({"case": "wave", "n": n, "dim": dim}, title, lambda n: case(n, dim), **how)
+    _predict({"case": "wave", "n": n, "dim": dim}, title, lambda n: made(n, dim), **how)
+
+
+def case(
+    name: str,
+    *,
+    n: str | None,
+    dim: int | None,
+    settings: Sequence[str],
+    order: int | None,
+    scheme: str | None,
+    **how: Any,
+) -> None:
+    """Predict steps of a case or a file."""
+    from halocline.cli.problem import problem_of
+    from halocline.cli.run_case import cells_of
+    from halocline.compile.compiler import compile_program
+    from halocline.study.table import joined
+
+    cells = None if n is None else cells_of(n)
+    ready = problem_of(name, cells, settings, dim=dim, order=order, scheme=scheme)
+    shape = " x ".join(f"{each:,}" for each in ready.shape)
+    title = f"{joined(ready.name, f'{shape} cells', ready.method)}; a pass is {ready.one_pass}"
+    told = {
+        "case": ready.name,
+        "shape": ready.shape,
+        "order": None if ready.is_program else ready.order,
+        "scheme": ready.scheme,
+        "parameters": dict(ready.values),
+    }
+    made = compile_program(ready.program, ready.grid), ready.shape
+    _predict(told, title, lambda _: made, **how)
 
 
 def _predict(
     told: Mapping[str, Any],
     title: str,
-    make: Callable[[int], Case],
+    make: Callable[[Any], Case],
     *,
     machine: str,
     nodes: str,
@@ -65,7 +96,7 @@ def _predict(
     trace: Path | None,
     traced: str | None,
     timeline: Path | None,
-    measure: int | None,
+    measure: int | None = None,
 ) -> None:
     """Predict, and print the table."""
     from halocline.study import host
@@ -77,7 +108,7 @@ def _predict(
     if traced is not None and trace is None and timeline is None:
         raise InputError(f"--traced {traced} names ranks, but nothing shows them: give --trace or --timeline")
     there = host.machine_named(machine)
-    schedule, shape = make(told["n"])
+    schedule, shape = make(told.get("n"))
     pace = 1.0
     if measure is not None:
         if machine != host.HOST:

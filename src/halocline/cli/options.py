@@ -137,12 +137,13 @@ Until = Annotated[
     ),
 ]
 CaseNs = Annotated[
-    str,
+    str | None,
     _option(
         PROBLEM,
         "--n",
         metavar="N,N,...",
-        help="Cells along the first axis, the others in the case's own proportion, for each run.",
+        help="Cells along the first axis, the others in the case's own proportion, for each run (default: "
+        "64, or what a file has).",
     ),
 ]
 CaseNsByFamily = Annotated[

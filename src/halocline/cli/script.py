@@ -1,54 +1,72 @@
-"""`halocline run`."""
+"""`halocline run FILE`."""
 
 from __future__ import annotations
 
 import os
-import runpy
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from halocline.cli.output import check_files, note, write_json, written
+import typer
+
+from halocline.cli.output import check_files, note, say, write_json, written
 from halocline.cli.ranks import spread
 from halocline.errors import InputError
 from halocline.run.devices import DEVICE_VARIABLE, chosen_here, places_met
 from halocline.run.execution import chosen_devices
 from halocline.run.machine import this_machine
 from halocline.run.mpi import report, world
+from halocline.run.observers import Observer, observing
+from halocline.run.script import Script
 from halocline.run.streams import is_lost_output
 
 
 def script(
     file: Path,
     *,
+    n: str | None,
+    settings: Sequence[str],
     ranks: int | None,
     io_ranks: int = 0,
     threads: int | None,
     device: str | None,
     json: str | None,
+    check: bool,
+    state: Path | None,
     arguments: Sequence[str],
 ) -> None:
     """Run a Python file as `python FILE` does, on as many ranks as asked for."""
-    if not file.is_file():
-        raise InputError(f"there is no file {file}" if not file.exists() else f"{file} is no file")
+    from halocline.study.file_run import CHECK, record_of, write_state
+    from halocline.study.problem import values_of
+
+    source = _read(file)
+    given = values_of(source, None if n is None else _cells(n), texts_of(settings))
     choice = chosen_devices(device)
     spread(ranks, io_ranks)
     with world().agreement(f"find devices {str(choice)!r}"):
         chosen_here(choice, DEVICE_VARIABLE if device is None else "")
-    check_files(json)
+    check_files(json, state)
     environment = {} if device is None else {DEVICE_VARIABLE: str(choice)}
     if threads is not None:
         environment["OMP_NUM_THREADS"] = str(threads)
-    begun = time.monotonic()
+    begun, observer = time.monotonic(), Observer()
+    wanted = json is not None or check or state is not None
+    failed = ""
     try:
-        with _as_main(file, arguments, environment), places_met() as met:
-            runpy.run_path(str(file), run_name="__main__")
+        with _environment(environment), places_met() as met:
+            if wanted:
+                with observing(observer):
+                    top = source.run(arguments, given)
+            else:
+                top = source.run(arguments, given)
+            if check:
+                failed = _checked(file, top.get(CHECK), observer)
     except SystemExit as end:
         if end.code not in (None, 0):
             raise
+        top = {}
     except Exception as error:
         if isinstance(error, OSError) and is_lost_output(error):
             raise
@@ -62,26 +80,72 @@ def script(
         ran = met.devices(world())
         if not all(map(choice.names, ran)):
             note(f"--device {choice}: {file} chose otherwise, and ran on {', '.join(ran)}")
+    if state is not None:
+        write_state(observer, state)
     if json is not None:
+        found = record_of(observer, file.name, {**source.names, **given}, top)
         record = {"file": str(file), "arguments": list(arguments), "ranks": world().size, "threads": threads}
         record |= {"device": str(choice), "devices": [asdict(place) for place in met(world())]}
         record |= {"seconds": time.monotonic() - begun, "machine": this_machine().as_dict()}
+        record |= {"run": None if found is None else asdict(found)}
+        if check:
+            record["checks"] = [{"name": CHECK, "passed": not failed, "about": failed}]
         write_json(json, record)
         written([json])
+    if check:
+        say(f"check FAILED: {failed}" if failed else "check passed")
+        if failed:
+            raise typer.Exit(1)
+
+
+def _read(file: Path) -> Script:
+    """The file; wrong Python is reported as `python FILE` does."""
+    try:
+        return Script(file)
+    except SyntaxError as error:
+        error.__traceback__ = None
+        raise SystemExit(report(error)) from None
+
+
+def _cells(text: str) -> int:
+    if not (text.strip().isdecimal() and int(text) > 0):
+        raise InputError(f"--n {text}: expected a whole number of cells from 1, for the name n of the file")
+    return int(text)
+
+
+def texts_of(settings: Sequence[str]) -> dict[str, str]:
+    """The values that --set gives names of a file, as texts."""
+    found: dict[str, str] = {}
+    for setting in settings:
+        name, between, text = setting.partition("=")
+        if not between:
+            raise InputError(f"--set {setting}: expected NAME=VALUE")
+        if name in found:
+            raise InputError(f"--set {setting}: {name} is given twice")
+        found[name] = text
+    return found
+
+
+def _checked(file: Path, check: object, observer: Observer) -> str:
+    """Call the check of a file with the last problem that it made; why it failed, or ""."""
+    if not callable(check):
+        raise InputError(f"--check: {file} has no function check(problem) at its top")
+    try:
+        check(observer.problem)
+    except AssertionError as error:
+        return str(error) or "an assertion does not hold"
+    return ""
 
 
 @contextmanager
-def _as_main(file: Path, arguments: Sequence[str], chosen: Mapping[str, str]) -> Iterator[None]:
-    """Arguments, import path and environment as `python FILE` would find them, and as they were after it."""
-    before = sys.argv, sys.path[:], {name: os.environ.get(name) for name in chosen}
-    sys.argv = [str(file), *arguments]
-    sys.path.insert(0, str(file.resolve().parent))
+def _environment(chosen: Mapping[str, str]) -> Iterator[None]:
+    """These variables of the environment meanwhile."""
+    before = {name: os.environ.get(name) for name in chosen}
     os.environ.update(chosen)
     try:
         yield
     finally:
-        sys.argv, sys.path[:], environment = before
-        for name, value in environment.items():
+        for name, value in before.items():
             if value is None:
                 del os.environ[name]
             else:

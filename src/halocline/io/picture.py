@@ -18,6 +18,7 @@ SUFFIXES = (".png", ".pdf", ".svg")
 
 
 DPI = 160  # of pictures of fields
+LABEL = 0.4  # inches, of the name beside a colour bar
 
 
 def picture(
@@ -158,7 +159,8 @@ def _figure(
         ax.set_xlim(*drawn.span[0])
         gridded(ax)
     else:
-        figure = Figure(figsize=_size(drawn), layout="constrained")
+        width, height = _size(drawn)
+        figure = Figure(figsize=(width + (LABEL if label else 0.0), height), layout="constrained")
         ax = figure.subplots()
         image = draw_plane(ax, drawn, unit=unit, cmap=cmap, limits=limits)
         colour_bar(figure, ax, image, label or "")

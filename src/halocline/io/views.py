@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 FILMS = (".gif", ".mp4")
 ABREAST = 3  # panels beside each other
 MOST_PANELS = 12
+MOST_CURVES = 8  # of points in one diagram; more are drawn as a picture
 FRAMES_A_SECOND = 8
 MOST_FRAMES = 500  # of a film: a minute of it
 FILM_DPI = 96
@@ -231,16 +232,19 @@ class _Panel:
     def draw(self, figure: Figure, ax: Axes, n: int | None, limits: tuple[float, float] | None) -> None:
         """Draw it at a time."""
         if self.series:
-            self._draw_series(ax)
+            self._draw_series(figure, ax)
         elif self.wanted.spectrum:
             self._draw_spectrum(ax, n)
         else:
             self._draw_field(figure, ax, n, limits)
 
-    def _draw_series(self, ax: Axes) -> None:
+    def _draw_series(self, figure: Figure, ax: Axes) -> None:
         values = self.store.whole(self.info.name)
         times: Any = self.store.times
         axis = self.store.axis or TIME
+        if values.ndim == 2 and values.shape[1] > MOST_CURVES and len(times) > 1:
+            self._draw_record(figure, ax, values, times, axis)
+            return
         for number, line in enumerate(values.T if values.ndim == 2 else [values]):
             label = None if values.ndim == 1 else self._place(number)
             ax.plot(times, line, label=label)
@@ -249,6 +253,22 @@ class _Panel:
         gridded(ax)
         if values.ndim == 2:
             ax.legend()
+
+    def _draw_record(
+        self, figure: Figure, ax: Axes, values: NDArray[Any], times: NDArray[np.float64], axis: str
+    ) -> None:
+        """Many points beside each other, and time downwards, as seismologists draw receivers."""
+        import numpy as np
+
+        low, high = around_zero((float(np.nanmin(values)), float(np.nanmax(values))))
+        colours = "RdBu_r" if low == -high else "viridis"
+        points = np.arange(values.shape[1])
+        image = ax.pcolormesh(points, times, values, vmin=low, vmax=high, cmap=colours, rasterized=True)
+        ax.invert_yaxis()
+        colour_bar(figure, ax, image, self.info.units and f"[{self.info.units}]")
+        ax.set_xlabel(f"point, 0 at {self._place(0)}, {points[-1]} at {self._place(points[-1])}")
+        ax.set_ylabel(with_unit(axis, self._unit(axis)))
+        ax.set_title(self.label)
 
     def _place(self, number: int) -> str:
         lines = [self.store.whole(a) for a in AXES if a in self.store.arrays]

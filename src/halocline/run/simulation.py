@@ -20,7 +20,7 @@ from halocline.lang.program import Program, ProgramFunction, bind
 from halocline.lang.stepping import OWN_SCALARS, WANTED_STEP, Scheme, stepping
 from halocline.plan.fit import check_fit
 from halocline.ranges import STEPS
-from halocline.run import restart
+from halocline.run import observers, restart
 from halocline.run.bandwidth import bandwidth_share
 from halocline.run.checkpoint import Checkpoint, Saved
 from halocline.run.course import Course
@@ -85,6 +85,9 @@ class Simulation(Fields):
         The parameters as they were given at first, and "dt" where it is a number.
     resumed : Saved or None
         The checkpoint that it goes on from.
+    order : int
+        Of accuracy of differences.
+    scheme : time integration scheme or None
     title : str
         What output says that it is of; by default the name of the function.
     writing : Writing
@@ -139,6 +142,8 @@ class Simulation(Fields):
         )
         self._stepping = self._traced()
         self.title = self.program.name if self.program.name.isidentifier() else "simulation"
+        self.order, self.scheme = order, scheme
+        observers.made(self)
         if self._stepping.wanted is not None:
             self.values[WANTED_STEP] = self.given[restart.DT] = self._stepping.wanted
         # weak: the memory of a simulation is free as soon as nobody has it
@@ -376,6 +381,7 @@ class Simulation(Fields):
             finally:
                 self.writing += files.writing
         self._last_run = self.steps - first, outcome.loop_seconds
+        observers.ran(self, self.steps - first, outcome)
         return outcome
 
     def _ready(self) -> None:

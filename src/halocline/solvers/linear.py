@@ -18,7 +18,7 @@ from halocline.lang.program import Scalar, own_name
 from halocline.lang.reductions import first
 from halocline.lang.reductions import value as value_at
 from halocline.ranges import STEPS
-from halocline.run import restart
+from halocline.run import observers, restart
 from halocline.run.bandwidth import bandwidth_share
 from halocline.run.checkpoint import Checkpoint, Saved
 from halocline.run.course import Course
@@ -178,6 +178,7 @@ class LinearProblem:
 
         program = function.trace(linear, unknown_field, b, *names)
         self.program = program
+        observers.made(self)
         self._continued: Prepared | None = None  # what goes on after a pause
         self._prepared = prepare(store, program, (*self.fields.values, *(n.name for n in names)))
         self._true_residual = TrueResidual(self.fields, linear, unknown_field, b, self._rhs_field)
@@ -350,6 +351,7 @@ class LinearProblem:
         )
         if reason == "rounding limit" and self.domain.comm.rank == 0:
             log.warning("%s: %s", self.method, parted(solution, rtol))
+        observers.ran(self, done, solution)
         return solution
 
     def _iterations(self, rtol: float) -> Iterations:

@@ -179,13 +179,13 @@ def tables(measurements: Sequence[Measurement], error_name: str = ERROR) -> list
 def verdicts(measurements: Sequence[Measurement]) -> list[str]:
     """The order of each line, a sentence each."""
     written = [
-        f"{panel}, {label}: no order, as there is one grid."
+        f"{joined(panel, label)}: no order, as there is one grid."
         for panel, own in by_line(measurements)
         for label, line in own.items()
         if len(line) == 1
     ]
     for each in orders(measurements):
-        what, ns = f"{each['panel']}, {each['line']}", each["cells"]
+        what, ns = joined(each["panel"], each["line"]), each["cells"]
         over, last, expected = each["order"], each["last_order"], each["expected_order"]
         if over is None or last is None:
             written.append(f"{what}: no order, as an error is 0 or unknown.")
@@ -193,8 +193,9 @@ def verdicts(measurements: Sequence[Measurement]) -> list[str]:
         sentence = f"{what}: order {over:.2f} from N = {ns[0]} to {ns[-1]}"
         if len(ns) > 2:
             sentence += f", {last:.2f} from {ns[-2]} on"
-        short = ": not reached" if last < expected - SHORT_OF else ""
-        written.append(f"{sentence}; expected {expected}{short}.")
+        if expected is not None:
+            sentence += f"; expected {expected}" + (": not reached" if last < expected - SHORT_OF else "")
+        written.append(f"{sentence}.")
     return written
 
 
@@ -228,7 +229,7 @@ def _draw(ax: Axes, own: Mapping[str, Sequence[Measurement]]) -> None:
         # lines may lie on each other: markers of the later ones are smaller
         ax.plot(xs, ys, **style(number), markersize=max(3.0, 8.0 - 1.5 * number), label=label)
     ax.set_yscale("log")
-    for expected in sorted({line[0]["expected_order"] for line in own.values()}):
+    for expected in sorted({line[0]["expected_order"] for line in own.values()} - {None}):
         found = [m for line in own.values() for m in line if m["error"] and m["expected_order"] == expected]
         if found:
             ends = [pick(map(cells, found)) for pick in (min, max)]
@@ -240,4 +241,5 @@ def _draw(ax: Axes, own: Mapping[str, Sequence[Measurement]]) -> None:
         every = (math.inf, math.inf)  # each mark has its number, whatever the range
         ax.yaxis.set_major_formatter(LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=every))
     doubling(ax, sorted({cells(m) for line in own.values() for m in line}))
-    ax.legend(loc="lower left")
+    if any(ax.get_legend_handles_labels()[1]):
+        ax.legend(loc="lower left")

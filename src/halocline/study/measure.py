@@ -144,6 +144,40 @@ class Steps:
         return {"decomposition": self.decomposition, "patch": self.patch, "settings": " ".join(self.settings)}
 
 
+@dataclass(frozen=True)
+class FileRun:
+    """A run of a user's file.
+
+    Parameters
+    ----------
+    name : str
+        Its path.
+    settings : tuple of str
+        As --set takes them.
+    device
+        As for `Solve`.
+    """
+
+    verb: ClassVar[str] = "run"
+    # what the file itself decides
+    order: ClassVar[int | None] = None
+    scheme: ClassVar[str | None] = None
+    dim: ClassVar[int | None] = None
+    only: ClassVar[str | None] = None
+    halo: ClassVar[str] = "read"
+    decomposition: ClassVar[str] = "optimal"
+
+    name: str
+    settings: tuple[str, ...] = ()
+    device: str | None = None
+
+    def options(self) -> dict[str, str]:
+        return _options(self, ())
+
+    def facts(self) -> dict[str, Any]:
+        return {"settings": " ".join(self.settings)}
+
+
 def _options(problem: Any, names: Iterable[str]) -> dict[str, str]:
     """The fields of a problem that are not at their defaults, and where it runs."""
     given = {}
@@ -158,7 +192,7 @@ def _options(problem: Any, names: Iterable[str]) -> dict[str, str]:
 
 def measure(
     case: Problem,
-    n: int | Sequence[int],
+    n: int | Sequence[int] | None,
     *,
     ranks: int,
     threads: int,
@@ -171,8 +205,8 @@ def measure(
     Parameters
     ----------
     case : Problem
-    n : int or sequence of int
-        Along each axis.
+    n : int, sequence of int or None
+        Along each axis; None for a file that has a size of its own.
     ranks, threads : int
     repeat : int
         How often; all runs must give the same bits.
@@ -193,8 +227,8 @@ def measure(
     InputError, RunError
         What the command ended with.
     """
-    size = f"{n}" if isinstance(n, int) else ",".join(map(str, n))
-    options = {"--n": size, **case.options(), "--ranks": f"{ranks}", "--threads": f"{threads}"}
+    size = {} if n is None else {"--n": f"{n}" if isinstance(n, int) else ",".join(map(str, n))}
+    options = {**size, **case.options(), "--ranks": f"{ranks}", "--threads": f"{threads}"}
     settings = [word for each in case.settings for word in ("--set", each)]
     words = [case.verb, case.name, *(word for item in options.items() for word in item), *settings]
     command = shlex.join(["halocline", *words])
@@ -227,7 +261,11 @@ def _run(words: Sequence[str]) -> dict[str, Any]:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         if done.returncode == 0:
             record: dict[str, Any] = json.loads(file.read_text())
-            return record
+            if "run" not in record:
+                return record
+            if record["run"] is None:
+                raise InputError(f"{shlex.join(['halocline', *words])}: the file has run no problem")
+            return {**record, **record.pop("run")}
     if done.returncode in (130, -2):
         raise KeyboardInterrupt
     said = (done.stderr.strip() or f"exit status {done.returncode}").removeprefix("halocline: error: ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -15,7 +14,7 @@ from halocline.errors import HaloclineError, InputError, RunError
 from halocline.io.figure import Figure
 from halocline.lang import trace
 from halocline.lang.expression import Expr
-from halocline.lang.grid import Field, unknown
+from halocline.lang.grid import Field, Grid, unknown
 from halocline.lang.program import Program, ProgramFunction
 from halocline.physics import events as counters
 from halocline.physics.case import Check, Checked, Setup
@@ -24,145 +23,20 @@ from halocline.ranges import SOME_STEPS, STEPS
 from halocline.run import restart
 from halocline.run.bandwidth import bandwidth
 from halocline.run.checkpoint import Checkpoint, Saved, newest
-from halocline.run.devices import OnDevice
-from halocline.run.energy import Energy, EnergyMeter
+from halocline.run.energy import EnergyMeter
 from halocline.run.fields import Fields
-from halocline.run.machine import resident_bytes
 from halocline.run.outcome import Outcome
 from halocline.run.output import Output
-from halocline.run.peak import multiply_add_peak
 from halocline.run.simulation import Simulation, program_of
 from halocline.solvers.schemes import SCHEMES
 from halocline.study.live import LiveLine
 from halocline.study.overlap import KINDS, StepBench
+from halocline.study.record import Record, Timing, checksums, recorded
 from halocline.study.table import method
-from halocline.study.written import written
 
 log = logging.getLogger("halocline")
 
 PARTS = ("compute", "exchange")  # of a step, that can be timed alone; of KINDS
-
-
-@dataclass(frozen=True)
-class Record:
-    """What one run did, the same on all ranks; the keys of ``halocline run CASE --json``.
-
-    Attributes
-    ----------
-    case : str
-    shape : tuple of int
-        Cells along each axis.
-    cells, steps : int
-    order : int or None
-        Of the differences in space; None for a case that is a program, which has its own.
-    scheme : str or None
-        How time was integrated; None for a program that does not say.
-    halo : {"read", "uniform"}
-        What travelled; see `halocline.Execution`.
-    packing : {"all", "last", "none"}
-        Which messages by MPI were packed.
-    communication : str or None
-        The name of the way of communicating, where it was given one.
-    only : {"compute", "exchange"} or None
-        What steps were timed without messages, or without kernels. Fields hold nonsense then, so that time,
-        checksums, diagnostics and series are None.
-    warm_up : int
-        Steps at the start that were not timed.
-    time : float or None
-        The simulated time reached.
-    time_step : float or None
-        The last one; None where no step was done.
-    limiter : str or None
-        What limited it; None where it is fixed.
-    seconds : float
-        Wall clock of the steps that were timed, from barrier to barrier.
-    ns_per_cell_step : float or None
-        Of the loop over these steps, all ranks together.
-    ssspnt : float or None
-        Of that loop, scaled size steps per np time: 1e-7 cells · steps / (np · seconds), where np are the
-        cores or devices that computed (the buoyancy-driven cavity of Virginia Tech, MPI and OpenACC, Eq. 6;
-        its Table 3 leaves np out). None where steps were without kernels.
-    flops_per_cell_step, bytes_per_cell_step : float
-        Operations of the generated code (an fma is two), and bytes that must cross memory.
-    share_of_bound : float or None
-        The rate of these bytes, over that of a += s * b on the same threads in the same run; on devices, over
-        that of copies within their memory. None where steps were without kernels.
-    share_of_peak : float or None
-        The rate of these operations, over that of multiply-adds of float64 on as many cores; an addition
-        that no product joins is one operation, so that 1 cannot be reached. None on devices.
-    joules_per_cell_step : float or None
-        What processors and devices took; None where the host does not tell.
-    joules_of : tuple of str
-        Whose joules these are: "processors", "devices".
-    checksum : str or None
-        A hash of those of all fields: the same for any ranks, threads, devices, decomposition, patch.
-    checksums : dict of str to str, or None
-        A hash of each field's bits in global order.
-    diagnostics : dict of str to float, or None
-        At the end; None for one that is not finite.
-    series : list of dict, or None
-        "step", "time", "time_step", "limiter" and the diagnostics, at the start, as often as asked for, and
-        at the end.
-    error : float or None
-        How far the result is from the exact solution. None for a case that has none, where the run
-        did not end where the case does, and with `only`.
-    events : dict of str to dict, or None
-        What the program counted, by name: "count" of cells, "share" of all cell updates, "first_cell" and
-        "first_step", None where it did not happen. All is None with `only`.
-    parameters : dict of str to float or str
-        Of the case, all of them.
-    ranks, threads : int
-        Threads are those of one rank.
-    devices : tuple of OnDevice
-        Where each subdomain lies; empty on the CPU.
-    memory_bytes : int
-        Resident memory after the run (VmRSS), summed over the ranks.
-    written_bytes : int
-        Of output and checkpoints, before they were compressed, of all ranks.
-    writing_seconds, waiting_seconds : float
-        That the slowest rank spent on them instead of computing; and of these, waiting for buffers or disks.
-    io_ranks : int
-        Ranks beside these that wrote them.
-    """
-
-    case: str
-    shape: tuple[int, ...]
-    cells: int
-    steps: int
-    order: int | None
-    scheme: str | None
-    halo: str
-    packing: str
-    communication: str | None
-    only: str | None
-    warm_up: int
-    time: float | None
-    time_step: float | None
-    limiter: str | None
-    seconds: float
-    ns_per_cell_step: float | None
-    ssspnt: float | None
-    flops_per_cell_step: float
-    bytes_per_cell_step: float
-    share_of_bound: float | None
-    share_of_peak: float | None
-    joules_per_cell_step: float | None
-    joules_of: tuple[str, ...]
-    checksum: str | None
-    checksums: dict[str, str] | None
-    diagnostics: dict[str, float | None] | None
-    series: list[dict[str, Any]] | None
-    error: float | None
-    events: dict[str, dict[str, Any]] | None
-    parameters: dict[str, float | str]
-    ranks: int
-    threads: int
-    devices: tuple[OnDevice, ...]
-    memory_bytes: int
-    written_bytes: int
-    writing_seconds: float
-    waiting_seconds: float
-    io_ranks: int
 
 
 @dataclass(frozen=True)
@@ -188,16 +62,6 @@ class Result:
     simulation: Simulation = field(repr=False)
     outcome: Outcome | None = field(repr=False)
     fields: tuple[Field, ...]
-
-
-@dataclass(frozen=True)
-class _Timing:
-    """Of the steps that were timed: wall clock from barrier to barrier and of the loop, number, energy."""
-
-    seconds: float
-    loop_seconds: float
-    steps: int
-    energy: Energy | None
 
 
 @dataclass(frozen=True)
@@ -333,6 +197,13 @@ class CaseRun:
                 f"{what} is {given}, but {self.name} is a program with a scheme of its own{own}: "
                 f"leave {what} out"
             )
+
+    one_pass = "a step"  # of its loop
+
+    @property
+    def grid(self) -> Grid:
+        """Where it runs."""
+        return self.setup.grid
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -493,7 +364,7 @@ class CaseRun:
             sim.run(steps=0, output=output)
         if series[-1]["step"] < sim.steps:
             look()
-        measured = _Timing(
+        measured = Timing(
             seconds=0.0 if whole is None else whole.seconds,
             loop_seconds=0.0 if whole is None else whole.loop_seconds,
             steps=sim.steps - started,
@@ -651,7 +522,7 @@ class CaseRun:
         bench.passes = steps - warm_up
         with meter.on():
             seconds = bench.run(**KINDS[only]) * bench.passes
-        measured = _Timing(seconds=seconds, loop_seconds=seconds, steps=bench.passes, energy=meter.total)
+        measured = Timing(seconds=seconds, loop_seconds=seconds, steps=bench.passes, energy=meter.total)
         nothing = (
             "time", "time_step", "limiter", "checksum", "checksums", "diagnostics", "series", "error",
             "events",
@@ -701,7 +572,6 @@ class CaseRun:
 
     def _told(self, sim: Simulation, series: list[dict[str, Any]], warm_up: int) -> dict[str, Any]:
         """What a record holds of the result of whole steps."""
-        checksums = {f.name: sim.checksum(f) for f in self.fields}
         last, events = series[-1], counters.found(sim, self.setup.events)
         if sim.domain.comm.rank == 0:
             counters.warn(self.setup.events, events)
@@ -712,8 +582,7 @@ class CaseRun:
             "time": sim.time,
             "time_step": last["time_step"],
             "limiter": last["limiter"],
-            "checksum": hashlib.blake2b(repr(checksums).encode(), digest_size=16).hexdigest(),
-            "checksums": checksums,
+            **checksums(sim, self.fields),
             "diagnostics": {name: last[name] for name in list(last)[4:]},
             "series": series,
             "error": self._error(sim, series, events),
@@ -739,6 +608,18 @@ class CaseRun:
             raise InputError(f"case {self.name} has no number of steps by default: give steps")
         return steps
 
+    def _result(
+        self, sim: Simulation, measured: Timing, whole: Outcome | None, told: Mapping[str, Any]
+    ) -> Result:
+        """What was measured beside what this machine can do, and what is told of the result."""
+        record, reference, peak = recorded(
+            sim, measured, told,
+            case=self.name, order=None if self.is_program else self.order, scheme=self.scheme,
+            parameters=self.values, schedule=sim.schedule, bytes_per_step=sim.bytes_per_step,
+            writing=sim.writing,
+        )  # fmt: skip
+        return Result(record, reference, peak, sim, whole, self.fields)
+
     def _start(self, sim: Fields) -> None:
         for f, at_start in self.setup.start.items():
             sim[f] = at_start
@@ -758,51 +639,6 @@ class CaseRun:
         return when | {
             name: each if math.isfinite(each) else None for name, each in zip(numbers, values, strict=True)
         }
-
-    def _result(
-        self, sim: Simulation, measured: _Timing, whole: Outcome | None, told: Mapping[str, Any]
-    ) -> Result:
-        """What was measured beside what this machine can do, and what is told of the result."""
-        domain, cells, only = sim.domain, self.setup.grid.size, told["only"]
-        memory = sum(domain.comm.allgather(resident_bytes()))
-        reference = bandwidth(domain.comm, domain.devices, domain.threads, sim.store.memory_bytes)
-        peak = None if domain.devices else multiply_add_peak(domain.comm, domain.threads)
-        flops = float(sum(sweep.flops * sweep.share for sweep in sim.schedule.pass_sweeps()))
-        seconds, energy = measured.loop_seconds, measured.energy
-        updates = cells * measured.steps
-        # ranks of one node that call a device the same have it together
-        assert domain.transfers is not None
-        node = domain.transfers.layout.node
-        devices = {(node(each.rank), each.device, each.name) for each in sim.devices}
-        processors = len(devices) or domain.comm.size * domain.threads
-        rate = updates / seconds if seconds and only != "exchange" else None
-        record = Record(
-            case=self.name,
-            shape=self.shape,
-            cells=cells,
-            order=None if self.is_program else self.order,
-            scheme=self.scheme,
-            halo=domain.how.halo,
-            packing=domain.how.packing,
-            communication=domain.how.communication,
-            seconds=measured.seconds,
-            ns_per_cell_step=1e9 * seconds / updates if seconds else None,
-            ssspnt=1e-7 * rate / processors if rate else None,
-            flops_per_cell_step=flops,
-            bytes_per_cell_step=sim.bytes_per_step / cells,
-            share_of_bound=sim.bytes_per_step / cells * rate / reference if rate and reference else None,
-            share_of_peak=flops * rate / peak if rate and peak else None,
-            joules_per_cell_step=energy.joules / updates if energy and updates else None,
-            joules_of=energy.of if energy and updates else (),
-            parameters=dict(self.values),
-            ranks=domain.comm.size,
-            threads=domain.threads,
-            devices=sim.devices,
-            memory_bytes=memory,
-            **written(domain.comm, sim.writing),
-            **told,
-        )
-        return Result(record, reference, peak, sim, whole, self.fields)
 
 
 def _without_end(output: Output | Sequence[Output]) -> list[Output]:

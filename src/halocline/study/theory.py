@@ -17,6 +17,7 @@ from halocline.plan.layout import lay_out
 from halocline.plan.traffic import Traffic
 from halocline.study.case_runs import baseline, ns, subdomains
 from halocline.study.measure import Measurement
+from halocline.study.problem import FileProblem
 from halocline.study.run_case import CaseRun
 
 
@@ -48,9 +49,9 @@ class Travels:
         )
 
 
-def travels(run: CaseRun) -> Travels:
-    """What travels in a step of a case; no memory is taken."""
-    grid = run.setup.grid
+def travels(run: CaseRun | FileProblem) -> Travels:
+    """What travels in a step; no memory is taken."""
+    grid = run.grid
     schedule = compile_program(run.program, grid)
     return Travels(Traffic.of_schedule(schedule), tuple(least_thickness(schedule)), tuple(grid.periodic))
 

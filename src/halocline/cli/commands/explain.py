@@ -37,9 +37,10 @@ from halocline.cli.options import (
 )
 
 explain = group(
-    "Tell what a case would do on many ranks, without starting any.",
+    "Tell what a case, or your own file, would do on many ranks, without starting any.",
     "halocline explain poisson --n 1024 --ranks 64",
     "halocline explain mhd-benchmark --n 128 --ranks 8",
+    "halocline explain acoustic.py --ranks 64",
     cls=CaseByName,
 )
 
@@ -97,8 +98,10 @@ def explain_poisson(
     epilog=examples(
         "halocline explain mhd-benchmark --n 128 --ranks 8",
         "halocline explain convection --set rayleigh=1e5 --order 4 --ranks 64 --rank 0",
+        "halocline explain acoustic.py --n 1024 --ranks 64",
     ),
-    help="Steps of a case of `halocline cases`: fields and halos, what travels and why, messages, bytes, "
+    help="Steps of a case of `halocline cases`, or of the first problem that a Python file makes: fields and "
+    "halos, what travels and why, messages, bytes, "
     "flops, memory, patches, and the least time that the memory of this machine allows. No rank is started.",
 )
 def explain_case(

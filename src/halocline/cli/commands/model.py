@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from halocline.cli.commands import POISSON, examples, group
+import typer
+
+from halocline.cli.commands import POISSON, CaseByName, examples, group
 from halocline.cli.options import (
     RESULTS,
     Cells,
+    CellsOfCase,
     Decomposition,
     Dim,
+    DimOfCase,
     Json,
     MachineName,
     Measure,
@@ -21,20 +25,26 @@ from halocline.cli.options import (
     N,
     Nodes,
     Order,
+    OrderOfCase,
     PerNode,
     Placement,
     Scaling,
     ScalingPicture,
     Scheme,
+    SchemeOfCase,
+    Settings,
     Timeline,
     TracedRanks,
     place,
 )
 
 model = group(
-    "Predict how a case scales on a machine that need not be there: every rank's plan, executed by a model.",
+    "Predict how a case, or your own file, scales on a machine that you do not have: every rank's plan, "
+    "executed by a model.",
     "halocline model poisson --n 8192 --machine summit --nodes 1,2,4,8,16",
     "halocline model heat --n 2048 --machine lumi-g --nodes 1,8,64",
+    "halocline model acoustic.py --machine summit --nodes 1,4,16",
+    cls=CaseByName,
 )
 
 
@@ -155,6 +165,46 @@ def model_wave(
         machine=machine, nodes=nodes, ranks_per_node=ranks_per_node, scaling=scaling,
         decomposition=decomposition, placement=placement, methods=methods, overlap=overlap, json=json,
         picture=picture, trace=trace, traced=traced, timeline=timeline, measure=measure,
+    )  # fmt: skip
+
+
+@model.command(
+    "CASE",
+    epilog=examples(
+        "halocline model mhd-benchmark --n 512 --machine puhti --nodes 1,4,16",
+        "halocline model acoustic.py --n 8192 --machine summit --nodes 1,4,16",
+    ),
+    help="Steps of a case of `halocline cases`, or of the first problem that a Python file makes.\n\nThe "
+    f"seconds of a step or iteration, {PREDICTED}",
+)
+def model_case(
+    context: typer.Context,
+    machine: MachineName,
+    n: CellsOfCase = None,
+    dim: DimOfCase = None,
+    settings: Settings = None,
+    order: OrderOfCase = None,
+    scheme: SchemeOfCase = None,
+    nodes: Nodes = "1",
+    ranks_per_node: PerNode = None,
+    scaling: Scaling = "strong",
+    decomposition: Decomposition = "optimal",
+    placement: Placement = "aware",
+    methods: Methods = None,
+    overlap: ModelOverlap = "on",
+    json: Json = None,
+    picture: ScalingPicture = None,
+    trace: ModelTrace = None,
+    traced: TracedRanks = None,
+    timeline: Timeline = None,
+) -> None:
+    from halocline.cli.model import case
+
+    case(
+        str(context.info_name), n=n, dim=dim, settings=settings or [], order=order, scheme=scheme,
+        machine=machine, nodes=nodes, ranks_per_node=ranks_per_node, scaling=scaling,
+        decomposition=decomposition, placement=placement, methods=methods, overlap=overlap, json=json,
+        picture=picture, trace=trace, traced=traced, timeline=timeline,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from typer.core import TyperCommand
 
 from halocline.cli.commands import examples, group
 from halocline.cli.options import (
+    RESULTS,
     CellsOfCase,
     Check,
     CheckpointEvery,
@@ -53,6 +54,8 @@ from halocline.cli.options import (
     WarmUp,
     execution,
 )
+from halocline.errors import InputError
+from halocline.run.files import names_file
 
 runs = group("What runs as it is: a case, or a file.")
 
@@ -60,13 +63,15 @@ runs = group("What runs as it is: a case, or a file.")
 class FileOrCase(TyperCommand):
     """Leaves all options but a few to a file that is run; those of a case are its own."""
 
-    of_files = ("target", "ranks", "io_ranks", "threads", "device", "json")
+    of_files = ("target", "ranks", "io_ranks", "threads", "device", "json", "state")
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         every = self.params
-        ctx.ignore_unknown_options = ctx.allow_extra_args = names_file(self._target(args))
-        if ctx.ignore_unknown_options:
-            self.params = [each for each in every if each.name in self.of_files]
+        target = self._target(args)
+        ctx.ignore_unknown_options = ctx.allow_extra_args = target is not None and names_file(target)
+        if target is not None and ctx.ignore_unknown_options:
+            own = (*self.of_files, *_taken(Path(target)))
+            self.params = [each for each in every if each.name in own]
         try:
             return super().parse_args(ctx, args)
         finally:
@@ -85,9 +90,16 @@ class FileOrCase(TyperCommand):
         return None
 
 
-def names_file(target: str | None) -> bool:
-    """Whether `halocline run` takes a word for a file: one that exists, or was to."""
-    return target is not None and (Path(target).is_file() or target.endswith(".py"))
+def _taken(file: Path) -> list[str]:
+    """The options that mean something of this file: others of these names are its own."""
+    from halocline.run.script import Script
+
+    try:
+        script = Script(file)
+    except (InputError, SyntaxError, ValueError):  # whoever runs it says so
+        return []
+    taken = {"n": "n" in script.names, "settings": bool(script.names), "check": "check" in script.functions}
+    return [option for option, means in taken.items() if means]
 
 
 @runs.command(
@@ -95,12 +107,15 @@ def names_file(target: str | None) -> bool:
     cls=FileOrCase,
     help="Run a case by its name (see `halocline cases`), or a Python file, such as your own simulation, on "
     "one or several ranks.\n\nA case has the same bits for any ranks, threads, devices, decomposition and "
-    "patch, as its checksum tells. A file takes --ranks, --threads, --device and --json; other options are "
-    "its own. One that exists is taken before a case of the same name.",
+    "patch, as its checksum tells. A file takes --ranks, --threads, --device and --json; where it sets "
+    "numbers or texts at its top, --set, which gives them other values, and --n for the name n; and --check "
+    "where it has a function check(problem). Other options are its own. One that exists "
+    "is taken before a case of the same name.",
     epilog=examples(
         "halocline run heat.py",
         "halocline run heat.py --ranks 4 --threads 2",
         "halocline run heat.py --device cuda",
+        "halocline run heat.py --n 256 --set kappa=0.1   (for n = 128 and kappa = 0.2 at its top)",
         "halocline run heat.py --ranks 4 --steps 100   (options other than those above are for heat.py)",
         "halocline run heat.py --json run.json -- --json results.json   (what follows -- is all for heat.py)",
         "halocline run helical-turbulence --n 32 --until 50 --every 100 --csv dynamo.csv",
@@ -155,20 +170,26 @@ def run_file(
     csv: SeriesCsv = None,
     pictures: FieldPictures = None,
     check: Check = False,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            "--state",
+            metavar="FILE.npz",
+            help="Of a file: write the fields of the last problem that it ran, as NumPy arrays.",
+            rich_help_panel=RESULTS,
+        ),
+    ] = None,
 ) -> None:
     if names_file(target):
         from halocline.cli.script import script
 
         script(
-            Path(target),
-            ranks=ranks,
-            io_ranks=io_ranks,
-            threads=threads,
-            device=device,
-            json=json,
-            arguments=context.args,
-        )
+            Path(target), n=n, settings=settings or [], ranks=ranks, io_ranks=io_ranks, threads=threads,
+            device=device, json=json, check=check, state=state, arguments=context.args,
+        )  # fmt: skip
         return
+    if state is not None:
+        raise InputError(f"--state {state}: {target} is a case, whose fields --output STORE.zarr writes")
     from halocline.cli.keeping import kept
     from halocline.cli.run_case import case
 

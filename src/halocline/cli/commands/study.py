@@ -153,13 +153,12 @@ def convergence_case(
     html: Html = None,
     pictures: PlotPictures = None,
 ) -> None:
-    from halocline.cli.case_studies import convergence
-    from halocline.study.measure import Steps
+    from halocline.cli.case_studies import convergence, measured_as
 
     convergence(
-        Steps(
-            str(context.info_name), None, None, settings=tuple(settings or ()), decomposition=decomposition,
-            patch=patch, device=device, dim=dim,
+        measured_as(
+            str(context.info_name), settings, device, order=None, scheme=None, decomposition=decomposition,
+            patch=patch, dim=dim,
         ),
         n=n, ranks=ranks, threads=threads, json=json, csv=csv, html=html, pictures=pictures,
     )  # fmt: skip
@@ -217,7 +216,7 @@ STEPS_OF_CASE = (
 )
 def strong_case(
     context: typer.Context,
-    n: CaseNs = "64",
+    n: CaseNs = None,
     dim: DimOfCase = None,
     steps: StepsOfStudy = None,
     warm_up: WarmUpOfStudy = None,
@@ -237,13 +236,12 @@ def strong_case(
     html: Html = None,
     pictures: PlotPictures = None,
 ) -> None:
-    from halocline.cli.case_studies import strong
-    from halocline.study.measure import Steps
+    from halocline.cli.case_studies import measured_as, strong
 
     strong(
-        Steps(
-            str(context.info_name), order, scheme, steps, settings=tuple(settings or ()),
-            decomposition=decomposition, patch=patch, device=device, dim=dim,
+        measured_as(
+            str(context.info_name), settings, device, order=order, scheme=scheme, steps=steps,
+            decomposition=decomposition, patch=patch, dim=dim,
         ),
         n=n, ranks=ranks, threads=threads, orders=orders, parts=parts, warm_up=warm_up, repeat=repeat,
         json=json, csv=csv, html=html, pictures=pictures,
@@ -258,7 +256,7 @@ def strong_case(
 )
 def weak_case(
     context: typer.Context,
-    n: CaseNs = "64",
+    n: CaseNs = None,
     dim: DimOfCase = None,
     steps: StepsOfStudy = None,
     warm_up: WarmUpOfStudy = None,
@@ -276,13 +274,12 @@ def weak_case(
     html: Html = None,
     pictures: PlotPictures = None,
 ) -> None:
-    from halocline.cli.case_studies import weak
-    from halocline.study.measure import Steps
+    from halocline.cli.case_studies import measured_as, weak
 
     weak(
-        Steps(
-            str(context.info_name), order, scheme, steps, settings=tuple(settings or ()),
-            decomposition=decomposition, patch=patch, device=device, dim=dim,
+        measured_as(
+            str(context.info_name), settings, device, order=order, scheme=scheme, steps=steps,
+            decomposition=decomposition, patch=patch, dim=dim,
         ),
         n=n, ranks=ranks, threads=threads, warm_up=warm_up, repeat=repeat, json=json, csv=csv, html=html,
         pictures=pictures,

@@ -1,0 +1,43 @@
+"""A case or a file, as the options of a command describe it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from halocline.run.files import names_file
+
+if TYPE_CHECKING:
+    from halocline.study.problem import FileProblem
+    from halocline.study.run_case import CaseRun
+
+
+def problem_of(
+    name: str, cells: Sequence[int] | None, settings: Sequence[str], also: Sequence[str] = (), **options: Any
+) -> CaseRun | FileProblem:
+    """The problem of a name: of a file that exists or was to, or else of a case.
+
+    Parameters
+    ----------
+    cells : sequence of int, optional
+        As ``--n`` says.
+    settings : sequence of str
+        What ``--set`` takes, each.
+    also : sequence of str
+        What else the command takes in the place of the name.
+    **options
+        ``dim``, ``order`` and ``scheme`` of a case.
+
+    Raises
+    ------
+    InputError
+        What is unknown, or cannot be.
+    """
+    from halocline.cli.run_case import parameters_of
+    from halocline.cli.script import texts_of
+    from halocline.physics.cases import case_named
+    from halocline.study.problem import problem
+
+    if names_file(name):
+        return problem(name, cells, texts_of(settings), **options)
+    return problem(name, cells, parameters_of(settings, name, case_named(name, also)), **options)

@@ -1,0 +1,264 @@
+"""A user's own file in the commands that take cases: run, explain, model, and studies."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from halocline.cli.app import run
+from halocline.errors import InputError
+from halocline.run.script import Script
+from halocline.study.problem import FileProblem
+from halocline.study.self_convergence import differences
+
+ACOUSTIC = Path(__file__).parents[1] / "examples" / "acoustic.py"
+
+HEAT = '''"""Heat on a square."""
+
+import math
+import halocline as hc
+
+n = 16
+kappa = 0.1
+name: str = "T"
+late = -0.5
+twice = 1
+twice = 2
+
+grid = hc.Grid((n, n), periodic=True)
+T = grid.field(name)
+sim = hc.Simulation(
+    grid, lambda T: {T: kappa * hc.laplacian(T)}, scheme=hc.RK3(), dt=0.1 / n**2 / kappa, order=4
+)
+sim[T] = lambda x, y: hc.sin(2 * math.pi * x) * hc.sin(2 * math.pi * y)
+sim.run(until=0.02)
+'''
+
+EXACT = """
+import numpy as np
+
+def exact(t):
+    faded = math.exp(-8 * math.pi**2 * kappa * t)
+    return {T: lambda x, y: faded * np.sin(2 * math.pi * x) * np.sin(2 * math.pi * y)}
+
+def check(sim):
+    assert sim.time > 0.01, "it did not run"
+    assert kappa < 0.3, "kappa is large"
+"""
+
+SOLVE = """import halocline as hc
+
+n = 24
+grid = hc.Grid((n, n), walls="node")
+u = grid.field("u", boundary=hc.Value(0.0))
+solution = hc.solve(lambda u: -hc.laplacian(u), u, 1.0)
+"""
+
+
+@pytest.fixture
+def heat(tmp_path: Path) -> Path:
+    path = tmp_path / "heat.py"
+    path.write_text(HEAT + EXACT)
+    return path
+
+
+def halocline(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "halocline.cli", *map(str, words)],
+        cwd=cwd, capture_output=True, text=True, timeout=120,
+        env=os.environ | {"HALOCLINE_OUT": str(cwd)},
+    )  # fmt: skip
+
+
+def result(*words: str | Path, cwd: Path) -> dict[str, Any]:
+    done = halocline(*words, "--json", cwd / "found.json", cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads((cwd / "found.json").read_text())
+    return found
+
+
+# -- names at the top ----------------------------------------------------------------------------------------
+
+
+def test_names_at_the_top_are_numbers_and_texts_that_are_set_once(heat: Path) -> None:
+    script = Script(heat)
+    assert script.names == {"n": 16, "kappa": 0.1, "name": "T", "late": -0.5}
+    assert script.about == "Heat on a square."
+    given = {"n": "8", "kappa": "1", "name": "S", "late": "1e-3"}
+    assert script.values(given) == {"n": 8, "kappa": 1.0, "name": "S", "late": 1e-3}
+    for texts, words in (
+        ({"m": "8"}, "heat.py: number or text 'm' is unknown"),
+        ({"n": "8.5"}, r"n is 8\.5; expected a whole number: .*heat\.py has n = 16"),
+        ({"kappa": "much"}, r"kappa is much; expected a number: .* has kappa = 0\.1"),
+    ):
+        with pytest.raises(InputError, match=words):
+            script.values(texts)
+
+
+def test_a_file_runs_with_other_values(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("import sys\nn = 3\nm = 2 * n\nwords = sys.argv[1:]\nmain = __name__\n")
+    before = sys.argv, list(sys.path), sys.modules["__main__"]
+    top = Script(path).run(["x"], {"n": 5})
+    assert [top[name] for name in ("n", "m", "words", "main")] == [5, 10, ["x"], "__main__"]
+    assert Script(path).run()["m"] == 6
+    assert before == (sys.argv, sys.path, sys.modules["__main__"])
+
+
+def test_what_is_no_file_or_no_problem_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "nothing.py").write_text("n = 1\nraise SystemExit(3)\n")
+    with pytest.raises(InputError, match=r"makes no hc\.Simulation"):
+        FileProblem(tmp_path / "nothing.py")
+    with pytest.raises(InputError, match="there is no file"):
+        FileProblem(tmp_path / "other.py")
+    (tmp_path / "fixed.py").write_text(HEAT.replace("n = 16", "n = 4 * 4"))
+    with pytest.raises(InputError, match="sets no whole number n at its top; write n = 128 there"):
+        FileProblem(tmp_path / "fixed.py", 8)
+
+
+def test_a_problem_is_known_before_it_takes_memory(heat: Path) -> None:
+    found = FileProblem(heat, 30_000, {"kappa": "0.2"})
+    assert (found.name, found.shape, found.order, found.scheme) == ("heat.py", (30_000, 30_000), 4, "rk3")
+    assert found.values["kappa"] == 0.2
+    heat.write_text(SOLVE)
+    assert (FileProblem(heat).scheme, FileProblem(heat).one_pass) == ("cg-fused", "an iteration")
+
+
+# -- commands ------------------------------------------------------------------------------------------------
+
+
+def test_run_says_what_a_file_did(heat: Path, tmp_path: Path) -> None:
+    one = result("run", heat, "--threads", "1", cwd=tmp_path)
+    assert one["file"] == str(heat)
+    record = one["run"]
+    assert (record["shape"], record["order"], record["scheme"]) == ([16, 16], 4, "rk3")
+    assert record["time"] == pytest.approx(0.02)
+    assert record["parameters"] == {"n": 16, "kappa": 0.1, "name": "T", "late": -0.5}
+    assert 0 < record["error"] < 1e-3
+    assert record["ns_per_cell_step"] > 0
+    two = result("run", heat, "--ranks", "2", "--threads", "1", cwd=tmp_path)["run"]
+    assert (two["checksum"], two["steps"]) == (record["checksum"], record["steps"])
+    finer = result("run", heat, "--n", "24", "--set", "kappa=0.2", "--check", cwd=tmp_path)
+    assert finer["run"]["shape"] == [24, 24]
+    assert finer["run"]["parameters"]["kappa"] == 0.2
+    assert finer["checks"] == [{"name": "check", "passed": True, "about": ""}]
+
+
+def test_a_check_that_fails_ends_the_command_with_1(heat: Path, tmp_path: Path) -> None:
+    done = halocline("run", heat, "--set", "kappa=0.4", "--check", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "check FAILED: kappa is large" in done.stdout
+
+
+def test_options_that_a_file_has_no_names_for_are_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("import sys\nprint(sys.argv[1:])\n")
+    words = ["--n", "4", "--set", "m=2", "--check"]
+    done = halocline("run", path, "--threads", "1", *words, cwd=tmp_path)
+    assert (done.stdout, done.returncode) == (f"{words}\n", 0)
+    path.write_text("import sys\nm = 1\nprint(sys.argv[1:], m)\n")
+    done = halocline("run", path, *words, cwd=tmp_path)
+    assert (done.stdout, done.returncode) == ("['--n', '4', '--check'] 2\n", 0)
+
+
+def test_iterations_of_a_file_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "solve.py"
+    path.write_text(SOLVE)
+    record = result("run", path, "--threads", "1", cwd=tmp_path)["run"]
+    assert record["scheme"] == "cg-fused"
+    assert record["steps"] > 10
+    assert record["time"] is None
+    assert record["bytes_per_cell_step"] > 8
+
+
+@pytest.mark.parametrize("verb", ["explain", "model"])
+def test_files_are_explained_and_predicted(heat: Path, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = {"explain": ["--ranks", "4"], "model": ["--machine", "summit", "--nodes", "1,4"]}[verb]
+    assert run([verb, str(heat), "--n", "64", *words]) == 0
+    text = capsys.readouterr().out
+    assert "heat.py, 64 x 64 cells, order 4, rk3; a pass is a step" in text
+    assert {"explain": "4 ranks of 1 thread", "model": "Predicted strong scaling"}[verb] in text
+    with pytest.raises(InputError, match=r"--order 2: .* is a file, which says that itself"):
+        run([verb, str(heat), "--order", "2", *words])
+
+
+def test_a_file_scales(heat: Path, tmp_path: Path) -> None:
+    found = result("study", "strong", heat, "--ranks", "1,2", cwd=tmp_path)["measurements"]
+    assert [m["ranks"] for m in found] == [1, 2]
+    assert {m["checksum"] for m in found} == {found[0]["checksum"]}
+    assert {tuple(m["shape"]) for m in found} == {(16, 16)}
+    found = result("study", "weak", heat, "--n", "16", "--ranks", "1,2", cwd=tmp_path)["measurements"]
+    assert [m["shape"] for m in found] == [[16, 16], [23, 23]]
+    for option in (["--steps", "3"], ["--parts"], ["--orders", "2,4"], ["--scheme", "rk3"]):
+        done = halocline("study", "strong", heat, *option, cwd=tmp_path)
+        assert done.returncode == 2
+        assert "is a file, which decides that itself: leave it out" in done.stderr
+
+
+def test_a_file_converges_to_the_solution_that_it_knows(heat: Path, tmp_path: Path) -> None:
+    found = result("study", "convergence", heat, "--n", "16,32,64", cwd=tmp_path)
+    (line,) = found["orders"]
+    assert line["expected_order"] == 4
+    assert line["last_order"] == pytest.approx(4.0, abs=0.1)
+
+
+def test_a_file_converges_from_grid_to_grid(heat: Path, tmp_path: Path) -> None:
+    heat.write_text(HEAT)
+    found = result("study", "convergence", heat, "--n", "16,32,64,128", cwd=tmp_path)
+    assert [m["error"] is None for m in found["measurements"]] == [False, False, False, True]
+    (line,) = found["orders"]
+    assert line["last_order"] == pytest.approx(2.0, abs=0.1)  # means of cells, compared with values there
+    heat.write_text(HEAT.replace("until=0.02", "steps=4"))
+    done = halocline("study", "convergence", heat, "--n", "16,32,64", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "let it run to a time, sim.run(until=...)" in done.stderr
+    done = halocline("study", "convergence", heat, "--n", "16,32", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "an order takes 3 grids" in done.stderr
+
+
+def test_the_acoustic_example_goes_through_every_command(tmp_path: Path) -> None:
+    text = ACOUSTIC.read_text()
+    assert len(text.splitlines()) < 60
+    assert "study" not in text
+    for words in (
+        ["run", ACOUSTIC, "--n", "56", "--ranks", "2"],
+        ["explain", ACOUSTIC, "--ranks", "64"],
+        ["model", ACOUSTIC, "--machine", "summit", "--nodes", "1,4,16"],
+        ["study", "strong", ACOUSTIC, "--n", "56"],
+        ["study", "weak", ACOUSTIC, "--n", "56"],
+        ["study", "convergence", ACOUSTIC, "--n", "28,56,112"],
+    ):
+        done = halocline(*words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+
+
+# -- grids compared ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("periodic", [True, False])
+def test_differences_of_grids_fall_as_the_solution_says(periodic: bool) -> None:
+    """Cells and faces, of a function whose means in cells are known."""
+
+    def state(n: int) -> dict[str, Any]:
+        edges = np.arange(n + 1) / n
+        primitive = -np.cos(2 * np.pi * edges) / (2 * np.pi)
+        means = n * np.diff(primitive)
+        faces = np.sin(2 * np.pi * (edges[:-1] if periodic else edges)) + 1 / n**2
+        return {"T": means, "T@": np.array([False]), "v": faces, "v@": np.array([True])}
+
+    found = differences([state(n) for n in (8, 16, 32)])
+    assert found[2] is None
+    # means agree exactly; faces differ by the error that was put in, over nearly 1
+    assert found[0] == pytest.approx((1 / 64 - 1 / 256) / (1 + 1 / 256), rel=1e-2)
+    assert math.log2(float(found[0] or 0) / float(found[1] or 1)) == pytest.approx(2.0, abs=0.02)
+    with pytest.raises(InputError, match="no whole multiple of the 8"):
+        differences([state(8), state(12)])
