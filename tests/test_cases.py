@@ -210,6 +210,8 @@ def test_convection_sets_in_above_the_critical_rayleigh_number(rayleigh: float, 
 # -- bits ----------------------------------------------------------------------------------------------
 
 SMALL: dict[str, tuple[list[int], dict[str, float]]] = {
+    "heat": ([10, 12, 11], {}),
+    "wave": ([14, 12], {}),
     "alfven-decay": ([24], {}),
     "sound-wave": ([24], {}),
     "helical-turbulence": ([12, 16], {"seed_field": 0.1}),
@@ -242,6 +244,26 @@ def test_no_bit_depends_on_the_ranks(name: str):
 def test_no_bit_depends_on_the_device(name: str, device: str):
     n, given = SMALL[name]
     assert run(name, n, given, steps=4, device=device).record.checksum == alone(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "given", "options"),
+    [
+        ("heat", [8], {}, {"dim": 1, "order": 2}),
+        ("heat", [12], {"kappa": 0.3}, {"dim": 2}),
+        ("heat", [16, 12, 8], {}, {"order": 4}),
+        ("wave", [16], {"courant": 0.05}, {"dim": 1}),
+        ("wave", [16, 24], {"courant": 0.99}, {}),
+        ("wave", [16], {}, {"dim": 3}),
+    ],
+)
+def test_waves_of_heat_and_sound_are_as_exact_as_they_say(
+    name: str, n: list[int], given: dict[str, float], options: dict[str, int]
+) -> None:
+    ready = CaseRun(name, n, given, **options)
+    checks = ready.check(ready.run(threads=1))
+    assert [each.name for each in checks] == ["error", {"heat": "heat made", "wave": "air lost"}[name]]
+    assert all(each.passed for each in checks), checks
 
 
 # -- what can go wrong ---------------------------------------------------------------------------------
