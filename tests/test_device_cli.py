@@ -32,7 +32,7 @@ from halocline.run.devices import (
     check_memory,
     chosen_here,
     device_errors,
-    places_met,
+    devices_in_use,
     storage_bytes,
     subdomain_bytes,
     summary,
@@ -41,7 +41,7 @@ from halocline.run.execution import Execution
 from halocline.run.mpi import Communicator, world
 from halocline.study import host
 from halocline.study.explain import Explanation, explain_program
-from halocline.study.explain_device import Dealt
+from halocline.study.explain_device import DeviceAssignment
 
 Devices = list[native.Device]
 faults = test_device.faults  # a fixture: a layer that makes calls of OpenCL fail
@@ -189,8 +189,8 @@ def test_a_simulation_tells_its_devices(opencl: Devices):
 
 def test_what_ran_is_told_of_the_runs_meanwhile_only(opencl: Devices):
     heat(device="opencl")
-    with places_met() as all_of_them:
-        with places_met() as none:
+    with devices_in_use() as all_of_them:
+        with devices_in_use() as none:
             heat(device="cpu")
         heat(device="opencl:1")
     heat(device="opencl")
@@ -336,11 +336,15 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("made_up")
 def test_devices_of_different_platforms_are_not_mixed():
     assert [device.index for device in chosen_here(DeviceChoice("opencl", (1, 0)))] == [1, 0]
-    for refuse in (chosen_here, lambda choice: Dealt.planned(choice, 1)):
+    for refuse in (chosen_here, lambda choice: DeviceAssignment.planned(choice, 1)):
         with pytest.raises(InputError, match=r"opencl:0 is of the platform GPUs, but opencl:2 of PoCL; exp"):
             refuse(DeviceChoice("opencl", (0, 2)))
-    assert Dealt.planned(DeviceChoice("opencl"), 1).labels == (("opencl:0", "opencl:1", "opencl:3"),)
-    assert Dealt.planned(DeviceChoice("opencl", (0, 9)), 1).unknown == "not on this machine: opencl:9"
+    assert DeviceAssignment.planned(DeviceChoice("opencl"), 1).labels == (
+        ("opencl:0", "opencl:1", "opencl:3"),
+    )
+    assert (
+        DeviceAssignment.planned(DeviceChoice("opencl", (0, 9)), 1).unknown == "not on this machine: opencl:9"
+    )
 
 
 @pytest.mark.usefixtures("made_up")

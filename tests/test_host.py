@@ -16,7 +16,7 @@ from halocline.compile.schedule import Schedule
 from halocline.errors import InputError, RunError
 from halocline.model import Rates, execute
 from halocline.plan.layout import Layout, lay_out
-from halocline.plan.machine import Machine, Measured, Pace, known_machines, load_machine, parse_machine
+from halocline.plan.machine import Machine, Measured, Throughput, known_machines, load_machine, parse_machine
 from halocline.plan.traffic import Traffic
 from halocline.run.machine import sockets, this_machine
 from halocline.study import host
@@ -82,7 +82,7 @@ def test_paces_by_ranks_and_memory(calibrated: Machine) -> None:
     assert bandwidth(8, 1e9) == pytest.approx(1.25e10 / 4), "eight ranks take turns on two cores"
     four = Measured(
         begin=0, packing=1, copying=1, hop=0,
-        sweeps=[Pace(ranks=r, memory=1e6, bandwidth=r, per_flop=0, per_sum=0) for r in (1, 4)],
+        sweeps=[Throughput(ranks=r, memory=1e6, bandwidth=r, per_flop=0, per_sum=0) for r in (1, 4)],
     )  # fmt: skip
     assert [four.pace(r, 1e9).ranks for r in (1, 2, 4, 5)] == [1, 4, 4, 4]
 

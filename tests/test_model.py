@@ -22,7 +22,7 @@ from halocline.physics.wave import Wave
 from halocline.plan.layout import Layout, lay_out
 from halocline.plan.machine import Machine, load_machine, parse_machine
 from halocline.plan.traffic import Traffic
-from halocline.run.trace import DOINGS
+from halocline.run.trace import TRACE_EVENTS
 from halocline.study import figures, predict
 from halocline.study.exchange import exchange_schedule
 
@@ -475,7 +475,7 @@ def test_cases_are_those_that_a_simulation_runs() -> None:
 
 
 def test_a_prediction_is_traced_as_a_run_is(tmp_path: Path) -> None:
-    """The same processes, threads and kinds of doings as `chrome_events` writes of a run."""
+    """The same processes, threads and kinds of events as `chrome_events` writes of a run."""
     trace, picture = tmp_path / "t.json", tmp_path / "t.png"
     line = "model poisson --n 256 --machine stampede2-skx --ranks-per-node 4 --nodes 1,2 --traced 2,4"
     assert run(f"{line} --trace {trace} --timeline {picture} --json {tmp_path}/r.json".split()) == 0
@@ -484,7 +484,7 @@ def test_a_prediction_is_traced_as_a_run_is(tmp_path: Path) -> None:
     assert names == {"rank 2", "rank 4", "thread 0", "messages"}
     done = [e for e in events if e["ph"] == "X"]
     assert {e["cat"] for e in done} == {"patch", "pack", "unpack", "reduction"}
-    assert {e["cat"] for e in done} < set(DOINGS)
+    assert {e["cat"] for e in done} < set(TRACE_EVENTS)
     assert {e["ph"] for e in events if e["cat" if "cat" in e else "ph"] == "message"} == {"b", "e"}
     assert "spans" not in json.loads((tmp_path / "r.json").read_text())["runs"][0]
     assert picture.stat().st_size > 10_000

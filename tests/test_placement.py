@@ -53,11 +53,11 @@ def test_machine(name: str) -> None:
     assert {machine.card(device) for device in range(devices)} <= set(machine.network.cards)
     assert len(machine.source) > 80, "numbers need a source"
     for a, b in itertools.permutations(range(devices), 2):
-        road = machine.road(f"device{a}", f"device{b}")
-        assert road[0][0] == f"device{a}"
-        assert road[-1][1] == f"device{b}"
-        assert all(one[1] == two[0] for one, two in itertools.pairwise(road))
-        inner = [end for _, end, _ in road[:-1]]
+        route = machine.route(f"device{a}", f"device{b}")
+        assert route[0][0] == f"device{a}"
+        assert route[-1][1] == f"device{b}"
+        assert all(one[1] == two[0] for one, two in itertools.pairwise(route))
+        inner = [end for _, end, _ in route[:-1]]
         assert machine.device.routes or not any(end.startswith("device") for end in inner)
 
 
@@ -80,9 +80,9 @@ def test_the_widest_road_is_taken() -> None:
         """,
         "m.toml",
     )
-    assert [end for _, end, _ in machine.road("device0", "device1")] == ["hub", "device1"]
-    assert [end for _, end, _ in machine.road("device0", "device2")] == ["hub", "card", "device2"]
-    assert [end for _, end, _ in machine.road("device1", "device2")] == ["device2"]
+    assert [end for _, end, _ in machine.route("device0", "device1")] == ["hub", "device1"]
+    assert [end for _, end, _ in machine.route("device0", "device2")] == ["hub", "card", "device2"]
+    assert [end for _, end, _ in machine.route("device1", "device2")] == ["device2"]
     # two devices share what leads from the hub to the card
     assert machine.bandwidth(0, 2) == 1
     assert machine.bandwidth(0, 1) == 3

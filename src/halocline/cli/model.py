@@ -163,16 +163,16 @@ def _draw(
     from halocline.study import predict as study
     from halocline.study import timeline as lanes
 
-    doings = study.doings(found[-1].spans)
-    threads = dict.fromkeys(sorted({doing.rank for doing in doings}), 1)
+    trace_events = study.trace_events(found[-1].spans)
+    threads = dict.fromkeys(sorted({event.rank for event in trace_events}), 1)
     if trace is not None:
-        events = list(chrome_events(doings, threads))
+        events = list(chrome_events(trace_events, threads))
         write(trace, encoding.dumps({"traceEvents": events, "displayTimeUnit": "ms"}) + "\n")
     with styled():
         if picture is not None:
             save(study.plot(found, scaling), picture)
         if timeline is not None:
-            save(lanes.plot(doings, threads), timeline)
+            save(lanes.plot(trace_events, threads), timeline)
 
 
 def calibrate(file: Path | None) -> None:

@@ -67,7 +67,7 @@ def _tell(
     json: str | None,
     execution: Mapping[str, Any],
 ) -> None:
-    from halocline.run.devices import places_met
+    from halocline.run.devices import devices_in_use
     from halocline.run.mpi import world
     from halocline.study import overlap
     from halocline.study.table import where
@@ -75,7 +75,7 @@ def _tell(
     check_files(json)
     options = {name: value for name, value in execution.items() if name not in ("methods", "overlap")}
     told = progress("whole steps and parts of them in turn", f"of {repeat} rounds")
-    with places_met() as met, told as on_progress:
+    with devices_in_use() as met, told as on_progress:
         found = overlap.measure(make, repeats=repeat, on_progress=on_progress, **options)
     places = met(world())
     record = {**facts, "repeats": repeat, "devices": [asdict(place) for place in places]}

@@ -14,7 +14,7 @@ import typer
 from halocline.cli.output import check_files, note, say, write_json, written
 from halocline.cli.ranks import spread
 from halocline.errors import InputError
-from halocline.run.devices import DEVICE_VARIABLE, chosen_here, places_met
+from halocline.run.devices import DEVICE_VARIABLE, chosen_here, devices_in_use
 from halocline.run.execution import chosen_devices
 from halocline.run.machine import this_machine
 from halocline.run.mpi import report, world
@@ -55,7 +55,7 @@ def script(
     wanted = json is not None or check or state is not None
     failed = ""
     try:
-        with _environment(environment), places_met() as met:
+        with _environment(environment), devices_in_use() as met:
             if wanted:
                 with observing(observer):
                     top = source.run(arguments, given)

@@ -140,7 +140,7 @@ def ablation(
     """Time the exchange with one thing changed at a time, and print the tables."""
     spread(ranks)
     from halocline.plan.machine import load_machine
-    from halocline.run.devices import places_met, summary
+    from halocline.run.devices import devices_in_use, summary
     from halocline.run.machine import this_machine
     from halocline.run.mpi import world
     from halocline.study import ablation as study
@@ -152,7 +152,7 @@ def ablation(
     comm = world()
     shape = weak_shape(n, comm.size, dim)
     how: dict[str, Any] = {"fields": fields, "radius": radius, "dtype": dtype}
-    with places_met() as met, progress("all variants in turn", f"of {repeat} rounds") as on_progress:
+    with devices_in_use() as met, progress("all variants in turn", f"of {repeat} rounds") as on_progress:
         found = study.measure(shape, **how, repeats=repeat, on_progress=on_progress, **execution)
     places = met(comm)
     if comm.rank != 0:

@@ -23,7 +23,7 @@ from halocline.compile.footprint import Direction
 from halocline.compile.schedule import Schedule, Sweep
 from halocline.errors import InputError
 from halocline.model.rates import Rates, memory_of_node
-from halocline.model.roads import Roads, Travel
+from halocline.model.routes import Routes, Travel
 from halocline.plan.layout import Layout
 from halocline.plan.machine import Machine
 from halocline.plan.patches import Caches
@@ -164,7 +164,7 @@ def execute(
     overlap : bool
         Whether patches that need no message run before messages have come.
     traced : sequence of int
-        Ranks whose doings are kept.
+        Ranks whose events are kept.
     patch, threads, caches
         As for `halocline.plan.plan_rank`; the threads of a rank share its rates.
 
@@ -185,7 +185,7 @@ def execute(
         memory = memory_of_node(schedule, layout)
         rates = Rates.of(machine, layout.ranks_per_node, layout.subdomains_per_rank, memory)
     work = _Work(schedule, Transfers(layout, chosen), machine, rates, patch, threads, caches)
-    return _Run(work, Roads(machine, layout), overlap, frozenset(traced))(passes)
+    return _Run(work, Routes(machine, layout), overlap, frozenset(traced))(passes)
 
 
 class _Work:
@@ -293,8 +293,8 @@ _SENT, _HOP, _COME, _RELEASED, _DONE = range(5)
 class _Run:
     """The ranks of one execution."""
 
-    def __init__(self, work: _Work, roads: Roads, overlap: bool, traced: frozenset[int]) -> None:
-        self.work, self.roads, self.overlap, self.traced = work, roads, overlap, traced
+    def __init__(self, work: _Work, routes: Routes, overlap: bool, traced: frozenset[int]) -> None:
+        self.work, self.routes, self.overlap, self.traced = work, routes, overlap, traced
         self.layout, self.cut = work.layout, work.cut
         ranks = range(self.layout.ranks)
         self.home = [self.layout.home(subdomain) for subdomain in range(self.cut.count)]
@@ -355,7 +355,7 @@ class _Run:
     def _begin(self, rank: int, now: float) -> None:
         """Lend what others copy, pack and post the rest, and copy."""
         share, sweep = self._share(rank), self.at[rank]
-        rates, overhead = self.work.rates, self.roads.machine.network.overhead
+        rates, overhead = self.work.rates, self.routes.machine.network.overhead
         self.busy[rank] = True
         self.taken[rank] = 0
         self.come[rank] = self.early[rank].pop(sweep, [])
@@ -386,7 +386,7 @@ class _Run:
         there, local = self.home[peer]
         numbers = self.shares[there][sweep % self.sweeps].numbers
         number = numbers[local, tuple(-d for d in send.direction)]
-        hops, latency = self.roads.way(subdomain, peer)
+        hops, latency = self.routes.way(subdomain, peer)
         if send.method == "colocated" and self.work.pulls:
             self._push(now + latency, _COME, there, sweep << 8 | number)
             return
@@ -401,7 +401,7 @@ class _Run:
 
     def _cross(self, number: int, now: float) -> None:
         message = self.messages[number]
-        there = self.roads.cross(message, now)
+        there = self.routes.cross(message, now)
         if message.reached < len(message.hops):
             self._push(there, _HOP, number)
             return
@@ -453,7 +453,7 @@ class _Run:
 
     def _give_back(self, rank: int, number: int, now: float) -> None:
         peer, own = self._source(rank, number)
-        self._push(now + self.roads.way(own, peer)[1], _RELEASED, self.home[peer][0], self.at[rank])
+        self._push(now + self.routes.way(own, peer)[1], _RELEASED, self.home[peer][0], self.at[rank])
 
     def _take(self, rank: int, number: int, now: float) -> None:
         """Unpack a message, or copy what is lent."""
@@ -461,7 +461,7 @@ class _Run:
         done = now + message.seconds
         if message.method == "colocated" and self.work.pulls:
             peer, own = self._source(rank, number)
-            hops = self.roads.links(peer, own)
+            hops = self.routes.links(peer, own)
             if not hops:
                 self._note(rank, "unpack", f"from rank {self.home[peer][0]}", now, done)
                 self._push(done, _DONE, rank, number + 1)
@@ -503,7 +503,7 @@ class _Run:
         self.joined[sweep] = self.joined.get(sweep, 0) + 1
         if self.joined[sweep] == self.layout.ranks:
             del self.joined[sweep]
-            hops = self.roads.tree(self.layout.ranks, self.work.rates.hop) if self.layout.ranks > 1 else 0.0
+            hops = self.routes.tree(self.layout.ranks, self.work.rates.hop) if self.layout.ranks > 1 else 0.0
             self.reduced[sweep] = now + hops
             for each, came in self.waiting.pop(sweep, []):
                 self._take_result(each, came, now + hops)

@@ -1,8 +1,8 @@
 """Machines as data: the devices of a node, the links between them, and the network, from TOML files.
 
 A file names the parts of a node (devices, sockets, switches, network cards) and the links between pairs of
-them. What goes from one part to another takes the widest road: of all chains of links the one whose narrowest
-link carries most, and of equally wide ones the shortest.
+them. What goes from one part to another takes the widest route: of all chains of links the one whose
+narrowest link carries most, and of equally wide ones the shortest.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Link(_Part):
     duplex: bool = True
 
 
-Road = tuple[tuple[str, str, Link], ...]
+Route = tuple[tuple[str, str, Link], ...]
 
 
 class Network(_Part):
@@ -106,7 +106,7 @@ class Network(_Part):
     overhead: float = Field(ge=0, allow_inf_nan=False)
 
 
-class Pace(_Part):
+class Throughput(_Part):
     """How fast sweeps are on a rank while so many ranks of a node are at work at once.
 
     Attributes
@@ -140,14 +140,14 @@ class Measured(_Part):
         Bytes a second that it copies out of another rank's memory.
     hop : float
         Seconds that a reduction takes from one rank of a node to another and back.
-    sweeps : tuple of Pace
+    sweeps : tuple of Throughput
     """
 
     begin: float = Field(ge=0, allow_inf_nan=False)
     packing: float = Field(gt=0, allow_inf_nan=False)
     copying: float = Field(gt=0, allow_inf_nan=False)
     hop: float = Field(ge=0, allow_inf_nan=False)
-    sweeps: tuple[Pace, ...] = Field(min_length=1)
+    sweeps: tuple[Throughput, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _distinct(self) -> Measured:
@@ -157,7 +157,7 @@ class Measured(_Part):
                 raise ValueError(f"two paces of {ranks} ranks with up to {memory:g} bytes; expected one")
         return self
 
-    def pace(self, ranks: int, memory: float) -> Pace:
+    def pace(self, ranks: int, memory: float) -> Throughput:
         """Of the fewest ranks measured that are not fewer, else of the most; and of the least memory that
         holds so much, else of the most."""
         counts = {pace.ranks for pace in self.sweeps}
@@ -200,9 +200,9 @@ class Machine(_Part):
                 raise ValueError(f"no link joins {name!r} to the rest of the node")
         for a in self.devices:
             for b in self.devices:
-                if a != b and not self.road(a, b):
+                if a != b and not self.route(a, b):
                     raise ValueError(f"no links lead from {a!r} to {b!r}")
-            if not any(self.road(a, card) for card in self.network.cards):
+            if not any(self.route(a, card) for card in self.network.cards):
                 raise ValueError(f"no links lead from {a!r} to a network card")
         return self
 
@@ -221,20 +221,20 @@ class Machine(_Part):
         return found
 
     @cached_property
-    def _roads(self) -> dict[str, dict[str, Road]]:
+    def _routes(self) -> dict[str, dict[str, Route]]:
         return {}
 
-    def road(self, start: str, end: str) -> Road:
+    def route(self, start: str, end: str) -> Route:
         """The links from one part of a node to another, each with its two ends; empty where there is none."""
-        if start not in self._roads:
-            self._roads[start] = self._widest(start)
-        return self._roads[start].get(end, ())
+        if start not in self._routes:
+            self._routes[start] = self._widest(start)
+        return self._routes[start].get(end, ())
 
-    def _widest(self, start: str) -> dict[str, Road]:
-        """The widest road from a part to every other: Dijkstra's algorithm with (width, -links) in the place
+    def _widest(self, start: str) -> dict[str, Route]:
+        """The widest route from a part to every other: Dijkstra's algorithm with (width, -links) in the place
         of length."""
         best: dict[str, tuple[float, int]] = {start: (float("inf"), 0)}
-        roads: dict[str, Road] = {start: ()}
+        routes: dict[str, Route] = {start: ()}
         done: set[str] = set()
         while len(done) < len(best):
             here = max((part for part in best if part not in done), key=best.__getitem__)
@@ -245,29 +245,29 @@ class Machine(_Part):
             for there, link in self._neighbours.get(here, ()):
                 through = min(width, link.bandwidth), links - 1
                 if there not in done and through > best.get(there, (0.0, 0)):
-                    best[there], roads[there] = through, (*roads[here], (here, there, link))
-        return roads
+                    best[there], routes[there] = through, (*routes[here], (here, there, link))
+        return routes
 
     def bandwidth(self, a: int, b: int) -> float:
         """Bytes a second from device a of a node to device b where all devices send at once.
 
-        A link between two parts that are no devices is shared by those whose roads lead over it. Of a device
+        A link between two parts that are no devices is shared by those whose routes lead over it. Of a device
         to itself: its memory's.
         """
         if a == b:
             return self.device.bandwidth
         return min(
             link.bandwidth / len(self._senders.get((start, end), (a,)))
-            for start, end, link in self.road(f"device{a}", f"device{b}")
+            for start, end, link in self.route(f"device{a}", f"device{b}")
         )
 
     @cached_property
     def _senders(self) -> dict[tuple[str, str], set[str]]:
-        """The devices whose roads lead over each link between parts that are no devices, by its direction."""
+        """The devices whose routes lead over each link between other parts, by its direction."""
         found: dict[tuple[str, str], set[str]] = {}
         for a in self.devices:
             for b in self.devices:
-                for start, end, link in self.road(a, b):
+                for start, end, link in self.route(a, b):
                     if start not in self.devices and end not in self.devices:
                         found.setdefault((start, end), set()).add(a)
                         if not link.duplex:
@@ -289,9 +289,9 @@ class Machine(_Part):
         """The network card that a device is nearest to; devices that are equally near take turns."""
         name = f"device{device}"
 
-        reached = [card for card in self.network.cards if self.road(name, card)]
-        least = min(len(self.road(name, card)) for card in reached)
-        near = [card for card in reached if len(self.road(name, card)) == least]
+        reached = [card for card in self.network.cards if self.route(name, card)]
+        least = min(len(self.route(name, card)) for card in reached)
+        near = [card for card in reached if len(self.route(name, card)) == least]
         return near[device % len(near)]
 
     @property

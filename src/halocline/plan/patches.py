@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PATCHES_PER_THREAD = 8  # so that threads end together although one of them also packs and polls
 MOST_CELLS = 2**22  # of a patch; a few milliseconds of work
-POLLED_CELLS = 2**16  # of a patch where messages move on only while a thread looks, which is between patches
+POLLED_CELLS = 2**16  # of a patch where messages progress only while polled, which is between patches
 FEWEST_CELLS = 2**12  # of a patch that is made only to have more of them
 LONGEST_LAYER = 16  # of outer patches, in cells
 ROW_LAYER = 32  # the same along rows: whole cache lines

@@ -20,7 +20,7 @@ from halocline.plan.fit import check_fit
 from halocline.plan.layout import Layout
 from halocline.plan.patches import Caches, Patches, WorkingSet, cut_patches, scratch_bytes
 from halocline.plan.subdomain import Subdomain
-from halocline.plan.transfer import POLLED, Transfers
+from halocline.plan.transfer import NEEDS_PROGRESS, Transfers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -340,7 +340,9 @@ def plan_subdomain(
         threads=threads,
         caches=caches,
         blocks=blocks,
-        polled=any(m.method in POLLED for moved in exchanges for m in (*moved.sends, *moved.receives)),
+        polled=any(
+            m.method in NEEDS_PROGRESS for moved in exchanges for m in (*moved.sends, *moved.receives)
+        ),
         device=schedule.device is not None,
     )
     near = _Nearness(subdomain, patches)

@@ -27,7 +27,7 @@ PACKING = {
     "none": "no message",
 }
 BY_MPI = frozenset({"gpu_aware", "mpi"})  # the methods that can do without packing
-POLLED = frozenset({"gpu_aware", "rma", "mpi"})  # they move on only while a thread looks
+NEEDS_PROGRESS = frozenset({"gpu_aware", "rma", "mpi"})  # they progress only while polled
 COPIED = frozenset({"self", "peer"})  # by the rank itself, before its patches
 # What a user names in vain, and why: where fields are in memory of the host, and where they are on devices.
 UNFIT_ON_HOST = {"gpu_aware": "fields are in memory of the host"}
@@ -84,7 +84,7 @@ class Transfers:
         else:
             fits, holds = [], "another node"
         off = [name for name in fits if name not in self.methods]
-        if off and self.method(a, b) in POLLED:
+        if off and self.method(a, b) in NEEDS_PROGRESS:
             if unable and off[-1] in unable:
                 return f"{holds}, but {unable[off[-1]]}"
             return f"{holds}, but {' and '.join(off)} {'is' if len(off) == 1 else 'are'} off"

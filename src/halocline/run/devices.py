@@ -69,7 +69,7 @@ def summary(places: Iterable[OnDevice]) -> str:
 
 
 @dataclass
-class Met:
+class DevicesInUse:
     """What the programs of this process run on.
 
     Attributes
@@ -96,7 +96,7 @@ class Met:
 DEVICE_VARIABLE = "HALOCLINE_DEVICE"
 
 # Each wants to know what the programs of this process run on, the innermost last.
-_records: list[Met] = []
+_records: list[DevicesInUse] = []
 
 
 def places_of(comm: Communicator, subdomains: Sequence[int], devices: Sequence[Any]) -> tuple[OnDevice, ...]:
@@ -114,9 +114,9 @@ def note_host() -> None:
 
 
 @contextmanager
-def places_met() -> Iterator[Met]:
+def devices_in_use() -> Iterator[DevicesInUse]:
     """Notes where subdomains lie in all runs meanwhile."""
-    record = Met()
+    record = DevicesInUse()
     _records.append(record)
     try:
         yield record

@@ -13,11 +13,11 @@ from halocline.run.files import write_file
 from halocline.run.mpi import Communicator
 
 MOST = 20_000  # events of each thread that are kept: the first ones
-DOINGS = ("patch", "halo box", "boundary", "copy", "pack", "unpack", "reduction", "message")
+TRACE_EVENTS = ("patch", "halo box", "boundary", "copy", "pack", "unpack", "reduction", "message")
 
 
 @dataclass(frozen=True)
-class Doing:
+class TraceEvent:
     """Something that a thread or a message did.
 
     Attributes
@@ -26,7 +26,7 @@ class Doing:
     lane : int
         The thread; that after the last holds messages.
     kind : str
-        One of DOINGS.
+        One of TRACE_EVENTS.
     name : str
     begin, end : float
         Seconds since all ranks began the first run that is traced.
@@ -51,7 +51,7 @@ class Timeline:
 
     Attributes
     ----------
-    all : list of Doing
+    all : list of TraceEvent
         Of all ranks, on the first one.
     lanes : dict of int to int
         The threads of each rank, there.
@@ -60,8 +60,8 @@ class Timeline:
     def __init__(self, file: str | Path, threads: int) -> None:
         self.file, self.threads = Path(file), threads
         self.lanes: dict[int, int] = {}
-        self.doings: list[Doing] = []  # of this rank
-        self.all: list[Doing] = []
+        self.own: list[TraceEvent] = []  # of this rank
+        self.all: list[TraceEvent] = []
         self._kept: dict[int, int] = {}
         self._passed = 0.0
 
@@ -70,10 +70,10 @@ class Timeline:
         names = [", ".join(sweep.names) or sweep.kernel for sweep in schedule.sweeps()]
         for lane, rows in enumerate(report["events"]):
             room = MOST - self._kept.get(lane, 0)
-            for doing, sweep, what, begin, end in rows[:room].tolist():
-                kind = DOINGS[int(doing)]
-                self.doings.append(
-                    Doing(
+            for event, sweep, what, begin, end in rows[:room].tolist():
+                kind = TRACE_EVENTS[int(event)]
+                self.own.append(
+                    TraceEvent(
                         rank,
                         lane,
                         kind,
@@ -98,10 +98,10 @@ class Timeline:
         RunError
             The file cannot be written; on all ranks.
         """
-        gathered = comm.gather((self.threads, self.doings))
+        gathered = comm.gather((self.threads, self.own))
         with comm.agreement("write the trace"):
             if gathered is not None:
-                self.all = [doing for _, own in gathered for doing in own]
+                self.all = [event for _, own in gathered for event in own]
                 self.lanes = {rank: threads for rank, (threads, _) in enumerate(gathered)}
                 events = list(chrome_events(self.all, self.lanes))
                 text = json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}) + "\n"
@@ -116,7 +116,7 @@ def _name(kind: str, sweep: str, what: int) -> str:
     return f"{sweep}: {kind}" if sweep else kind
 
 
-def chrome_events(doings: Sequence[Doing], lanes: Mapping[int, int]) -> Iterator[dict[str, Any]]:
+def chrome_events(events: Sequence[TraceEvent], lanes: Mapping[int, int]) -> Iterator[dict[str, Any]]:
     """Events of the Trace Event Format: processes are ranks, of which `lanes` says how many threads each has;
     messages, which overlap, are asynchronous."""
     for rank, threads in lanes.items():
@@ -124,10 +124,10 @@ def chrome_events(doings: Sequence[Doing], lanes: Mapping[int, int]) -> Iterator
         for lane in range(threads + 1):
             name = f"thread {lane}" if lane < threads else "messages"
             yield {"ph": "M", "name": "thread_name", "pid": rank, "tid": lane, "args": {"name": name}}
-    for number, doing in enumerate(doings):
-        common = {"name": doing.name, "cat": doing.kind, "pid": doing.rank, "tid": doing.lane}
-        begin, end = round(doing.begin * 1e6, 3), round(doing.end * 1e6, 3)
-        if doing.kind == "message":
+    for number, event in enumerate(events):
+        common = {"name": event.name, "cat": event.kind, "pid": event.rank, "tid": event.lane}
+        begin, end = round(event.begin * 1e6, 3), round(event.end * 1e6, 3)
+        if event.kind == "message":
             yield {**common, "ph": "b", "id": number, "ts": begin}
             yield {**common, "ph": "e", "id": number, "ts": end}
         else:

@@ -30,7 +30,7 @@ from halocline.run.notices import say_once
 from halocline.run.topology import DeviceLinks
 from halocline.run.tuning import BY_CACHES, TUNE
 from halocline.study.explain_device import (
-    Dealt,
+    DeviceAssignment,
     device_plan,
     planned_links,
     ranks_of_node,
@@ -79,21 +79,21 @@ def explain_program(
     how = Execution(threads=threads, **execution)
     on = how.devices.interface != "cpu"
     strategy = _strategy(how.kernels) if on else None
-    dealt, devices = None, 1
+    assigned, devices = None, 1
     if places:
         devices = sum(place.rank == 0 for place in places) // how.subdomains_per_rank
     elif on:
-        dealt = Dealt.planned(how.devices, min(how.ranks_per_node or ranks, ranks))
-        devices = len(dealt.labels[0])
+        assigned = DeviceAssignment.planned(how.devices, min(how.ranks_per_node or ranks, ranks))
+        devices = len(assigned.labels[0])
     found = arranged(program, grid, how.halo)
-    names = {place.device for place in places}.union(*(dealt.labels if dealt else ()))
+    names = {place.device for place in places}.union(*(assigned.labels if assigned else ()))
     shared = shared_here(how.devices.interface, names) if on else SHARED_BYTES
     with pipeline.recorded() as trail:
         schedule = compile_program(program, grid, halo=how.halo, device=strategy, shared=shared)
     if links is None:
         links = DeviceLinks()
-        if dealt is not None:
-            links = planned_links(how.devices.interface, dealt, how.subdomains_per_rank)
+        if assigned is not None:
+            links = planned_links(how.devices.interface, assigned, how.subdomains_per_rank)
     layout = how.layout(
         schedule, grid, ranks, how.ranks_per_node, nodes_of_ranks, devices, distance=links.distance
     )
@@ -107,8 +107,8 @@ def explain_program(
     plan, patches_by = _planned(schedule, transfers, rank, 1 if on else threads, how)
     there = None
     if strategy is not None:
-        dealt = dealt or Dealt.of_run(places, ranks_of_node(layout, rank))
-        there = device_plan(schedule, plan, how, strategy, dealt)
+        assigned = assigned or DeviceAssignment.of_run(places, ranks_of_node(layout, rank))
+        there = device_plan(schedule, plan, how, strategy, assigned)
     alternative = None
     with contextlib.suppress(InputError):  # too many ranks for slabs
         slabs = replace(how, decomposition="1d")

@@ -126,7 +126,7 @@ class DevicePlan:
 
 
 @dataclass(frozen=True)
-class Dealt:
+class DeviceAssignment:
     """The devices of each rank of a node, by name.
 
     `unknown` as in `DevicePlan`.
@@ -136,7 +136,7 @@ class Dealt:
     unknown: str = ""
 
     @classmethod
-    def planned(cls, choice: DeviceChoice, ranks_of_node: int) -> Dealt:
+    def planned(cls, choice: DeviceChoice, ranks_of_node: int) -> DeviceAssignment:
         """As a run would deal them out, on a node that has what is asked for."""
         interface, there = choice.interface, devices_here(choice.interface)
         names = [f"{interface}:{n}" for n in choice.indices]
@@ -154,7 +154,7 @@ class Dealt:
         return cls(tuple(tuple(names[n] for n in own) for own in shared), unknown)
 
     @classmethod
-    def of_run(cls, places: Sequence[OnDevice], node: Sequence[int]) -> Dealt:
+    def of_run(cls, places: Sequence[OnDevice], node: Sequence[int]) -> DeviceAssignment:
         """As they are, for these ranks of a node."""
         return cls(tuple(tuple(dict.fromkeys(p.device for p in places if p.rank == rank)) for rank in node))
 
@@ -170,12 +170,12 @@ def shared_here(interface: str, names: Iterable[str]) -> int:
     return shared_bytes([there[name] for name in names if name in there])
 
 
-def planned_links(interface: str, dealt: Dealt, each: int) -> DeviceLinks:
+def planned_links(interface: str, assigned: DeviceAssignment, each: int) -> DeviceLinks:
     """How these devices are linked, where all are on this machine."""
     there = devices_here(interface)
-    if any(name not in there for own in dealt.labels for name in own):
+    if any(name not in there for own in assigned.labels for name in own):
         return DeviceLinks(None, "their links are not known, since not all are on this machine")
-    return links_between([[there[name].identity for name in own] for own in dealt.labels], each, interface)
+    return links_between([[there[name].identity for name in own] for own in assigned.labels], each, interface)
 
 
 def link_time(schedule: Schedule, layout: Layout, links: DeviceLinks) -> float | None:
@@ -199,13 +199,13 @@ def ranks_of_node(layout: Layout, rank: int) -> list[int]:
 
 
 def device_plan(
-    schedule: Schedule, plan: RankPlan, how: Execution, strategy: Strategy, dealt: Dealt
+    schedule: Schedule, plan: RankPlan, how: Execution, strategy: Strategy, assigned: DeviceAssignment
 ) -> DevicePlan:
     """What a rank does on devices, with kernels of a strategy."""
     interface, each = how.devices.interface, how.subdomains_per_rank
-    mine = dealt.labels[ranks_of_node(plan.layout, plan.rank).index(plan.rank)]
+    mine = assigned.labels[ranks_of_node(plan.layout, plan.rank).index(plan.rank)]
     there = devices_here(interface)
-    sharing = Counter(name for own in dealt.labels for name in set(own))
+    sharing = Counter(name for own in assigned.labels for name in set(own))
     devices = []
     for n, name in enumerate(mine):
         own = plan.subdomains[n * each : (n + 1) * each]
@@ -223,7 +223,7 @@ def device_plan(
     return DevicePlan(
         interface,
         tuple(devices),
-        dealt.unknown,
+        assigned.unknown,
         str(strategy),
         tuple(_kernels(schedule, plan)),
         _launches(schedule, plan, each),

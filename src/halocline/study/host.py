@@ -15,7 +15,7 @@ from halocline.compile.cache import cache_folder
 from halocline.errors import InputError, RunError
 from halocline.model import Rates, execute, memory_of_node
 from halocline.plan.layout import Layout, lay_out
-from halocline.plan.machine import Device, Link, Machine, Measured, Network, Pace, load_machine
+from halocline.plan.machine import Device, Link, Machine, Measured, Network, Throughput, load_machine
 from halocline.plan.traffic import Traffic
 from halocline.run.bandwidth import triad_bandwidth
 from halocline.run.launch import environment, mpiexec
@@ -155,7 +155,7 @@ def machine_of(found: Sequence[Mapping[str, Any]]) -> Machine:
         for where, limit in (("inside", float(each["cache"])), ("outside", math.inf)):
             per_byte, per_flop, per_sum = roofline(each["kernels"][where])
             paces.append(
-                Pace(
+                Throughput(
                     ranks=each["ranks"],
                     memory=limit,
                     bandwidth=1 / per_byte,

@@ -21,7 +21,7 @@ from halocline.plan.machine import Machine
 from halocline.plan.traffic import Traffic
 from halocline.plan.transfer import chosen_methods
 from halocline.ranges import MODELLED_RANKS, NODES, RANKS_PER_NODE
-from halocline.run.trace import Doing
+from halocline.run.trace import TraceEvent
 from halocline.study.table import Table, counted, duration
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def predict(
     overlap : bool or "auto"
         "auto" takes whichever is faster, as a run does.
     traced : sequence of int
-        Ranks whose doings on the last number of nodes are kept.
+        Ranks whose events on the last number of nodes are kept.
     pace : float
         How many times as long sweeps take as bytes and operations let expect; see
         `halocline.study.host.pace_of`.
@@ -238,11 +238,11 @@ def predict(
     return made
 
 
-def doings(spans: Sequence[Span]) -> list[Doing]:
+def trace_events(spans: Sequence[Span]) -> list[TraceEvent]:
     """What a prediction says that ranks do, as a trace of a run has it: one thread each, and messages."""
     kinds = {"send": "pack"}  # a run has no other word for it
     return [
-        Doing(s.rank, int(s.kind == "message"), kinds.get(s.kind, s.kind), s.name, s.begin, s.end)
+        TraceEvent(s.rank, int(s.kind == "message"), kinds.get(s.kind, s.kind), s.name, s.begin, s.end)
         for s in spans
     ]
 

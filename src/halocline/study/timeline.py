@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from halocline.run.trace import DOINGS, Doing
+from halocline.run.trace import TRACE_EVENTS, TraceEvent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def middle(doings: Sequence[Doing], count: int = 60) -> tuple[float, float]:
+def middle(events: Sequence[TraceEvent], count: int = 60) -> tuple[float, float]:
     """The time of so many things of the first thread, in the middle of its run."""
-    own = [doing for doing in doings if (doing.rank, doing.lane) == (0, 0)]
+    own = [event for event in events if (event.rank, event.lane) == (0, 0)]
     if not own:
         return 0.0, 1.0
     first = max(0, (len(own) - count) // 2)
@@ -21,13 +21,13 @@ def middle(doings: Sequence[Doing], count: int = 60) -> tuple[float, float]:
 
 
 def plot(
-    doings: Sequence[Doing], threads: Mapping[int, int], *, first: float = 0.0, last: float | None = None
+    events: Sequence[TraceEvent], threads: Mapping[int, int], *, first: float = 0.0, last: float | None = None
 ) -> Figure:
     """Draw lanes of threads and messages, rank by rank.
 
     Parameters
     ----------
-    doings : sequence of Doing
+    events : sequence of TraceEvent
     threads : mapping of int to int
         Of each rank.
     first, last : float
@@ -38,16 +38,16 @@ def plot(
 
     from halocline.io.style import COLOURS, INK
 
-    last = max((doing.end for doing in doings), default=1.0) if last is None else last
+    last = max((event.end for event in events), default=1.0) if last is None else last
     lanes = [(rank, lane) for rank, count in threads.items() for lane in range(count + 1)]
     places = {lane: place for place, lane in enumerate(lanes)}
     *bright, grey = COLOURS  # for messages, of which many lie behind all else
-    colours = dict(zip(DOINGS, (*bright, INK, grey), strict=True))
+    colours = dict(zip(TRACE_EVENTS, (*bright, INK, grey), strict=True))
     unit, name = (1e3, "milliseconds") if last - first > 1e-3 else (1e6, "microseconds")
     figure = Figure(figsize=(9.6, 1.3 + 0.34 * len(lanes)), layout="constrained")
     axes = figure.subplots()
-    shown = [doing for doing in doings if doing.end > first and doing.begin < last]
-    for kind in DOINGS:
+    shown = [event for event in events if event.end > first and event.begin < last]
+    for kind in TRACE_EVENTS:
         for lane, place in places.items():
             spans = [
                 (unit * (max(d.begin, first) - first), unit * (min(d.end, last) - max(d.begin, first)))
@@ -64,7 +64,7 @@ def plot(
     axes.set_ylim(len(lanes) - 0.5, -0.5)
     axes.set_xlim(0, unit * (last - first))
     axes.set_xlabel(name)
-    kinds = [kind for kind in DOINGS if any(d.kind == kind for d in shown)]
+    kinds = [kind for kind in TRACE_EVENTS if any(d.kind == kind for d in shown)]
     figure.legend(
         handles=[Patch(color=colours[kind], label=kind) for kind in kinds],
         loc="outside lower center",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil, log2
 
 from halocline.plan.layout import Layout
-from halocline.plan.machine import Machine, Road
+from halocline.plan.machine import Machine, Route
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Travel:
     reached: int = 0  # hops
 
 
-class Roads:
+class Routes:
     """The links of all nodes, and when each is free."""
 
     def __init__(self, machine: Machine, layout: Layout) -> None:
@@ -94,15 +94,15 @@ class Roads:
             device = machine.device
             yield Hop(True, ends, device.messages or device.bandwidth / 2, device.latency)
         elif same_node:
-            yield from self._links(True, machine.road(f"device{a}", f"device{b}"))
+            yield from self._links(True, machine.route(f"device{a}", f"device{b}"))
         else:
             out, into = machine.card(a), machine.card(b)
-            yield from self._links(True, machine.road(f"device{a}", out))
+            yield from self._links(True, machine.route(f"device{a}", out))
             yield Hop(True, (out, "network"), network.bandwidth, network.latency + network.overhead)
             yield Hop(False, ("network", into), network.bandwidth, 0.0)
-            yield from self._links(False, machine.road(into, f"device{b}"))
+            yield from self._links(False, machine.route(into, f"device{b}"))
 
-    def _links(self, at_home: bool, road: Road) -> Iterator[Hop]:
-        for start, end, link in road:
+    def _links(self, at_home: bool, route: Route) -> Iterator[Hop]:
+        for start, end, link in route:
             ends = (start, end) if link.duplex or start < end else (end, start)
             yield Hop(at_home, ends, link.bandwidth, link.latency)
