@@ -26,7 +26,7 @@ def exchange(
     json: str | None,
     execution: Mapping[str, Any],
 ) -> None:
-    """Time the exchange, and tell."""
+    """Time the exchange, and report."""
     spread(ranks)
     from halocline.run.mpi import world
     from halocline.study import exchange as study

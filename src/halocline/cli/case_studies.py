@@ -140,7 +140,7 @@ def strong(
 
 
 def _exchange(case: Steps | FileRun, runs: Sequence[Run]) -> list[Run]:
-    """What tells 1/β: the exchange alone, of the largest grid on the fewest ranks; none where that is one."""
+    """What 1/β is taken from: the exchange alone of the largest grid on the fewest ranks; none on one."""
     from halocline.study.measure import Steps
 
     between = [run for run in runs if run.ranks > 1]

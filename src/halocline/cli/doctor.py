@@ -209,7 +209,7 @@ def _processor(machine: Machine) -> Iterator[Finding]:
         f"L{c.level} {_kib(c.bytes)}" + (f" shared by {c.shared_by}" if c.shared_by > 1 else "")
         for c in machine.caches
     )
-    yield Finding("caches", "found" if caches else "absent", caches or "the system does not tell")
+    yield Finding("caches", "found" if caches else "absent", caches or "the system does not report them")
     memory, free = machine.memory_bytes or 0, machine.available_bytes or 0
     yield Finding("memory", "found", f"{memory / 1e9:.1f} GB, {free / 1e9:.1f} GB free")
 
@@ -328,7 +328,7 @@ def _called(device: Any) -> str:
 
 
 def _mpi_and_devices(machine: Machine) -> Iterator[Finding]:
-    """No flag of an MPI tells truly whether it takes memory of devices: a run tries it."""
+    """No flag of an MPI says truly whether it takes memory of devices: a run tries it."""
     text = "unknown until verified at set-up: a run with --device sends a small message and compares"
     yield Finding("MPI with devices", "absent", text)
 

@@ -27,7 +27,7 @@ def poisson(
     json: str | None,
     execution: Mapping[str, Any],
 ) -> None:
-    """Compile and plan, and tell about it."""
+    """Compile and plan, and report."""
     from halocline.physics.poisson import Poisson
     from halocline.study.explain import explain_program
 

@@ -176,7 +176,7 @@ def _draw(
 
 
 def calibrate(file: Path | None) -> None:
-    """Measure this host, keep what came of it, and tell it."""
+    """Measure this host, keep what came of it, and print it."""
     from halocline.study import host
 
     target = host.calibration_file() if file is None else file
@@ -193,7 +193,7 @@ def calibrate(file: Path | None) -> None:
 
 
 def figures(folder: Path, json: str | None) -> None:
-    """Draw the figures of the papers, and tell their numbers."""
+    """Draw the figures of the papers, and print their numbers."""
     from halocline.io.style import save, styled
     from halocline.plan.machine import load_machine
     from halocline.study import figures as study

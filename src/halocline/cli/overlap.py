@@ -27,7 +27,7 @@ def heat(
     json: str | None,
     execution: Mapping[str, Any],
 ) -> None:
-    """Measure explicit steps, and tell."""
+    """Measure explicit steps, and report."""
     spread(ranks)
     from halocline.run.mpi import world
     from halocline.study import overlap
@@ -50,7 +50,7 @@ def poisson(
     json: str | None,
     execution: Mapping[str, Any],
 ) -> None:
-    """Measure iterations, and tell."""
+    """Measure iterations, and report."""
     spread(ranks)
     from halocline.study import overlap
 

@@ -29,7 +29,7 @@ def poisson(
     execution: Mapping[str, Any],
     kept: Kept,
 ) -> None:
-    """Solve the elliptic problem, and tell how it went."""
+    """Solve the elliptic problem, and report how it went."""
     spread(ranks, kept.io_ranks)
     from halocline.study import solve
 

@@ -1,4 +1,4 @@
-"""The energy that runs take, where the host tells it: that of processors by RAPL, of NVIDIA GPUs by NVML."""
+"""The energy of runs, where the host reports it: that of processors by RAPL, of NVIDIA GPUs by NVML."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class EnergyMeter:
 
     @property
     def total(self) -> Energy | None:
-        """What was counted so far; None where a node does not tell it of what computes."""
+        """What was counted so far; None where a node does not report it for what computes."""
         own = {part: _sum(each) for part, each in self._parts.items()}
         nodes = [each for each in self.comm.allgather(own if self.reads else {}) if each]
         sums = {part: _sum([node[part] for node in nodes]) for part in self._parts}
@@ -102,7 +102,7 @@ class EnergyMeter:
 
 
 class _Watch:
-    """Adds up what counters tell from now on, and reads them as often as they may begin anew."""
+    """Adds up what counters report from now on, and reads them as often as they may begin anew."""
 
     def __init__(self, read: Callable[[], list[Counter]]) -> None:
         self.read = read
@@ -148,7 +148,7 @@ def processors(folder: Path = POWERCAP) -> list[Counter]:
 
 
 def gpus(identities: Sequence[str], nvml: Any = None) -> list[Counter]:
-    """The counters of these GPUs; none where one of them does not tell."""
+    """The counters of these GPUs; none where one of them does not report."""
     if nvml is None:
         try:
             import pynvml
@@ -172,7 +172,7 @@ def gpus(identities: Sequence[str], nvml: Any = None) -> list[Counter]:
 
 
 def _spent(before: Sequence[Counter], after: Sequence[Counter], seconds: float) -> float | None:
-    """Joules of counters together; None where there are none, or they do not tell."""
+    """Joules of counters together; None where there are none, or they do not report."""
     if not before or len(before) != len(after):
         return None
     return _sum([first.until(last, seconds) for first, last in zip(before, after, strict=True)])

@@ -1,4 +1,4 @@
-"""What users are told without being stopped."""
+"""Notices to users that stop nothing."""
 
 from __future__ import annotations
 

@@ -269,7 +269,7 @@ def _ancestor(nvml: Any, a: Any, b: Any) -> str:
 
 
 def _answer(nvml: Any, ask: Callable[..., Any], *arguments: Any) -> Any:
-    """What NVML answers, or None where it cannot tell this of that GPU."""
+    """What NVML answers, or None where it does not know this of that GPU."""
     try:
         return ask(*arguments)
     except nvml.NVMLError:

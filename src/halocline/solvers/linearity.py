@@ -1,4 +1,4 @@
-"""Whether an operator is linear, as far as its formula tells."""
+"""Whether an operator is linear, as far as its formula shows."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ FURTHEST = 1e6  # no explicit scheme is stable so far
 
 
 class Amplifying(Protocol):
-    """A scheme that tells what a step makes of a mode."""
+    """A scheme that says what a step makes of a mode."""
 
     def amplification(self, z: complex) -> complex:
         """See Euler.amplification."""

@@ -196,7 +196,7 @@ class Bench:
         return outcome.loop_seconds / PASSES
 
     def timing(self, seconds: Sequence[float]) -> Timing:
-        """What runs that took so long tell; their median counts."""
+        """What runs that took so long show; their median counts."""
         plan, comm = self.prepared.plan, self.prepared.domain.comm
         messages, bytes_by_method = moved(self.prepared)
         layout = plan.layout

@@ -127,7 +127,7 @@ class _Teller:
                 yield line
 
     def _is_sum(self, value: Expr) -> bool:
-        """Whether a scalar is what a sweep has summed up; it is told with the sweep."""
+        """Whether a scalar is what a sweep has summed up; it is shown with the sweep."""
         return str(value.attribute[0]).startswith(OWN) and value.attribute[0] in self.names
 
     def _named(self, said: str) -> str:

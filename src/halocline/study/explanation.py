@@ -1,4 +1,4 @@
-"""What is told of a program on one rank of many: its steps, what travels and how, and the bound of a pass."""
+"""What is said of a program on one rank of many: its steps, what is exchanged, and the bound of a pass."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def machine_named(name: str) -> Machine:
 
 
 def detected() -> Machine:
-    """This host by what the system tells, and the bandwidth of its memory measured now (0.1 s)."""
+    """This host by what the system reports, and the bandwidth of its memory measured now (0.1 s)."""
     facts = this_machine()
     bandwidth = triad_bandwidth(Communicator(), facts.cores, 4 * last_level_cache())
     return _machine(

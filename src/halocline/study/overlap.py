@@ -289,7 +289,7 @@ def verdict(found: Sequence[Hidden]) -> list[str]:
     for own in found:
         gain = own.waiting / own.step
         times = f"{gain:.2f} times as fast" if gain >= 1 else f"{1 / gain:.2f} times as slow"
-        hidden = "the exchange is too short to tell what is hidden"
+        hidden = "the exchange is too short to measure what is hidden"
         if own.share is not None:
             hidden = f"{own.share:.0%} of the exchange is hidden"
         said.append(f"{own.name}: {hidden}; steps are {times} with overlap.")

@@ -1,4 +1,4 @@
-"""Cases run by their name and measured: what `halocline run CASE` tells."""
+"""Cases run by their name and measured: what `halocline run CASE` reports."""
 
 from __future__ import annotations
 
@@ -611,7 +611,7 @@ class CaseRun:
     def _result(
         self, sim: Simulation, measured: Timing, whole: Outcome | None, told: Mapping[str, Any]
     ) -> Result:
-        """What was measured beside what this machine can do, and what is told of the result."""
+        """What was measured beside what this machine can do, and what is said of the result."""
         record, reference, peak = recorded(
             sim, measured, told,
             case=self.name, order=None if self.is_program else self.order, scheme=self.scheme,

@@ -1,4 +1,4 @@
-"""Cases solved once and measured: what `halocline solve` tells, and studies repeat."""
+"""Cases solved once and measured: what `halocline solve` reports, and studies repeat."""
 
 from __future__ import annotations
 

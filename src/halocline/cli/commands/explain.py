@@ -37,7 +37,7 @@ from halocline.cli.options import (
 )
 
 explain = group(
-    "Tell what a case, or your own file, would do on many ranks, without starting any.",
+    "Show what a case, or your own file, would do on many ranks, without starting any.",
     "halocline explain poisson --n 1024 --ranks 64",
     "halocline explain mhd-benchmark --n 128 --ranks 8",
     "halocline explain acoustic.py --ranks 64",

@@ -42,7 +42,7 @@ from halocline.cli.options import (
 )
 
 solve = group(
-    "Solve a case and tell how it went: iterations, error, time, share of the bandwidth, checksum.",
+    "Solve a case and report how it went: iterations, error, time, share of the bandwidth, checksum.",
     "halocline solve poisson --n 512",
 )
 

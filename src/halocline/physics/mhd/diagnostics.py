@@ -1,4 +1,4 @@
-"""Numbers over the grid that tell how a run fares: time series of these are what it is judged by."""
+"""Numbers over the grid that show how a run fares: time series of these are what it is judged by."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ LNT0 = Parameter(
 
 
 def parameter(name: str) -> Expr:
-    """A parameter of the equations; where it is missing it is told with its unit."""
+    """A parameter of the equations; the error for a missing one gives its unit."""
     own = ALL.get(name, LNT0)
     return program.parameter(name, unit=own.unit, about=own.about)
 

@@ -1,4 +1,4 @@
-"""Waves along one axis, of which linear theory tells everything."""
+"""Waves along one axis, which linear theory describes completely."""
 
 from __future__ import annotations
 

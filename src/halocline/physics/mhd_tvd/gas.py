@@ -107,7 +107,7 @@ def fast(w: Normal, bn: Expr) -> Expr:
 
 
 def conserved(w: Normal, bn: Expr) -> Flux:
-    """What a volume of it holds: the quantities of which `flux` tells the flux."""
+    """What a volume of it holds: the quantities whose flux is `flux`."""
     motion = added(w.u * w.u, w.v * w.v, w.w * w.w)
     field = added(bn * bn, w.By * w.By, w.Bz * w.Bz)
     E = w.p / (parameter("gamma") - 1.0) + 0.5 * added(w.rho * motion, field)
