@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -261,3 +262,18 @@ def test_damage_is_no_matter_of_parameters(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "is damaged" in done.stderr
     assert "which may be why" not in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--output", "--checkpoint", "--resume"])
+def test_a_path_that_is_no_text_is_refused(tmp_path: Path, option: str) -> None:
+    name = os.fsdecode(os.fsencode(tmp_path) + b"/a\xff")
+    for words in (["run", "sound-wave", "--n", "16", "--steps", "2"], ["solve", "poisson", "--n", "16"]):
+        done = ran(*words, option, name)
+        assert done.returncode == 2, done.stderr
+        assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
+    os.mkdir(name)
+    for verb in (["ls", name], ["view", name, tmp_path / "a.png"]):
+        done = ran(*verb)
+        assert done.returncode == 2, done.stderr
+        assert "Traceback" not in done.stderr

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from halocline.archive.files import check_text
 from halocline.errors import InputError, RunError
 
 if TYPE_CHECKING:
@@ -161,6 +162,7 @@ def read(folder: Path) -> StoredArray:
 def _opened(folder: Path, threads: Any, metadata: Mapping[str, Any] | None = None, **how: Any) -> StoredArray:
     import tensorstore
 
+    check_text(folder)
     spec: dict[str, Any] = {
         "driver": "zarr3",
         "kvstore": {"driver": "file", "path": f"{folder.resolve()}/"},

@@ -101,6 +101,15 @@ def read_object(path: Path) -> dict[str, Any]:
     return found
 
 
+def check_text(path: Path) -> None:
+    """Raise InputError for a path that is no text, as names of other encodings are: stores cannot be opened
+    there."""
+    try:
+        str(path.resolve()).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{path}: the path is no text in UTF-8; expected one for a store") from None
+
+
 def is_file(path: Path) -> bool:
     """Whether a file is there.
 

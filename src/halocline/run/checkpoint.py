@@ -16,6 +16,7 @@ from halocline.archive import arrays
 from halocline.archive.arrays import ArraySpec
 from halocline.archive.files import (
     FolderLock,
+    check_text,
     is_file,
     make_folder,
     read_object,
@@ -97,6 +98,7 @@ class Checkpoint:
     io_threads: int = 1
 
     def __post_init__(self) -> None:
+        check_text(Path(self.path))
         CHECKPOINTS.check("keep", self.keep)
         IO_THREADS.check("io_threads", self.io_threads)
         if self.every is not None:

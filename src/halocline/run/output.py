@@ -12,7 +12,7 @@ from typing import Any
 
 from halocline import __version__
 from halocline.archive.arrays import COMPRESSIONS
-from halocline.archive.files import FolderLock
+from halocline.archive.files import FolderLock, check_text
 from halocline.archive.series import STEP, TIME, Series, SeriesSpec, columns
 from halocline.archive.writer import Writing
 from halocline.errors import InputError
@@ -86,6 +86,7 @@ class Output:
     io_threads: int = 1
 
     def __post_init__(self) -> None:
+        check_text(Path(self.path))
         IO_THREADS.check("io_threads", self.io_threads)
         if self.every is not None:
             Every.parse("every", self.every)
