@@ -63,24 +63,17 @@ def case(
     execution: Mapping[str, Any],
 ) -> None:
     """The same of steps of a case or a file that `halocline run` takes."""
-    from halocline.cli.problem import problem_of
+    from halocline.cli.problem import described, problem_of
     from halocline.cli.run_case import cells_of
     from halocline.study.explain import explain_program
-    from halocline.study.table import joined
 
     check_files(json, picture)
     check_pictures(picture)
     cells = None if n is None else cells_of(n)
     ready = problem_of(name, cells, settings, ("poisson",), dim=dim, order=order, scheme=scheme)
     told = explain_program(ready.program, ready.grid, ranks=ranks, rank=rank, **execution)
-    heading: dict[str, Any] = {
-        "case": ready.name,
-        "shape": ready.shape,
-        "order": None if ready.is_program else ready.order,
-    }
-    heading |= {"scheme": ready.scheme, "ranks": ranks, "parameters": dict(ready.values)}
-    shape = " x ".join(f"{each:,}" for each in ready.shape)
-    title = f"{joined(ready.name, f'{shape} cells', ready.method)}; a pass is {ready.one_pass}"
+    title, facts = described(ready)
+    heading = {**facts, "ranks": ranks}
     _tell(told, title, heading, code, passes, picture, json)
 
 

@@ -58,24 +58,15 @@ def case(
     **how: Any,
 ) -> None:
     """Predict steps of a case or a file."""
-    from halocline.cli.problem import problem_of
+    from halocline.cli.problem import described, problem_of
     from halocline.cli.run_case import cells_of
     from halocline.compile.compiler import compile_program
-    from halocline.study.table import joined
 
     cells = None if n is None else cells_of(n)
     ready = problem_of(name, cells, settings, dim=dim, order=order, scheme=scheme)
-    shape = " x ".join(f"{each:,}" for each in ready.shape)
-    title = f"{joined(ready.name, f'{shape} cells', ready.method)}; a pass is {ready.one_pass}"
-    told = {
-        "case": ready.name,
-        "shape": ready.shape,
-        "order": None if ready.is_program else ready.order,
-        "scheme": ready.scheme,
-        "parameters": dict(ready.values),
-    }
+    title, facts = described(ready)
     made = compile_program(ready.program, ready.grid), ready.shape
-    _predict(told, title, lambda _: made, **how)
+    _predict(facts, title, lambda _: made, **how)
 
 
 def _predict(

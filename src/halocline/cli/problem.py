@@ -41,3 +41,19 @@ def problem_of(
     if names_file(name):
         return problem(name, cells, texts_of(settings), **options)
     return problem(name, cells, parameters_of(settings, name, case_named(name, also)), **options)
+
+
+def described(ready: CaseRun | FileProblem) -> tuple[str, dict[str, Any]]:
+    """What a problem is: a line for people, and facts for JSON."""
+    from halocline.study.table import joined
+
+    shape = " x ".join(f"{each:,}" for each in ready.shape)
+    title = f"{joined(ready.name, f'{shape} cells', ready.method)}; a pass is {ready.one_pass}"
+    facts = {
+        "case": ready.name,
+        "shape": ready.shape,
+        "order": None if ready.is_program else ready.order,
+        "scheme": ready.scheme,
+        "parameters": dict(ready.values),
+    }
+    return title, facts

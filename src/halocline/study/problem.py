@@ -68,8 +68,8 @@ class FileProblem:
 
     @property
     def is_program(self) -> bool:
-        """Whether order and scheme are its own matter."""
-        return True
+        """Whether differences have no one order: of a program, or a linear problem."""
+        return self.order is None
 
     @property
     def method(self) -> str:
