@@ -39,6 +39,7 @@ KEYS = [
         "sweep_seconds_overlap",
         "sweep_seconds_no_overlap",
     ),
+    *("written_bytes", "writing_seconds", "waiting_seconds", "io_ranks"),
 ]
 
 

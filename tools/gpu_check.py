@@ -36,6 +36,7 @@ EXAMPLES = {  # with arguments that make them small
     "euler_1d": ["120"],
     "euler_2d": ["40", "0.2"],
     "sedov": ["32", "0.05"],
+    "acoustic": [],
 }
 SPEEDS = ("million cells/s", "bandwidth")  # lines of examples that differ from run to run
 SANITIZER = ("compute-sanitizer", "/usr/local/cuda/bin/compute-sanitizer")

@@ -12,4 +12,4 @@ def command_line() -> list[str]:
     path = Path(program)
     if path.name == "halocline" or path.parts[-3:] == ("halocline", "cli", "__main__.py"):
         return ["halocline", *words]
-    return ["python", program, *words] if path.suffix == ".py" else [program, *words]
+    return [program, *words]
