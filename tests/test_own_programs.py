@@ -124,6 +124,21 @@ def test_what_is_no_file_or_no_problem_is_refused(tmp_path: Path) -> None:
         FileProblem(tmp_path / "fixed.py", 8)
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("n = 1\nif\n", r"a\.py, line 2: it is no Python: invalid syntax"),
+        ("import nowhere_at_all\n", r"a\.py, line 1: ModuleNotFoundError: No module named 'nowhere_at_all'"),
+        ("def f():\n    return 1 / 0\n\nf()\n", r"a\.py, line 2: ZeroDivisionError: division by zero"),
+        ("import halocline as hc\nhc.Grid(0)\n", "axis x has 0 cells"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_one_line(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "a.py").write_text(text)
+    with pytest.raises(InputError, match=words):
+        FileProblem(tmp_path / "a.py")
+
+
 def test_a_problem_is_known_before_it_takes_memory(heat: Path) -> None:
     found = FileProblem(heat, 30_000, {"kappa": "0.2"})
     assert (found.name, found.shape, found.order, found.scheme) == ("heat.py", (30_000, 30_000), 4, "rk3")
@@ -156,6 +171,11 @@ def test_a_check_that_fails_ends_the_command_with_1(heat: Path, tmp_path: Path) 
     done = halocline("run", heat, "--set", "kappa=0.4", "--check", cwd=tmp_path)
     assert done.returncode == 1
     assert "check FAILED: kappa is large" in done.stdout
+    text = heat.read_text() + '    assert sim.domain.comm.rank == 0, "seen on one rank alone"\n'
+    heat.write_text(text)
+    done = halocline("run", heat, "--ranks", "2", "--check", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.count("check FAILED: seen on one rank alone") == 1
 
 
 def test_options_that_a_file_has_no_names_for_are_its_own(tmp_path: Path) -> None:

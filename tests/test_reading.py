@@ -451,3 +451,14 @@ def test_a_dataset_is_no_array() -> None:
     made = xarray.Dataset({"T": (("x", "y"), np.zeros((9, 12))), "v": (("x", "y"), np.zeros((9, 12)))})
     with pytest.raises(InputError, match=r"a Dataset of T, v: give one array of it, dataset\[NAME\]"):
         fields((9, 12))["T"] = made
+
+
+def test_of_time_and_step_one_is_what_grows(tmp_path: Path) -> None:
+    """As in forecasts, which have a time of their start and steps from there on."""
+    values = np.arange(24.0).reshape(2, 3, 4)
+    made = xarray.Dataset({"T": (("time", "step", "x"), values)})
+    made.to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
+    store = Store(tmp_path / "a.zarr")
+    info = store.arrays["T"]
+    assert (store.axis, info.growing, info.space, info.times) == ("time", "time", ("step", "x"), 2)
+    np.testing.assert_array_equal(store.read("T", 1), values[1])

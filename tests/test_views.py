@@ -162,6 +162,7 @@ def test_without_ffmpeg_it_says_so(stores: Path, tmp_path: Path) -> None:
         ),
         ("numbers.zarr", "a.png", Wanted(spectrum=True), "holds nothing that could be drawn"),
         ("fields.zarr", "a.png", Wanted(spectrum=True, at={"z": 0.3}), "a spectrum is of whole fields"),
+        ("fields.zarr", "a.gif", Wanted(every=0), "every is 0; expected a whole number from 1"),
         ("fields.zarr", "a.png", Wanted(at={"z": 0.8}), r"'T' of .* has points from 0\.05 to 0\.55 along z"),
     ],
 )

@@ -55,18 +55,23 @@ class ArrayInfo:
 
     @property
     def space(self) -> tuple[str, ...]:
-        """Its dimensions without time, or steps."""
-        return tuple(each for each in self.dimensions if each not in GROWING)
+        """Its dimensions without the one that grows."""
+        return tuple(each for each in self.dimensions if each != self.growing)
+
+    @property
+    def growing(self) -> str | None:
+        """The dimension that a run adds to, "time" or "step"; None where it has none."""
+        return next((each for each in GROWING if each in self.dimensions), None)
 
     @property
     def is_timed(self) -> bool:
         """Whether it has values at several times, or after several steps."""
-        return not {*GROWING}.isdisjoint(self.dimensions)
+        return self.growing is not None
 
     @property
     def times(self) -> int:
         """At how many; 1 for an array that has no such axis."""
-        return next((self.count(each) for each in GROWING if each in self.dimensions), 1)
+        return 1 if self.growing is None else self.count(self.growing)
 
     @property
     def is_points(self) -> bool:
@@ -171,8 +176,8 @@ class Store:
     @property
     def axis(self) -> str | None:
         """What it grows with, "time" or "step"; None for a store that has no such axis."""
-        found = (each for each in GROWING if any(each in info.dimensions for info in self.arrays.values()))
-        return next(found, None)
+        found = {info.growing for info in self.arrays.values()}
+        return next((each for each in GROWING if each in found), None)
 
     @property
     def times(self) -> NDArray[np.float64] | None:
@@ -225,7 +230,7 @@ class Store:
             if not is_file(file):
                 raise InputError(f"{self.path} is damaged: array {name!r} is not there any more ({file})")
             own = _info(file, name, read_object(file))
-            grown = own.dimensions[:1] in ((TIME,), (STEP,)) and own.shape[:1] > info.shape[:1]
+            grown = own.dimensions[:1] == (own.growing,) and own.shape[:1] > info.shape[:1]
             shape = (info.shape[0], *own.shape[1:]) if grown else own.shape
             for what, there, said in (
                 ("dimensions", own.dimensions, info.dimensions),
@@ -270,9 +275,10 @@ class Store:
         info = self.arrays[name]
         if not info.is_timed:
             return self._read(info, lo or (0,) * len(info.shape), info.shape if hi is None else hi)
-        if info.dimensions[0] not in GROWING:
+        if info.dimensions[0] != info.growing:
             raise InputError(
-                f"{self.path / name} has axes {', '.join(info.dimensions)}; expected {TIME} as the first"
+                f"{self.path / name} has axes {', '.join(info.dimensions)}; expected {info.growing} as the "
+                "first"
             )
         count, *space = info.shape
         if time is None:

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from halocline.cli.options import whole_numbers
 from halocline.cli.output import check_files, note, say, write, write_json, written
-from halocline.cli.problem import problem_of
+from halocline.cli.problem import names_file, problem_of
 from halocline.cli.run_case import parameters_of
 from halocline.cli.studies import alone, command, layouts, lead, prepare, threads_each
 from halocline.errors import InputError
 from halocline.physics.cases import case_named, cases_that_converge
 from halocline.ranges import ORDER, POINTS
-from halocline.run.files import names_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halocline.run.files import names_file
+from halocline.errors import InputError
 
 if TYPE_CHECKING:
     from halocline.study.problem import FileProblem
     from halocline.study.run_case import CaseRun
+
+
+def names_file(target: str) -> bool:
+    """Whether a word means a file, and no case: one that exists, or was to."""
+    return Path(target).is_file() or target.endswith(".py")
 
 
 def problem_of(
@@ -36,11 +42,17 @@ def problem_of(
     from halocline.cli.run_case import parameters_of
     from halocline.cli.script import texts_of
     from halocline.physics.cases import case_named
-    from halocline.study.problem import problem
+    from halocline.study.problem import FileProblem
+    from halocline.study.run_case import CaseRun
 
-    if names_file(name):
-        return problem(name, cells, texts_of(settings), **options)
-    return problem(name, cells, parameters_of(settings, name, case_named(name, also)), **options)
+    if not names_file(name):
+        return CaseRun(name, cells, parameters_of(settings, name, case_named(name, also)), **options)
+    for option, value in options.items():
+        if value is not None:
+            raise InputError(f"--{option} {value}: {name} is a file, which says that itself: leave it out")
+    if cells is not None and len(cells) != 1:
+        raise InputError(f"--n {','.join(map(str, cells))}: expected one number for a file")
+    return FileProblem(Path(name), None if cells is None else cells[0], texts_of(settings))
 
 
 def described(ready: CaseRun | FileProblem) -> tuple[str, dict[str, Any]]:

@@ -127,14 +127,16 @@ def texts_of(settings: Sequence[str]) -> dict[str, str]:
 
 
 def _checked(file: Path, check: object, observer: Observer) -> str:
-    """Call the check of a file with the last problem that it made; why it failed, or ""."""
+    """Call the check of a file with the last problem that it made; why it failed on the first rank where it
+    did, or ""."""
     if not callable(check):
         raise InputError(f"--check: {file} has no function check(problem) at its top")
+    why = ""
     try:
         check(observer.problem)
     except AssertionError as error:
-        return str(error) or "an assertion does not hold"
-    return ""
+        why = str(error) or "an assertion does not hold"
+    return next(filter(None, world().allgather(why)), "")
 
 
 @contextmanager

@@ -394,6 +394,8 @@ def _film(
     from matplotlib.animation import FFMpegWriter, PillowWriter
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+    if every < 1:
+        raise InputError(f"every is {every}; expected a whole number from 1")
     count = 1 if store.times is None else len(store.times)
     frames = range(0, count, every)
     if len(frames) < 2:

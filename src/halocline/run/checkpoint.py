@@ -445,8 +445,9 @@ def _spec(field: Field) -> ArraySpec:
 def _coordinates(fields: Sequence[Field]) -> dict[str, tuple[ArraySpec, NDArray[Any]]]:
     """The coordinates of all points, by dimension, for readers of other programs, and other resolutions."""
     found: dict[str, tuple[ArraySpec, NDArray[Any]]] = {}
+    grid = fields[0].grid
     for f in fields:
         for axis, (dimension, line) in enumerate(zip(dimensions(f.staggered), f.positions, strict=True)):
-            attributes = axis_attributes(f.grid, axis)
+            attributes = axis_attributes(grid, axis)
             found[dimension] = ArraySpec(line.shape, line.shape, "float64", (dimension,), attributes), line
-    return {dimension: each for dimension, each in found.items() if dimension not in f.grid.fields}
+    return {dimension: each for dimension, each in found.items() if dimension not in grid.fields}

@@ -167,8 +167,3 @@ def _opened(path: Path) -> int:
                     error.strerror = f"nobody reads that pipe within {PATIENCE:g} seconds"
                 raise
         time.sleep(0.05)
-
-
-def names_file(target: str) -> bool:
-    """Whether a word means a file, and no case: one that exists, or was to."""
-    return Path(target).is_file() or target.endswith(".py")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,12 +63,11 @@ def record_of(
         **when,
         **checksums(fields, results(fields)),
     }
-    record, _, _ = recorded(
+    return recorded(
         fields, Timing(seconds, loop_seconds, steps, None), told,
         case=name, order=order, scheme=scheme, parameters=values, schedule=problem.schedule,
         bytes_per_step=bytes_per_step, writing=writing,
-    )  # fmt: skip
-    return replace(record, devices=tuple(fields.devices))
+    )[0]  # fmt: skip
 
 
 def fields_of(problem: Any) -> Fields:

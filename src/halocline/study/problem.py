@@ -1,20 +1,19 @@
-"""What every verb takes: a case by its name, or a user's file that makes a problem."""
+"""The problem of a user's file, which every verb takes in the place of a case."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
-from halocline.errors import InputError
+from halocline.errors import HaloclineError, InputError
 from halocline.lang.grid import Grid
 from halocline.lang.program import Program
-from halocline.run.files import names_file
 from halocline.run.observers import Observer, observing
 from halocline.run.script import Script, Value
 from halocline.run.simulation import Simulation
 from halocline.solvers.schemes import SCHEMES
-from halocline.study.run_case import CaseRun
 from halocline.study.table import joined
 
 RESOLUTION = "n"  # the name that a file gives its cells along the first axis
@@ -53,7 +52,11 @@ class FileProblem:
     """
 
     def __init__(self, file: Path, n: int | None = None, given: Mapping[str, str] | None = None) -> None:
-        self.name, self.script = file.name, Script(file)
+        try:
+            self.name, self.script = file.name, Script(file)
+        except (SyntaxError, ValueError) as error:
+            where = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+            raise InputError(f"{file}{where}: it is no Python: {error.args[0]}") from None
         self.given = values_of(self.script, n, given or {})
         problem = _first(self.script, self.given)
         self.one_pass = "a step" if isinstance(problem, Simulation) else "an iteration"
@@ -99,39 +102,6 @@ def values_of(script: Script, n: int | None, given: Mapping[str, str]) -> dict[s
     return script.values(texts)
 
 
-def problem(
-    name: str,
-    n: Sequence[int] | None = None,
-    given: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> CaseRun | FileProblem:
-    """A case by its name, or the problem of a file.
-
-    Parameters
-    ----------
-    name : str
-    n : sequence of int, optional
-        Cells, as `CaseRun` takes them; one number for a file.
-    given : mapping, optional
-        Parameters of the case, or texts for names at the top of the file.
-    **options
-        Of `CaseRun`.
-
-    Raises
-    ------
-    InputError
-        What is unknown, or cannot be.
-    """
-    if not names_file(name):
-        return CaseRun(name, n, given, **options)
-    for option, value in options.items():
-        if value is not None:
-            raise InputError(f"--{option} {value}: {name} is a file, which says that itself: leave it out")
-    if n is not None and len(n) != 1:
-        raise InputError(f"--n {','.join(map(str, n))}: expected one number for a file")
-    return FileProblem(Path(name), None if n is None else n[0], given)
-
-
 def grid_of(problem: Any) -> Grid:
     """The grid of a simulation or a linear problem."""
     grid: Grid = problem.grid if isinstance(problem, Simulation) else problem.unknown.grid
@@ -166,6 +136,12 @@ def _first(script: Script, given: Mapping[str, Value]) -> Any:
             script.run(given=given)
     except (_FoundError, SystemExit):
         pass
+    except HaloclineError:
+        raise
+    except Exception as error:  # of the file itself
+        lines = [f.lineno for f in extract_tb(error.__traceback__) if f.filename == str(script.file)]
+        where = f", line {lines[-1]}" if lines else ""
+        raise InputError(f"{script.file}{where}: {type(error).__name__}: {error}") from None
     if observer.problem is None:
         raise InputError(f"{script.file} makes no hc.Simulation or hc.LinearProblem, nor calls hc.solve")
     return observer.problem

@@ -54,8 +54,8 @@ from halocline.cli.options import (
     WarmUp,
     execution,
 )
+from halocline.cli.problem import names_file
 from halocline.errors import InputError
-from halocline.run.files import names_file
 
 runs = group("What runs as it is: a case, or a file.")
 
