@@ -228,6 +228,11 @@ def test_a_file_converges_to_the_solution_that_it_knows(heat: Path, tmp_path: Pa
     (line,) = found["orders"]
     assert line["expected_order"] == 4
     assert line["last_order"] == pytest.approx(4.0, abs=0.1)
+    done = halocline("study", "convergence", heat, "--n", "16,32", "--json", heat / "a.json", cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"cannot write {heat}/a.json" in done.stderr
+    assert "[1/2]" not in done.stderr  # before any run
+    assert halocline("study", "convergence", heat, "--n", "16,32", cwd=tmp_path).returncode == 0
 
 
 def test_a_file_converges_from_grid_to_grid(heat: Path, tmp_path: Path) -> None:

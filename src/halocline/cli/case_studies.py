@@ -221,9 +221,8 @@ def convergence(
 
     alone()
     if isinstance(case, FileRun):
+        _check(json, csv, html, pictures, ["convergence.png"])
         done = _of_file(case, n, ranks or 1, threads_each(case.device, ranks or 1, threads))
-        names = ["convergence.png"]
-        _check(json, csv, html, pictures, names)
         _leave(
             "Convergence", case, done.measured, done.facts, done.tables, done.said, done.draw, json, csv,
             html, pictures, what=done.what, footer=done.footer,
@@ -362,6 +361,7 @@ def _of_file(case: FileRun, n: str | None, ranks: int, threads: int) -> _Study:
     """The convergence of a file: to the solution that it knows, or from grid to grid."""
     from halocline.study import case_convergence as study
     from halocline.study import self_convergence as own
+    from halocline.study.file_run import EXACT
     from halocline.study.problem import FileProblem
 
     first = _ready(case, None)
@@ -371,7 +371,7 @@ def _of_file(case: FileRun, n: str | None, ranks: int, threads: int) -> _Study:
         sizes = [base // 4, base // 2, base]
     else:
         sizes = sorted(whole_numbers(n, "--n", POINTS))
-    if len(sizes) < own.LEAST_GRIDS:
+    if EXACT not in first.script.functions:
         _check_three(sizes)
     runs = [Run(case, each, _ready(case, each).shape, ranks, threads, each) for each in sizes]
     with tempfile.TemporaryDirectory(prefix="halocline-") as folder:
@@ -511,7 +511,7 @@ def _facts(theory: Theory) -> dict[str, Any]:
     return {"theory": {"per_byte": theory.per_byte, "measured_on": theory.measured_on}}
 
 
-def _what(case: Steps | FileRun, one: Measurement) -> str:
+def _what(one: Measurement) -> str:
     """What was measured, in a few words."""
     from halocline.study.table import counted, joined
 
@@ -559,7 +559,7 @@ def _leave(
             if html:
                 page = Page(
                     title=f"{title}: {case.name}",
-                    lead=lead(what or _what(case, measured[0]), measured),
+                    lead=lead(what or _what(measured[0]), measured),
                     said=said,
                     tables=tables,
                     figure=list(figures.values()),

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NAME = "mean difference from the next finer grid, over the largest value"
-LEAST_GRIDS = 3
 PLACES = "@"  # behind the name of a field: the axes along which its points lie on faces
 
 State = Mapping[str, "NDArray[Any]"]
