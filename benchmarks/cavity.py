@@ -25,7 +25,7 @@ from mhd import peak
 
 from halocline.compile.driver import find_compiler
 from halocline.run.bandwidth import bandwidth
-from halocline.study.run_case import CaseRun
+from halocline.study.problems.case import CaseRun
 
 HERE = Path(__file__).parent
 BYTES = 80  # of a point: five fields, read and written

@@ -19,7 +19,7 @@ from halocline.plan.layout import lay_out
 from halocline.plan.machine import Machine
 from halocline.plan.traffic import Traffic
 from halocline.run.machine import this_machine
-from halocline.study import host, predict
+from halocline.study.measuring import host, predict
 
 # each case with the size at which its pace is measured
 CASES: tuple[tuple[dict[str, Any], int], ...] = (

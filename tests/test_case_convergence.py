@@ -18,8 +18,17 @@ from halocline.io.style import styled
 from halocline.physics.case import Case, Family, Parameter, Setup
 from halocline.physics.cases import case_named, cases
 from halocline.run.mpi import Communicator
-from halocline.study.case_convergence import SHORT_OF, Line, lines, order, orders, plot, tables, verdicts
-from halocline.study.run_case import CaseRun
+from halocline.study.problems.case import CaseRun
+from halocline.study.studies.orders_of_error import (
+    SHORT_OF,
+    Line,
+    lines,
+    order,
+    orders,
+    plot,
+    tables,
+    verdicts,
+)
 
 
 def made(
@@ -287,7 +296,7 @@ def test_wrong_use_is_refused_before_any_run(
     line: str, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("halocline.study.measure.measure", None)
+    monkeypatch.setattr("halocline.study.measuring.command.measure", None)
     with pytest.raises(InputError) as refused:
         command(line.split())
     assert words in str(refused.value)

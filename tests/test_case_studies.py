@@ -27,14 +27,17 @@ from halocline.run import energy
 from halocline.run.energy import Counter, EnergyMeter, gpus, processors
 from halocline.run.mpi import Communicator
 from halocline.run.peak import multiply_add_peak
-from halocline.study import case_orders, case_parts, case_strong, case_weak
-from halocline.study.case_runs import nanoseconds, same_bits, size, units
-from halocline.study.explain import explain_program
-from halocline.study.explain_text import lines
-from halocline.study.measure import Steps, as_csv, measure
-from halocline.study.page import Page, facts_of_measurements
-from halocline.study.run_case import CaseRun
-from halocline.study.theory import Theory, Travels, travels
+from halocline.study.explanation.explain import explain_program
+from halocline.study.explanation.text import lines
+from halocline.study.measuring.command import Steps, as_csv, measure
+from halocline.study.problems.case import CaseRun
+from halocline.study.reporting.page import Page, facts_of_measurements
+from halocline.study.reporting.quantities import nanoseconds, same_bits, size, units
+from halocline.study.reporting.theory import Theory, Travels, travels
+from halocline.study.studies import orders as case_orders
+from halocline.study.studies import parts as case_parts
+from halocline.study.studies import strong as case_strong
+from halocline.study.studies import weak as case_weak
 
 
 def halocline(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:

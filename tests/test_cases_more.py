@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import halocline as hc
 from halocline.errors import InputError
-from halocline.study.run_case import CaseRun, Result
+from halocline.study.problems.case import CaseRun, Result
 
 Array = NDArray[np.float64]
 

@@ -25,7 +25,7 @@ from halocline.io.style import styled
 from halocline.physics.case import Checked
 from halocline.physics.cavity.figures import no_flux, parabola, stream_function
 from halocline.run.mpi import world
-from halocline.study.run_case import CaseRun
+from halocline.study.problems.case import CaseRun
 
 Array = NDArray[np.float64]
 NAMES = ("temperature-contours", "pressure-contours", "streamlines")

@@ -15,8 +15,8 @@ from halocline.cli.app import run
 from halocline.plan.communication import COMMUNICATIONS
 from halocline.run.execution import Execution
 from halocline.run.mpi import world
-from halocline.study.explain import explain_program
-from halocline.study.run_case import CaseRun
+from halocline.study.explanation.explain import explain_program
+from halocline.study.problems.case import CaseRun
 
 SHAPE = (16, 12, 20)
 CUTS = {

@@ -25,7 +25,7 @@ from halocline import _native as native
 from halocline.compile.nvrtc import compile_cuda
 from halocline.run.devices import finder
 from halocline.run.mpi import world
-from halocline.study import overlap
+from halocline.study.measuring import overlap
 
 pytestmark = pytest.mark.ranks(1)
 

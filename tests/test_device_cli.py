@@ -39,9 +39,9 @@ from halocline.run.devices import (
 )
 from halocline.run.execution import Execution
 from halocline.run.mpi import Communicator, world
-from halocline.study import host
-from halocline.study.explain import Explanation, explain_program
-from halocline.study.explain_device import DeviceAssignment
+from halocline.study.explanation.device import DeviceAssignment
+from halocline.study.explanation.explain import Explanation, explain_program
+from halocline.study.measuring import host
 
 Devices = list[native.Device]
 faults = test_device.faults  # a fixture: a layer that makes calls of OpenCL fail
@@ -330,7 +330,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     here = SimpleNamespace(devices=lambda interface: there, why_no_devices=lambda interface: "")
     monkeypatch.setattr("halocline.run.devices.native", lambda: here)
-    monkeypatch.setattr("halocline.study.explain_device.native", lambda: here)
+    monkeypatch.setattr("halocline.study.explanation.device.native", lambda: here)
 
 
 @pytest.mark.usefixtures("made_up")

@@ -36,7 +36,7 @@ from halocline.run.execution import Execution
 from halocline.run.mpi import world
 from halocline.run.prepared import prepare
 from halocline.run.store import FieldStore
-from halocline.study import overlap
+from halocline.study.measuring import overlap
 from test_examples import CASES as EXAMPLE_ARGUMENTS
 from test_examples import EXAMPLES
 from test_faults import WITHIN, start

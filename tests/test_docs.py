@@ -141,7 +141,7 @@ def test_the_reference_names_every_option_of_every_command():
 
 
 def test_the_reference_names_every_result_of_a_solve():
-    from halocline.study.solve import Record
+    from halocline.study.problems.solve import Record
 
     text = COMMAND.read_text()
     for field in fields(Record):
@@ -149,7 +149,7 @@ def test_the_reference_names_every_result_of_a_solve():
 
 
 def test_the_reference_names_every_result_of_a_case():
-    from halocline.study.run_case import Record
+    from halocline.study.problems.case import Record
 
     text = COMMAND.read_text()
     for field in fields(Record):

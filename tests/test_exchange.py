@@ -18,7 +18,7 @@ from halocline.run.execution import Execution
 from halocline.run.mpi import world
 from halocline.run.prepared import Prepared
 from halocline.run.store import FieldStore
-from halocline.study.exchange import exchange_schedule, measure, weak_shape
+from halocline.study.measuring.exchange import exchange_schedule, measure, weak_shape
 
 
 def check_exchange(

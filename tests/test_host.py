@@ -19,9 +19,9 @@ from halocline.plan.layout import Layout, lay_out
 from halocline.plan.machine import Machine, Measured, Throughput, known_machines, load_machine, parse_machine
 from halocline.plan.traffic import Traffic
 from halocline.run.machine import sockets, this_machine
-from halocline.study import host
-from halocline.study.exchange import exchange_schedule
-from halocline.study.paces import RADIUS, SIDE
+from halocline.study.measuring import host
+from halocline.study.measuring.exchange import exchange_schedule
+from halocline.study.measuring.paces import RADIUS, SIDE
 
 ROWS = [
     {"bytes": 16.0, "flops": 1.0, "sums": 0},

@@ -11,8 +11,8 @@ from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.plan import Transfers, lay_out
 from halocline.plan.traffic import Traffic
-from halocline.study.exchange import exchange_schedule
-from halocline.study.matrix import traffic
+from halocline.study.explanation.matrix import traffic
+from halocline.study.measuring.exchange import exchange_schedule
 
 
 def test_every_byte_of_every_halo_is_in_it() -> None:

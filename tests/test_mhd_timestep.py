@@ -18,7 +18,7 @@ from halocline.lang.operators import first_coefficients, second_coefficients
 from halocline.physics.mhd import MHD, Physics, parameters
 from halocline.physics.mhd.timestep import LIMITS, Courant, first_symbol, second_symbol
 from halocline.solvers.schemes import SCHEMES, stable_until
-from halocline.study.run_case import CaseRun
+from halocline.study.problems.case import CaseRun
 
 Array = NDArray[np.float64]
 

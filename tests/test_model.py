@@ -23,8 +23,9 @@ from halocline.plan.layout import Layout, lay_out
 from halocline.plan.machine import Machine, load_machine, parse_machine
 from halocline.plan.traffic import Traffic
 from halocline.run.trace import TRACE_EVENTS
-from halocline.study import figures, predict
-from halocline.study.exchange import exchange_schedule
+from halocline.study.measuring import predict
+from halocline.study.measuring.exchange import exchange_schedule
+from halocline.study.studies import model_figures as figures
 
 PUBLISHED = json.loads((Path(__file__).parent / "data" / "model_strong_scaling.json").read_text())
 OPTIONS = {

@@ -42,7 +42,7 @@ from halocline.physics.poisson import Poisson
 from halocline.physics.wave import Wave
 from halocline.run import kernels, prepared
 from halocline.solvers.schemes import SCHEMES
-from halocline.study.run_case import CaseRun
+from halocline.study.problems.case import CaseRun
 
 ARCHITECTURES = {12: ("sm_70", "sm_80", "sm_90"), 13: ("sm_80", "sm_90")}  # by NVRTC's version
 NEWER = "nvidia-cuda-nvrtc==13.5.37"  # version 12 is what requirements.lock says

@@ -151,7 +151,7 @@ def test_a_program_whose_halos_stay_at_home_measures_nothing() -> None:
 def test_steps_are_timed_whole_and_in_parts(case: str) -> None:
     from functools import partial
 
-    from halocline.study import overlap
+    from halocline.study.measuring import overlap
 
     make = {
         "heat": partial(overlap.heat, (24, 20, 16), radius=2, fields=2, dtype="float32"),
@@ -172,7 +172,7 @@ def test_steps_are_timed_whole_and_in_parts(case: str) -> None:
 
 def test_parts_of_a_step_are_left_out_indeed() -> None:
     """Without kernels fields stay as they are; without messages halos do."""
-    from halocline.study import overlap
+    from halocline.study.measuring import overlap
 
     bench = overlap.heat((8, 6), threads=1, decomposition=(2, 1), subdomains_per_rank=2)
     bench.passes = 3
@@ -196,7 +196,7 @@ def test_parts_of_a_step_are_left_out_indeed() -> None:
 
 def test_a_program_that_would_end_is_repeated() -> None:
     """A solve that has converged goes on, for times to be taken."""
-    from halocline.study import overlap
+    from halocline.study.measuring import overlap
 
     bench = overlap.poisson(15, threads=1)
     bench.passes = 500

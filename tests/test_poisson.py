@@ -17,8 +17,8 @@ import pytest
 from halocline.errors import InputError
 from halocline.run.mpi import Communicator, world
 from halocline.solvers.cg import METHODS
-from halocline.study import solve
-from halocline.study.solve import predicted_bytes
+from halocline.study.problems import solve
+from halocline.study.problems.solve import predicted_bytes
 
 KEYS = [
     *("n", "dof", "iterations", "converged", "reason", "error_max", "seconds", "seconds_per_iteration"),

@@ -17,12 +17,13 @@ import pytest
 import halocline as hc
 from halocline.errors import InputError, RunError
 from halocline.physics.poisson import Poisson
-from halocline.study import convergence, strong
-from halocline.study.explain import explain_program
-from halocline.study.measure import Solve, as_csv, measure
-from halocline.study.page import Page, facts_of_measurements
-from halocline.study.published import poisson_convergence
-from halocline.study.table import Table, amount, clock, duration, gigabytes, in_seconds
+from halocline.study.explanation.explain import explain_program
+from halocline.study.measuring.command import Solve, as_csv, measure
+from halocline.study.reporting.page import Page, facts_of_measurements
+from halocline.study.reporting.published import poisson_convergence
+from halocline.study.reporting.table import Table, amount, clock, duration, gigabytes, in_seconds
+from halocline.study.studies import poisson_convergence as convergence
+from halocline.study.studies import poisson_strong as strong
 
 
 def measurement(n: int, ranks: int = 1, threads: int = 1, seconds: float = 1.0, **other: object) -> dict:

@@ -28,9 +28,9 @@ from halocline.plan.devices import DeviceChoice
 from halocline.run.devices import compile_for
 from halocline.run.launch import environment, mpiexec
 from halocline.run.mpi import launcher, world
-from halocline.study import overlap
-from halocline.study.exchange import moved
-from halocline.study.run_case import CaseRun
+from halocline.study.measuring import overlap
+from halocline.study.measuring.exchange import moved
+from halocline.study.problems.case import CaseRun
 
 Row = tuple[str, str, str]
 STEPS = 12

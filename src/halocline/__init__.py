@@ -45,7 +45,7 @@ _HOMES = {
     "run.execution": ("Execution",),
     "run.printing": ("print",),
     "solvers.schemes": ("RK2", "RK3", "RK4", "SSPRK3", "Euler"),
-    "study.explain": ("explain",),
+    "study.explanation.explain": ("explain",),
     "solvers.linear": ("LinearProblem", "Solution", "solve"),
     "io.picture": ("picture", "plot_lines"),
     "errors": ("BreakdownError", "CompileError", "HaloclineError", "InputError", "RunError", "Stopped"),

@@ -29,8 +29,8 @@ def exchange(
     """Time the exchange, and report."""
     spread(ranks)
     from halocline.run.mpi import world
-    from halocline.study import exchange as study
-    from halocline.study.table import amount, counted, duration, where
+    from halocline.study.measuring import exchange as study
+    from halocline.study.reporting.table import amount, counted, duration, where
 
     check_files(json)
     if scaling not in ("strong", "weak"):

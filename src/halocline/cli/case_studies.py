@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from halocline.physics.case import Case
-    from halocline.study.measure import FileRun, Measurement, Steps
-    from halocline.study.problem import FileProblem
-    from halocline.study.run_case import CaseRun
-    from halocline.study.table import Table
-    from halocline.study.theory import Theory, Travels
+    from halocline.study.measuring.command import FileRun, Measurement, Steps
+    from halocline.study.problems.case import CaseRun
+    from halocline.study.problems.file import FileProblem
+    from halocline.study.reporting.table import Table
+    from halocline.study.reporting.theory import Theory, Travels
 
 WARM_UP = 2  # steps, where there are more
 N = 64  # cells along the first axis, where none are given
@@ -51,7 +51,7 @@ def measured_as(
     name: str, settings: Sequence[str] | None, device: str | None, **options: Any
 ) -> Steps | FileRun:
     """What a study measures: steps of a case, or a file as it is."""
-    from halocline.study.measure import FileRun, Steps
+    from halocline.study.measuring.command import FileRun, Steps
 
     if not names_file(name):
         return Steps(name, settings=tuple(settings or ()), device=device, **options)
@@ -77,11 +77,13 @@ def strong(
     pictures: Path | None,
 ) -> None:
     """Measure each size on every number of ranks and threads, and print the tables."""
-    from halocline.study import case_orders, case_parts, case_strong
-    from halocline.study.case_parts import PARTS
-    from halocline.study.case_runs import same_bits, wholes
-    from halocline.study.measure import FileRun
-    from halocline.study.theory import Theory
+    from halocline.study.measuring.command import FileRun
+    from halocline.study.reporting.quantities import same_bits, wholes
+    from halocline.study.reporting.theory import Theory
+    from halocline.study.studies import orders as case_orders
+    from halocline.study.studies import parts as case_parts
+    from halocline.study.studies import strong as case_strong
+    from halocline.study.studies.parts import PARTS
 
     alone()
     sizes = _sizes(case, n, ("poisson",))
@@ -140,7 +142,7 @@ def strong(
 
 def _exchange(case: Steps | FileRun, runs: Sequence[Run]) -> list[Run]:
     """What 1/β is taken from: the exchange alone of the largest grid on the fewest ranks; none on one."""
-    from halocline.study.measure import Steps
+    from halocline.study.measuring.command import Steps
 
     between = [run for run in runs if run.ranks > 1]
     if not between or not isinstance(case, Steps):  # of a file whole runs alone are timed
@@ -163,12 +165,12 @@ def weak(
     pictures: Path | None,
 ) -> None:
     """Measure as many cells for each rank, and print the tables."""
-    from halocline.study import case_weak
-    from halocline.study.case_runs import same_bits, wholes
-    from halocline.study.measure import FileRun
-    from halocline.study.predict import grown
-    from halocline.study.problem import RESOLUTION, FileProblem
-    from halocline.study.theory import Theory
+    from halocline.study.measuring.command import FileRun
+    from halocline.study.measuring.predict import grown
+    from halocline.study.problems.file import RESOLUTION, FileProblem
+    from halocline.study.reporting.quantities import same_bits, wholes
+    from halocline.study.reporting.theory import Theory
+    from halocline.study.studies import weak as case_weak
 
     alone()
     sizes = _sizes(case, n)
@@ -216,8 +218,8 @@ def convergence(
 ) -> None:
     """Run a case on finer and finer grids, and print how fast its error falls, or what the numbers of its
     steady state converge to."""
-    from halocline.study import case_convergence
-    from halocline.study.measure import FileRun
+    from halocline.study.measuring.command import FileRun
+    from halocline.study.studies import orders_of_error as case_convergence
 
     alone()
     if isinstance(case, FileRun):
@@ -281,7 +283,7 @@ class _Study:
 
 def _errors(own: Case, runs: Sequence[Run], facts: Sequence[Mapping[str, Any]]) -> _Study:
     """Of a case that has an exact solution."""
-    from halocline.study import case_convergence as study
+    from halocline.study.studies import orders_of_error as study
 
     found = _measure(runs, 1, lambda m: "no error" if m["error"] is None else f"error {m['error']:.4e}")
     measured = [{**m, **each} for m, each in zip(found, facts, strict=True)]
@@ -298,7 +300,7 @@ def _errors(own: Case, runs: Sequence[Run], facts: Sequence[Mapping[str, Any]]) 
 
 def _limits(own: Case, runs: Sequence[Run], facts: Sequence[Mapping[str, Any]]) -> _Study:
     """Of a case that is steady in the end."""
-    from halocline.study import case_extrapolation as study
+    from halocline.study.studies import extrapolation as study
 
     what = own.extrapolated
     assert what is not None
@@ -318,7 +320,7 @@ def _limits(own: Case, runs: Sequence[Run], facts: Sequence[Mapping[str, Any]]) 
 
 def _sizes(case: Steps | FileRun, n: str | None, also: Sequence[str] = ()) -> list[Any]:
     """The sizes that --n gives, or else one: that of a file, or 64 cells."""
-    from halocline.study.measure import Steps
+    from halocline.study.measuring.command import Steps
 
     if isinstance(case, Steps):
         case_named(case.name, also)
@@ -343,7 +345,7 @@ def _of_order(case: Any, order: int | None) -> Any:
 
 def _grown(case: Steps | FileRun, own: FileProblem, ranks: int) -> tuple[FileProblem, int]:
     """The problem of a file with about as many cells for each rank as it has for one, and its n."""
-    from halocline.study.problem import RESOLUTION, FileProblem
+    from halocline.study.problems.file import RESOLUTION, FileProblem
 
     n = own.values.get(RESOLUTION)
     if type(n) is not int:
@@ -359,10 +361,10 @@ def _grown(case: Steps | FileRun, own: FileProblem, ranks: int) -> tuple[FilePro
 
 def _of_file(case: FileRun, n: str | None, ranks: int, threads: int) -> _Study:
     """The convergence of a file: to the solution that it knows, or from grid to grid."""
-    from halocline.study import case_convergence as study
-    from halocline.study import self_convergence as own
-    from halocline.study.file_run import EXACT
-    from halocline.study.problem import FileProblem
+    from halocline.study.problems.file import FileProblem
+    from halocline.study.problems.file_run import EXACT
+    from halocline.study.studies import orders_of_error as study
+    from halocline.study.studies import self_convergence as own
 
     first = _ready(case, None)
     assert isinstance(first, FileProblem)
@@ -400,7 +402,7 @@ def _of_file(case: FileRun, n: str | None, ranks: int, threads: int) -> _Study:
 
 def _check_three(sizes: Sequence[int]) -> None:
     """Raise InputError where there are too few grids for an order."""
-    from halocline.study.case_extrapolation import LEAST_GRIDS
+    from halocline.study.studies.extrapolation import LEAST_GRIDS
 
     if len(sizes) < LEAST_GRIDS:
         raise InputError(
@@ -457,7 +459,7 @@ def _check(
 
 
 def _speed(measurement: Measurement) -> str:
-    from halocline.study.case_runs import nanoseconds, ns
+    from halocline.study.reporting.quantities import nanoseconds, ns
 
     return f"{nanoseconds(ns(measurement))} ns a cell and step"
 
@@ -470,8 +472,8 @@ def _measure(
 ) -> list[Measurement]:
     """All measurements; `outcome` says the result of one in a few words, and `extra` gives further options of
     each, by its number."""
-    from halocline.study.measure import measure
-    from halocline.study.table import joined, method
+    from halocline.study.measuring.command import measure
+    from halocline.study.reporting.table import joined, method
 
     prepare()
     measured = []
@@ -498,7 +500,7 @@ def _travels(
     """What travels in each kind of run, at each order by default; grids that cannot be cut as asked for are
     found here."""
     from halocline.run.execution import chosen_devices
-    from halocline.study.theory import travels
+    from halocline.study.reporting.theory import travels
 
     found = {order: travels(run) for order, run in made.items()}
     for case, _, shape, ranks, *_ in runs:
@@ -513,7 +515,7 @@ def _facts(theory: Theory) -> dict[str, Any]:
 
 def _what(one: Measurement) -> str:
     """What was measured, in a few words."""
-    from halocline.study.table import counted, joined
+    from halocline.study.reporting.table import counted, joined
 
     return joined(one["scheme"], counted(one["steps"], "step"))
 
@@ -536,7 +538,7 @@ def _leave(
 ) -> None:
     """Files, page, pictures, tables; `facts` go into the JSON beside the measurements. On the page `what`
     says what was measured, scheme and steps by default, and `footer` how."""
-    from halocline.study.measure import as_csv
+    from halocline.study.measuring.command import as_csv
 
     if json != "-":
         for table in tables:
@@ -548,7 +550,7 @@ def _leave(
     drawn: list[Path] = []
     if html or pictures:
         from halocline.io.style import save, styled
-        from halocline.study.page import Page, facts_of_measurements
+        from halocline.study.reporting.page import Page, facts_of_measurements
 
         with styled():
             figures = draw()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from halocline.cli.output import check_files, check_pictures, first, say, write_json, written
 
 if TYPE_CHECKING:
-    from halocline.study.explanation import Explanation
+    from halocline.study.explanation.facts import Explanation
 
 
 def poisson(
@@ -29,7 +29,7 @@ def poisson(
 ) -> None:
     """Compile and plan, and report."""
     from halocline.physics.poisson import Poisson
-    from halocline.study.explain import explain_program
+    from halocline.study.explanation.explain import explain_program
 
     check_files(json, picture)
     check_pictures(picture)
@@ -65,7 +65,7 @@ def case(
     """The same of steps of a case or a file that `halocline run` takes."""
     from halocline.cli.problem import described, problem_of
     from halocline.cli.run_case import cells_of
-    from halocline.study.explain import explain_program
+    from halocline.study.explanation.explain import explain_program
 
     check_files(json, picture)
     check_pictures(picture)
@@ -88,14 +88,14 @@ def _tell(
 ) -> None:
     """Print, draw and keep an explanation."""
     from halocline.compile.ir.show import show_trail
-    from halocline.study.explain_text import lines
+    from halocline.study.explanation.text import lines
 
     bound = told.bound()
     facts = {**heading, "threads": told.plan.threads, **told.as_dict()}
     write_json(json, {**facts, "bound": asdict(bound) if bound else None})
     if picture is not None:
         from halocline.io.style import save, styled
-        from halocline.study.matrix import plot
+        from halocline.study.explanation.matrix import plot
 
         with styled():
             save(plot(told.schedule, told.plan.transfers), picture)

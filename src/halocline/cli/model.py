@@ -16,14 +16,14 @@ from halocline.errors import InputError
 from halocline.ranges import NODES, RANK
 
 if TYPE_CHECKING:
-    from halocline.study.predict import Case, Predicted
+    from halocline.study.measuring.predict import Case, Predicted
 
 SHOWN = 4  # ranks of a trace, where none are named
 
 
 def poisson(*, n: int, dim: int, method: str, **how: Any) -> None:
     """Predict conjugate gradients."""
-    from halocline.study.predict import poisson as made
+    from halocline.study.measuring.predict import poisson as made
 
     told = {"case": "poisson", "n": n, "dim": dim, "method": method}
     title = f"Poisson in {dim}D, N = {n}, {method}; a pass is an iteration"
@@ -32,7 +32,7 @@ def poisson(*, n: int, dim: int, method: str, **how: Any) -> None:
 
 def heat(*, n: int, dim: int, scheme: str, order: int, **how: Any) -> None:
     """Predict explicit steps of the heat equation."""
-    from halocline.study.predict import heat as made
+    from halocline.study.measuring.predict import heat as made
 
     told = {"case": "heat", "n": n, "dim": dim, "scheme": scheme, "order": order}
     title = f"Heat in {dim}D, N = {n}, {scheme}, order {order}; a pass is a step"
@@ -41,7 +41,7 @@ def heat(*, n: int, dim: int, scheme: str, order: int, **how: Any) -> None:
 
 def wave(*, n: int, dim: int, **how: Any) -> None:
     """Predict explicit steps of the wave equation."""
-    from halocline.study.predict import wave as made
+    from halocline.study.measuring.predict import wave as made
 
     title = f"Waves in {dim}D, N = {n}; a pass is a step"
     _predict({"case": "wave", "n": n, "dim": dim}, title, lambda n: made(n, dim), **how)
@@ -90,8 +90,8 @@ def _predict(
     measure: int | None = None,
 ) -> None:
     """Predict, and print the table."""
-    from halocline.study import host
-    from halocline.study import predict as study
+    from halocline.study.measuring import host
+    from halocline.study.measuring import predict as study
 
     counts = whole_numbers(nodes, "--nodes", NODES)
     check_files(json, picture, trace, timeline)
@@ -151,8 +151,8 @@ def _draw(
 ) -> None:
     from halocline.io.style import save, styled
     from halocline.run.trace import chrome_events
-    from halocline.study import predict as study
-    from halocline.study import timeline as lanes
+    from halocline.study.explanation import timeline as lanes
+    from halocline.study.measuring import predict as study
 
     trace_events = study.trace_events(found[-1].spans)
     threads = dict.fromkeys(sorted({event.rank for event in trace_events}), 1)
@@ -168,7 +168,7 @@ def _draw(
 
 def calibrate(file: Path | None) -> None:
     """Measure this host, keep what came of it, and print it."""
-    from halocline.study import host
+    from halocline.study.measuring import host
 
     target = host.calibration_file() if file is None else file
     if file is None and first():
@@ -187,8 +187,8 @@ def figures(folder: Path, json: str | None) -> None:
     """Draw the figures of the papers, and print their numbers."""
     from halocline.io.style import save, styled
     from halocline.plan.machine import load_machine
-    from halocline.study import figures as study
-    from halocline.study.predict import poisson as case
+    from halocline.study.measuring.predict import poisson as case
+    from halocline.study.studies import model_figures as study
 
     names = ("halo-sizes.png", "theoretical-scaling.png", "ranks-of-a-node.png")
     paths = [folder / name for name in names]

@@ -12,7 +12,7 @@ from halocline.cli.progress import progress
 from halocline.cli.ranks import spread
 
 if TYPE_CHECKING:
-    from halocline.study.overlap import StepBench
+    from halocline.study.measuring.overlap import StepBench
 
 
 def heat(
@@ -30,9 +30,9 @@ def heat(
     """Measure explicit steps, and report."""
     spread(ranks)
     from halocline.run.mpi import world
-    from halocline.study import overlap
-    from halocline.study.exchange import weak_shape
-    from halocline.study.table import counted
+    from halocline.study.measuring import overlap
+    from halocline.study.measuring.exchange import weak_shape
+    from halocline.study.reporting.table import counted
 
     shape = weak_shape(n, world().size, dim)
     what = f"Heat: {counted(fields, dtype + ' field')} of {'x'.join(map(str, shape))} cells, radius {radius}"
@@ -52,7 +52,7 @@ def poisson(
 ) -> None:
     """Measure iterations, and report."""
     spread(ranks)
-    from halocline.study import overlap
+    from halocline.study.measuring import overlap
 
     facts = {"n": n, "dim": dim, "method": method}
     make = partial(overlap.poisson, n, dim, method=method)
@@ -69,8 +69,8 @@ def _tell(
 ) -> None:
     from halocline.run.devices import devices_in_use
     from halocline.run.mpi import world
-    from halocline.study import overlap
-    from halocline.study.table import where
+    from halocline.study.measuring import overlap
+    from halocline.study.reporting.table import where
 
     check_files(json)
     options = {name: value for name, value in execution.items() if name not in ("methods", "overlap")}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from halocline.errors import InputError
 
 if TYPE_CHECKING:
-    from halocline.study.problem import FileProblem
-    from halocline.study.run_case import CaseRun
+    from halocline.study.problems.case import CaseRun
+    from halocline.study.problems.file import FileProblem
 
 
 def names_file(target: str) -> bool:
@@ -42,8 +42,8 @@ def problem_of(
     from halocline.cli.run_case import parameters_of
     from halocline.cli.script import texts_of
     from halocline.physics.cases import case_named
-    from halocline.study.problem import FileProblem
-    from halocline.study.run_case import CaseRun
+    from halocline.study.problems.case import CaseRun
+    from halocline.study.problems.file import FileProblem
 
     if not names_file(name):
         return CaseRun(name, cells, parameters_of(settings, name, case_named(name, also)), **options)
@@ -57,7 +57,7 @@ def problem_of(
 
 def described(ready: CaseRun | FileProblem) -> tuple[str, dict[str, Any]]:
     """What a problem is: a line for people, and facts for JSON."""
-    from halocline.study.table import joined
+    from halocline.study.reporting.table import joined
 
     shape = " x ".join(f"{each:,}" for each in ready.shape)
     title = f"{joined(ready.name, f'{shape} cells', ready.method)}; a pass is {ready.one_pass}"

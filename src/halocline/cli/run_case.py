@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from halocline.cli.keeping import Kept
     from halocline.io.figure import Figure
     from halocline.physics.case import Case, Check, Parameter
-    from halocline.study.run_case import Result
+    from halocline.study.problems.case import Result
 
 WIDEST = 11  # characters of a number: -1.2346e-05
 
@@ -67,7 +67,7 @@ def case(
     if check and known[name].check is None:
         judged = ", ".join(each for each, own in known.items() if own.check is not None) or "none"
         raise InputError(f"--check: {name} has no check; cases that have one: {judged}")
-    from halocline.study.run_case import CaseRun
+    from halocline.study.problems.case import CaseRun
 
     if kept.resume is None:
         ready = CaseRun(name, cells, given, dim=dim, order=order, scheme=scheme)
@@ -129,14 +129,14 @@ def case(
 
 def _write_series(csv: Path | None, series: Sequence[Mapping[str, Any]]) -> None:
     if csv is not None:
-        from halocline.study.table import as_rows
+        from halocline.study.reporting.table import as_rows
 
         write(csv, as_rows(series))
 
 
 def _check_part(only: str, refused: Mapping[str, Any]) -> None:
     """Raise InputError where steps are not to be timed in part, or more is asked for than a time."""
-    from halocline.study.run_case import PARTS
+    from halocline.study.problems.case import PARTS
 
     if only not in PARTS:
         raise InputError(f"--only {only}: expected {' or '.join(PARTS)}")
@@ -241,7 +241,7 @@ def _verdict(check: Check) -> str:
 
 def _judgement(checks: Sequence[Check]) -> str:
     """The table of checks."""
-    from halocline.study.table import Table, counted
+    from halocline.study.reporting.table import Table, counted
 
     rows = tuple(
         (
@@ -291,8 +291,8 @@ def _summary(result: Result, shown: Sequence[str]) -> str:
     from halocline.cli.keeping import writing_lines
     from halocline.physics.cases import case_named
     from halocline.run.bandwidth import yardstick
-    from halocline.study import case_events
-    from halocline.study.table import amount, counted, duration, joined, method, where
+    from halocline.study.problems import events as case_events
+    from halocline.study.reporting.table import amount, counted, duration, joined, method, where
 
     r, whole = result.record, result.outcome
     shape = " x ".join(f"{n:,}" for n in r.shape)

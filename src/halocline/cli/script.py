@@ -38,8 +38,8 @@ def script(
     arguments: Sequence[str],
 ) -> None:
     """Run a Python file as `python FILE` does, on as many ranks as asked for."""
-    from halocline.study.file_run import CHECK, record_of, write_state
-    from halocline.study.problem import values_of
+    from halocline.study.problems.file import values_of
+    from halocline.study.problems.file_run import CHECK, record_of, write_state
 
     source = _read(file)
     given = values_of(source, None if n is None else _cells(n), texts_of(settings))

@@ -31,7 +31,7 @@ def poisson(
 ) -> None:
     """Solve the elliptic problem, and report how it went."""
     spread(ranks, kept.io_ranks)
-    from halocline.study import solve
+    from halocline.study.problems import solve
 
     if kept.resume is not None:
         n, dim, method = solve.goes_on(kept.resume, n, dim, method)
@@ -70,7 +70,7 @@ def _pictures(folder: Path | None, trace: Path | None) -> list[Path]:
 
 def _draw(result: object, folder: Path) -> None:
     from halocline.io.picture import picture
-    from halocline.study.solve import Result
+    from halocline.study.problems.solve import Result
 
     assert isinstance(result, Result)
     solution, error = _pictures(folder, None)
@@ -82,8 +82,8 @@ def _draw(result: object, folder: Path) -> None:
 def _draw_trace(result: object, folder: Path) -> None:
     from halocline.io.style import save, styled
     from halocline.run.mpi import world
-    from halocline.study import timeline
-    from halocline.study.solve import Result
+    from halocline.study.explanation import timeline
+    from halocline.study.problems.solve import Result
 
     assert isinstance(result, Result)
     kept = result.solution.fields.domain.timeline
@@ -97,8 +97,8 @@ def _draw_trace(result: object, folder: Path) -> None:
 
 def _summary(result: object, dim: int, method: str, rtol: float) -> str:
     from halocline.run.bandwidth import yardstick
-    from halocline.study.solve import Result
-    from halocline.study.table import amount, counted, duration, where
+    from halocline.study.problems.solve import Result
+    from halocline.study.reporting.table import amount, counted, duration, where
 
     assert isinstance(result, Result)
     r, s = result.record, result.solution

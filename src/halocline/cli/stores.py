@@ -75,7 +75,7 @@ def export(path: Path, target: Path, names: str | None, overwrite: bool) -> None
 
 
 def _output(found: dict[str, Any], equations: bool) -> str:
-    from halocline.study.table import Table, amount, counted
+    from halocline.study.reporting.table import Table, amount, counted
 
     times, steps = found["times"], found["steps"]
     head = [f"{found['path']}: output of {found['title']}, {found['source']}"]
@@ -107,7 +107,7 @@ def _output(found: dict[str, Any], equations: bool) -> str:
 
 
 def _checkpoint(found: dict[str, Any], equations: bool) -> str:
-    from halocline.study.table import Table, amount
+    from halocline.study.reporting.table import Table, amount
 
     head = [
         f"{found['path']}: checkpoint of step {found['step']:,} (time {found['time']:.6g})",
@@ -126,7 +126,7 @@ def _checkpoint(found: dict[str, Any], equations: bool) -> str:
 
 
 def _checkpoints(found: dict[str, Any], equations: bool) -> str:
-    from halocline.study.table import Table, amount
+    from halocline.study.reporting.table import Table, amount
 
     rows = tuple(
         (

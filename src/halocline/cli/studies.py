@@ -21,7 +21,7 @@ from halocline.run.command_line import command_line
 from halocline.run.mpi import launcher
 
 if TYPE_CHECKING:
-    from halocline.study.measure import Measurement, Solve
+    from halocline.study.measuring.command import Measurement, Solve
 
 
 PICTURES = ("solution.png", "error.png", "timeline.png")  # of the last run
@@ -40,7 +40,7 @@ def convergence(
     pictures: Path | None,
 ) -> None:
     """Measure, and print the table beside the published one."""
-    from halocline.study import convergence as study
+    from halocline.study.studies import poisson_convergence as study
 
     alone()
     ns = sorted(whole_numbers(n, "--n", POINTS))
@@ -55,7 +55,7 @@ def convergence(
             say("\n".join(study.verdicts(measured)))
         if html and folder:
             from halocline.io.style import styled
-            from halocline.study.page import CLOCK, Page, facts_of_measurements
+            from halocline.study.reporting.page import CLOCK, Page, facts_of_measurements
 
             with styled():
                 page = Page(
@@ -86,7 +86,7 @@ def strong(
     html: Path | None,
 ) -> None:
     """Measure on every number of ranks and threads, and print the tables."""
-    from halocline.study import strong as study
+    from halocline.study.studies import poisson_strong as study
 
     alone()
     ns = sorted(whole_numbers(n, "--n", POINTS))
@@ -103,7 +103,7 @@ def strong(
             say("\n".join(study.verdicts(measured)))
         if html:
             from halocline.io.style import styled
-            from halocline.study.page import CLOCK, Page, facts_of_measurements
+            from halocline.study.reporting.page import CLOCK, Page, facts_of_measurements
 
             with styled():
                 page = Page(
@@ -143,9 +143,9 @@ def ablation(
     from halocline.run.devices import devices_in_use, summary
     from halocline.run.machine import this_machine
     from halocline.run.mpi import world
-    from halocline.study import ablation as study
-    from halocline.study.exchange import weak_shape
-    from halocline.study.table import as_rows, counted
+    from halocline.study.measuring import ablation as study
+    from halocline.study.measuring.exchange import weak_shape
+    from halocline.study.reporting.table import as_rows, counted
 
     check_files(json, csv, html)
     there = load_machine(machine)
@@ -173,7 +173,7 @@ def ablation(
         write(csv, as_rows([asdict(m) for m in found]))
     if html:
         from halocline.io.style import styled
-        from halocline.study.page import Page, facts_of_machine
+        from halocline.study.reporting.page import Page, facts_of_machine
 
         with styled():
             page = Page(
@@ -250,8 +250,8 @@ def _measure(
     case: Solve, runs: Sequence[tuple[int, int, int | None]], repeat: int, pictures: Path | None
 ) -> list[Measurement]:
     """All measurements; the last one draws the pictures."""
-    from halocline.study.measure import measure
-    from halocline.study.table import duration
+    from halocline.study.measuring.command import measure
+    from halocline.study.reporting.table import duration
 
     prepare()
     measured = []
@@ -274,7 +274,7 @@ def _measure(
 def lead(what: str, measured: Sequence[Measurement]) -> str:
     """The sentence below a page's heading: what was measured, with what and where."""
     from halocline import __version__
-    from halocline.study.measure import devices_of
+    from halocline.study.measuring.command import devices_of
 
     machine = measured[0]["machine"]
     on = devices_of(measured[-1]) or machine["cpu"]
@@ -293,7 +293,7 @@ def _leave(
     csv: Path | None,
     others: Sequence[Path | None],
 ) -> None:
-    from halocline.study.measure import as_csv
+    from halocline.study.measuring.command import as_csv
 
     write_json(json, list(measured))
     if csv:

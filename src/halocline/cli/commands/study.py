@@ -114,7 +114,7 @@ def convergence_poisson(
     pictures: Pictures = None,
 ) -> None:
     from halocline.cli.studies import convergence
-    from halocline.study.measure import Solve
+    from halocline.study.measuring.command import Solve
 
     convergence(
         Solve("poisson", dim, method, rtol, None, decomposition, patch, device),
@@ -190,7 +190,7 @@ def strong_poisson(
     html: Html = None,
 ) -> None:
     from halocline.cli.studies import strong
-    from halocline.study.measure import Solve
+    from halocline.study.measuring.command import Solve
 
     strong(
         Solve("poisson", dim, method, rtol, max_iterations, decomposition, patch, device),

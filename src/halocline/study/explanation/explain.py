@@ -1,0 +1,220 @@
+"""What a program does on one rank of many, told from its schedule and plan: no rank is started, no field
+allocated."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any, Protocol
+
+from halocline.compile.compiler import arranged, compile_program
+from halocline.compile.driver import library_path
+from halocline.compile.ir import pipeline
+from halocline.compile.schedule import Schedule
+from halocline.compile.strategy import SHARED_BYTES, Strategy
+from halocline.errors import CompileError, InputError
+from halocline.lang.grid import Grid
+from halocline.lang.program import Program
+from halocline.plan.layout import Layout
+from halocline.plan.rank import RankPlan, plan_rank
+from halocline.plan.transfer import Transfers, methods_without_ranks, needs_ranks
+from halocline.run import tuning
+from halocline.run.caches import caches, exceeds_cache
+from halocline.run.devices import OnDevice, device_methods
+from halocline.run.domain import Domain
+from halocline.run.execution import Execution
+from halocline.run.kernels import AUTO
+from halocline.run.mpi import has_ranks
+from halocline.run.notices import say_once
+from halocline.run.topology import DeviceLinks
+from halocline.run.tuning import BY_CACHES, TUNE
+from halocline.study.explanation.device import (
+    DeviceAssignment,
+    device_plan,
+    planned_links,
+    ranks_of_node,
+    shared_here,
+)
+from halocline.study.explanation.facts import UNABLE, Explanation
+from halocline.study.explanation.steps import steps_of
+
+
+def explain_program(
+    program: Program,
+    grid: Grid,
+    *,
+    ranks: int = 1,
+    rank: int | None = None,
+    threads: int = 1,
+    nodes_of_ranks: tuple[int, ...] = (),
+    places: tuple[OnDevice, ...] = (),
+    links: DeviceLinks | None = None,
+    **execution: Any,
+) -> Explanation:
+    """Compile and plan a program for one rank of many.
+
+    Parameters
+    ----------
+    program : Program
+    grid : Grid
+    ranks : int
+    rank : int, optional
+        Which of them; by default one in the middle, which has neighbours on all sides.
+    threads : int
+        Of a rank.
+    nodes_of_ranks : tuple of int
+        The node of each rank, where they do not follow each other node by node.
+    places : tuple of OnDevice
+        The device of each subdomain, of a run that there is.
+    links : DeviceLinks, optional
+        Between the devices of a node, of a run that there is.
+    **execution
+        See `halocline.run.execution.Execution`.
+
+    Raises
+    ------
+    InputError
+    """
+    how = Execution(threads=threads, **execution)
+    on = how.devices.interface != "cpu"
+    strategy = _strategy(how.kernels) if on else None
+    assigned, devices = None, 1
+    if places:
+        devices = sum(place.rank == 0 for place in places) // how.subdomains_per_rank
+    elif on:
+        assigned = DeviceAssignment.planned(how.devices, min(how.ranks_per_node or ranks, ranks))
+        devices = len(assigned.labels[0])
+    found = arranged(program, grid, how.halo)
+    names = {place.device for place in places}.union(*(assigned.labels if assigned else ()))
+    shared = shared_here(how.devices.interface, names) if on else SHARED_BYTES
+    with pipeline.recorded() as trail:
+        schedule = compile_program(program, grid, halo=how.halo, device=strategy, shared=shared)
+    if links is None:
+        links = DeviceLinks()
+        if assigned is not None:
+            links = planned_links(how.devices.interface, assigned, how.subdomains_per_rank)
+    layout = how.layout(
+        schedule, grid, ranks, how.ranks_per_node, nodes_of_ranks, devices, distance=links.distance
+    )
+    if rank is None:
+        cut = layout.decomposition
+        rank = layout.home(cut.rank_of([parts // 2 for parts in cut.parts]))[0]
+    if not 0 <= rank < ranks:
+        raise InputError(f"rank {rank} of {ranks}: expected one from 0 to {ranks - 1}")
+    methods = _methods(how, layout)
+    transfers = Transfers(layout, methods, how.packing)
+    plan, patches_by = _planned(schedule, transfers, rank, 1 if on else threads, how)
+    there = None
+    if strategy is not None:
+        assigned = assigned or DeviceAssignment.of_run(places, ranks_of_node(layout, rank))
+        there = device_plan(schedule, plan, how, strategy, assigned)
+    alternative = None
+    with contextlib.suppress(InputError):  # too many ranks for slabs
+        slabs = replace(how, decomposition="1d")
+        alternative = slabs.layout(schedule, grid, ranks, how.ranks_per_node, devices=devices).decomposition
+    steps = steps_of(program, schedule, plan, found, how.halo)
+    return Explanation(
+        schedule, plan, steps, alternative, how.overlap, patches_by, how.halo, there, links, tuple(trail)
+    )
+
+
+def _strategy(kernels: str) -> Strategy:
+    """How kernels go through cells, as a user says; the default where a run would see."""
+    if kernels == TUNE:
+        raise InputError("kernels tune: nothing is measured here; expected auto, direct, queue or planes")
+    return Strategy() if kernels == AUTO else Strategy(kernels)
+
+
+def _methods(how: Execution, layout: Layout) -> tuple[str, ...]:
+    """The transfer methods that a run would find; what it would say of others is said here too."""
+    interface, notices, methods = how.devices.interface, list(how.ignored), how.allowed_methods
+    if layout.ranks == 1 and not has_ranks():
+        notices.append(needs_ranks(methods, layout.decomposition))
+        methods = methods_without_ranks(methods)
+    elif interface != "cpu":
+        methods = device_methods(how.methods, interface)
+        if layout.ranks > 1:
+            notices += [
+                f"transfer method {name} is not taken between devices: {why}"
+                for name, why in UNABLE.get(interface, {}).items()
+                if name in (how.methods or ())
+            ]
+    for notice in filter(None, notices):
+        say_once(notice)
+    return methods
+
+
+def _planned(
+    schedule: Schedule, transfers: Transfers, rank: int, threads: int, how: Execution
+) -> tuple[RankPlan, str]:
+    """A plan as a run would make it here, and where the shape of its patches comes from."""
+    planned = partial(plan_rank, schedule, transfers, rank, threads=threads, caches=caches())
+    plan = planned(patch=how.patch_shape)
+    if how.patch_shape is not None:
+        return plan, "as given"
+    if schedule.device is not None:
+        return plan, "for a device"
+    if how.patch != BY_CACHES:
+        layout = transfers.layout
+        on_node = min(how.ranks_per_node or layout.ranks, layout.ranks)
+        with contextlib.suppress(CompileError):  # without a compiler nothing was measured
+            library = library_path(schedule.source, streaming=exceeds_cache(plan, on_node))
+            key = tuning.key(library.stem, transfers, threads, on_node, how.schedule, schedule.blocks)
+            known = tuning.recall(key, schedule.ndim)
+            if known is not None:
+                return plan if known.patch is None else planned(patch=known.patch), known.why
+    return plan, "by cache size"
+
+
+class Problem(Protocol):
+    """A Simulation or LinearProblem."""
+
+    program: Program
+
+    @property
+    def domain(self) -> Domain:
+        """Its share of the grid, and how that was asked for."""
+
+
+def explain(problem: Problem, **options: Any) -> Explanation:
+    """What is made of a simulation or a linear problem, also on ranks that there are not.
+
+    Parameters
+    ----------
+    problem : Simulation or LinearProblem
+    **options
+        `ranks` and `rank` of explain_program, and those of `halocline.run.execution.Execution`; where not
+        given, those that the problem runs with.
+
+    Returns
+    -------
+    Explanation
+        ``print`` shows it: fields, halos, what travels and why, bytes and flops, the bound and the predicted
+        time.
+
+    Raises
+    ------
+    InputError
+
+    Examples
+    --------
+    >>> import halocline as hc
+    >>> grid = hc.Grid((64, 64), periodic=True)
+    >>> u = grid.field("u")
+    >>> sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-5)
+    >>> hc.explain(sim, ranks=4).plan.memory < 64 * 64 * 8
+    True
+    """
+    domain = problem.domain
+    own = {"ranks": domain.comm.size, **asdict(domain.how), "threads": domain.threads}
+    if domain.how.kernels == TUNE:
+        own["kernels"] = AUTO  # nothing is measured here
+    if "ranks" not in options:  # as it runs
+        own["ranks_per_node"] = domain.comm.ranks_per_node
+        own["nodes_of_ranks"] = () if "ranks_per_node" in options else domain.comm.nodes_of_ranks
+        if domain.transfers is not None:
+            own["methods"] = domain.transfers.methods
+        if options.keys().isdisjoint({"device", "ranks_per_node", "subdomains_per_rank"}):
+            own |= {"places": domain.places, "links": domain.device_links}
+    return explain_program(problem.program, domain.grid, **{**own, **options})

@@ -1,0 +1,307 @@
+"""What each part of the exchange is worth: the same halos with one thing changed at a time.
+
+The transfer methods are those of C. Pearson et al., Node-Aware Stencil Communication for Heterogeneous
+Supercomputers (2020), Figs. 10 to 12: +remote, +colo, +peer, +self.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from halocline.errors import InputError
+from halocline.lang.grid import Grid
+from halocline.model.execute import execute
+from halocline.plan.communication import COMMUNICATIONS
+from halocline.plan.layout import lay_out
+from halocline.plan.machine import Machine
+from halocline.plan.placement import STRATEGIES as PLACEMENTS
+from halocline.plan.traffic import Traffic
+from halocline.plan.transfer import UNFIT_ON_DEVICES
+from halocline.ranges import REPEATS
+from halocline.run.execution import chosen_devices
+from halocline.run.mpi import world
+from halocline.study.measuring.exchange import Bench, exchange_schedule, moved
+from halocline.study.measuring.overlap import StepBench, heat
+from halocline.study.reporting.table import Table, amount, duration
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+METHODS = {
+    "+remote": "mpi",
+    "+colo": "colocated,mpi",
+    "+peer": "peer,colocated,mpi",
+    "+self": "self,peer,colocated,mpi",
+    "mailboxes": "self,peer,rma,mpi",
+}
+WHOLE = "Steps of heat with as many fields of this radius: an exchange alone has nothing to overlap with."
+DECOMPOSITIONS = ("optimal", "bisection", "1d-x", "1d-y", "1d-z")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way of exchanging halos.
+
+    Attributes
+    ----------
+    group : str
+        What is changed.
+    name : str
+    options : mapping
+        Of `halocline.study.measuring.exchange.Bench`, or of halocline.Execution for whole steps.
+    whole : bool
+        Whether whole steps of a program are timed, and not its exchange alone.
+    """
+
+    group: str
+    name: str
+    options: Mapping[str, Any]
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a variant took.
+
+    Attributes
+    ----------
+    group, name : str
+    parts : tuple of int
+        Subdomains along each axis.
+    messages : int
+        That the busiest rank sends; None where it is not known.
+    bytes_by_method : dict of str to int
+        Into the subdomains of the busiest rank; "mpi not packed" is apart from "mpi".
+    seconds : float
+        Of one exchange on the slowest rank, the median.
+    ratio : float
+        The seconds of the first variant of the group over these.
+    predicted : bool
+        Whether a model was run, and no rank.
+    whole : bool
+        Whether a step with its kernels was timed, and not its exchange alone.
+    """
+
+    group: str
+    name: str
+    parts: tuple[int, ...]
+    messages: int | None
+    bytes_by_method: dict[str, int]
+    seconds: float
+    ratio: float
+    predicted: bool = False
+    whole: bool = False
+
+    @property
+    def unit(self) -> str:
+        """What the seconds belong to."""
+        return "a step" if self.whole else "an exchange"
+
+
+def variants(fields: int, radius: int, ndim: int = 3) -> list[Variant]:
+    """All that are measured, group by group."""
+    made = [Variant("transfer methods", name, {"methods": methods}) for name, methods in METHODS.items()]
+    made += [
+        Variant("edges and corners", "with", {"corners": True}),
+        Variant("edges and corners", "without", {"corners": False}),
+    ]
+    narrow = [radius] + [1] * (fields - 1)
+    made += [
+        Variant("halos", "uniform", {"radius": radius}),
+        Variant("halos", f"per field ({', '.join(map(str, narrow))})", {"radius": narrow}),
+    ]
+    made += [
+        Variant("decompositions", name, {"decomposition": name})
+        for name in DECOMPOSITIONS
+        if not name.startswith("1d-") or name[3:] in "xyz"[:ndim]
+    ]
+    made += [
+        Variant("halos of a program", "uniform", {"halo": "uniform"}, whole=True),
+        Variant("halos of a program", "as read", {"halo": "read"}, whole=True),
+        Variant("overlap", "without", {"overlap": False}, whole=True),
+        Variant("overlap", "with", {"overlap": True}, whole=True),
+    ]
+    made += [Variant("communication", name, {"communication": name}, whole=True) for name in COMMUNICATIONS]
+    return made
+
+
+def measure(
+    shape: Sequence[int],
+    *,
+    fields: int = 4,
+    radius: int = 3,
+    dtype: str = "float32",
+    repeats: int = 7,
+    on_progress: Callable[[int], None] | None = None,
+    **execution: Any,
+) -> list[Measured]:
+    """Time all variants in turn, over and over; all ranks call this.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Cells of the grid, which is periodic.
+    fields, radius, dtype, **execution
+        Of those things that a variant does not change; see `halocline.study.measuring.exchange.Bench`.
+    repeats : int
+        Rounds, after one that is not counted.
+    on_progress : callable, optional
+        Called with the number of rounds done.
+
+    Raises
+    ------
+    InputError
+    """
+    REPEATS.check("repeats", repeats)
+    common = {"fields": fields, "radius": radius, "dtype": dtype, **execution}
+    ready: list[tuple[Variant, Bench | StepBench]] = []
+    taken: set[tuple[str, ...]] = set()
+    on_devices = chosen_devices(execution.get("device")).interface != "cpu"
+    for variant in variants(fields, radius, len(shape)):
+        bench: Bench | StepBench
+        named = variant.options.get("methods", "").split(",")
+        if variant.group == "transfer methods" and (
+            (on_devices and not UNFIT_ON_DEVICES.keys().isdisjoint(named))
+            or ("peer" not in named and world().mpi is None)
+        ):
+            continue  # what it names cannot be had here
+        try:
+            if variant.whole:
+                bench = heat(shape, **{**common, **variant.options})
+                bench.calibrate()
+            else:
+                bench = Bench(shape, **{**common, **variant.options})
+        except InputError:
+            if variant.group != "decompositions":
+                raise  # a grid may be too thin for slabs
+            continue
+        methods = bench.prepared.plan.transfers.methods
+        if variant.group == "transfer methods" and methods in taken:
+            continue  # nor this
+        taken.add(methods)
+        ready.append((variant, bench))
+    times: list[list[float]] = [[] for _ in ready]
+    for done in range(repeats + 1):
+        for (_, bench), own in zip(ready, times, strict=True):
+            own.append(bench.run())
+        if on_progress is not None:
+            on_progress(done)
+    found: list[Measured] = []
+    first: dict[str, float] = {}
+    for (variant, bench), own in zip(ready, times, strict=True):
+        seconds = statistics.median(own[1:])
+        base = first.setdefault(variant.group, seconds)
+        messages, bytes_by_method = moved(bench.prepared)
+        found.append(
+            Measured(
+                variant.group,
+                variant.name,
+                bench.prepared.plan.decomposition.parts,
+                messages,
+                bytes_by_method,
+                seconds,
+                base / seconds,
+                whole=variant.whole,
+            )
+        )
+    return found
+
+
+def place(
+    machine: Machine, shape: Sequence[int], *, fields: int = 4, radius: int = 3, dtype: str = "float32"
+) -> list[Measured]:
+    """Predict the exchange on all devices of one node of a machine for each placement of its subdomains.
+
+    Parameters
+    ----------
+    machine : Machine
+    shape : sequence of int
+        Cells of the grid, which is periodic.
+    fields, radius, dtype
+        See `halocline.study.measuring.exchange.exchange_schedule`.
+    """
+    grid = Grid(tuple(shape), periodic=True)
+    schedule = exchange_schedule(grid, fields, dtype, radius)
+    count = len(machine.devices)
+    found: list[Measured] = []
+    for placement in sorted(PLACEMENTS, key=("random", "trivial", "aware").index):
+        layout = lay_out(
+            shape,
+            count,
+            strategy="bisection",
+            traffic=Traffic.of_schedule(schedule),
+            thickness=radius,
+            placement=placement,
+            distance=machine.distance(),
+        )
+        seconds = execute(schedule, layout, machine).seconds
+        base = found[0].seconds if found else seconds
+        name = f"{placement}, {machine.name}"
+        parts = layout.decomposition.parts
+        found.append(Measured("placement", name, parts, None, {}, seconds, base / seconds, predicted=True))
+    return found
+
+
+def table(found: Sequence[Measured]) -> list[Table]:
+    """One table for each group."""
+    made = []
+    for group in dict.fromkeys(m.group for m in found):
+        own = [m for m in found if m.group == group]
+        rows = tuple(
+            (
+                m.name,
+                " x ".join(map(str, m.parts)),
+                "" if m.messages is None else f"{m.messages}",
+                ", ".join(f"{amount(size)} {method}" for method, size in m.bytes_by_method.items()),
+                duration(m.seconds),
+                f"{m.ratio:.2f}",
+            )
+            for m in own
+        )
+        note = "Predicted by running the plan on the machine file." if own[0].predicted else ""
+        if own[0].whole:
+            note = WHOLE
+        heads = ("", "subdomains", "messages", "into a rank", own[0].unit, f"faster than\n{own[0].name}")
+        made.append(Table(group.capitalize(), heads, rows, left=2, note=note))
+    return made
+
+
+def plot(found: Sequence[Measured]) -> Figure:
+    """The time of every variant, group by group."""
+    from matplotlib.figure import Figure
+
+    from halocline.io.style import COLOURS, MUTED
+
+    groups = list(dict.fromkeys(m.group for m in found))
+    heights = [sum(m.group == group for m in found) for group in groups]
+    figure = Figure(figsize=(8.4, 0.9 + 0.42 * sum(heights)), layout="constrained")
+    for axes, group in zip(
+        figure.subplots(len(groups), 1, height_ratios=heights, squeeze=False)[:, 0], groups, strict=True
+    ):
+        own = [m for m in found if m.group == group]
+        places = range(len(own))
+        axes.barh(places, [1e3 * m.seconds for m in own], color=MUTED if own[0].predicted else COLOURS[0])
+        axes.set_yticks(places, [m.name for m in own])
+        axes.invert_yaxis()
+        axes.set_title(group.capitalize() + (" (predicted)" if own[0].predicted else ""), loc="left")
+        axes.set_xlim(0, None)
+    figure.supxlabel("milliseconds an exchange, or a step where kernels run too")
+    return figure
+
+
+def verdicts(found: Sequence[Measured]) -> list[str]:
+    """What the study shows, a sentence for each group."""
+    said = []
+    for group in dict.fromkeys(m.group for m in found):
+        own = [m for m in found if m.group == group]
+        best = min(own, key=lambda m: m.seconds)
+        how = f"is {'predicted to be ' * best.predicted}fastest, {duration(best.seconds)} {best.unit}"
+        others = [m.seconds for m in own if m is not best]
+        more = statistics.median(others) / best.seconds if others else 1.0
+        said.append(
+            f"{group.capitalize()}: {best.name} {how}; the others take {more:.2f} times as long (median)."
+        )
+    return said

@@ -1,0 +1,232 @@
+"""What ranks measure of their host, for the model: each of its own, or together; run under mpiexec.
+
+`python -m halocline.study.measuring.paces TASK` takes a task as JSON, and the first rank prints what came of
+it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from halocline.lang.grid import Grid
+from halocline.lang.operators import laplacian
+from halocline.lang.program import ProgramFunction, program, scalar
+from halocline.lang.reductions import sum as total
+from halocline.run.machine import last_level_cache
+from halocline.run.mpi import Communicator, world
+from halocline.run.simulation import Simulation
+from halocline.solvers.schemes import Euler
+from halocline.study.measuring.exchange import Bench
+from halocline.study.problems.passes import Passes, start
+
+ROUNDS = 10  # of which the best counts: what disturbs makes them longer, never shorter
+ROUND = 0.02  # seconds of one, about
+SIDE, RADIUS = 128, 3  # of the large exchange: cells along an axis, layers
+
+
+# -- sweeps of known bytes, operations and sums --------------------------------------------------------------
+
+
+@program
+def scaled(u: Any, v: Any) -> None:
+    """16 bytes, an operation."""
+    v.set(0.5 * u)
+
+
+@program
+def triad(u: Any, v: Any, w: Any) -> None:
+    """24 bytes, two operations (McCalpin's)."""
+    u.set(v + 0.5 * w)
+
+
+@program
+def inner(u: Any, v: Any) -> None:
+    """16 bytes, a sum."""
+    scalar("s").set(total(u * v))
+
+
+@program
+def updated(u: Any, v: Any) -> None:
+    """24 bytes and a sum, as in conjugate gradients."""
+    u.set(0.5 * u + 0.5 * v)
+    scalar("s").set(total(u * u))
+
+
+def steps(order: int) -> Callable[..., Any]:
+    """Explicit diffusion: 16 bytes, and operations by the order and the axes."""
+
+    def diffusion(u: Any) -> Any:
+        return {u: laplacian(u, order=order)}
+
+    return diffusion
+
+
+# function of the time derivatives or program, fields, axes
+KERNELS: dict[str, tuple[Any, str, int]] = {
+    "scaled": (scaled, "uv", 2),
+    "triad": (triad, "uvw", 2),
+    "inner": (inner, "uv", 2),
+    "updated": (updated, "uv", 2),
+    "2D, order 2": (steps(2), "u", 2),
+    "2D, order 4": (steps(4), "u", 2),
+    "3D, order 2": (steps(2), "u", 3),
+    "3D, order 4": (steps(4), "u", 3),
+    "3D, order 8": (steps(8), "u", 3),
+}
+
+
+def simulation(name: str, memory: float) -> tuple[Simulation, Grid]:
+    """One of KERNELS on this rank alone, with about so many bytes of fields."""
+    function, names, dim = KERNELS[name]
+    explicit = not isinstance(function, ProgramFunction)
+    fields = len(names) + explicit  # and a second buffer
+    edge = max(16, round((memory / 8 / fields) ** (1 / dim)) // 16 * 16)
+    grid = Grid((edge,) * dim, periodic=True)
+    made = [grid.field(field) for field in names]
+    stepping: dict[str, Any] = {"scheme": Euler(), "dt": 1e-9} if explicit else {}
+    sim = Simulation(grid, function, communicator=Communicator(), threads=1, **stepping)
+    for field in made:
+        sim[field] = 1.0
+    return sim, grid
+
+
+def together(passes: Passes, comm: Communicator) -> Callable[[], float]:
+    """A round of all ranks at once: seconds of a pass on the slowest, after one round that is not counted."""
+    first = max(comm.allgather(max(passes(2), 1e-7)))
+    count = max(1, round(ROUND / max(comm.allgather(max(passes(max(2, int(ROUND / 10 / first))), 1e-7)))))
+
+    def once() -> float:
+        comm.barrier()
+        return max(comm.allgather(passes(count)))
+
+    return once
+
+
+def best(rounds: Sequence[Callable[[], float]]) -> list[float]:
+    """The best of each, all in turn."""
+    times = [[once() for once in rounds] for _ in range(ROUNDS)]
+    return [min(own) for own in zip(*times, strict=True)]
+
+
+def kernels(memory: float, comm: Communicator) -> list[dict[str, float]]:
+    """Every rank runs each kernel by itself at the same time, with about so many bytes of fields."""
+    made = [simulation(name, memory) for name in KERNELS]
+    rounds = [
+        together(lambda count, sim=sim: sim.run(steps=count).loop_seconds / count, comm)  # type: ignore[misc]
+        for sim, _ in made
+    ]
+    rows = []
+    for (sim, grid), seconds in zip(made, best(rounds), strict=True):
+        sweeps = list(sim.schedule.pass_sweeps())
+        rows.append(
+            {
+                "seconds": seconds / grid.size,  # of a cell
+                "bytes": sum(sweep.bytes for sweep in sweeps),
+                "flops": sum(sweep.flops for sweep in sweeps),
+                "sums": sum(r.kind == "sum" for sweep in sweeps for r in sweep.reductions),
+            }
+        )
+    return rows
+
+
+# -- between ranks -------------------------------------------------------------------------------------------
+
+
+def exchange(
+    shape: Sequence[int], radius: int, method: str, comm: Communicator, wraps: bool
+) -> Passes | None:
+    """Exchanges along the first axis by one method; None where that is not taken here."""
+    bench = Bench(
+        shape,
+        radius=radius,
+        fields=1,
+        dtype="float64",
+        corners=False,
+        periodic=(wraps, *(False for _ in shape[1:])),
+        communicator=comm,
+        decomposition="1d-x",
+        methods=method,
+        threads=1,
+    )
+    if method not in bench.prepared.plan.transfers.methods:
+        return None
+
+    def passes(count: int) -> float:
+        return bench.prepared.run({"passes": float(count)}).loop_seconds / count
+
+    return passes
+
+
+def tiny(comm: Communicator) -> Passes:
+    """A sweep over sixteen cells a rank, with a sum over all ranks."""
+    grid = Grid((16 * comm.size,))
+    u = grid.field("u")
+
+    @program
+    def summed(u: Any) -> None:
+        u.set(0.5 * u)
+        scalar("s").set(total(u))
+
+    sim = Simulation(grid, summed, communicator=comm, threads=1)
+    sim[u] = 1.0
+    return lambda count: sim.run(steps=count).loop_seconds / count
+
+
+def between(comm: Communicator) -> dict[str, float | None]:
+    """Seconds of sweeps and exchanges, small ones and large ones; None for a method that is not taken."""
+    alone, ranks = Communicator(), comm.size
+    small, large = (16 * ranks, 16), (SIDE * ranks, SIDE, SIDE)
+    found: dict[str, Passes | None] = {
+        "begin": exchange((16, 16), 1, "self", alone, False),
+        "sum alone": tiny(alone),
+        "copy": exchange(large[1:] + large[1:2], RADIUS, "self", alone, True),
+    }
+    if ranks > 1:
+        found |= {
+            "sum": tiny(comm),
+            "signal": exchange(small, 1, "colocated", comm, False),
+            "message": exchange(small, 1, "mpi", comm, False),
+            "large colocated": exchange(large, RADIUS, "colocated", comm, True),
+            "large message": exchange(large, RADIUS, "mpi", comm, True),
+        }
+    rounds = {name: together(passes, comm) for name, passes in found.items() if passes is not None}
+    times = dict(zip(rounds, best(list(rounds.values())), strict=True))
+    return {name: times.get(name) for name in found}
+
+
+# -- tasks ---------------------------------------------------------------------------------------------------
+
+
+def host(comm: Communicator) -> dict[str, Any]:
+    """All that is to be known of so many ranks."""
+    cache = last_level_cache()
+    sizes = {"inside": cache / 6 / comm.size, "outside": 3.0 * cache}
+    return {
+        "cache": cache,
+        "ranks": comm.size,
+        "kernels": {where: kernels(memory, comm) for where, memory in sizes.items()},
+        "between": between(comm),
+    }
+
+
+def run(task: dict[str, Any], comm: Communicator) -> Any:
+    """A task: "host", or a case that each rank runs by itself ("alone") or all together."""
+    if task["do"] == "host":
+        return host(comm)
+    how = {"communicator": Communicator() if task["alone"] else comm, "threads": 1}
+    return best([together(start(task["case"], **how), comm)])[0]
+
+
+def main() -> None:
+    """Do the task of the command line."""
+    comm = world()
+    made = run(json.loads(sys.argv[1]), comm)
+    if comm.rank == 0:
+        print(json.dumps(made))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,320 @@
+"""What a machine would make of a case: every rank's plan executed by the model, on more and more nodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import TYPE_CHECKING
+
+from halocline.compile.compiler import compile_program
+from halocline.compile.schedule import Schedule
+from halocline.errors import InputError
+from halocline.model import Rates, Span, execute, memory_of_node, step_time
+from halocline.physics.heat import Heat
+from halocline.physics.poisson import Poisson
+from halocline.physics.wave import Wave
+from halocline.plan.fit import least_thickness
+from halocline.plan.layout import lay_out
+from halocline.plan.machine import Machine
+from halocline.plan.traffic import Traffic
+from halocline.plan.transfer import chosen_methods
+from halocline.ranges import MODELLED_RANKS, NODES, RANKS_PER_NODE
+from halocline.run.trace import TraceEvent
+from halocline.study.reporting.table import Table, counted, duration
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SCALINGS = ("strong", "weak")
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """The predicted time of a pass on some nodes.
+
+    Attributes
+    ----------
+    nodes, ranks : int
+    shape, parts : tuple of int
+        Of the grid, and subdomains along each axis.
+    seconds : float
+        Of one pass of the program's loop, by discrete-event execution.
+    formula : float
+        By the closed formula max(τ_W, τ_Q).
+    bound : str
+        What the formula says takes the time: "work", "between nodes" or "within the node".
+    efficiency : float
+        Relative to the first of the study: speed-up over the ratio of ranks, or for weak scaling the ratio of
+        times.
+    cells_per_second : float
+    spans : list of Span
+        What the ranks that were asked for did, on the last number of nodes.
+    """
+
+    nodes: int
+    ranks: int
+    shape: tuple[int, ...]
+    parts: tuple[int, ...]
+    seconds: float
+    formula: float
+    bound: str
+    efficiency: float
+    cells_per_second: float
+    spans: list[Span] = field(default_factory=list, repr=False)
+
+
+Case = tuple[Schedule, tuple[int, ...]]
+
+
+def poisson(n: int, dim: int = 2, method: str = "cg-fused") -> Case:
+    """The schedule of a Poisson solve, and the shape of its grid."""
+    equations = Poisson.on(n, dim)
+    return compile_program(equations.program(method), equations.grid), equations.grid.shape
+
+
+def heat(n: int, dim: int = 3, scheme: str = "rk3", order: int = 6) -> Case:
+    """The schedule of explicit steps of the heat equation, and the shape of its grid."""
+    equations = Heat.on(n, dim)
+    return compile_program(equations.program(scheme, order), equations.grid), equations.grid.shape
+
+
+def wave(n: int, dim: int = 2) -> Case:
+    """The schedule of explicit steps of the wave equation, and the shape of its grid."""
+    equations = Wave.on(n, dim)
+    return compile_program(equations.program(), equations.grid), equations.grid.shape
+
+
+def grown(shape: Sequence[int], factor: int) -> tuple[int, ...]:
+    """The grid for `factor` times as many ranks: axes doubled in turn, the slowest-stride axis first (growth
+    1 of the cavity code's weak scaling); what is odd of the factor lengthens the axis whose turn it is."""
+    made, axis = list(shape), 0
+    while factor > 1:
+        by = 2 if factor % 2 == 0 else factor
+        made[axis % len(made)] *= by
+        factor //= by
+        axis += 1
+    return tuple(made)
+
+
+def predict(
+    schedule: Schedule,
+    shape: Sequence[int],
+    machine: Machine,
+    nodes: Sequence[int],
+    *,
+    ranks_per_node: int | None = None,
+    scaling: str = "strong",
+    strategy: str = "optimal",
+    placement: str = "aware",
+    methods: Iterable[str] | str | None = None,
+    overlap: bool | str = True,
+    traced: Sequence[int] = (),
+    pace: float = 1.0,
+    on_progress: Callable[[int], None] | None = None,
+) -> list[Predicted]:
+    """Predict a scaling study.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    shape : sequence of int
+        Of the grid; for weak scaling that of the first number of nodes.
+    machine : Machine
+    nodes : sequence of int
+        How many nodes, in ascending order.
+    ranks_per_node : int, optional
+        One for each device by default.
+    scaling : {"strong", "weak"}
+    strategy : str
+        Of the decomposition over nodes, and over the ranks of one.
+    placement : {"aware", "trivial", "random"}
+        Which rank of a node takes which of its subdomains; see `halocline.plan.place`.
+    methods : str or iterable of str, optional
+        The transfer methods that may be taken; see `halocline.plan.chosen_methods`.
+    overlap : bool or "auto"
+        "auto" takes whichever is faster, as a run does.
+    traced : sequence of int
+        Ranks whose events on the last number of nodes are kept.
+    pace : float
+        How many times as long sweeps take as bytes and operations let expect; see
+        `halocline.study.measuring.host.pace_of`.
+    on_progress : callable, optional
+        Called with how many of `nodes` are done.
+
+    Raises
+    ------
+    InputError
+    """
+    if scaling not in SCALINGS:
+        raise InputError(f"scaling {scaling!r} is unknown; known are {', '.join(SCALINGS)}")
+    per_node = machine.device.count if ranks_per_node is None else ranks_per_node
+    RANKS_PER_NODE.check("ranks per node", per_node)
+    if overlap not in (True, False, "auto"):
+        raise InputError(f"overlap is {overlap!r}; expected True, False or 'auto'")
+    if not (math.isfinite(pace) and pace > 0):
+        raise InputError(f"pace is {pace!r}; expected a positive number")
+    counts = sorted(set(nodes))
+    if not counts:
+        raise InputError("nodes is empty; expected one number of nodes or more")
+    for count in counts:
+        NODES.check("nodes", count)
+        MODELLED_RANKS.check(f"the number of ranks on {counted(count, 'node')}", count * per_node)
+    if strategy[:1].isdigit():
+        raise InputError(
+            f"decomposition {strategy} names parts, but a study cuts the grid over each number of nodes: "
+            "name a strategy such as optimal"
+        )
+    if machine.device.kind == "cpu" and "gpu_aware" in chosen_methods(methods):
+        raise InputError(
+            f"transfer method gpu_aware is for devices with memory of their own, but those of {machine.name} "
+            "are processors: leave it out"
+        )
+    last = counts[-1] * per_node
+    for rank in traced:
+        if not 0 <= rank < last:
+            raise InputError(
+                f"rank {rank} is to be traced, but on {counted(counts[-1], 'node')} there are 0 to {last - 1}"
+            )
+    traffic = Traffic.of_schedule(schedule)
+    made: list[Predicted] = []
+    for count in counts:
+        if scaling == "weak" and count % counts[0]:
+            raise InputError(f"{count} nodes are no multiple of {counts[0]}: weak scaling needs whole grids")
+        whole = tuple(shape) if scaling == "strong" else grown(shape, count // counts[0])
+        layout = lay_out(
+            whole,
+            count * per_node,
+            ranks_per_node=per_node,
+            strategy=strategy,
+            traffic=traffic,
+            thickness=least_thickness(schedule),
+            periodic=schedule.periodic,
+            placement=placement,
+            distance=machine.distance(per_node),
+        )
+        cut = layout.decomposition
+        rates = Rates.of(machine, per_node, memory=memory_of_node(schedule, layout)).slowed(pace)
+        ways = (True, False) if overlap == "auto" else (bool(overlap),)
+        found = min(
+            (
+                execute(
+                    schedule,
+                    layout,
+                    machine,
+                    rates=rates,
+                    methods=methods,
+                    overlap=way,
+                    traced=traced if count == counts[-1] else (),
+                )
+                for way in ways
+            ),
+            key=lambda prediction: prediction.seconds,
+        )
+        formula = step_time(
+            whole,
+            count,
+            per_node,
+            per_cell=sum(rates.per_cell(sweep) * sweep.share for sweep in schedule.pass_sweeps()),
+            per_halo_cell=1.0 / machine.injection,
+            per_halo_cell_within=1.0 / rates.packing,
+            strategy=strategy,
+            traffic=traffic,
+            periodic=schedule.periodic,
+        )
+        first = made[0] if made else None
+        gain = 1.0 if first is None else first.seconds / found.seconds
+        if first is not None and scaling == "strong":
+            gain *= first.ranks / cut.count
+        made.append(
+            Predicted(
+                count, cut.count, whole, cut.parts, found.seconds, formula.seconds, formula.bound, gain,
+                prod(whole) / found.seconds, found.spans,
+            )
+        )  # fmt: skip
+        if on_progress is not None:
+            on_progress(len(made))
+    return made
+
+
+def trace_events(spans: Sequence[Span]) -> list[TraceEvent]:
+    """What a prediction says that ranks do, as a trace of a run has it: one thread each, and messages."""
+    kinds = {"send": "pack"}  # a run has no other word for it
+    return [
+        TraceEvent(s.rank, int(s.kind == "message"), kinds.get(s.kind, s.kind), s.name, s.begin, s.end)
+        for s in spans
+    ]
+
+
+def table(found: Sequence[Predicted], machine: Machine, scaling: str) -> Table:
+    """The predictions in rows."""
+    heads = (
+        "nodes",
+        "ranks",
+        "grid",
+        "subdomains",
+        "a pass",
+        "closed\nformula",
+        "bound by",
+        "efficiency",
+        "cells/s",
+    )
+    rows = tuple(
+        (
+            f"{p.nodes:,}",
+            f"{p.ranks:,}",
+            "x".join(map(str, p.shape)),
+            "x".join(map(str, p.parts)),
+            duration(p.seconds),
+            duration(p.formula),
+            p.bound,
+            f"{p.efficiency:.2f}",
+            f"{p.cells_per_second:.3g}",
+        )
+        for p in found
+    )
+    note = (
+        f"{machine.title}.\nEvery rank's plan was executed by a model of links and memory; the closed "
+        "formula\nknows neither latency, nor shared links, nor reductions, and lets what a node\nsends and "
+        "receives, on all sides of its part, pass one after the other."
+    )
+    return Table(f"Predicted {scaling} scaling", heads, rows, left=0, note=note)
+
+
+def verdict(found: Sequence[Predicted]) -> str:
+    """What the study shows, in a sentence."""
+    if len(found) == 1:
+        (only,) = found
+        there = counted(only.nodes, "node")
+        return f"{duration(only.seconds)} a pass on {there}; by the formula, {only.bound} counts most."
+    last, most = found[-1], [p for p in found if p.efficiency >= 0.8][-1]
+    stays = f"Efficiency stays above 80% up to {counted(most.nodes, 'node')}"
+    if most is last:
+        return f"{stays}: {last.efficiency:.0%} there."
+    return f"{stays}; on {counted(last.nodes, 'node')} it is {last.efficiency:.0%}."
+
+
+def plot(found: Sequence[Predicted], scaling: str) -> Figure:
+    """Time of a pass and efficiency over the number of nodes."""
+    from matplotlib.figure import Figure
+
+    from halocline.io.style import MUTED, doubling, logarithmic
+
+    figure = Figure(figsize=(9.6, 4.3), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    nodes = [p.nodes for p in found]
+    left.plot(nodes, [p.seconds for p in found], "o-", label="executed by the model")
+    left.plot(nodes, [p.formula for p in found], "s--", label="closed formula")
+    ideal = [found[0].seconds * (found[0].ranks / p.ranks if scaling == "strong" else 1.0) for p in found]
+    left.plot(nodes, ideal, ":", color=MUTED, label="ideal")
+    logarithmic(left, duration)
+    right.plot(nodes, [p.efficiency for p in found], "o-")
+    right.axhline(1.0, color=MUTED, linestyle=":", linewidth=0.9)
+    right.set_ylim(0, None)
+    for ax, title in ((left, "Time of a pass"), (right, "Efficiency")):
+        ax.set_title(title)
+        ax.set_xlabel("nodes")
+        doubling(ax, nodes)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return figure

@@ -1,0 +1,130 @@
+"""A user's file run and measured: what ``halocline run FILE --json`` says of the last problem that it ran."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from halocline.errors import InputError
+from halocline.run.fields import Fields
+from halocline.run.observers import Observer
+from halocline.run.outcome import Outcome
+from halocline.run.script import Value
+from halocline.run.simulation import Simulation
+from halocline.study.problems.file import method_of
+from halocline.study.problems.record import Record, Timing, checksums, recorded
+
+if TYPE_CHECKING:
+    from halocline.lang.grid import Field
+
+EXACT, CHECK = "exact", "check"  # functions at the top of a file that studies and --check call
+
+
+def record_of(
+    observer: Observer, name: str, values: Mapping[str, Value], top: Mapping[str, Any]
+) -> Record | None:
+    """What the last problem that was made has done; None where none has run. All ranks call this.
+
+    Parameters
+    ----------
+    name : str
+        Of the file.
+    values : mapping
+        Of the names at its top that are numbers or texts.
+    top : mapping
+        All names at its top.
+    """
+    problem = observer.problem
+    if not observer.runs:
+        return None
+    order, scheme = method_of(problem)
+    steps = sum(each for each, _ in observer.runs)
+    if isinstance(problem, Simulation):
+        whole: Outcome = reduce(Outcome.followed_by, [outcome for _, outcome in observer.runs])
+        loop_seconds, bytes_per_step, writing = whole.loop_seconds, problem.bytes_per_step, problem.writing
+        seconds, when = whole.seconds, _when(problem, top)
+    else:
+        solutions = [solution for _, solution in observer.runs]
+        seconds = sum(each.seconds for each in solutions)
+        loop_seconds = sum((each.seconds_per_iteration or 0.0) * n for n, each in observer.runs)
+        bytes_per_step, writing = solutions[-1].bytes_per_iteration, solutions[-1].writing
+        when = {"time": None, "time_step": None, "error": _error(problem.fields, 0.0, top)}
+    fields = fields_of(problem)
+    told = {
+        "steps": steps,
+        "warm_up": 0,
+        "only": None,
+        "limiter": None,
+        "diagnostics": {},
+        "series": [],
+        "events": {},
+        **when,
+        **checksums(fields, results(fields)),
+    }
+    return recorded(
+        fields, Timing(seconds, loop_seconds, steps, None), told,
+        case=name, order=order, scheme=scheme, parameters=values, schedule=problem.schedule,
+        bytes_per_step=bytes_per_step, writing=writing,
+    )[0]  # fmt: skip
+
+
+def fields_of(problem: Any) -> Fields:
+    """Those of a simulation or a linear problem."""
+    return problem if isinstance(problem, Fields) else problem.fields
+
+
+def results(fields: Fields) -> list[Field]:
+    """The fields that the user made and that hold something."""
+    every = fields.grid.fields.values()
+    return [f for f in every if not fields.grid.is_own(f) and f.name in fields.store.storages]
+
+
+def _when(sim: Simulation, top: Mapping[str, Any]) -> dict[str, Any]:
+    dt = sim.values.get("dt")
+    return {
+        "time": sim.time,
+        "time_step": None if dt is None or not sim.steps else float(dt),
+        "error": _error(sim, sim.time, top),
+    }
+
+
+def _error(fields: Fields, time: float, top: Mapping[str, Any]) -> float | None:
+    """The greatest difference from the exact solution, where the file knows it: ``exact(t)`` gives some
+    fields functions of the coordinates, or arrays."""
+    exact = top.get(EXACT)
+    if not callable(exact):
+        return None
+    import numpy as np
+
+    worst = 0.0
+    for field, solution in dict(exact(time)).items():
+        target = fields.stored(field)
+        found = fields.gather(target)
+        if found is None:
+            continue
+        lines = np.meshgrid(*target.positions, indexing="ij")
+        values = np.asarray(solution(*lines) if callable(solution) else solution, dtype=np.float64)
+        if values.shape not in ((), found.shape):
+            raise InputError(
+                f"{EXACT}({time:g}) gives field {target.name!r} shape {values.shape}; expected {found.shape}"
+            )
+        worst = max(worst, float(np.abs(found - values).max()))
+    return float(fields.domain.comm.bcast(worst))
+
+
+def write_state(observer: Observer, path: Path) -> None:
+    """Write the fields of the last problem as arrays of their names, with where their points lie; all ranks
+    call this."""
+    import numpy as np
+
+    if observer.problem is None:
+        return
+    fields = fields_of(observer.problem)
+    found = {f.name: (fields.gather(f), np.array(f.staggered)) for f in results(fields)}
+    if fields.domain.comm.rank == 0:
+        arrays = {name: values for name, (values, _) in found.items()}
+        places = {f"{name}@": place for name, (_, place) in found.items()}
+        with path.open("wb") as file:
+            np.savez(file, **arrays, **places)  # type: ignore[arg-type]

@@ -1,0 +1,226 @@
+"""What one run did and how fast: the keys of ``halocline run --json``."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from halocline.archive.writer import Writing
+from halocline.compile.schedule import Schedule
+from halocline.lang.grid import Field
+from halocline.run.bandwidth import bandwidth
+from halocline.run.devices import OnDevice
+from halocline.run.energy import Energy
+from halocline.run.fields import Fields
+from halocline.run.machine import resident_bytes
+from halocline.run.peak import multiply_add_peak
+from halocline.study.problems.written import written
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one run did, the same on all ranks; the keys of ``halocline run CASE --json``.
+
+    Attributes
+    ----------
+    case : str
+    shape : tuple of int
+        Cells along each axis.
+    cells, steps : int
+    order : int or None
+        Of the differences in space; None for a case that is a program, which has its own.
+    scheme : str or None
+        How time was integrated; None for a program that does not say.
+    halo : {"read", "uniform"}
+        What travelled; see `halocline.Execution`.
+    packing : {"all", "last", "none"}
+        Which messages by MPI were packed.
+    communication : str or None
+        The name of the way of communicating, where it was given one.
+    only : {"compute", "exchange"} or None
+        What steps were timed without messages, or without kernels. Fields hold nonsense then, so that time,
+        checksums, diagnostics and series are None.
+    warm_up : int
+        Steps at the start that were not timed.
+    time : float or None
+        The simulated time reached.
+    time_step : float or None
+        The last one; None where no step was done.
+    limiter : str or None
+        What limited it; None where it is fixed.
+    seconds : float
+        Wall clock of the steps that were timed, from barrier to barrier.
+    ns_per_cell_step : float or None
+        Of the loop over these steps, all ranks together.
+    ssspnt : float or None
+        Of that loop, scaled size steps per np time: 1e-7 cells · steps / (np · seconds), where np are the
+        cores or devices that computed (the buoyancy-driven cavity of Virginia Tech, MPI and OpenACC, Eq. 6;
+        its Table 3 leaves np out). None where steps were without kernels.
+    flops_per_cell_step, bytes_per_cell_step : float
+        Operations of the generated code (an fma is two), and bytes that must cross memory.
+    share_of_bound : float or None
+        The rate of these bytes, over that of a += s * b on the same threads in the same run; on devices, over
+        that of copies within their memory. None where steps were without kernels.
+    share_of_peak : float or None
+        The rate of these operations, over that of multiply-adds of float64 on as many cores; an addition
+        that no product joins is one operation, so that 1 cannot be reached. None on devices.
+    joules_per_cell_step : float or None
+        What processors and devices took; None where the host does not tell.
+    joules_of : tuple of str
+        Whose joules these are: "processors", "devices".
+    checksum : str or None
+        A hash of those of all fields: the same for any ranks, threads, devices, decomposition, patch.
+    checksums : dict of str to str, or None
+        A hash of each field's bits in global order.
+    diagnostics : dict of str to float, or None
+        At the end; None for one that is not finite.
+    series : list of dict, or None
+        "step", "time", "time_step", "limiter" and the diagnostics, at the start, as often as asked for, and
+        at the end.
+    error : float or None
+        How far the result is from the exact solution. None for a case that has none, where the run
+        did not end where the case does, and with `only`.
+    events : dict of str to dict, or None
+        What the program counted, by name: "count" of cells, "share" of all cell updates, "first_cell" and
+        "first_step", None where it did not happen. All is None with `only`.
+    parameters : dict of str to float or str
+        Of the case, all of them.
+    ranks, threads : int
+        Threads are those of one rank.
+    devices : tuple of OnDevice
+        Where each subdomain lies; empty on the CPU.
+    memory_bytes : int
+        Resident memory after the run (VmRSS), summed over the ranks.
+    written_bytes : int
+        Of output and checkpoints, before they were compressed, of all ranks.
+    writing_seconds, waiting_seconds : float
+        That the slowest rank spent on them instead of computing; and of these, waiting for buffers or disks.
+    io_ranks : int
+        Ranks beside these that wrote them.
+    """
+
+    case: str
+    shape: tuple[int, ...]
+    cells: int
+    steps: int
+    order: int | None
+    scheme: str | None
+    halo: str
+    packing: str
+    communication: str | None
+    only: str | None
+    warm_up: int
+    time: float | None
+    time_step: float | None
+    limiter: str | None
+    seconds: float
+    ns_per_cell_step: float | None
+    ssspnt: float | None
+    flops_per_cell_step: float
+    bytes_per_cell_step: float
+    share_of_bound: float | None
+    share_of_peak: float | None
+    joules_per_cell_step: float | None
+    joules_of: tuple[str, ...]
+    checksum: str | None
+    checksums: dict[str, str] | None
+    diagnostics: dict[str, float | None] | None
+    series: list[dict[str, Any]] | None
+    error: float | None
+    events: dict[str, dict[str, Any]] | None
+    parameters: dict[str, float | str]
+    ranks: int
+    threads: int
+    devices: tuple[OnDevice, ...]
+    memory_bytes: int
+    written_bytes: int
+    writing_seconds: float
+    waiting_seconds: float
+    io_ranks: int
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Of the steps that were timed: wall clock from barrier to barrier and of the loop, number, energy."""
+
+    seconds: float
+    loop_seconds: float
+    steps: int
+    energy: Energy | None
+
+
+def checksums(fields: Fields, of: Sequence[Field]) -> dict[str, Any]:
+    """A hash of each field's bits, and one of all of them, by the names of a record."""
+    found = {f.name: fields.checksum(f) for f in of}
+    whole = hashlib.blake2b(repr(found).encode(), digest_size=16).hexdigest()
+    return {"checksum": whole, "checksums": found}
+
+
+def recorded(
+    fields: Fields,
+    measured: Timing,
+    told: Mapping[str, Any],
+    *,
+    case: str,
+    order: int | None,
+    scheme: str | None,
+    parameters: Mapping[str, float | str],
+    schedule: Schedule,
+    bytes_per_step: float,
+    writing: Writing,
+) -> tuple[Record, float | None, float | None]:
+    """A record, and what it was compared with: the bandwidth of memory and the peak of operations on as many
+    ranks and threads, None where there is none to measure. All ranks call this.
+
+    Parameters
+    ----------
+    fields : Fields
+        Of the problem.
+    measured : Timing
+    told : mapping
+        The rest of the record: what came of the run.
+    bytes_per_step : float
+        That must cross memory, all ranks together.
+    """
+    domain, cells, only = fields.domain, fields.grid.size, told["only"]
+    memory = sum(domain.comm.allgather(resident_bytes()))
+    reference = bandwidth(domain.comm, domain.devices, domain.threads, fields.store.memory_bytes)
+    peak = None if domain.devices else multiply_add_peak(domain.comm, domain.threads)
+    flops = float(sum(sweep.flops * sweep.share for sweep in schedule.pass_sweeps()))
+    seconds, energy = measured.loop_seconds, measured.energy
+    updates = cells * measured.steps
+    # ranks of one node that call a device the same have it together
+    assert domain.transfers is not None
+    node = domain.transfers.layout.node
+    devices = {(node(each.rank), each.device, each.name) for each in fields.devices}
+    processors = len(devices) or domain.comm.size * domain.threads
+    rate = updates / seconds if seconds and only != "exchange" else None
+    record = Record(
+        case=case,
+        shape=fields.grid.shape,
+        cells=cells,
+        order=order,
+        scheme=scheme,
+        halo=domain.how.halo,
+        packing=domain.how.packing,
+        communication=domain.how.communication,
+        seconds=measured.seconds,
+        ns_per_cell_step=1e9 * seconds / updates if seconds else None,
+        ssspnt=1e-7 * rate / processors if rate else None,
+        flops_per_cell_step=flops,
+        bytes_per_cell_step=bytes_per_step / cells,
+        share_of_bound=bytes_per_step / cells * rate / reference if rate and reference else None,
+        share_of_peak=flops * rate / peak if rate and peak else None,
+        joules_per_cell_step=energy.joules / updates if energy and updates else None,
+        joules_of=energy.of if energy and updates else (),
+        parameters=dict(parameters),
+        ranks=domain.comm.size,
+        threads=domain.threads,
+        devices=fields.devices,
+        memory_bytes=memory,
+        **written(domain.comm, writing),
+        **told,
+    )
+    return record, reference, peak

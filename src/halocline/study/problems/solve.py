@@ -1,0 +1,256 @@
+"""Cases solved once and measured: what `halocline solve` reports, and studies repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from halocline.archive.reader import Store
+from halocline.errors import InputError
+from halocline.lang.functions import abs as magnitude
+from halocline.lang.reductions import max as largest
+from halocline.physics.poisson import Poisson
+from halocline.run.bandwidth import bandwidth
+from halocline.run.checkpoint import Checkpoint, Saved, newest
+from halocline.run.devices import OnDevice
+from halocline.run.machine import resident_bytes
+from halocline.run.output import Output
+from halocline.run.tuning import Tuned
+from halocline.solvers.linear import LinearProblem, Solution, check_limits
+from halocline.study.problems.written import written
+
+VECTORS = 4  # that conjugate gradients keep: x, r, p, and q or the next p
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one solve did, the same on all ranks; the keys of ``halocline solve poisson --json``.
+
+    Attributes
+    ----------
+    n, dof : int
+        Points along an axis, and in all.
+    iterations : int
+    converged : bool
+    reason : str
+        Why it ended; see halocline.Solution, for `converged` too.
+    error_max : float
+        The greatest difference from the exact solution.
+    seconds : float
+        Wall clock of the whole solve, from barrier to barrier.
+    seconds_per_iteration : float or None
+        Of the iterations alone, without the first residual; None where there was no iteration.
+    residual_relative : float
+        The last norm of the residual that the method carries along over the first.
+    true_residual_relative : float
+        The norm of b - A x, of the solution after the last iteration, over the first residual norm.
+    checksum : str
+        A hash of the solution's bits in global order: 32 hexadecimal digits.
+    ranks, threads : int
+        Threads are those of one rank.
+    devices : tuple of OnDevice
+        Where each subdomain lies, with rank, device, name and driver; empty on the CPU.
+    memory_bytes : int
+        Resident memory after the solve (VmRSS), summed over the ranks.
+    bytes_per_iteration : float
+        That must cross memory in one iteration, all ranks together.
+    bandwidth_share : float or None
+        Their rate, over that of a += s * b on the same threads in the same run; on devices, over that of
+        copies within their memory.
+    overlap : bool
+        Whether computing and messages overlapped in the end.
+    overlap_why : str
+    sweep_seconds_overlap, sweep_seconds_no_overlap : float or None
+        What that was decided by: the median seconds of a sweep with overlap and without.
+    written_bytes : int
+        Of output and checkpoints, before they were compressed, of all ranks.
+    writing_seconds, waiting_seconds : float
+        That the slowest rank spent on them instead of computing; and of these, waiting for buffers or disks.
+    io_ranks : int
+        Ranks beside these that wrote them.
+    """
+
+    n: int
+    dof: int
+    iterations: int
+    converged: bool
+    reason: str
+    error_max: float
+    seconds: float
+    seconds_per_iteration: float | None
+    residual_relative: float
+    true_residual_relative: float
+    checksum: str
+    ranks: int
+    threads: int
+    devices: tuple[OnDevice, ...]
+    memory_bytes: int
+    bytes_per_iteration: float
+    bandwidth_share: float | None
+    overlap: bool
+    overlap_why: str
+    sweep_seconds_overlap: float | None
+    sweep_seconds_no_overlap: float | None
+    written_bytes: int
+    writing_seconds: float
+    waiting_seconds: float
+    io_ranks: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """A record, and what it is a record of.
+
+    Attributes
+    ----------
+    record : Record
+    bandwidth : float or None
+        Bytes a second of a += s * b on all ranks at once, or of copies within their devices; None where no
+        memory was left to measure that with.
+    solution : Solution
+    equations : Poisson
+    tuned : Tuned or None
+        What is known of the speed of patches, where that decided.
+    """
+
+    record: Record
+    bandwidth: float | None
+    solution: Solution = field(repr=False)
+    equations: Poisson = field(repr=False)
+    tuned: Tuned | None = None
+
+
+def poisson(
+    n: int,
+    dim: int = 2,
+    *,
+    method: str = "cg-fused",
+    rtol: float = 1e-6,
+    max_iterations: int | None = None,
+    output: Output | Sequence[Output] = (),
+    checkpoint: Checkpoint | None = None,
+    resume: str | Path | None = None,
+    communicator: Any = None,
+    on_progress: Callable[[int], None] | None = None,
+    **execution: Any,
+) -> Result:
+    """Solve -Δu = f from a zero initial guess, and compare with the exact solution; all ranks call this.
+
+    Parameters
+    ----------
+    n : int
+        Interior points along each axis.
+    dim : {1, 2, 3}
+    method : str
+        One of halocline.solvers.cg.METHODS.
+    rtol : float
+        Iterations end where the norm of the residual that the method carries along is at most `rtol` times
+        the first.
+    max_iterations : int, optional
+        The run ends there too, not converged.
+    output, checkpoint, resume : optional
+        See halocline.LinearProblem.solve.
+    communicator, **execution
+        See halocline.LinearProblem; the result's bits do not depend on them.
+    on_progress : callable, optional
+        Called with the iterations done, a few times a second.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    InputError
+    KeyboardInterrupt
+        SIGINT or SIGTERM came, and all ranks have agreed to end; it says after how many iterations.
+
+    Examples
+    --------
+    >>> from halocline.study import solve
+    >>> solve.poisson(64).record.converged
+    True
+    """
+    check_limits(rtol, max_iterations)
+    equations = Poisson.on(n, dim)
+    problem = LinearProblem(
+        equations.operator,
+        equations.u,
+        equations.rhs,
+        method=method,
+        communicator=communicator,
+        **execution,
+    )
+    solution = problem.solve(
+        rtol=rtol,
+        max_iterations=max_iterations,
+        output=output,
+        checkpoint=checkpoint,
+        resume=resume,
+        on_progress=on_progress,
+    )
+    if solution.reason == "interrupted":
+        raise KeyboardInterrupt(f"interrupted after {solution.iterations} iterations")
+    domain = problem.fields.domain
+    memory = sum(domain.comm.allgather(resident_bytes()))
+    reference = bandwidth(domain.comm, domain.devices, problem.plan.threads, problem.plan.memory)
+    each = solution.seconds_per_iteration
+    record = Record(
+        n=n,
+        dof=n**dim,
+        iterations=solution.iterations,
+        converged=solution.converged,
+        reason=solution.reason,
+        error_max=solution.fields.evaluate(largest(magnitude(equations.error))),
+        seconds=solution.seconds,
+        seconds_per_iteration=each,
+        residual_relative=solution.residual_relative,
+        true_residual_relative=solution.true_residual_relative,
+        checksum=solution.fields.checksum(equations.u),
+        ranks=domain.comm.size,
+        threads=problem.plan.threads,
+        devices=solution.devices,
+        memory_bytes=memory,
+        bytes_per_iteration=solution.bytes_per_iteration,
+        bandwidth_share=solution.bytes_per_iteration / each / reference if each and reference else None,
+        overlap=solution.overlap.on,
+        overlap_why=solution.overlap.why,
+        sweep_seconds_overlap=solution.overlap.seconds_on,
+        sweep_seconds_no_overlap=solution.overlap.seconds_off,
+        **written(domain.comm, solution.writing),
+    )
+    return Result(record, reference, solution, equations, problem.prepared.tuned)
+
+
+def goes_on(path: str | Path, n: int | None, dim: int | None, method: str | None) -> tuple[int, int, str]:
+    """Points along an axis, axes and method of the solve that left a checkpoint.
+
+    Parameters
+    ----------
+    n, dim, method : optional
+        As they are given here.
+
+    Raises
+    ------
+    InputError
+        There is no checkpoint, or that of something else than is given here.
+    """
+    saved = Saved(newest(Path(path)))
+    u = Store(saved.folder).variables.get("u")
+    if u is None or "method" not in saved.facts:
+        raise InputError(f"checkpoint {saved.folder} is of another problem")
+    left = u.shape[0], len(u.shape), str(saved.facts["method"])
+    for name, value, given in zip(("n", "dim", "method"), left, (n, dim, method), strict=True):
+        if given not in (None, value):
+            raise InputError(
+                f"{name} is {given}, but checkpoint {saved.folder} is of a solve with {value}: leave it out"
+            )
+    return left
+
+
+def predicted_bytes(n: int, dim: int) -> int:
+    """Memory that the vectors of conjugate gradients take: 4 n^dim numbers of 8 bytes, as UMBC HPCF-2018-10,
+    Section 3, counts them."""
+    return VECTORS * 8 * int(n**dim)

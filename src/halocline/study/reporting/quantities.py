@@ -1,0 +1,112 @@
+"""What measurements of `halocline run CASE` have in common, in whatever study they are."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from halocline.study.measuring.command import Measurement
+from halocline.study.reporting.table import counted, joined, method
+
+WIDTH = 92  # of notes
+
+
+def wholes(measurements: Iterable[Measurement]) -> list[Measurement]:
+    """Those of whole steps, with halos as read."""
+    return [m for m in measurements if m["only"] is None and m["halo"] == "read"]
+
+
+def by(
+    measurements: Sequence[Measurement], key: Callable[[Measurement], Any]
+) -> Iterator[tuple[Any, list[Measurement]]]:
+    """Those of each value of `key`, in its order."""
+    for value in sorted({key(m) for m in measurements}):
+        yield value, [m for m in measurements if key(m) == value]
+
+
+def units(measurement: Measurement) -> int:
+    """What a time is plotted over: devices where there are some, else cores."""
+    if measurement["devices"]:
+        return len({place["device"] for place in measurement["devices"]})
+    return int(measurement["ranks"] * measurement["threads"])
+
+
+def unit(measurement: Measurement) -> str:
+    """What `units` counts, one of them."""
+    return "device" if measurement["devices"] else "core"
+
+
+def subdomains(measurement: Measurement) -> int:
+    """Into how many the grid was cut."""
+    return len(measurement["devices"]) or int(measurement["ranks"])
+
+
+def layout(measurement: Measurement) -> str:
+    """Where it ran, in a few words."""
+    if measurement["devices"]:
+        return f"{counted(measurement['ranks'], 'rank')}, {counted(units(measurement), 'device')}"
+    return f"{counted(measurement['ranks'], 'rank')} of {counted(measurement['threads'], 'thread')}"
+
+
+def ns(measurement: Measurement) -> float:
+    """Nanoseconds of a cell and step, all devices or cores together."""
+    return float(measurement["ns_per_cell_step"])
+
+
+def baseline(measurements: Sequence[Measurement]) -> Measurement:
+    """What efficiencies are relative to: the run on the fewest devices or cores, the fastest of them."""
+    return min(measurements, key=lambda m: (units(m), ns(m)))
+
+
+def size(measurement: Measurement) -> str:
+    """Of the grid: 64³, or 64 x 32."""
+    shape = measurement["shape"]
+    if len(set(shape)) == 1:
+        return f"{shape[0]}{('', '', '²', '³')[len(shape)]}"
+    return " x ".join(map(str, shape))
+
+
+def named(measurement: Measurement) -> str:
+    """What ran, for a heading."""
+    return joined(measurement["case"], method(measurement["order"], measurement["scheme"]))
+
+
+def updates(measurement: Measurement) -> str:
+    """Cells and steps a joule, in millions; empty where energy is not known."""
+    joules = measurement["joules_per_cell_step"]
+    return f"{1e-6 / joules:.3g}" if joules else ""
+
+
+def same_bits(measurements: Iterable[Measurement]) -> list[str]:
+    """Whether runs of the same problem gave the same result, a sentence for each problem."""
+    said = []
+
+    def problem(m: Measurement) -> tuple[Any, ...]:
+        return (*m["shape"], m["order"], m["steps"])
+
+    found = [m for m in measurements if m["checksum"] is not None]
+    for _, own in by(found, problem):
+        one, sums = own[0], {m["checksum"] for m in own}
+        problem_of = joined(size(one), method(one["order"], None), counted(one["steps"], "step"))
+        what = f"{problem_of}: {counted(len(own), 'run')}"
+        if len(sums) > 1:
+            said.append(f"{what} gave {len(sums)} different results; please report this as a bug.")
+        elif len(own) > 1:
+            said.append(f"{what}, all with the same bits: checksum {sums.pop()}.")
+    return said
+
+
+def wrapped(*sentences: str) -> str:
+    """Notes below a table, each on lines of its own that fit a terminal."""
+    return "\n".join(textwrap.fill(each, WIDTH) for each in sentences)
+
+
+def percent(share: float | None) -> str:
+    """A share as a table has it; empty where there is none."""
+    return "" if share is None else f"{share:.0%}" if share >= 0.005 else f"{share:.1%}"
+
+
+def nanoseconds(value: float) -> str:
+    """A number of three digits, without an exponent."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,0 +1,118 @@
+"""The closed formula beside measurements, with constants that were measured too.
+
+1/π is the time of a cell on the fewest devices. 1/β is the time of a byte of halo, from an exchange alone.
+Each subdomain counts as a node of its own, which is exact where messages between ranks share nothing; see
+`halocline.model.formula`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from halocline.compile.compiler import compile_program
+from halocline.model.formula import StepTime, step_time
+from halocline.plan.fit import least_thickness
+from halocline.plan.layout import lay_out
+from halocline.plan.traffic import Traffic
+from halocline.study.measuring.command import Measurement
+from halocline.study.problems.case import CaseRun
+from halocline.study.problems.file import FileProblem
+from halocline.study.reporting.quantities import baseline, ns, subdomains
+
+
+@dataclass(frozen=True)
+class Travels:
+    """What the exchanges of a step move, whatever the size of the grid.
+
+    Attributes
+    ----------
+    traffic : Traffic
+    thickness : tuple of int
+        Of the thinnest subdomain along each axis.
+    periodic : tuple of bool
+    """
+
+    traffic: Traffic
+    thickness: tuple[int, ...]
+    periodic: tuple[bool, ...]
+
+    def check(self, shape: Sequence[int], ranks: int, decomposition: str) -> None:
+        """Raise InputError where a grid cannot be cut so."""
+        lay_out(
+            shape,
+            ranks,
+            strategy=decomposition,
+            traffic=self.traffic,
+            thickness=self.thickness,
+            periodic=self.periodic,
+        )
+
+
+def travels(run: CaseRun | FileProblem) -> Travels:
+    """What travels in a step; no memory is taken."""
+    grid = run.grid
+    schedule = compile_program(run.program, grid)
+    return Travels(Traffic.of_schedule(schedule), tuple(least_thickness(schedule)), tuple(grid.periodic))
+
+
+@dataclass(frozen=True)
+class Theory:
+    """The formula with its constants.
+
+    Attributes
+    ----------
+    travels : mapping of int or None to Travels
+        By the order of differences; None for a case that is a program.
+    per_byte : float or None
+        1/β, seconds; None where nothing was measured that travels.
+    measured_on : int
+        The subdomains between which that was measured; 0 where it was not.
+    """
+
+    travels: Mapping[int | None, Travels]
+    per_byte: float | None
+    measured_on: int = 0
+
+    @classmethod
+    def of(cls, travels: Mapping[int | None, Travels], exchanges: Sequence[Measurement]) -> Theory:
+        """From exchanges alone, of which that of the largest grid on the fewest subdomains counts."""
+        several = [m for m in exchanges if subdomains(m) > 1 and m["halo"] == "read"]
+        if not several:
+            return cls(travels, None)
+        one = min(several, key=lambda m: (subdomains(m), -m["cells"], m["threads"]))
+        moved = _formula(travels[one["order"]], one, per_cell=0.0, per_byte=1.0).between
+        return cls(travels, 1e-9 * ns(one) * one["cells"] / moved if moved else None, subdomains(one))
+
+    def step(self, measurement: Measurement, base: Measurement) -> StepTime | None:
+        """The time of a step; None where 1/β is needed and not known.
+
+        Parameters
+        ----------
+        measurement : dict
+            Its shape and subdomains count.
+        base : dict
+            1/π is the time of a cell of one of its subdomains.
+        """
+        count = subdomains(measurement)
+        if self.per_byte is None and count > 1:
+            return None
+        per_cell = 1e-9 * ns(base) * subdomains(base)
+        own = self.travels[measurement["order"]]
+        return _formula(own, measurement, per_cell=per_cell, per_byte=self.per_byte or 0.0)
+
+    def ns(self, measurement: Measurement, found: Sequence[Measurement]) -> float | None:
+        """Nanoseconds of a cell and step, with 1/π from the run of `found` on the fewest devices."""
+        step = self.step(measurement, baseline(found))
+        return None if step is None else 1e9 * step.seconds / measurement["cells"]
+
+
+def _formula(own: Travels, measurement: Measurement, *, per_cell: float, per_byte: float) -> StepTime:
+    return step_time(
+        measurement["shape"],
+        subdomains(measurement),
+        traffic=own.traffic,
+        per_cell=per_cell,
+        per_halo_cell=per_byte,
+        periodic=own.periodic,
+    )

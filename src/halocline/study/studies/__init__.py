@@ -1,0 +1,1 @@
+"""The studies, one file for each subject."""

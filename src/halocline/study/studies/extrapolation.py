@@ -1,0 +1,295 @@
+"""Numbers of a steady state extrapolated from finer and finer grids: for cases without exact solution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from halocline.errors import RunError
+from halocline.physics.case import Case, Extrapolated
+from halocline.study.measuring.command import Measurement
+from halocline.study.reporting.plots import draw_ideal, figure_of, style
+from halocline.study.reporting.quantities import size, wrapped
+from halocline.study.reporting.richardson import SAFETY, SAFETY_UNKNOWN, Trend, limit
+from halocline.study.reporting.table import Table, joined
+from halocline.study.studies.orders_of_error import SHORT_OF, by_line, cells
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LEAST_GRIDS = 3
+LEAST_RATIO = 1.3  # of two spacings, that Celik et al. 2008 advise
+MARK = "*"  # of an index by the expected order
+UNSEEN = {  # why there is no order
+    Trend.OSCILLATES: "oscillates",
+    Trend.DOES_NOT_FALL: "the difference does not fall",
+    Trend.WITHIN_NOISE: "changes by no more than iterations leave",
+}
+Found = dict[str, Any]
+
+
+def numbers(case: Case, measurement: Measurement) -> dict[str, float]:
+    """The numbers of a run that are extrapolated.
+
+    Raises
+    ------
+    RunError
+        The run is not steady, or a number is not finite.
+    """
+    assert case.extrapolated is not None
+    if case.steps is not None and measurement["steps"] >= case.steps:
+        raise RunError(
+            f"{measurement['command']}:\nnot steady after {measurement['steps']:,} steps, so that there is "
+            "nothing to extrapolate; run it with --every to see what its residuals do"
+        )
+    found = {name: measurement["diagnostics"][name] for name in case.extrapolated.names}
+    lost = [name for name, value in found.items() if value is None]
+    if lost:
+        raise RunError(f"{measurement['command']}:\nnot finite: {joined(*lost)}")
+    return found
+
+
+def in_words(found: Mapping[str, float]) -> str:
+    """The numbers of a run, for a line."""
+    return joined(*(f"{name} {value:.6g}" for name, value in found.items()))
+
+
+def limits(measurements: Sequence[Measurement], what: Extrapolated) -> list[Found]:
+    """What each three grids in a row tell of each number, the coarsest three of a line first.
+
+    Measurements have the numbers, `spacing` and the facts of their line as keys.
+    """
+    made = []
+    for panel, label, line in _lines(measurements):
+        for name in what.names:
+            for three in zip(line, line[1:], line[2:], strict=False):
+                fine, values = three[-1], [m[name] for m in three]
+                spacings = [m["spacing"] for m in three]
+                expected, noise = fine["expected_order"], what.noise(fine["parameters"])
+                found = limit(values, spacings, expected, noise)
+                published = what.published(tuple(fine["shape"]), fine["parameters"]).get(name)
+                off = found.value / published - 1 if published and found.value is not None else None
+                made.append(
+                    {
+                        "panel": panel,
+                        "line": label,
+                        "name": name,
+                        "cells": [cells(m) for m in three],
+                        "spacings": spacings,
+                        "values": values,
+                        "trend": str(found.trend),
+                        "ratio": found.ratio,
+                        "order": found.order,
+                        "expected_order": expected,
+                        "extrapolated": found.value,
+                        "index": found.index,
+                        "safety": found.safety,
+                        "range_observed": found.range_observed,
+                        "range_expected": found.range_expected,
+                        "published": published,
+                        "difference": off,
+                    }
+                )
+    return made
+
+
+def _lines(measurements: Sequence[Measurement]) -> Iterator[tuple[str, str, list[Measurement]]]:
+    """Panel, name and runs of each line, the coarsest grid first."""
+    for panel, own in by_line(measurements):
+        for label, line in own.items():
+            yield panel, label, line
+
+
+def _of(found: Sequence[Found], panel: str, label: str) -> list[Found]:
+    return [each for each in found if (each["panel"], each["line"]) == (panel, label)]
+
+
+def _finest(own: Sequence[Found]) -> dict[str, Found]:
+    """The last three grids of each number."""
+    return {each["name"]: each for each in own}
+
+
+def tables(measurements: Sequence[Measurement], found: Sequence[Found], what: Extrapolated) -> list[Table]:
+    """Two for each line: the numbers on each grid, and their extrapolation."""
+    made = []
+    for panel, label, line in _lines(measurements):
+        own = _of(found, panel, label)
+        heading = f"{line[0]['case']}: {joined(panel, label)}"
+        leads_to = _limits_table(own, several=len(line) > LEAST_GRIDS, what=what)
+        values = tuple((name, *(f"{m[name]:.6g}" for m in line)) for name in what.names)
+        heads = ("", *(f"{size(m)}\nh = {m['spacing']:.4g}" for m in line))
+        made.append(Table("Numbers on each grid", heads, values, heading=heading))
+        made.append(replace(leads_to, heading=f"{heading}, extrapolated"))
+    return made
+
+
+def _limits_table(own: Sequence[Found], *, several: bool, what: Extrapolated) -> Table:
+    """The extrapolation from each three grids, and what is published."""
+    published = any(each["published"] for each in own)
+    rows, before = [], ""
+    for each in own:
+        grids = [", ".join(map(str, each["cells"]))] if several else []
+        known = [_number(each["published"]), _percent(each["difference"], "+.2f")] if published else []
+        seen = each["trend"] == Trend.FALLS
+        rows.append(
+            (
+                "" if each["name"] == before else each["name"],
+                *grids,
+                "" if each["ratio"] is None else f"{each['ratio']:.3g}",
+                f"{each['order']:.2f}" if seen else each["trend"],
+                _number(each["extrapolated"]),
+                _percent(each["index"]) + ("" if seen else MARK),
+                "" if each["range_expected"] is None else f"{each['range_expected']:.2f}",
+                *known,
+            )
+        )
+        before = each["name"]
+    expected = own[0]["expected_order"]
+    heads = ("", *(["N"] if several else []), "ratio", "order", "extrapolated", "index %", "range")
+    heads += ("published", "off %") if published else ()
+    notes = [
+        "ratio: of the difference between the coarser two grids to that between the finer two.",
+        f"order: observed (Celik et al. 2008); expected {expected}.",
+        f"index: grid-convergence index of the finest grid, {SAFETY:g} times its estimated error (Roache "
+        "1994).",
+        f"range: index of the coarser two grids over that of the finer two times r^{expected}; 1 in the "
+        "asymptotic range.",
+    ]
+    if any(each["trend"] != Trend.FALLS for each in own):
+        notes.append(f"{MARK} no order is seen: by order {expected} with a factor of {SAFETY_UNKNOWN:g}.")
+    if any(each["trend"] == Trend.WITHIN_NOISE for each in own):
+        notes.append("within noise: the finer two grids differ by no more than iterations leave.")
+    if published:
+        notes.append(f"published: {what.source}; off: the extrapolated number from it.")
+    title = "Extrapolated from each three grids" if several else "Extrapolated from these"
+    return Table(title, heads, tuple(rows), left=2 if several else 1, note=wrapped(*notes))
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"
+
+
+def _percent(share: float | None, form: str = ".2g") -> str:
+    """Without its sign; large ones in whole percent."""
+    if share is None:
+        return ""
+    percent = 100.0 * share
+    return f"{percent:.0f}" if form == ".2g" and percent >= 10 else f"{percent:{form}}"
+
+
+def verdicts(measurements: Sequence[Measurement], found: Sequence[Found]) -> list[str]:
+    """Whether the finest three grids of each line are in the asymptotic range; then a sentence for each
+    number."""
+    said = []
+    for panel, label, line in _lines(measurements):
+        own = _finest(_of(found, panel, label))
+        finest = size(line[-1])
+        said += [f"{joined(panel, label)}: {_range(list(own.values()))}"]
+        said += [f"{name}: {_sentence(each, finest)}" for name, each in own.items()]
+        for coarse, fine in pairwise(line):
+            if (ratio := coarse["spacing"] / fine["spacing"]) < LEAST_RATIO:
+                said.append(
+                    f"The spacings of {size(coarse)} and {size(fine)} differ {ratio:.2f} times only, so that "
+                    f"orders are uncertain: {LEAST_RATIO} is advised."
+                )
+    return said
+
+
+def _range(own: Sequence[Found]) -> str:
+    expected = own[0]["expected_order"]
+    beside = [
+        f"{each['name']} ({each['trend'] if each['order'] is None else format(each['order'], '.2f')})"
+        for each in own
+        if each["trend"] != Trend.WITHIN_NOISE
+        and (each["order"] is None or abs(each["order"] - expected) > SHORT_OF)
+    ]
+    if all(each["trend"] == Trend.WITHIN_NOISE for each in own):
+        return "no number changes from grid to grid by more than iterations leave."
+    if not beside:
+        return f"the grids are in the asymptotic range, with orders within {SHORT_OF:g} of {expected}."
+    above = any(each["order"] is not None and each["order"] > expected + SHORT_OF for each in own)
+    return (
+        f"the grids are not in the asymptotic range of order {expected}, as seen from {', '.join(beside)}: "
+        "take the indices as estimates"
+        + (f", likely too small where the order is above {expected}." if above else ".")
+    )
+
+
+def _sentence(each: Found, finest: str) -> str:
+    expected, index = each["expected_order"], _percent(each["index"])
+    within = f"index {index} % on {finest}" if index else f"no index, as it is 0 on {finest}"
+    if each["order"] is None:
+        by = f", by order {expected} with a factor of {each['safety']:g}" if index else ""
+        return f"{UNSEEN[each['trend']]}, so that there is no order and no limit; {within}{by}."
+    sentence = f"{_number(each['extrapolated'])} at spacing 0, order {each['order']:.2f}, {within}"
+    if each["difference"] is not None:
+        off = _percent(abs(each["difference"]), ".2f")
+        sentence += f"; {off} % from the published {each['published']:g}"
+    return f"{sentence}."
+
+
+def plot(measurements: Sequence[Measurement], found: Sequence[Found]) -> Figure:
+    """Two panels for each line: numbers over the square of the spacing, beside their limits; and the
+    distances from these over the spacing."""
+    lines = list(_lines(measurements))
+    figure = figure_of(len(lines), 2)
+    axes = figure.subplots(len(lines), 2, squeeze=False)
+    for (near, far), (panel, label, line) in zip(axes, lines, strict=True):
+        own = _finest(_of(found, panel, label))
+        _draw_numbers(near, line, own)
+        _draw_distances(far, line, own)
+        near.set_title(joined(panel, label))
+    return figure
+
+
+def _draw_numbers(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found]) -> None:
+    """In percent from the limit, or, where there is none, from the number on the finest grid."""
+    from halocline.io.style import INK, gridded
+
+    xs = [m["spacing"] ** 2 for m in line]
+    for number, (name, each) in enumerate(own.items()):
+        limit_ = each["extrapolated"]
+        reference = each["values"][-1] if limit_ is None else limit_
+        if not reference:
+            continue
+        ys = [100.0 * (m[name] / reference - 1.0) for m in line]
+        beside = f" ({each['trend']}), from {size(line[-1])}"
+        ax.plot(xs, ys, **style(number), label=name + ("" if limit_ is not None else beside))
+        if limit_ is not None:
+            ax.plot([xs[-1], 0.0], [ys[-1], 0.0], ":", color=style(number)["color"])
+        if each["published"]:
+            off = 100.0 * (each["published"] / reference - 1.0)
+            ax.plot(0.0, off, **style(number), markerfacecolor="none", clip_on=False, zorder=3)
+    if any(each["published"] for each in own.values()):
+        ax.plot([], [], "o", color=INK, markerfacecolor="none", label="published")
+    ax.set_xlim(left=0.0)
+    ax.set_xlabel("h²")
+    ax.set_ylabel("difference from the extrapolated number, %")
+    gridded(ax)
+    ax.legend()
+
+
+def _draw_distances(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found]) -> None:
+    """Of those that have a limit; the slope expected stands beside them."""
+    from halocline.io.style import gridded, logarithmic
+
+    xs, highest = [m["spacing"] for m in line], 0.0
+    for number, (name, each) in enumerate(own.items()):
+        if each["extrapolated"]:
+            ys = [abs(m[name] / each["extrapolated"] - 1.0) for m in line]
+            ax.plot(xs, ys, **style(number), label=name)
+            highest = max(highest, *ys)
+    ax.set_xscale("log")
+    if highest:
+        order = line[0]["expected_order"]
+        draw_ideal(ax, xs, [1.5 * highest * (x / xs[0]) ** order for x in xs], f"slope {order}")
+        logarithmic(ax, lambda value: f"{value:.0e}")
+        ax.legend()
+    ax.set_xticks(xs, [f"{x:.3g}\n{size(m)}" for x, m in zip(xs, line, strict=True)])
+    ax.minorticks_off()
+    ax.set_xlabel("h")
+    ax.set_title("Relative distance from the extrapolated number")
+    gridded(ax)

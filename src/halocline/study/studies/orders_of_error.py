@@ -1,0 +1,245 @@
+"""How fast the error of a case falls on finer and finer grids (Mendygral et al. 2017, Figs. 13 and 23)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from halocline.physics.case import Case, Family
+from halocline.study.measuring.command import Measurement
+from halocline.study.reporting.plots import COLUMNS, draw_ideal, figure_of, style
+from halocline.study.reporting.quantities import size
+from halocline.study.reporting.table import Table, joined
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SHORT_OF = 0.2  # an order that is lower by more than this is reported as not reached
+FEW = 50.0  # a range of errors below this has fewer than two powers of ten to mark
+ERROR = "error"
+
+
+@dataclass(frozen=True)
+class Line:
+    """Runs of one problem on finer and finer grids.
+
+    Attributes
+    ----------
+    panel, label : str
+        Where it is drawn, and its name there.
+    dim : int
+        Axes.
+    sizes : tuple of int
+        Cells along the first axis.
+    settings : tuple of str
+        As --set takes them, beside those given.
+    order : int
+        The power of the spacing that the error is expected to fall with.
+    """
+
+    panel: str
+    label: str
+    dim: int
+    sizes: tuple[int, ...]
+    settings: tuple[str, ...]
+    order: int
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a measurement needs to be drawn."""
+        return {"panel": self.panel, "line": self.label, "expected_order": self.order}
+
+
+def lines(
+    case: Case,
+    given: Mapping[str, float | str],
+    dim: int | None = None,
+    sizes: Sequence[int] | None = None,
+) -> list[Line]:
+    """The lines of the case's families that agree with what is given; where none does, the case as given.
+
+    Parameters
+    ----------
+    case : Case
+    given : mapping of str to float or str
+        Parameters.
+    dim : int, optional
+        Axes; by default whatever the families have.
+    sizes : sequence of int, optional
+        Cells along the first axis, instead of those of the families.
+    """
+    found = [
+        (family, line)
+        for family in case.families
+        if dim in (None, family.dim) and (sizes or family.sizes)
+        for line in family.lines
+        if all(given.get(name, value) == value for name, value in line.items())
+    ]
+    if not found:
+        whole = case.shape_of(None, dim)
+        halves = tuple(sorted({max(1, whole[0] // part) for part in (4, 2, 1)}))
+        found = [(Family(f"{len(whole)}D", len(whole), halves), {})]
+    dims: dict[str, set[int]] = {}
+    for family, _ in found:
+        dims.setdefault(family.title, set()).add(family.dim)
+    return [
+        Line(
+            family.title,
+            _label(line, family.dim if len(dims[family.title]) > 1 else None)
+            or ("" if case.error is None else ERROR),
+            family.dim,
+            family.sizes if sizes is None else tuple(sizes),
+            tuple(f"{name}={value}" for name, value in line.items() if name not in given),
+            family.order,
+        )
+        for family, line in found
+    ]
+
+
+def _label(line: Mapping[str, float | str], dim: int | None) -> str:
+    values = (value if isinstance(value, str) else f"{name} {value:g}" for name, value in line.items())
+    return joined(*values, None if dim is None else f"{dim}D")
+
+
+def cells(measurement: Measurement) -> int:
+    """Those along the shorter side."""
+    return int(min(measurement["shape"]))
+
+
+def by_line(
+    measurements: Sequence[Measurement],
+) -> Iterator[tuple[str, dict[str, list[Measurement]]]]:
+    """Each panel with its lines, in the order in which they were run, and coarse grids first."""
+    panels: dict[str, dict[str, list[Measurement]]] = {}
+    for m in measurements:
+        panels.setdefault(m["panel"], {}).setdefault(m["line"], []).append(m)
+    for panel, own in panels.items():
+        yield panel, {label: sorted(line, key=cells) for label, line in own.items()}
+
+
+def order(coarse: Measurement, fine: Measurement) -> float | None:
+    """The power of the spacing that the error falls with from one grid to another; None where the two do not
+    say."""
+    errors, sides = (coarse["error"], fine["error"]), (cells(coarse), cells(fine))
+    if sides[0] == sides[1] or not all(error is not None and error > 0 for error in errors):
+        return None
+    return math.log(errors[0] / errors[1]) / math.log(sides[1] / sides[0])
+
+
+def orders(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
+    """The order of each line over all of its grids and between the last two, and the order expected."""
+    return [
+        {
+            "panel": panel,
+            "line": label,
+            "cells": [cells(m) for m in line],
+            "order": order(line[0], line[-1]),
+            "last_order": order(line[-2], line[-1]),
+            "expected_order": line[0]["expected_order"],
+        }
+        for panel, own in by_line(measurements)
+        for label, line in own.items()
+        if len(line) > 1
+    ]
+
+
+def tables(measurements: Sequence[Measurement], error_name: str = ERROR) -> list[Table]:
+    """One for each panel; `error_name` says what the error is."""
+    made = []
+    for panel, own in by_line(measurements):
+        several = any(len(m["shape"]) > 1 for line in own.values() for m in line)
+        rows = []
+        for label, line in own.items():
+            between = [None, *(order(*pair) for pair in pairwise(line))]
+            for number, (m, found) in enumerate(zip(line, between, strict=True)):
+                error = "unknown" if m["error"] is None else f"{m['error']:.4e}"
+                grid = [size(m)] if several else []
+                name = "" if number else label
+                rows.append((name, *grid, f"{cells(m)}", error, "" if found is None else f"{found:.2f}"))
+        heads = ("", *(["cells"] if several else []), "N", "error", "order")
+        note = "N: cells along the shorter side. " if several else "N: cells. "
+        note += "Order: log(error ratio) / log(ratio of N), from the row above."
+        made.append(
+            Table(
+                f"{error_name[0].upper()}{error_name[1:]}",
+                heads,
+                tuple(rows),
+                left=len(heads) - 3,
+                note=note,
+                heading=f"{measurements[0]['case']}: {panel}",
+            )
+        )
+    return made
+
+
+def verdicts(measurements: Sequence[Measurement]) -> list[str]:
+    """The order of each line, a sentence each."""
+    written = [
+        f"{joined(panel, label)}: no order, as there is one grid."
+        for panel, own in by_line(measurements)
+        for label, line in own.items()
+        if len(line) == 1
+    ]
+    for each in orders(measurements):
+        what, ns = joined(each["panel"], each["line"]), each["cells"]
+        over, last, expected = each["order"], each["last_order"], each["expected_order"]
+        if over is None or last is None:
+            written.append(f"{what}: no order, as an error is 0 or unknown.")
+            continue
+        sentence = f"{what}: order {over:.2f} from N = {ns[0]} to {ns[-1]}"
+        if len(ns) > 2:
+            sentence += f", {last:.2f} from {ns[-2]} on"
+        if expected is not None:
+            sentence += f"; expected {expected}" + (": not reached" if last < expected - SHORT_OF else "")
+        written.append(f"{sentence}.")
+    return written
+
+
+def plot(measurements: Sequence[Measurement], error_name: str = ERROR) -> Figure:
+    """A panel for each title: the error over N, a line for each problem, and the slope expected."""
+    panels = list(by_line(measurements))
+    columns = min(COLUMNS + 1, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = figure_of(rows, columns)
+    axes = figure.subplots(rows, columns, squeeze=False).flatten()
+    for ax in axes[len(panels) :]:
+        ax.set_visible(False)
+    for number, (ax, (panel, own)) in enumerate(zip(axes, panels, strict=False)):
+        _draw(ax, own)
+        several = any(len(m["shape"]) > 1 for line in own.values() for m in line)
+        ax.set_xlabel("N, cells along the shorter side" if several else "N, cells")
+        ax.set_ylabel("" if number % columns else error_name)
+        ax.set_title(panel)
+    return figure
+
+
+def _draw(ax: Axes, own: Mapping[str, Sequence[Measurement]]) -> None:
+    """The lines of a panel."""
+    from matplotlib.ticker import LogFormatterSciNotation, LogLocator
+
+    from halocline.io.style import doubling
+
+    for number, (label, line) in enumerate(own.items()):
+        known = [m for m in line if m["error"]]
+        xs, ys = [cells(m) for m in known], [m["error"] for m in known]
+        # lines may lie on each other: markers of the later ones are smaller
+        ax.plot(xs, ys, **style(number), markersize=max(3.0, 8.0 - 1.5 * number), label=label)
+    ax.set_yscale("log")
+    for expected in sorted({line[0]["expected_order"] for line in own.values()} - {None}):
+        found = [m for line in own.values() for m in line if m["error"] and m["expected_order"] == expected]
+        if found:
+            ends = [pick(map(cells, found)) for pick in (min, max)]
+            above = 1.5 * max(m["error"] * cells(m) ** expected for m in found)  # all of the errors
+            draw_ideal(ax, ends, [above / n**expected for n in ends], f"slope -{expected}")
+    low, high = ax.get_ylim()
+    if high / low < FEW:
+        ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        every = (math.inf, math.inf)  # each mark has its number, whatever the range
+        ax.yaxis.set_major_formatter(LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=every))
+    doubling(ax, sorted({cells(m) for line in own.values() for m in line}))
+    if any(ax.get_legend_handles_labels()[1]):
+        ax.legend(loc="lower left")

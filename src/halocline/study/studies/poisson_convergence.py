@@ -1,0 +1,143 @@
+"""The convergence study: finer and finer meshes, in the form of Table 3.1 of UMBC HPCF-2018-10."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from halocline.study.measuring.command import Measurement, ran_on
+from halocline.study.problems.solve import predicted_bytes
+from halocline.study.reporting.published import POISSON, Published, poisson_convergence
+from halocline.study.reporting.table import Table, clock, gigabytes, in_seconds
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+HEADS = (*("N", "", "DOF", "error", "ratio", "iter."), *("time\nHH:MM:SS", "\nseconds"))
+MEMORY = ("memory GB\npredicted", "\nobserved")
+MEMORY_BESIDE_DEVICES = ("memory GB, devices\npredicted", "host\nobserved")
+
+
+def published_for(measurement: Measurement) -> Published | None:
+    """The published row to compare a measurement with: the same problem, solved to the same end."""
+    same = measurement["case"] == "poisson" and measurement["dim"] == 2 and measurement["rtol"] == 1e-6
+    return poisson_convergence().get(measurement["n"]) if same and measurement["converged"] else None
+
+
+def table(measurements: Sequence[Measurement]) -> Table:
+    """Ours, and below each row the published one of the same N."""
+    rows: list[tuple[str, ...]] = []
+    muted = []
+    before: Measurement | None = None
+    for m in measurements:
+        ratio = f"{before['error_max'] / m['error_max']:.2f}" if before else ""
+        rows.append(
+            (
+                f"{m['n']}",
+                "here",
+                f"{m['dof']:,}",
+                f"{m['error_max']:.4e}",
+                ratio,
+                f"{m['iterations']:,}" + ("" if m["converged"] else " (not converged)"),
+                clock(m["seconds"]),
+                in_seconds(m["seconds"]),
+                gigabytes(predicted_bytes(m["n"], m["dim"])),
+                gigabytes(m["memory_bytes"]),
+            )
+        )
+        before = m
+        other = published_for(m)
+        if other:
+            muted.append(len(rows))
+            rows.append(
+                (
+                    "",
+                    "paper",
+                    "",
+                    f"{other.error_max:.4e}",
+                    f"{other.ratio:.2f}" if other.ratio else "",
+                    f"{other.iterations:,}",
+                    clock(other.seconds),
+                    in_seconds(other.seconds),
+                    "",
+                    f"{other.memory_observed:.2f}" if other.memory_observed else "< 1",
+                )
+            )
+    note = ""
+    if muted:
+        note = f"paper: {POISSON}; one core of a Skylake 8160 up to N = 16384, 1024 beyond."
+    one = measurements[0]
+    title = f"Convergence study: {one['case']} in {one['dim']}D, {one['method']}, {ran_on(one)}"
+    heads = HEADS + (MEMORY_BESIDE_DEVICES if one["devices"] else MEMORY)
+    return Table(title, heads, tuple(rows), left=2, muted=tuple(muted), note=note)
+
+
+def verdicts(measurements: Sequence[Measurement]) -> list[str]:
+    """How the measurements agree with the published ones and with theory, a sentence each."""
+    said = []
+    for m in measurements:
+        other = published_for(m)
+        if other is None:
+            continue
+        more = m["iterations"] - other.iterations
+        iterations = f"{m['iterations']:,} iterations, " + ("as published" if not more else f"{more:+d}")
+        error = _agreement(m["error_max"], other.error_max)
+        said.append(f"N = {m['n']}: {iterations}; the error is {error}.")
+    for coarse, fine in pairwise(measurements):
+        if coarse["converged"] and fine["converged"] and fine["n"] == 2 * coarse["n"]:
+            ratio = coarse["error_max"] / fine["error_max"]
+            said.append(
+                f"N = {coarse['n']} to {fine['n']}: the error falls {ratio:.2f} times (second order: 4)."
+            )
+    return said
+
+
+def _agreement(ours: float, theirs: float) -> str:
+    a, b = f"{ours:.4e}", f"{theirs:.4e}"
+    if a == b:
+        return f"the published one in all its digits, {b}"
+    return f"{a}, {abs(ours / theirs - 1):.2%} from the published {b}"
+
+
+def plot(measurements: Sequence[Measurement]) -> Figure:
+    """Error and iterations over N, with the published ones."""
+    from matplotlib.figure import Figure
+
+    from halocline.io.style import COLOURS, INK, MUTED, gridded
+
+    figure = Figure(figsize=(9.6, 3.7), layout="constrained")
+    errors, counts = figure.subplots(1, 2)
+    done = [m for m in measurements if m["converged"]]
+    ns = [m["n"] for m in done]
+    ours = [p for p in map(published_for, done) if p]
+    for ax, key, title in (
+        (errors, "error_max", "Greatest error"),
+        (counts, "iterations", "Iterations"),
+    ):
+        if ours:
+            ax.plot(
+                [p.n for p in ours],
+                [getattr(p, key) for p in ours],
+                "o",
+                markersize=11,
+                markerfacecolor="none",
+                markeredgecolor=MUTED,
+                label="paper",
+            )
+        ax.plot(ns, [m[key] for m in done], "o-", color=COLOURS[0], label="here")
+        ax.set_xscale("log", base=2)
+        ax.set_yscale("log")
+        ax.set_title(title)
+        ax.set_xlabel("N, points along an axis")
+        ax.set_xticks(ns, [f"{n}" for n in ns])
+        ax.minorticks_off()
+        gridded(ax)
+    counts.set_yticks([m["iterations"] for m in done], [f"{m['iterations']:,}" for m in done])
+    errors.set_yticks([m["error_max"] for m in done], [f"{m['error_max']:.1e}" for m in done])
+    if len(done) > 1:
+        first = done[0]["error_max"]
+        line = [first * ((ns[0] + 1) / (n + 1)) ** 2 for n in ns]
+        errors.plot(ns, line, "--", color=INK, linewidth=0.9, zorder=1, label="second order")
+    errors.legend()
+    return figure
