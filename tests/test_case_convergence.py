@@ -17,7 +17,7 @@ from halocline.errors import InputError
 from halocline.io.style import styled
 from halocline.physics.case import Case, Family, Parameter, Setup
 from halocline.physics.cases import case_named, cases
-from halocline.run.mpi import Communicator
+from halocline.run.ranks.mpi import Communicator
 from halocline.study.problems.case import CaseRun
 from halocline.study.studies.orders_of_error import (
     SHORT_OF,

@@ -20,8 +20,8 @@ from halocline.archive.reader import Store
 from halocline.cli.app import run
 from halocline.errors import InputError, RunError
 from halocline.io import views
-from halocline.run import output_contents
-from halocline.run.launch import mpiexec
+from halocline.run.output import variables as output_contents
+from halocline.run.ranks.launch import mpiexec
 
 RECEIVERS = [(0.1, 0.5, 0.3), (1.19, 0.01, 0.79)]
 

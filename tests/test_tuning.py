@@ -20,9 +20,9 @@ from halocline.plan.candidates import candidates
 from halocline.plan.decompose import decompose
 from halocline.plan.layout import Layout
 from halocline.plan.transfer import Transfers
-from halocline.run import tuning
-from halocline.run.mpi import world
-from halocline.run.tuning import Tuned
+from halocline.run.ranks.mpi import world
+from halocline.run.tuning import patches as tuning
+from halocline.run.tuning.patches import Tuned
 
 SHAPE = (61, 53)
 

@@ -15,7 +15,7 @@ from halocline.lang.program import ProgramFunction
 
 if TYPE_CHECKING:
     from halocline.io.figure import Figure
-    from halocline.run.simulation import Simulation
+    from halocline.run.simulation.simulation import Simulation
 
 
 @dataclass(frozen=True)
@@ -300,6 +300,41 @@ class Setup:
 
 
 @dataclass(frozen=True)
+class LinearSetup:
+    """A linear problem on a grid, ready for `halocline.LinearProblem`.
+
+    Parameters
+    ----------
+    operator : callable
+        Takes a field and returns the expression of A applied to it.
+    unknown : Field
+    rhs : expression
+        Evaluated straight into the residual.
+    method : str
+        See `halocline.LinearProblem`.
+    rtol : float
+        Iterations end where the norm of the residual has fallen to so much of the first.
+    exact : expression, optional
+        The solution of the differential equation at the points, where it is known.
+    title : str
+        What a heading calls it: "Poisson".
+    """
+
+    operator: Callable[[Any], Expr]
+    unknown: Field
+    rhs: Expr
+    method: str
+    rtol: float
+    exact: Expr | None = None
+    title: str = "linear problem"
+
+    @property
+    def grid(self) -> Grid:
+        """Where it is solved."""
+        return self.unknown.grid
+
+
+@dataclass(frozen=True)
 class Family:
     """Runs whose errors a convergence study shows together.
 
@@ -365,7 +400,9 @@ class Case:
         By default; where there is `until`, only of what times steps. None where `until` alone ends a run.
     parameters : mapping of str to Parameter
     make : callable
-        ``make(shape, values)`` gives its Setup.
+        ``make(shape, values)`` gives its Setup, or its LinearSetup.
+    linear : bool
+        Whether it is a linear problem, with a LinearSetup.
     least_axes : int, optional
         The case can do with so many axes too: with the last of them where it has walls.
     shapes : mapping of int to tuple of int
@@ -401,7 +438,8 @@ class Case:
     shape: tuple[int, ...]
     steps: int | None
     parameters: Mapping[str, Parameter]
-    make: Callable[[tuple[int, ...], Mapping[str, Any]], Setup] = field(repr=False)
+    make: Callable[[tuple[int, ...], Mapping[str, Any]], Setup | LinearSetup] = field(repr=False)
+    linear: bool = False
     least_axes: int | None = None
     shapes: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     until: float | None = None

@@ -11,7 +11,7 @@ from halocline.physics.case import Case
 _HOMES = (
     "mhd.cases", "mhd.waves", "mhd.shock_tube", "mhd.turbulence", "mhd.convection", "mhd_tvd.linear_waves",
     "mhd_tvd.tubes", "mhd_tvd.vortices", "mhd_tvd.loops", "mhd_tvd.blasts", "mhd_tvd.alfven_waves",
-    "cavity.cases", "heat", "wave",
+    "cavity.cases", "heat", "wave", "poisson",
 )  # fmt: skip
 
 

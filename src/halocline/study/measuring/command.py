@@ -11,18 +11,30 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 from halocline.errors import InputError, RunError
-from halocline.run.devices import OnDevice, summary
-from halocline.run.execution import chosen_devices
-from halocline.run.machine import this_machine
+from halocline.run.devices.devices import OnDevice, summary
+from halocline.run.domain.execution import chosen_devices
+from halocline.run.host.machine import this_machine
 from halocline.study.reporting.table import as_rows, where
 
 Measurement = dict[str, Any]
+
+# of a command, by its verb: what a measurement keeps of a solve, and the options of a run
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "solve": {
+        "dim": 2, "method": "cg-fused", "rtol": 1e-6, "max_iterations": None, "decomposition": "optimal",
+        "patch": None,
+    },
+    "run": {
+        "dim": None, "order": None, "scheme": None, "steps": None, "warm_up": 0, "only": None, "halo": "read",
+        "decomposition": "optimal", "patch": None,
+    },
+}  # fmt: skip
 
 MACHINE = (
     *("host", "system", "cpu", "cores", "hardware_threads", "numa_nodes", "simd_bits"),
@@ -35,163 +47,72 @@ NESTED = (  # of a measurement, which a table leaves out
 )
 
 
-class Problem(Protocol):
-    """What is measured, but size, ranks and threads: the words of a command."""
+@dataclass(frozen=True)
+class Command:
+    """What is measured, but size, ranks and threads: a problem, and the options that all runs share.
 
-    verb: ClassVar[str]
+    Parameters
+    ----------
+    verb : {"solve", "run"}
+    name : str
+        Of a case, or the path of a user's file.
+    options : mapping of str to value
+        Of the command, by their names with underscores; others have the values of DEFAULTS.
+    settings : tuple of str
+        What --set takes, each: "nu=0.1".
+    device : str or None
+        What `halocline.Execution` takes; None: what the environment says.
+    environment : mapping of str to str
+        Variables beside those of this process.
+    python : str
+        The interpreter that runs it, of an environment with another MPI, for example.
+    """
 
-    @property
-    def name(self) -> str:
-        """What follows the verb."""
+    verb: str
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    settings: tuple[str, ...] = ()
+    device: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    python: str = sys.executable
 
-    @property
-    def device(self) -> str | None:
-        """What `halocline.Execution` takes; None: what the environment says."""
+    def __getattr__(self, name: str) -> Any:
+        """The value of an option."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self.options.get(name, DEFAULTS[self.verb].get(name))
 
-    @property
-    def settings(self) -> tuple[str, ...]:
-        """What --set takes, each."""
+    def but(self, **options: Any) -> Command:
+        """The same with other options."""
+        return replace(self, options={**self.options, **options})
 
-    def options(self) -> dict[str, str]:
-        """As options of the command; those at their defaults are left out."""
+    def words(self) -> dict[str, str]:
+        """Its options as those of the command; those at their defaults are left out."""
+        defaults = DEFAULTS[self.verb]
+        given = {name: self.options[name] for name in (*defaults, *self.options) if name in self.options}
+        found = {
+            "--" + name.replace("_", "-"): f"{value}"
+            for name, value in given.items()
+            if value is not None and value != defaults.get(name)
+        }
+        if self.device is not None:
+            found["--device"] = self.device
+        elif (chosen := str(chosen_devices(None))) != "cpu":
+            found["--device"] = chosen  # whoever repeats the command may have another environment
+        return found
 
     def facts(self) -> dict[str, Any]:
         """For the record, beside what the command reports."""
-
-
-@dataclass(frozen=True)
-class Solve:
-    """A case of `halocline solve`: what all measurements of a study have in common.
-
-    Parameters
-    ----------
-    name : str
-        As in `halocline solve NAME`.
-    dim : int
-    method : str
-    rtol : float
-    max_iterations : int or None
-    decomposition : str
-    patch : str or None
-        As on the command line: "64" or "64,128".
-    device : str or None
-        What `halocline.Execution` takes; None: what the environment says.
-    """
-
-    verb: ClassVar[str] = "solve"
-    settings: ClassVar[tuple[str, ...]] = ()
-
-    name: str
-    dim: int = 2
-    method: str = "cg-fused"
-    rtol: float = 1e-6
-    max_iterations: int | None = None
-    decomposition: str = "optimal"
-    patch: str | None = None
-    device: str | None = None
-
-    def options(self) -> dict[str, str]:
-        return _options(self, ("dim", "method", "rtol", "max_iterations", "decomposition", "patch"))
-
-    def facts(self) -> dict[str, Any]:
-        names = ("dim", "method", "rtol", "max_iterations", "decomposition", "patch")
-        return {"case": self.name, **{name: getattr(self, name) for name in names}}
-
-
-@dataclass(frozen=True)
-class Steps:
-    """Steps of a case of `halocline run`.
-
-    Parameters
-    ----------
-    name : str
-    order : int or None
-    scheme : str or None
-        Both None for a case that is a program.
-    steps : int or None
-        None: those of the case.
-    warm_up : int
-    settings : tuple of str
-        As --set takes them: "nu=0.1".
-    dim : int or None
-        Axes; None: those of the case.
-    only : {"compute", "exchange"} or None
-    halo : {"read", "uniform"}
-    decomposition, patch, device
-        As for `Solve`.
-    """
-
-    verb: ClassVar[str] = "run"
-
-    name: str
-    order: int | None = 6
-    scheme: str | None = "rk3"
-    steps: int | None = None
-    warm_up: int = 0
-    settings: tuple[str, ...] = ()
-    only: str | None = None
-    halo: str = "read"
-    decomposition: str = "optimal"
-    patch: str | None = None
-    device: str | None = None
-    dim: int | None = None
-
-    def options(self) -> dict[str, str]:
-        names = ("dim", "order", "scheme", "steps", "warm_up", "only", "halo", "decomposition", "patch")
-        return _options(self, names)
-
-    def facts(self) -> dict[str, Any]:
-        return {"decomposition": self.decomposition, "patch": self.patch, "settings": " ".join(self.settings)}
-
-
-@dataclass(frozen=True)
-class FileRun:
-    """A run of a user's file.
-
-    Parameters
-    ----------
-    name : str
-        Its path.
-    settings : tuple of str
-        As --set takes them.
-    device
-        As for `Solve`.
-    """
-
-    verb: ClassVar[str] = "run"
-    # what the file itself decides
-    order: ClassVar[int | None] = None
-    scheme: ClassVar[str | None] = None
-    dim: ClassVar[int | None] = None
-    only: ClassVar[str | None] = None
-    halo: ClassVar[str] = "read"
-    decomposition: ClassVar[str] = "optimal"
-
-    name: str
-    settings: tuple[str, ...] = ()
-    device: str | None = None
-
-    def options(self) -> dict[str, str]:
-        return _options(self, ())
-
-    def facts(self) -> dict[str, Any]:
-        return {"settings": " ".join(self.settings)}
-
-
-def _options(problem: Any, names: Iterable[str]) -> dict[str, str]:
-    """The fields of a problem that are not at their defaults, and where it runs."""
-    given = {}
-    for name in (*names, "device"):
-        value = getattr(problem, name)
-        if value is not None and value != getattr(type(problem), name):
-            given["--" + name.replace("_", "-")] = f"{value}"
-    if problem.device is None and (found := str(chosen_devices(None))) != "cpu":
-        given["--device"] = found  # whoever repeats the command may have another environment
-    return given
+        if self.verb == "solve":
+            return {"case": self.name, **{name: getattr(self, name) for name in DEFAULTS["solve"]}}
+        if is_file(self.name):
+            return {"settings": " ".join(self.settings)}
+        own = {name: getattr(self, name) for name in ("decomposition", "patch")}
+        return {**own, "settings": " ".join(self.settings)}
 
 
 def measure(
-    case: Problem,
+    case: Command,
     n: int | Sequence[int] | None,
     *,
     ranks: int,
@@ -204,7 +125,7 @@ def measure(
 
     Parameters
     ----------
-    case : Problem
+    case : Command
     n : int, sequence of int or None
         Along each axis; None for a file that has a size of its own.
     ranks, threads : int
@@ -219,7 +140,7 @@ def measure(
     -------
     dict
         The keys of the record, then the facts of the problem, `device` (what was chosen), `command`,
-        `started` (UTC), `times` (seconds of all runs), `machine` (halocline.run.machine.Machine) and
+        `started` (UTC), `times` (seconds of all runs), `machine` (halocline.run.host.machine.Machine) and
         `environment`.
 
     Raises
@@ -228,37 +149,67 @@ def measure(
         What the command ended with.
     """
     size = {} if n is None else {"--n": f"{n}" if isinstance(n, int) else ",".join(map(str, n))}
-    options = {**size, **case.options(), "--ranks": f"{ranks}", "--threads": f"{threads}"}
+    options = {**size, **case.words(), "--ranks": f"{ranks}", "--threads": f"{threads}"}
     settings = [word for each in case.settings for word in ("--set", each)]
     words = [case.verb, case.name, *(word for item in options.items() for word in item), *settings]
-    command = shlex.join(["halocline", *words])
+    variables = [f"{name}={value}" for name, value in case.environment.items()]
+    command = shlex.join([*variables, "halocline", *words])
     started = datetime.now(UTC).isoformat(timespec="seconds")
     report(command)
     records = []
     for number in range(repeat):
         more = [w for item in (extra or {}).items() for w in item] if number == 0 else []
-        records.append(_run([*words, *more]))
+        records.append(_run(case, [*words, *more]))
         if {r["checksum"] for r in records} != {records[0]["checksum"]}:
             raise RunError(f"{command}: two runs gave different bits; please report this as a bug")
     times = [r["seconds"] for r in records]
     record = min(records, key=lambda r: abs(r["seconds"] - statistics.median_low(times)))
     return {
-        **record,
+        **common(record, case.facts()),
         **case.facts(),
         "device": str(chosen_devices(case.device)),
         "command": command,
         "started": started,
         "times": times,
-        "environment": {name: os.environ.get(name) for name in ENVIRONMENT},
+        "environment": {name: {**os.environ, **case.environment}.get(name) for name in ENVIRONMENT},
         "machine": this_machine().as_dict(),
     }
 
 
-def _run(words: Sequence[str]) -> dict[str, Any]:
+def common(record: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """A record of a solve with the keys that records of steps have too: an iteration is a step."""
+    if "dof" not in record:
+        return dict(record)
+    seconds, cells = record["seconds_per_iteration"], record["dof"]
+    ns = None if seconds is None else 1e9 * seconds / cells
+    processors = len({place["device"] for place in record["devices"]}) or record["ranks"] * record["threads"]
+    shared = {
+        "shape": [record["n"]] * facts["dim"],
+        "cells": cells,
+        "steps": record["iterations"],
+        "warm_up": 0,
+        "order": None,
+        "scheme": None,
+        "only": None,
+        "halo": "read",
+        "ns_per_cell_step": ns,
+        "ssspnt": 100.0 / (ns * processors) if ns else None,
+        "share_of_bound": record["bandwidth_share"],
+        "share_of_peak": None,
+        "joules_per_cell_step": None,
+        "joules_of": [],
+    }
+    return shared | dict(record)
+
+
+def _run(case: Command, words: Sequence[str]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="halocline-") as folder:
         file = Path(folder, "record.json")
-        command = [sys.executable, "-m", "halocline.cli", *words, "--json", str(file)]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        command = [case.python, "-m", "halocline.cli", *words, "--json", str(file)]
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            env={**os.environ, **case.environment},
+        )  # fmt: skip
         if done.returncode == 0:
             record: dict[str, Any] = json.loads(file.read_text())
             if "run" not in record:
@@ -271,6 +222,11 @@ def _run(words: Sequence[str]) -> dict[str, Any]:
     said = (done.stderr.strip() or f"exit status {done.returncode}").removeprefix("halocline: error: ")
     kind = InputError if done.returncode == 2 else RunError
     raise kind(f"{shlex.join(['halocline', *words])}:\n{said}")
+
+
+def is_file(name: str) -> bool:
+    """Whether a name means a file, and no case: one that exists, or was to."""
+    return Path(name).is_file() or name.endswith(".py")
 
 
 def as_csv(measurements: Iterable[Measurement]) -> str:

@@ -7,25 +7,16 @@ runs have problems of their own, whose fields nobody sees.
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from halocline.compile.schedule import Loop, Operation, Schedule, Stop
 from halocline.lang.grid import unknown
-from halocline.lang.program import own_name
-from halocline.lang.stepping import PAUSE
-from halocline.physics.heat import Heat
-from halocline.physics.poisson import Poisson
 from halocline.plan.transfer import UNFIT_ON_DEVICES
-from halocline.ranges import ORDER, REPEATS, Range
-from halocline.run.execution import chosen_devices
-from halocline.run.prepared import Prepared
-from halocline.run.simulation import Simulation
-from halocline.solvers.linear import LinearProblem
-from halocline.solvers.schemes import Euler
+from halocline.ranges import REPEATS
+from halocline.run.domain.execution import chosen_devices
+from halocline.run.engine.prepared import Prepared
 from halocline.study.measuring.exchange import moved
 from halocline.study.reporting.table import Table, amount, duration
 
@@ -35,14 +26,6 @@ METHODS = {
     "mpi": "self,peer,mpi",
     "rma": "self,peer,rma,mpi",
 }
-KINDS = {
-    "step": {"overlap": True},
-    "waiting": {"overlap": False},
-    "compute": {"messages": False},
-    "exchange": {"kernels": False},
-    "neither": {"messages": False, "kernels": False},
-}
-LEAST = 0.04  # seconds of one run
 
 
 @dataclass(frozen=True)
@@ -84,100 +67,6 @@ class Hidden:
     neither: float
     share: float | None
     share_waiting: float | None
-
-
-class StepBench:
-    """The steps of a program, ready to be timed whole and in parts; all ranks make it, and call its methods.
-
-    Parameters
-    ----------
-    problem : Simulation or LinearProblem
-        Made for this alone: its fields hold nonsense afterwards.
-    limit : str
-        The scalar that says how many steps are made.
-    """
-
-    def __init__(self, problem: Simulation | LinearProblem, limit: str) -> None:
-        fields = problem.fields if isinstance(problem, LinearProblem) else problem
-        self.prepared = Prepared(fields.store, endless(problem.schedule), "overlap")
-        never = {"until": math.inf, PAUSE: math.inf}
-        self.values = {**problem.domain.grid.scalar_values(), **fields.values, **never}
-        self.limit, self.passes = limit, 1
-
-    def calibrate(self) -> None:
-        """Find out how many steps make a run that is long enough to be timed."""
-        self.run()
-        self.passes = max(3, math.ceil(LEAST / self.run()))
-
-    def run(self, **kind: bool) -> float:
-        """The seconds of one step on the slowest rank; `kind` as `KINDS` has it, with overlap as the problem
-        was asked to run where it says nothing."""
-        self.prepared.store.fill(1.0)  # so that no number grows out of bounds from one run to the next
-        kind = {"overlap": self.prepared.domain.how.overlap is not False, **kind}
-        return self.prepared.timed({**self.values, self.limit: float(self.passes)}, **kind) / self.passes
-
-
-def endless(schedule: Schedule) -> Schedule:
-    """The same sweeps, with no condition that ends them but the limit of passes."""
-
-    def without(operations: Sequence[Operation]) -> tuple[Operation, ...]:
-        return tuple(
-            replace(operation, until=None, body=without(operation.body))
-            if isinstance(operation, Loop)
-            else operation
-            for operation in operations
-            if not isinstance(operation, Stop)
-        )
-
-    return replace(schedule, operations=without(schedule.operations))
-
-
-def heat(
-    shape: Sequence[int],
-    *,
-    radius: int = 1,
-    fields: int = 1,
-    dtype: str = "float64",
-    **execution: Any,
-) -> StepBench:
-    """Explicit steps of heat, as wide a stencil as the radius says.
-
-    Parameters
-    ----------
-    shape : sequence of int
-        Cells.
-    radius, fields, dtype
-        Of the stencil; see halocline.physics.heat.Heat.
-    **execution
-        `communicator`, and see halocline.Execution.
-
-    Raises
-    ------
-    InputError
-    """
-    Range(1, ORDER.most // 2).check("radius", radius)
-    equations = Heat.in_box(shape, fields=fields, dtype=dtype)
-    return StepBench(
-        Simulation(
-            equations.grid,
-            equations.equations,
-            parameters={"kappa": 1.0},
-            scheme=Euler(),
-            dt=equations.stable_step,
-            order=2 * radius,
-            **execution,
-        ),
-        "steps",
-    )
-
-
-def poisson(n: int, dim: int = 2, *, method: str = "cg-fused", **execution: Any) -> StepBench:
-    """Iterations of conjugate gradients; see halocline.physics.poisson.Poisson."""
-    equations = Poisson.on(n, dim)
-    return StepBench(
-        LinearProblem(equations.operator, equations.u, equations.rhs, method=method, **execution),
-        own_name("max_iterations"),
-    )
 
 
 def measure(

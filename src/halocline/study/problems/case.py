@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,48 +20,24 @@ from halocline.physics import events as counters
 from halocline.physics.case import Check, Checked, Setup
 from halocline.physics.cases import case_named
 from halocline.ranges import SOME_STEPS, STEPS
-from halocline.run import restart
-from halocline.run.bandwidth import bandwidth
-from halocline.run.checkpoint import Checkpoint, Saved, newest
-from halocline.run.energy import EnergyMeter
-from halocline.run.fields import Fields
-from halocline.run.outcome import Outcome
-from halocline.run.output import Output
-from halocline.run.simulation import Simulation, program_of
+from halocline.run.engine.outcome import Outcome
+from halocline.run.fields.fields import Fields
+from halocline.run.measurements.bandwidth import bandwidth
+from halocline.run.measurements.energy import EnergyMeter
+from halocline.run.output import restart
+from halocline.run.output.checkpoint import Checkpoint, Saved, newest
+from halocline.run.output.output import Output
+from halocline.run.simulation.simulation import Simulation, program_of
 from halocline.solvers.schemes import SCHEMES
-from halocline.study.measuring.overlap import KINDS, StepBench
 from halocline.study.problems.live import LiveLine
-from halocline.study.problems.record import Record, Timing, checksums, recorded
-from halocline.study.reporting.table import method
+from halocline.study.problems.record import Timing, checksums, recorded
+from halocline.study.problems.result import Result
+from halocline.study.problems.step_bench import KINDS, StepBench
+from halocline.study.reporting.table import joined, method
 
 log = logging.getLogger("halocline")
 
 PARTS = ("compute", "exchange")  # of a step, that can be timed alone; of KINDS
-
-
-@dataclass(frozen=True)
-class Result:
-    """A record, and what it is a record of.
-
-    Attributes
-    ----------
-    record : Record
-    bandwidth : float
-        Bytes a second of a += s * b on all ranks at once, or of copies within their devices.
-    peak : float or None
-        Operations a second of multiply-adds on as many cores.
-    simulation : Simulation
-    outcome : Outcome or None
-        Of the steps that were timed; None where none was, or a part of them alone.
-    fields : tuple of Field
-    """
-
-    record: Record
-    bandwidth: float | None
-    peak: float | None
-    simulation: Simulation = field(repr=False)
-    outcome: Outcome | None = field(repr=False)
-    fields: tuple[Field, ...]
 
 
 @dataclass(frozen=True)
@@ -141,6 +117,10 @@ class CaseRun:
         scheme: str | None = None,
     ) -> None:
         self.name, self.case = name, case_named(name)
+        if self.case.linear:
+            raise InputError(
+                f"case {name} is a linear problem; see halocline.study.problems.linear.LinearCase"
+            )
         if scheme is not None and scheme not in SCHEMES:
             raise unknown("scheme", scheme, list(SCHEMES))
         self.order = self.case.order if order is None else order
@@ -148,7 +128,9 @@ class CaseRun:
         self.values = self.case.values(given or {})
         self.shape = self.case.shape_of(n, dim)
         with trace.order(self.order):
-            self.setup: Setup = self.case.make(self.shape, self.values)
+            setup = self.case.make(self.shape, self.values)
+        assert isinstance(setup, Setup)
+        self.setup = setup
         self.is_program = isinstance(self.setup.equations, ProgramFunction)
         self.scheme = self.setup.scheme_name if self.is_program else scheme or "rk3"
         if self.is_program:
@@ -242,6 +224,16 @@ class CaseRun:
             "time_step": self.setup.time_step,
             "order": self.order,
         }
+
+    @property
+    def title(self) -> str:
+        """What it is, for a heading."""
+        return joined(self.name, f"{' x '.join(f'{n:,}' for n in self.shape)} cells", self.method)
+
+    def bench(self, *, communicator: Any = None, **execution: Any) -> StepBench:
+        """Its steps, to be timed whole and in parts; all ranks call this."""
+        sim = self._simulation(communicator, execution)
+        return StepBench(sim, sim.program)
 
     def _simulation(self, communicator: Any, execution: Mapping[str, Any]) -> Simulation:
         grid, equations = self.setup.grid, self.setup.equations
@@ -514,7 +506,7 @@ class CaseRun:
         SOME_STEPS.check("steps", steps)
         _check_warm_up(warm_up, steps)
         sim = self._simulation(communicator, execution)
-        bench = StepBench(sim, "steps")
+        bench = StepBench(sim, sim.program)
         meter = EnergyMeter(sim.domain.comm, sim.domain.devices)
         if warm_up:
             bench.passes = warm_up

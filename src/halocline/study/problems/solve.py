@@ -7,20 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from halocline.archive.reader import Store
-from halocline.errors import InputError
-from halocline.lang.functions import abs as magnitude
-from halocline.lang.reductions import max as largest
-from halocline.physics.poisson import Poisson
-from halocline.run.bandwidth import bandwidth
-from halocline.run.checkpoint import Checkpoint, Saved, newest
-from halocline.run.devices import OnDevice
-from halocline.run.machine import resident_bytes
-from halocline.run.output import Output
-from halocline.run.tuning import Tuned
-from halocline.solvers.linear import LinearProblem, Solution, check_limits
-from halocline.study.problems.written import written
+from halocline.run.devices.devices import OnDevice
+from halocline.run.output.checkpoint import Checkpoint
+from halocline.run.output.output import Output
+from halocline.run.tuning.patches import Tuned
+from halocline.solvers.linear import Solution
 
+SAME = (  # as in the record of `halocline run`
+    *("ranks", "threads", "devices", "memory_bytes"),
+    *("written_bytes", "writing_seconds", "waiting_seconds", "io_ranks"),
+)
 VECTORS = 4  # that conjugate gradients keep: x, r, p, and q or the next p
 
 
@@ -110,7 +106,7 @@ class Result:
         Bytes a second of a += s * b on all ranks at once, or of copies within their devices; None where no
         memory was left to measure that with.
     solution : Solution
-    equations : Poisson
+    case : LinearCase
     tuned : Tuned or None
         What is known of the speed of patches, where that decided.
     """
@@ -118,7 +114,7 @@ class Result:
     record: Record
     bandwidth: float | None
     solution: Solution = field(repr=False)
-    equations: Poisson = field(repr=False)
+    case: LinearCase = field(repr=False)
     tuned: Tuned | None = None
 
 
@@ -173,81 +169,37 @@ def poisson(
     >>> solve.poisson(64).record.converged
     True
     """
-    check_limits(rtol, max_iterations)
-    equations = Poisson.on(n, dim)
-    problem = LinearProblem(
-        equations.operator,
-        equations.u,
-        equations.rhs,
-        method=method,
-        communicator=communicator,
-        **execution,
-    )
-    solution = problem.solve(
-        rtol=rtol,
-        max_iterations=max_iterations,
-        output=output,
-        checkpoint=checkpoint,
-        resume=resume,
-        on_progress=on_progress,
-    )
-    if solution.reason == "interrupted":
-        raise KeyboardInterrupt(f"interrupted after {solution.iterations} iterations")
-    domain = problem.fields.domain
-    memory = sum(domain.comm.allgather(resident_bytes()))
-    reference = bandwidth(domain.comm, domain.devices, problem.plan.threads, problem.plan.memory)
-    each = solution.seconds_per_iteration
+    ready = LinearCase("poisson", [n], {"method": method}, dim=dim)
+    done = ready.run(
+        steps=max_iterations, rtol=rtol, output=output, checkpoint=checkpoint, resume=resume,
+        communicator=communicator, on_progress=on_progress, **execution,
+    )  # fmt: skip
+    solution, r = done.outcome, done.record
+    assert isinstance(solution, Solution)
+    assert r.error is not None
+    assert r.checksums is not None
+    each, reference = solution.seconds_per_iteration, done.bandwidth
     record = Record(
         n=n,
-        dof=n**dim,
+        dof=r.cells,
         iterations=solution.iterations,
         converged=solution.converged,
         reason=solution.reason,
-        error_max=solution.fields.evaluate(largest(magnitude(equations.error))),
+        error_max=r.error,
         seconds=solution.seconds,
         seconds_per_iteration=each,
         residual_relative=solution.residual_relative,
         true_residual_relative=solution.true_residual_relative,
-        checksum=solution.fields.checksum(equations.u),
-        ranks=domain.comm.size,
-        threads=problem.plan.threads,
-        devices=solution.devices,
-        memory_bytes=memory,
+        checksum=r.checksums["u"],
         bytes_per_iteration=solution.bytes_per_iteration,
         bandwidth_share=solution.bytes_per_iteration / each / reference if each and reference else None,
         overlap=solution.overlap.on,
         overlap_why=solution.overlap.why,
         sweep_seconds_overlap=solution.overlap.seconds_on,
         sweep_seconds_no_overlap=solution.overlap.seconds_off,
-        **written(domain.comm, solution.writing),
+        **{name: getattr(r, name) for name in SAME},
     )
-    return Result(record, reference, solution, equations, problem.prepared.tuned)
-
-
-def goes_on(path: str | Path, n: int | None, dim: int | None, method: str | None) -> tuple[int, int, str]:
-    """Points along an axis, axes and method of the solve that left a checkpoint.
-
-    Parameters
-    ----------
-    n, dim, method : optional
-        As they are given here.
-
-    Raises
-    ------
-    InputError
-        There is no checkpoint, or that of something else than is given here.
-    """
-    saved = Saved(newest(Path(path)))
-    u = Store(saved.folder).variables.get("u")
-    if u is None or "method" not in saved.facts:
-        raise InputError(f"checkpoint {saved.folder} is of another problem")
-    left = u.shape[0], len(u.shape), str(saved.facts["method"])
-    for name, value, given in zip(("n", "dim", "method"), left, (n, dim, method), strict=True):
-        if given not in (None, value):
-            raise InputError(
-                f"{name} is {given}, but checkpoint {saved.folder} is of a solve with {value}: leave it out"
-            )
-    return left
+    return Result(record, reference, solution, ready, done.tuned)
 
 
 def predicted_bytes(n: int, dim: int) -> int:

@@ -1,4 +1,4 @@
-"""What measurements of `halocline run CASE` have in common, in whatever study they are."""
+"""What is derived from measurements, and how it is written: times, speed-up, efficiency, where they ran."""
 
 from __future__ import annotations
 
@@ -9,20 +9,27 @@ from typing import Any
 from halocline.study.measuring.command import Measurement
 from halocline.study.reporting.table import counted, joined, method
 
+Key = Callable[[Measurement], Any]
+
 WIDTH = 92  # of notes
 
 
 def wholes(measurements: Iterable[Measurement]) -> list[Measurement]:
     """Those of whole steps, with halos as read."""
-    return [m for m in measurements if m["only"] is None and m["halo"] == "read"]
+    return [m for m in measurements if m.get("only") is None and m.get("halo", "read") == "read"]
 
 
-def by(
-    measurements: Sequence[Measurement], key: Callable[[Measurement], Any]
-) -> Iterator[tuple[Any, list[Measurement]]]:
+def by(measurements: Iterable[Measurement], key: Key) -> Iterator[tuple[Any, list[Measurement]]]:
     """Those of each value of `key`, in its order."""
-    for value in sorted({key(m) for m in measurements}):
-        yield value, [m for m in measurements if key(m) == value]
+    found: dict[Any, list[Measurement]] = {}
+    for m in measurements:
+        found.setdefault(key(m), []).append(m)
+    yield from sorted(found.items())
+
+
+def is_solve(measurement: Measurement) -> bool:
+    """Whether it is of a linear solve, whose whole time counts, and not of steps."""
+    return "iterations" in measurement
 
 
 def units(measurement: Measurement) -> int:
@@ -54,9 +61,30 @@ def ns(measurement: Measurement) -> float:
     return float(measurement["ns_per_cell_step"])
 
 
+def each(measurement: Measurement) -> float:
+    """Nanoseconds of a step and a cell of one rank: what stays as it is where weak scaling is ideal."""
+    return ns(measurement) * subdomains(measurement)
+
+
+def pace(measurement: Measurement) -> float:
+    """What is compared: the seconds of a whole solve, or the nanoseconds of a cell and step."""
+    return float(measurement["seconds"]) if is_solve(measurement) else ns(measurement)
+
+
 def baseline(measurements: Sequence[Measurement]) -> Measurement:
-    """What efficiencies are relative to: the run on the fewest devices or cores, the fastest of them."""
-    return min(measurements, key=lambda m: (units(m), ns(m)))
+    """What speed-ups are relative to: the run on the fewest devices or cores, the fastest of them."""
+    return min(measurements, key=lambda m: (units(m), pace(m)))
+
+
+def speedup(measurement: Measurement, base: Measurement) -> float:
+    """T_1 / T_p; where the base has more than one core or device it counts as that many times faster than
+    one."""
+    return units(base) * pace(base) / pace(measurement)
+
+
+def efficiency(measurement: Measurement, base: Measurement) -> float:
+    """Parallel: how much of the devices or cores that were added shows in the time."""
+    return speedup(measurement, base) / units(measurement)
 
 
 def size(measurement: Measurement) -> str:
@@ -83,7 +111,7 @@ def same_bits(measurements: Iterable[Measurement]) -> list[str]:
     said = []
 
     def problem(m: Measurement) -> tuple[Any, ...]:
-        return (*m["shape"], m["order"], m["steps"])
+        return (*m["shape"], m["order"] or 0, m["steps"])
 
     found = [m for m in measurements if m["checksum"] is not None]
     for _, own in by(found, problem):

@@ -3,17 +3,10 @@ al. 2022, Fig. 12)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from halocline.study.measuring.command import Measurement
-from halocline.study.reporting.plots import panels, style
-from halocline.study.reporting.published import ASTAROTH, MHD_CASE, MHD_CORNERS, MHD_OVERHEAD
-from halocline.study.reporting.quantities import by, layout, nanoseconds, ns, size, unit, units, wrapped
-from halocline.study.reporting.table import Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from halocline.study.reporting import quantities as q
+from halocline.study.reporting.published import ASTAROTH, MHD_CASE, published
+from halocline.study.reporting.report import Block, Column, Contents, Figure, Group, Panel, Rows
+from halocline.study.studies.strong import size_label
 
 # what is timed, by --only and --halo
 PARTS = {
@@ -23,87 +16,103 @@ PARTS = {
     "exchange with corners": ("exchange", "uniform"),
 }
 WHOLE, COMPUTE, EXCHANGE, CORNERS = PARTS
+KINDS = {kind: name for name, kind in PARTS.items()}
+LAYOUT = (lambda m: (q.units(m), m["ranks"]), lambda group: group.one)
 
 
-def parts_of(measurements: Sequence[Measurement]) -> dict[str, Measurement]:
-    """Those of one layout, by the names of PARTS."""
-    kinds = {kind: name for name, kind in PARTS.items()}
-    found = {kinds[m["only"], m["halo"]]: m for m in measurements}
-    return {name: found[name] for name in PARTS if name in found}
+def times(group: Group) -> dict[str, float]:
+    """Nanoseconds of the parts of one layout, by the names of PARTS."""
+    return {KINDS[m["only"], m["halo"]]: q.ns(m) for m in group.found}
 
 
-def overhead(parts: dict[str, Measurement]) -> float:
+def overhead(parts: dict[str, float]) -> float:
     """What a step takes beyond the longer of computing and exchange: nothing, were each hidden behind the
     other."""
-    return ns(parts[WHOLE]) / max(ns(parts[COMPUTE]), ns(parts[EXCHANGE])) - 1
+    return parts[WHOLE] / max(parts[COMPUTE], parts[EXCHANGE]) - 1
 
 
-def tables(measurements: Sequence[Measurement]) -> list[Table]:
-    """One for each size: layouts in rows, parts in columns."""
-    made = []
-    for _, found in by(measurements, lambda m: m["cells"]):
-        one, rows = found[0], []
-        for own in _layouts(found):
-            parts = parts_of(own)
-            times = [nanoseconds(ns(parts[name])) for name in PARTS]
-            more = f"{ns(parts[CORNERS]) / ns(parts[EXCHANGE]) - 1:+.0%}"
-            rows.append((layout(own[0]), f"{units(own[0])}", *times, f"{overhead(parts):+.0%}", more))
-        own_rows = len(rows)
-        notes = [
-            "ns a cell and step. Beyond the longer: the whole step over the longer of compute and exchange."
-        ]
-        if one["case"] == MHD_CASE:
-            rows.append(
-                ("paper, 256³", "1-64 V100", "", "", "", "", _range(MHD_OVERHEAD), _range(MHD_CORNERS))
-            )
-            notes.append(f"Paper: {ASTAROTH}; what corners add there is of the whole step.")
-        heads = (
-            *("", f"{unit(one)}s", "whole\nstep", "compute\nalone", "exchange\nalone", "with\ncorners"),
-            *("beyond the\nlonger", "corners\nadd"),
-        )
-        made.append(
-            Table(
-                "A step and its parts",
-                heads,
-                tuple(rows),
-                muted=tuple(range(own_rows, len(rows))),
-                note=wrapped(*notes),
-                heading=f"{size(one)}: compute and exchange apart",
-            )
-        )
-    return made
+def corners(parts: dict[str, float]) -> float:
+    """What edges and corners add to the exchange, as a share of it."""
+    return parts[CORNERS] / parts[EXCHANGE] - 1
 
 
-def verdicts(measurements: Sequence[Measurement]) -> list[str]:
+def _paper(group: Group) -> list[tuple[str, ...]]:
+    if group.one["case"] != MHD_CASE:
+        return []
+    shares = [published("astaroth-fig12").values("share", quantity=each) for each in ("overhead", "corners")]
+    ranges = ["to ".join(f"{s:.2%} ".replace(".00%", "%") for s in each).strip() for each in shares]
+    return [("paper, 256³", "1-64 V100", "", "", "", "", *ranges)]
+
+
+def _note(group: Group) -> str:
+    said = ["ns a cell and step. Beyond the longer: the whole step over the longer of compute and exchange."]
+    if group.one["case"] == MHD_CASE:
+        said.append(f"Paper: {ASTAROTH}; what corners add there is of the whole step.")
+    return q.wrapped(*said)
+
+
+def _sentences(group: Group) -> list[str]:
     """For each size, what takes the time on the most devices."""
     said = []
-    for _, found in by(measurements, lambda m: m["cells"]):
-        last = _layouts(found)[-1]
-        parts = parts_of(last)
-        longer = max((COMPUTE, EXCHANGE), key=lambda name: ns(parts[name]))
-        ratio, more = ns(parts[EXCHANGE]) / ns(parts[COMPUTE]), overhead(parts)
+    for found in group.by(lambda m: m["cells"]):
+        last = found.by(LAYOUT[0])[-1]
+        parts = times(last)
+        longer = max((COMPUTE, EXCHANGE), key=lambda name: parts[name])
+        ratio, more = parts[EXCHANGE] / parts[COMPUTE], overhead(parts)
         step = f"{more:.0%} more than that" if more >= 0.005 else "no more than that"
         said.append(
-            f"{size(last[0])} on {layout(last[0])}: {longer} takes longer (the exchange {ratio:.2f} times as "
-            f"long as computing), and a step {step}."
+            f"{q.size(last.one)} on {q.layout(last.one)}: {longer} takes longer (the exchange {ratio:.2f} times "
+            f"as long as computing), and a step {step}."
         )
     return said
 
 
-def plot(measurements: Sequence[Measurement]) -> Figure:
-    """A panel for each size and number of threads, a line for each part."""
-    figure, each = panels(measurements, "A step and its parts")
-    for ax, found in each:
-        for number, (name, (only, halo)) in enumerate(PARTS.items()):
-            line = sorted((m for m in found if (m["only"], m["halo"]) == (only, halo)), key=units)
-            ax.plot([units(m) for m in line], [ns(m) for m in line], **style(number), label=name)
-    return figure
+def _time(name: str, head: str) -> Column:
+    return Column(head, lambda m, g: q.nanoseconds(times(g)[name]))
 
 
-def _layouts(found: Sequence[Measurement]) -> list[list[Measurement]]:
-    """All parts of each layout."""
-    return [own for _, own in by(found, lambda m: (units(m), m["ranks"]))]
+PARTS_OF_A_STEP = Contents(
+    blocks=(
+        Block(
+            (
+                Rows(
+                    "A step and its parts",
+                    (
+                        Column("", lambda m, g: q.layout(m)),
+                        Column(lambda g: f"{q.unit(g.one)}s", lambda m, g: f"{q.units(m)}"),
+                        *(_time(WHOLE, "whole\nstep"), _time(COMPUTE, "compute\nalone")),
+                        *(_time(EXCHANGE, "exchange\nalone"), _time(CORNERS, "with\ncorners")),
+                        Column("beyond the\nlonger", lambda m, g: f"{overhead(times(g)):+.0%}"),
+                        Column("corners\nadd", lambda m, g: f"{corners(times(g)):+.0%}"),
+                    ),
+                    of=LAYOUT,
+                    beside=_paper,
+                    note=_note,
+                ),
+            ),
+            by=lambda m: m["cells"],
+            heading=lambda g: f"{q.size(g.one)}: compute and exchange apart",
+        ),
+    ),
+    figures=(
+        Figure(
+            "parts.png",
+            (
+                Panel(
+                    lambda m, g: q.ns(m),
+                    size_label,
+                    "ns a cell and step",
+                    line=lambda m: list(PARTS.values()).index((m["only"], m["halo"])),
+                    label=lambda line, panel: KINDS[line.one["only"], line.one["halo"]],
+                ),
+            ),
+            by=lambda m: (m["cells"], m["threads"]),
+            title="A step and its parts",
+            columns=5,
+        ),
+    ),
+    sentences=(_sentences,),
+)
 
 
-def _range(shares: tuple[float, float]) -> str:
-    return "to ".join(f"{share:.2%} ".replace(".00%", "%") for share in shares).strip()
+VARIANTS = tuple({"only": only, "halo": halo} for only, halo in PARTS.values())

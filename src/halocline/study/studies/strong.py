@@ -1,262 +1,278 @@
-"""Strong scaling of a case: the same grid on more and more devices or cores (Pekkilä et al. 2022, Figs. 10,
-11 and 15)."""
+"""Strong scaling: one problem on more and more ranks and threads.
+
+Solves in the form of UMBC HPCF-2018-10, Tables 4.1 and 7.1; steps as Pekkilä et al. 2022, Figs. 10, 11, 15.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 from halocline.study.measuring.command import Measurement
-from halocline.study.reporting.plots import (
-    NS,
-    draw_ideal_scaling,
-    figure_of,
-    label,
-    legend,
-    style,
-    times_over_units,
+from halocline.study.reporting import columns as c
+from halocline.study.reporting import quantities as q
+from halocline.study.reporting.published import ASTAROTH, MHD_CASE, MHD_ORDER, published
+from halocline.study.reporting.report import Block, Column, Contents, Figure, Group, Panel, Pivot, Rows
+from halocline.study.reporting.table import clock, counted, duration, in_seconds
+from halocline.study.studies.hybrid import HYBRID
+
+# -- solves --------------------------------------------------------------------------------------------------
+
+
+def _yardstick(group: Group) -> str:
+    copies, triad = "copies within the same devices move", "a += s * b moves on the same cores"
+    return f"Bytes that an iteration must move a second, over those that {copies if group.one['devices'] else triad}."
+
+
+def _unknowns(group: Group) -> str:
+    m = group.one
+    return f"N = {m['n']}: {m['dof']:,} unknowns, {m['case']} in {m['dim']}D, {m['method']}"
+
+
+def _of_solves(group: Group) -> list[str]:
+    said = []
+    for own in group.by(lambda m: m["n"]):
+        n, best, base = own.one["n"], own.best, own.base
+        iterations, sums = ({m[key] for m in own.found} for key in ("iterations", "checksum"))
+        same = f", all with the same bits: {max(iterations):,} iterations, checksum {max(sums)}."
+        several = f" gave {len(sums)} different results; please report this as a bug."
+        said.append(f"N = {n}: {len(own.found)} runs{same if len(iterations) == len(sums) == 1 else several}")
+        times = f": {q.speedup(best, base):.2f} times as fast as {q.layout(base)}"
+        fastest = f"N = {n}: fastest with {q.layout(best)}, {duration(best['seconds'])}"
+        said.append(f"{fastest}{'' if best is base else times}.")
+    return said
+
+
+def _over_n(group: Group, panel: Group) -> str:
+    return f"N = {group.one['n']}, {counted(group.one['threads'], 'thread')} a rank"
+
+
+SOLVES = Contents(
+    blocks=(
+        Block(
+            (
+                Pivot(
+                    "Wall clock, HH:MM:SS and seconds",
+                    lambda m, g: f"{clock(m['seconds'])}  {in_seconds(m['seconds']):>8}",
+                ),
+                Pivot("Speed-up", lambda m, g: f"{q.speedup(m, g.base):.2f}"),
+                Pivot(
+                    "Efficiency",
+                    lambda m, g: f"{q.efficiency(m, g.base):.2f}",
+                    note=lambda g: f"Relative to {q.layout(g.base)}.",
+                ),
+                Pivot(
+                    "Share of the measured bandwidth",
+                    lambda m, g: f"{m['bandwidth_share']:.0%}" if m["bandwidth_share"] else "",
+                    note=_yardstick,
+                ),
+                HYBRID,
+            ),
+            by=lambda m: m["n"],
+            heading=_unknowns,
+        ),
+    ),
+    figures=(
+        Figure(
+            "strong.png",
+            tuple(
+                Panel(
+                    *(y, title, ""),
+                    line=lambda m: (m["n"], m["threads"]),
+                    label=_over_n,
+                    base=lambda m: m["n"],
+                    ideal=ideal,
+                    log=log,
+                )
+                for title, y, ideal, log in (
+                    ("Speed-up", lambda m, g: q.speedup(m, g.base), lambda x, line: x, True),
+                    ("Efficiency", lambda m, g: q.efficiency(m, g.base), lambda x, line: 1.0, False),
+                )
+            ),
+        ),
+    ),
+    sentences=(_of_solves,),
+    where=q.is_solve,
 )
-from halocline.study.reporting.published import (
-    ASTAROTH,
-    MHD_CASE,
-    MHD_NODE_NS,
-    MHD_NS,
-    MHD_ORDER,
-    MHD_SCALING,
-    PENCIL_CORES,
-    PENCIL_ONE_CORE_NS,
-    PENCIL_OVER_NODE,
-    PENCIL_OVER_NODE_ANY,
-)
-from halocline.study.reporting.quantities import (
-    baseline,
-    by,
-    layout,
-    named,
-    nanoseconds,
-    ns,
-    percent,
-    size,
-    unit,
-    units,
-    updates,
-    wrapped,
-)
-from halocline.study.reporting.table import Table, counted
-from halocline.study.reporting.theory import Theory
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+# -- steps ---------------------------------------------------------------------------------------------------
 
 
-def efficiency(measurement: Measurement, base: Measurement) -> float:
-    """Parallel: how much of the devices or cores that were added shows in the time."""
-    return units(base) * ns(base) / (units(measurement) * ns(measurement))
+def of_the_paper(group: Group) -> bool:
+    """Whether these are the steps that Pekkilä et al. measured."""
+    return bool(group.one["case"] == MHD_CASE and group.one["order"] == MHD_ORDER)
 
 
-def of_theory(measurement: Measurement, found: Sequence[Measurement], theory: Theory) -> float | None:
-    """What the formula gives over what was measured."""
-    told = theory.ns(measurement, _alike(measurement, found))
-    return None if told is None else told / ns(measurement)
-
-
-def tables(measurements: Sequence[Measurement], theory: Theory) -> list[Table]:
-    """For each size, every layout; each size on the most devices, beside the paper; and a CPU solver."""
-    made = []
-    energy = any(m["joules_per_cell_step"] for m in measurements)
-    for _, found in _sizes(measurements):
-        base = baseline(found)
-        what = unit(base)
-        rows = []
-        for m in sorted(found, key=lambda m: (units(m), m["ranks"])):
-            told = theory.ns(m, _alike(m, found))
-            row = [
-                layout(m),
-                f"{units(m)}",
-                nanoseconds(ns(m)),
-                nanoseconds(ns(base) * units(base) / units(m)),
-                "" if told is None else nanoseconds(told),
-                percent(efficiency(m, base)),
-                percent(of_theory(m, found, theory)),
-                percent(m["share_of_bound"]),
-                percent(m["share_of_peak"]),
-            ]
-            rows.append((*row, updates(m)) if energy else tuple(row))
-        heads = (
-            *("", f"{what}s", "ns a cell\nand step", "\nideal", "\nformula", "\nefficiency"),
-            *("of the\nformula", "of the\nbandwidth", "of the\npeak"),
-            *(["million cells\na joule"] if energy else []),
-        )
-        made.append(
-            Table(
-                "Time of a cell and step",
-                heads,
-                tuple(rows),
-                heading=f"{size(base)}: {base['cells']:,} cells, {named(base)}",
-                note=_note(base, theory),
-            )
-        )
-    made.append(_summary(measurements, theory))
-    return [*made, _against_pencil(measurements)] if _of_the_paper(measurements[0]) else made
-
-
-def _note(base: Measurement, theory: Theory) -> str:
+def _constants(group: Group) -> str:
     said = (
-        f"Efficiency is relative to {layout(base)}. The formula is max(work, exchange), with 1/π as measured "
-        "on the fewest ranks of as many threads"
+        f"Efficiency is relative to {q.layout(group.base)}. The formula is max(work, exchange), with 1/π as "
+        "measured on the fewest ranks of as many threads"
     )
-    if theory.per_byte is not None:
+    theory = group.theory
+    if theory is not None and theory.per_byte is not None:
         subs = f"{theory.measured_on} subdomains"
         said += f", and 1/β = {1e9 * theory.per_byte:.3g} ns a byte, from an exchange alone between {subs}"
-    return wrapped(f"{said}.")
+    return q.wrapped(f"{said}.")
 
 
-def _summary(measurements: Sequence[Measurement], theory: Theory) -> Table:
-    """Each size on the most devices, and the paper's rows where it is the same problem."""
-    rows = []
-    for _, found in _sizes(measurements):
-        base, last = baseline(found), max(found, key=lambda m: (units(m), -ns(m)))
-        rows.append(
-            (
-                *(size(base), "here", counted(units(last), unit(last))),
-                *(nanoseconds(ns(base) * units(base)), nanoseconds(ns(last))),
-                *(percent(efficiency(last, base)), percent(of_theory(last, found, theory))),
-            )
-        )
-    own = len(rows)
-    one = measurements[0]
-    if _of_the_paper(one):
-        rows += [
-            (
-                *(f"{each.n}³", "paper", f"{each.devices} V100"),
-                *(f"{MHD_NS:g}", nanoseconds(MHD_NS / each.devices / each.efficiency)),
-                *(percent(each.efficiency), percent(each.of_theory)),
-            )
-            for each in MHD_SCALING
-        ]
-    note = f"Paper: {ASTAROTH}; its times follow from 1/π and the efficiencies." if len(rows) > own else ""
-    return Table(
-        "On the most of them",
+def _paper(group: Group) -> list[tuple[str, ...]]:
+    """Of 64 V100; times follow from 1/π and the efficiencies."""
+    if not of_the_paper(group):
+        return []
+    fig10, fig11 = published("astaroth-fig10"), published("astaroth-fig11")
+    (one,) = fig10.values("ns_per_cell_step", devices=1)
+    return [
         (
-            "cells",
-            "",
-            "",
-            f"ns on one\n{unit(one)}",
-            "ns a cell\nand step",
-            "\nefficiency",
-            "of the\nformula",
-        ),
-        tuple(rows),
-        left=3,
-        muted=tuple(range(own, len(rows))),
-        note=note,
-        heading="All sizes",
-    )
-
-
-def _of_the_paper(measurement: Measurement) -> bool:
-    return bool(measurement["case"] == MHD_CASE and measurement["order"] == MHD_ORDER)
-
-
-def _against_pencil(measurements: Sequence[Measurement]) -> Table:
-    """Fig. 15a: a CPU solver with the same equations and methods takes so many times as long."""
-    node = [MHD_NODE_NS * times for times in PENCIL_OVER_NODE]
-    rows = []
-    for _, found in _sizes(measurements):
-        best = min(found, key=ns)
-        what = counted(units(best), unit(best))
-        over = [f"{pace / ns(best):.2g}" for pace in node]
-        core = PENCIL_ONE_CORE_NS.get(best["n"]) if len(set(best["shape"])) == 1 else None
-        one = "" if core is None or best["devices"] else f"{core / (ns(best) * units(best)):.1f}"
-        rows.append((size(best), "here", what, nanoseconds(ns(best)), "–".join(over), one))
-    own = len(rows)
-    low, high = (nanoseconds(pace) for pace in node)
-    times = "–".join(map(str, PENCIL_OVER_NODE))
-    rows.append(("", "paper", "4 V100", f"{MHD_NODE_NS:g}", times, ""))
-    rows.append(("", "Pencil Code", f"{PENCIL_CORES} cores", f"{low}–{high}", "1", ""))
-    rows += [
-        (f"{n}³", "Pencil Code", "1 core", nanoseconds(pace), "", "1")
-        for n, pace in PENCIL_ONE_CORE_NS.items()
+            *(f"{n}³", "paper", "64 V100", f"{one:g}", q.nanoseconds(one / 64 / efficiency)),
+            *(q.percent(efficiency), q.percent(*fig11.values("of_theory", n=n))),
+        )
+        for n in (256, 512, 1024)
+        for efficiency in fig10.values("efficiency", n=n, devices=64)
     ]
-    fewest, most = PENCIL_OVER_NODE_ANY
-    note = wrapped(
+
+
+def _node() -> tuple[float, tuple[int, ...], tuple[int, ...]]:
+    """Nanoseconds on the four V100 of a node, and how many times as long the Pencil Code takes on one: of
+    Puhti, and over both clusters."""
+    (ns,) = published("astaroth-fig10").values("ns_per_cell_step", devices=4, method=None)
+    times = published("astaroth-fig15a")
+    clusters = ("Puhti", "Puhti and Mahti")
+    puhti, both = (times.values("speedup", machine=name, nodes=1) for name in clusters)
+    return ns, puhti, both
+
+
+def _over_node(m: Measurement, group: Group) -> str:
+    ns, puhti, _ = _node()
+    return "–".join(f"{ns * times / q.ns(m):.2g}" for times in puhti)
+
+
+def _over_core(m: Measurement, group: Group) -> str:
+    core = published("pencil-code").values("ns_per_cell_step", n=m["n"])
+    if not core or m["devices"] or len(set(m["shape"])) > 1:
+        return ""
+    return f"{core[0] / (q.ns(m) * q.units(m)):.1f}"
+
+
+def _pencil(group: Group) -> list[tuple[str, ...]]:
+    ns, puhti, _ = _node()
+    low, high = (q.nanoseconds(ns * times) for times in puhti)
+    return [
+        ("", "paper", "4 V100", f"{ns:g}", "–".join(map(str, puhti)), ""),
+        ("", "Pencil Code", "40 cores", f"{low}–{high}", "1", ""),
+        *(
+            (f"{row['n']}³", "Pencil Code", "1 core", q.nanoseconds(row["ns_per_cell_step"]), "", "1")
+            for row in published("pencil-code").rows
+        ),
+    ]
+
+
+def _pencil_note(group: Group) -> str:
+    fewest, most = _node()[2]
+    return q.wrapped(
         f"Paper: {ASTAROTH}, and 6: a node of two Xeon Gold 6230; {fewest}–{most} times over both clusters, "
         "all sizes. One core: the Pencil Code as measured by this project on a machine with AVX-512, over "
         "core times time here."
     )
-    return Table(
-        "Against a CPU solver",
-        ("cells", "", "", "ns a cell\nand step", "times as fast\nas its node", "as its core,\na core"),
-        tuple(rows),
-        left=3,
-        muted=tuple(range(own, len(rows))),
-        note=note,
-    )
 
 
-def verdicts(measurements: Sequence[Measurement], theory: Theory) -> list[str]:
-    """What the study shows, a sentence each."""
+def _of_steps(group: Group) -> list[str]:
     said = []
-    for _, found in _sizes(measurements):
-        base, best = baseline(found), min(found, key=ns)
-        fastest = f"{size(base)}: fastest with {layout(best)}, {nanoseconds(ns(best))} ns a cell and step"
+    for own in group.by(lambda m: m["cells"]):
+        base, best = own.base, own.best
+        fastest = (
+            f"{q.size(base)}: fastest with {q.layout(best)}, {q.nanoseconds(q.ns(best))} ns a cell and step"
+        )
         if best is not base:
-            share = of_theory(best, found, theory)
-            fastest += f": {ns(base) / ns(best):.2f} times as fast as {layout(base)}"
-            fastest += "" if share is None else f", {percent(share)} of what the formula lets expect"
+            share = c.of_formula(best, own)
+            fastest += f": {q.ns(base) / q.ns(best):.2f} times as fast as {q.layout(base)}"
+            fastest += "" if share is None else f", {q.percent(share)} of what the formula lets expect"
         said.append(f"{fastest}.")
     return said
 
 
-def plot(measurements: Sequence[Measurement], theory: Theory) -> Figure:
-    """Fig. 10, effective scaling, and Fig. 11, the formula, with lines of ideal scaling."""
-    figure = figure_of(1, 2)
-    left, right = figure.subplots(1, 2, sharey=True)
-    for number, found in enumerate(_lines(measurements)):
-        how = {**style(number), "label": label(found[0], measurements)}
-        left.plot([units(m) for m in found], [ns(m) for m in found], **how)
-        told = [(units(m), value) for m in found if (value := theory.ns(m, found)) is not None]
-        right.plot(*zip(*told, strict=True), **how)
-        for ax in (left, right):
-            draw_ideal_scaling(ax, found)
-    times_over_units(left, measurements, NS)
-    times_over_units(right, measurements, "")
-    left.set_title("Measured")
-    right.set_title("Closed formula")
-    legend(figure, left, 3)
-    return figure
+def size_label(line: Group, panel: Group) -> str:
+    """The size of a grid, and the threads of a rank where that says something."""
+    threads = f", {counted(line.one['threads'], 'thread')} a rank"
+    return q.size(line.one) + (threads if len({m["threads"] for m in panel.found}) > 1 else "")
 
 
-def plot_energy(measurements: Sequence[Measurement]) -> Figure | None:
-    """Fig. 15b: cells and steps a joule; None where no run knows its energy."""
-    from halocline.io.style import doubling
-
-    known = [m for m in measurements if m["joules_per_cell_step"]]
-    if not known:
-        return None
-    figure = figure_of()
-    ax = figure.subplots()
-    for number, found in enumerate(_lines(known)):
-        how = {**style(number), "label": label(found[0], known)}
-        ax.plot([units(m) for m in found], [1e-6 / m["joules_per_cell_step"] for m in found], **how)
-    doubling(ax, sorted({units(m) for m in known}))
-    ax.set_ylim(0, None)
-    ax.set_title(f"Energy efficiency, of {' and '.join(known[0]['joules_of'])}")
-    ax.set_xlabel(f"{unit(known[0])}s")
-    ax.set_ylabel("million cells and steps a joule")
-    legend(figure, ax, 3)
-    return figure
+def _cells(measurement: Measurement) -> int:
+    return int(measurement["cells"])
 
 
-def _sizes(measurements: Sequence[Measurement]) -> list[tuple[int, list[Measurement]]]:
-    return list(by(measurements, lambda m: m["cells"]))
+def _lines(measurement: Measurement) -> tuple[int, int]:
+    return measurement["cells"], measurement["threads"]
 
 
-def _alike(measurement: Measurement, found: Sequence[Measurement]) -> list[Measurement]:
-    """Those with as many threads a rank: 1/π is of a rank."""
-    return [m for m in found if m["threads"] == measurement["threads"]]
-
-
-def _lines(measurements: Sequence[Measurement]) -> list[list[Measurement]]:
-    """A line for each size and number of threads, over the number of ranks."""
-    return [sorted(own, key=units) for _, own in by(measurements, lambda m: (m["cells"], m["threads"]))]
+STEPS = Contents(
+    blocks=(
+        Block(
+            (
+                Rows(
+                    "Time of a cell and step",
+                    (
+                        *(c.LAYOUT, c.UNITS, c.NS, c.IDEAL, c.FORMULA, c.EFFICIENCY),
+                        *(c.OF_FORMULA, c.OF_BANDWIDTH, c.OF_PEAK, c.ENERGY),
+                    ),
+                    note=_constants,
+                ),
+            ),
+            by=_cells,
+            heading=lambda g: f"{q.size(g.base)}: {g.base['cells']:,} cells, {q.named(g.base)}",
+        ),
+        Block(
+            (
+                Rows(
+                    "On the most of them",
+                    (c.SIZE, c.HERE, c.MOST, c.ON_ONE, c.NS, c.EFFICIENCY, c.OF_FORMULA),
+                    of=(_cells, lambda group: group.last),
+                    beside=_paper,
+                    note=lambda g: (
+                        f"Paper: {ASTAROTH}; its times follow from 1/π and the efficiencies."
+                        * of_the_paper(g)
+                    ),
+                    left=3,
+                ),
+                Rows(
+                    "Against a CPU solver",
+                    (
+                        *(c.SIZE, c.HERE, c.MOST, c.NS),
+                        Column("times as fast\nas its node", _over_node),
+                        Column("as its core,\na core", _over_core),
+                    ),
+                    of=(_cells, lambda group: group.best),
+                    beside=_pencil,
+                    note=_pencil_note,
+                    left=3,
+                    shown=of_the_paper,
+                ),
+            ),
+            heading="All sizes",
+        ),
+    ),
+    figures=(
+        Figure(
+            "strong.png",
+            tuple(
+                Panel(y, title, "ns a cell and step", line=_lines, label=size_label, ideal=c.ideal)
+                for title, y in (
+                    ("Measured", lambda m, g: q.ns(m)),
+                    ("Closed formula", lambda m, g: g.formula(m)),
+                )
+            ),
+        ),
+        Figure(
+            "energy.png",
+            (
+                Panel(
+                    lambda m, g: 1e-6 / m["joules_per_cell_step"],
+                    lambda g, whole: f"Energy efficiency, of {' and '.join(g.one['joules_of'])}",
+                    "million cells and steps a joule",
+                    line=_lines,
+                    label=size_label,
+                    log=False,
+                ),
+            ),
+            where=lambda m: m["joules_per_cell_step"],
+        ),
+    ),
+    sentences=(_of_steps,),
+    where=lambda m: not q.is_solve(m) and m["only"] is None and m["halo"] == "read",
+)
