@@ -24,7 +24,7 @@ from measure import arguments, at_once, competitor, in_turn, median, numbers, ra
 from mhd import peak
 
 from halocline.compile.driver import find_compiler
-from halocline.run.bandwidth import bandwidth
+from halocline.run.measurements.bandwidth import bandwidth
 from halocline.study.run_case import CaseRun
 
 HERE = Path(__file__).parent

@@ -21,7 +21,7 @@ from typing import Any
 
 from measure import arguments, in_turn, median, ratio, save
 
-from halocline.run.launch import environment, mpiexec
+from halocline.run.ranks.launch import environment, mpiexec
 from halocline.study.exchange import PASSES
 
 HERE = Path(__file__).parent

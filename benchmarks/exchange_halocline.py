@@ -7,7 +7,7 @@ import sys
 
 from halocline.native import native
 from halocline.plan.devices import DeviceChoice
-from halocline.run.mpi import world
+from halocline.run.ranks.mpi import world
 from halocline.study.exchange import measure
 
 

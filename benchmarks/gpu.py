@@ -16,7 +16,7 @@ from measure import parser as measure_parser
 from halocline.errors import HaloclineError
 from halocline.native import native
 from halocline.plan.devices import DeviceChoice
-from halocline.run.machine import this_machine
+from halocline.run.host.machine import this_machine
 
 ELSEWHERE = RESULTS.parents[1] / "out" / "gpu-bench"  # records of other sizes than a result has
 MEBIBYTE = 2**20

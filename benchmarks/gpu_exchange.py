@@ -22,7 +22,7 @@ from gpu import arguments, keep, label
 from measure import in_turn, median, numbers, ratio
 
 from halocline.errors import RunError
-from halocline.run.launch import environment, mpiexec
+from halocline.run.ranks.launch import environment, mpiexec
 
 HERE = Path(__file__).parent
 AXES = "xyz"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from measure import arguments, competitor, in_turn, median, numbers, ratio, save
 
-from halocline.run.bandwidth import copy_bandwidth
+from halocline.run.measurements.bandwidth import copy_bandwidth
 
 DEVITO = "devito==4.8.23"
 HERE = Path(__file__).parent

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from halocline.run.machine import this_machine
+from halocline.run.host.machine import this_machine
 
 RESULTS = Path(__file__).parent / "results"
 MEANINGS = {  # of options

@@ -18,7 +18,7 @@ from halocline.plan.fit import least_thickness
 from halocline.plan.layout import lay_out
 from halocline.plan.machine import Machine
 from halocline.plan.traffic import Traffic
-from halocline.run.machine import this_machine
+from halocline.run.host.machine import this_machine
 from halocline.study import host, predict
 
 # each case with the size at which its pace is measured

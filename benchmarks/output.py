@@ -28,7 +28,7 @@ from halocline.archive import arrays
 from halocline.archive.arrays import ArraySpec
 from halocline.archive.writer import Writer
 from halocline.plan.chunks import ChunkGrid, chunk_shape
-from halocline.run.output import OutputStore
+from halocline.run.output.output import OutputStore
 
 EVERY, LARGE = 50, 256
 MOST_SLOWER, LEAST_SHARE = 1.05, 0.8

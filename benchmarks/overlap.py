@@ -20,7 +20,7 @@ from typing import Any
 from measure import arguments, numbers, save
 from wire import wire
 
-from halocline.run.launch import environment, mpiexec
+from halocline.run.ranks.launch import environment, mpiexec
 
 WANTED = 0.8
 
@@ -30,7 +30,7 @@ def steps(shape: str, radius: int, fields: int, dtype: str, repeats: int, method
     from dataclasses import asdict
     from functools import partial
 
-    from halocline.run.mpi import world
+    from halocline.run.ranks.mpi import world
     from halocline.study import overlap
 
     make = partial(overlap.heat, tuple(numbers(shape)), radius=radius, fields=fields, dtype=dtype)

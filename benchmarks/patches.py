@@ -25,8 +25,8 @@ from measure import arguments, competitor, in_turn, median, numbers, ratio, save
 
 import halocline as hc
 from halocline.compile.driver import find_compiler
-from halocline.run.execution import SCHEDULES
-from halocline.run.tuning import BY_CACHES, TUNE
+from halocline.run.domain.execution import SCHEDULES
+from halocline.run.tuning.patches import BY_CACHES, TUNE
 
 HERE = Path(__file__).parent
 COUNTS = (40, 41)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from measure import arguments, in_turn, median, numbers, ratio, save
 
-from halocline.run.launch import mpiexec
+from halocline.run.ranks.launch import mpiexec
 
 METHODS = ("cg", "cg-fused")
 HALOCLINE = Path(sys.executable).with_name("halocline")

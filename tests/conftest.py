@@ -136,7 +136,7 @@ def shared_tmp_path(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 # -- on the ranks ------------------------------------------------------------------------------------
 
 if on_rank:
-    from halocline.run import mpi
+    from halocline.run.ranks import mpi
 
     started = mpi.launcher()
     assert started is not None
@@ -266,7 +266,7 @@ class SharedRanks:
 
 def run_ranks(tests: list[str], ranks: int, timeout: float, folder: Path, root: Path) -> tuple[str, bool]:
     """Start the ranks and wait for them; return what they printed and whether time ran out."""
-    from halocline.run import launch
+    from halocline.run.ranks import launch
 
     environment = launch.environment() | {OUTCOMES: str(folder), LIMIT: str(0.9 * timeout)}
     environment.pop("PYTEST_ADDOPTS", None)

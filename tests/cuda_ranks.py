@@ -14,7 +14,8 @@ from typing import Any
 
 import test_bitwise
 from halocline.errors import InputError
-from halocline.run import gpu_aware, links, prepared
+from halocline.run.devices import gpu_aware, links
+from halocline.run.engine import prepared
 
 # -- what goes wrong on purpose ----------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import numpy as np
 
 import halocline as hc
 from halocline.native import native
-from halocline.run import mpi
+from halocline.run.ranks import mpi
 
 PAUSE = 5.0  # seconds that a rank stands still
 FOR_EVER = 10**9  # steps

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from halocline.run.machine import parse_list
-from halocline.run.nvml import LEVELS, Gpu, Topology
+from halocline.run.devices.nvml import LEVELS, Gpu, Topology
+from halocline.run.host.machine import parse_list
 
 
 def node(

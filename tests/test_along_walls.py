@@ -22,7 +22,7 @@ from halocline.errors import InputError
 from halocline.lang.boundary import Ghost
 from halocline.plan import Box, Transfers, decompose, least_thickness
 from halocline.plan.rank import SubdomainPlan, SweepPlan
-from halocline.run.mpi import world
+from halocline.run.ranks.mpi import world
 
 Array = np.ndarray[Any, Any]
 Point = tuple[int, ...]

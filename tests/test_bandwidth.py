@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from halocline.native import native
-from halocline.run import bandwidth
-from halocline.run.mpi import Communicator, world
+from halocline.run.measurements import bandwidth
+from halocline.run.ranks.mpi import Communicator, world
 
 
 @dataclass(frozen=True)

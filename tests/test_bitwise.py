@@ -11,7 +11,7 @@ import pytest
 
 import halocline as hc
 from halocline.errors import InputError
-from halocline.run.mpi import world
+from halocline.run.ranks.mpi import world
 
 DTYPES = ("float64", "float32")
 STRATEGIES = ("optimal", "bisection", "row", "morton", "1d-x", "1d-y", "2d")
@@ -309,7 +309,7 @@ def test_kernels_that_write_past_the_cache_give_the_same_bits(equations: Any) ->
     from halocline.compile.driver import compile_library
     from halocline.lang.stepping import PAUSE
     from halocline.native import native
-    from halocline.run.bind import build_engine
+    from halocline.run.engine.bind import build_engine
 
     for dtype in DTYPES:
         made = {}
@@ -356,7 +356,9 @@ def test_a_solve_past_the_cache_gives_the_same_bits(
     """With sums over rows of several pieces, and with patches that begin and end within a cache line."""
     made = []
     for exceeds in (False, True):
-        monkeypatch.setattr("halocline.run.prepared.exceeds_cache", lambda *_, exceeds=exceeds: exceeds)
+        monkeypatch.setattr(
+            "halocline.run.engine.prepared.exceeds_cache", lambda *_, exceeds=exceeds: exceeds
+        )
         for patch in (None, (3,) * (len(shape) - 1) + (101,)):
             grid = hc.Grid(shape, walls="node")
             u = grid.field("u", dtype=dtype, boundary=hc.Value(0))

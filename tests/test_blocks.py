@@ -157,7 +157,7 @@ MEMORY = """
 import sys
 import numpy as np
 import halocline as hc
-from halocline.run.mpi import world
+from halocline.run.ranks.mpi import world
 
 def resident():
     with open("/proc/self/smaps_rollup") as f:
@@ -180,7 +180,7 @@ if world().rank == 0:
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_an_inactive_block_holds_no_memory(ranks: int) -> None:
-    from halocline.run import launch
+    from halocline.run.ranks import launch
 
     def megabytes(active: str) -> float:
         command = [sys.executable, "-c", MEMORY.format(active=active)]

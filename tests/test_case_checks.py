@@ -302,7 +302,7 @@ def test_all_ranks_get_the_same_checks():
 @pytest.mark.ranks(1, 2)
 def test_the_command_checks_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     line = ["run", "sink", "--check", "--json", f"{tmp_path / 'a.json'}", "--pictures", f"{tmp_path}"]
-    from halocline.run.mpi import world
+    from halocline.run.ranks.mpi import world
 
     first = world().rank == 0
     assert command(line) == 0

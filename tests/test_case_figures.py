@@ -26,7 +26,7 @@ from halocline.physics.case import Case, Checked, Setup
 from halocline.physics.mhd_tvd import alfven_waves, tubes
 from halocline.physics.mhd_tvd.observed import primitives, restricted
 from halocline.physics.mhd_tvd.vortices import DATA
-from halocline.run.mpi import world
+from halocline.run.ranks.mpi import world
 from halocline.study.run_case import CaseRun
 
 Array = NDArray[np.float64]

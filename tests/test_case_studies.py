@@ -23,10 +23,10 @@ from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import Statement, roots
 from halocline.errors import InputError
 from halocline.plan.traffic import Traffic
-from halocline.run import energy
-from halocline.run.energy import Counter, EnergyMeter, gpus, processors
-from halocline.run.mpi import Communicator
-from halocline.run.peak import multiply_add_peak
+from halocline.run.measurements import energy
+from halocline.run.measurements.energy import Counter, EnergyMeter, gpus, processors
+from halocline.run.measurements.peak import multiply_add_peak
+from halocline.run.ranks.mpi import Communicator
 from halocline.study import case_orders, case_parts, case_strong, case_weak
 from halocline.study.case_runs import nanoseconds, same_bits, size, units
 from halocline.study.explain import explain_program

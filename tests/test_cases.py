@@ -21,7 +21,7 @@ from halocline.physics.case import Parameter
 from halocline.physics.cases import cases
 from halocline.physics.mhd import MHD, Physics, parameters
 from halocline.physics.mhd.forcing import Forcing
-from halocline.run.replay import FailureReplay
+from halocline.run.simulation.replay import FailureReplay
 from halocline.study.run_case import CaseRun, Result
 
 Array = NDArray[np.float64]

@@ -24,7 +24,7 @@ from halocline.io.section import Section
 from halocline.io.style import styled
 from halocline.physics.case import Checked
 from halocline.physics.cavity.figures import no_flux, parabola, stream_function
-from halocline.run.mpi import world
+from halocline.run.ranks.mpi import world
 from halocline.study.run_case import CaseRun
 
 Array = NDArray[np.float64]

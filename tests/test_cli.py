@@ -88,7 +88,7 @@ def test_solve_gives_the_same_bits_on_one_rank_and_three(tmp_path):
 
 
 def test_under_mpiexec_the_given_ranks_are_used(tmp_path):
-    from halocline.run.launch import mpiexec
+    from halocline.run.ranks.launch import mpiexec
 
     before = [str(mpiexec()), "-n", "2"]
     found = halocline("solve poisson --n 16 --threads 1 --json -", tmp_path, before=before)
@@ -220,7 +220,7 @@ def test_ranks_that_memory_does_not_hold_are_not_started(tmp_path):
 
 def test_run_passes_arguments_and_ranks(tmp_path):
     (tmp_path / "own.py").write_text(
-        "import sys\nimport helper\nimport halocline as hc\nfrom halocline.run.mpi import world\n"
+        "import sys\nimport helper\nimport halocline as hc\nfrom halocline.run.ranks.mpi import world\n"
         "u = hc.Grid(8, walls='node').field('u', boundary=hc.Value(0))\n"
         "s = hc.solve(lambda u: -hc.laplacian(u), u, 1.0)\n"
         "c = world()\n"
@@ -383,7 +383,7 @@ def test_wrong_use(tmp_path, line, words):
 def test_wrong_use_of_ranks_is_told_once(shared_tmp_path, monkeypatch, capfd):
     """The command itself on four ranks that stay alive: starting them anew for each line would take long."""
     from halocline.cli import main
-    from halocline.run.mpi import world
+    from halocline.run.ranks.mpi import world
 
     monkeypatch.chdir(shared_tmp_path)
     for line, words in WRONG:
@@ -485,7 +485,7 @@ def descendants(root: int) -> list[int]:
 
 def rank_of(process: int) -> int | None:
     """The rank that a launcher started this process as."""
-    from halocline.run.mpi import launcher
+    from halocline.run.ranks.mpi import launcher
 
     pairs = Path(f"/proc/{process}/environ").read_text(errors="replace").split("\0")
     started = launcher(dict(pair.split("=", 1) for pair in pairs if "=" in pair))

@@ -13,8 +13,8 @@ import pytest
 import halocline as hc
 from halocline.cli.app import run
 from halocline.plan.communication import COMMUNICATIONS
-from halocline.run.execution import Execution
-from halocline.run.mpi import world
+from halocline.run.domain.execution import Execution
+from halocline.run.ranks.mpi import world
 from halocline.study.explain import explain_program
 from halocline.study.run_case import CaseRun
 

@@ -23,8 +23,8 @@ import cuda_standin
 import halocline as hc
 from halocline import _native as native
 from halocline.compile.nvrtc import compile_cuda
-from halocline.run.devices import finder
-from halocline.run.mpi import world
+from halocline.run.devices.devices import finder
+from halocline.run.ranks.mpi import world
 from halocline.study import overlap
 
 pytestmark = pytest.mark.ranks(1)
@@ -500,7 +500,7 @@ import numpy as np
 if not cuda_standin.real_devices(): cuda_standin.load(2)
 from halocline import _native as native
 from halocline.compile.nvrtc import compile_cuda
-from halocline.run.devices import finder
+from halocline.run.devices.devices import finder
 device, *others = native.devices("cuda")
 module = device.load(compile_cuda({KERNELS!r}, device.architecture).read_bytes())
 x, queue, graph_queue = device.allocate(64), device.queue(), device.queue()
@@ -530,7 +530,7 @@ import cuda_standin
 cuda_standin.load(1)
 from halocline import _native as native
 from halocline.compile.nvrtc import compile_cuda
-from halocline.run.devices import finder
+from halocline.run.devices.devices import finder
 (device,) = native.devices("cuda")
 module = device.load(compile_cuda({KERNELS!r}, "sm_90").read_bytes())
 x, queue = device.allocate(8), device.queue()
@@ -550,7 +550,7 @@ import cuda_standin
 cuda_standin.load(2, peers=0)
 from halocline import _native as native
 from halocline.compile.nvrtc import compile_cuda
-from halocline.run.devices import finder
+from halocline.run.devices.devices import finder
 here, there = native.devices("cuda")
 assert not here.reaches(there)
 x, y, queue = there.allocate(8), here.allocate(8), here.queue()

@@ -19,8 +19,10 @@ from halocline.compile.nvrtc import compile_cuda
 from halocline.compile.strategy import SHARED_BYTES, Strategy
 from halocline.compile.targets.source import device_text
 from halocline.errors import RunError
-from halocline.run import contents, kernels, prepared
-from halocline.run.mpi import world
+from halocline.run.engine import prepared
+from halocline.run.memory import contents
+from halocline.run.ranks.mpi import world
+from halocline.run.tuning import kernels
 from test_device_kernels import star
 
 pytestmark = pytest.mark.ranks(1)
@@ -79,8 +81,8 @@ def test_kernels_that_cannot_be_had_are_not_tuned(
     monkeypatch.setattr(kernels, "remember", lambda name, tuned, program: found.append(tuned))
     few = (Strategy("planes", (32, 4), 16), Strategy("direct", (32, 4), 8))
     monkeypatch.setattr(kernels, "strategies", lambda ndim, staged: few)
-    monkeypatch.setattr("halocline.run.tuning.TURN", 1e-4)
-    monkeypatch.setattr("halocline.run.tuning.ROUNDS", 1)
+    monkeypatch.setattr("halocline.run.tuning.patches.TURN", 1e-4)
+    monkeypatch.setattr("halocline.run.tuning.patches.ROUNDS", 1)
     compile_for = prepared.compile_for
 
     def refusing(device: Any, source: str) -> Any:

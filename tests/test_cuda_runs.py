@@ -14,7 +14,7 @@ import pytest
 
 import cuda_standin
 import test_bitwise
-from halocline.run import launch
+from halocline.run.ranks import launch
 
 TESTS = Path(__file__).resolve().parent
 ALL = [problem.__name__ for problem in test_bitwise.PROBLEMS]

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halocline import _native as native
-from halocline.run.devices import finder
+from halocline.run.devices.devices import finder
 
 Devices = list[native.Device]
 

@@ -25,8 +25,7 @@ from halocline.physics.poisson import Poisson
 from halocline.plan.box import Box
 from halocline.plan.devices import DeviceChoice
 from halocline.plan.rank import FieldPlan
-from halocline.run import bandwidth, notices
-from halocline.run.devices import (
+from halocline.run.devices.devices import (
     OnDevice,
     check_dtypes,
     check_memory,
@@ -37,8 +36,10 @@ from halocline.run.devices import (
     subdomain_bytes,
     summary,
 )
-from halocline.run.execution import Execution
-from halocline.run.mpi import Communicator, world
+from halocline.run.domain import notices
+from halocline.run.domain.execution import Execution
+from halocline.run.measurements import bandwidth
+from halocline.run.ranks.mpi import Communicator, world
 from halocline.study import host
 from halocline.study.explain import Explanation, explain_program
 from halocline.study.explain_device import DeviceAssignment
@@ -260,7 +261,7 @@ def test_the_devices_of_a_run_in_words():
 
 @pytest.mark.ranks(2)
 def test_ranks_tell_the_same_devices_and_must_choose_the_same(monkeypatch: pytest.MonkeyPatch):
-    from halocline.run.mpi import world
+    from halocline.run.ranks.mpi import world
 
     if len(native.devices("opencl")) < 2:
         pytest.skip("no two OpenCL devices")
@@ -329,7 +330,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
         for n, platform in enumerate(platforms)
     ]
     here = SimpleNamespace(devices=lambda interface: there, why_no_devices=lambda interface: "")
-    monkeypatch.setattr("halocline.run.devices.native", lambda: here)
+    monkeypatch.setattr("halocline.run.devices.devices.native", lambda: here)
     monkeypatch.setattr("halocline.study.explain_device.native", lambda: here)
 
 
@@ -436,7 +437,8 @@ def test_methods_of_one_process_are_those_that_can_be(
     taken: tuple[str, ...],
     said: str | None,
 ) -> None:
-    monkeypatch.setattr("halocline.run.mpi._meeting", None)  # as if no other test had had a communicator
+    # as if no other test had had a communicator
+    monkeypatch.setattr("halocline.run.ranks.mpi._meeting", None)
     each = 2 if device == "cpu" else 1
     sim = heat(device=device, methods=methods, subdomains_per_rank=each, threads=1)
     assert sim.domain.transfers is not None

@@ -34,15 +34,15 @@ from halocline.compile.targets.source import device_text, loop_kernel
 from halocline.errors import InputError
 from halocline.lang.grid import Grid
 from halocline.native import native
-from halocline.plan.box import Box
+from halocline.plan.box import Box, three
 from halocline.plan.launches import _launch
-from halocline.run import gpu_aware, launch
-from halocline.run.bind import three
-from halocline.run.domain import Domain
-from halocline.run.execution import Execution
-from halocline.run.mpi import world
-from halocline.run.prepared import Prepared
-from halocline.run.store import FieldStore
+from halocline.run.devices import gpu_aware
+from halocline.run.domain.domain import Domain
+from halocline.run.domain.execution import Execution
+from halocline.run.engine.prepared import Prepared
+from halocline.run.memory.store import FieldStore
+from halocline.run.ranks import launch
+from halocline.run.ranks.mpi import world
 
 FIELDS = 3  # of every case, and as many second buffers
 CASES = {1: 600, 2: 400, 3: 300}  # by ranks, in `make test-full`

@@ -16,7 +16,8 @@ from halocline.compile.strategy import READS, SHARED_BYTES, Strategy
 from halocline.errors import InputError
 from halocline.lang.program import Program
 from halocline.lang.trace import tracing
-from halocline.run import kernels, prepared
+from halocline.run.engine import prepared
+from halocline.run.tuning import kernels
 
 
 def star(shape: tuple[int, ...], order: int, **options: Any) -> tuple[str, float]:
@@ -140,8 +141,8 @@ def test_what_is_measured_is_remembered_and_used(
 ) -> None:
     few = (Strategy("direct", (32, 4), 8), Strategy("planes", (32, 4), 16))
     monkeypatch.setattr(kernels, "strategies", lambda ndim, staged: few)
-    monkeypatch.setattr("halocline.run.tuning.TURN", 1e-4)
-    monkeypatch.setattr("halocline.run.tuning.ROUNDS", 1)
+    monkeypatch.setattr("halocline.run.tuning.patches.TURN", 1e-4)
+    monkeypatch.setattr("halocline.run.tuning.patches.ROUNDS", 1)
     wanted = star((24, 40), 2)
     assert star((24, 40), 2, device="opencl:0", kernels="tune") == wanted
     (kept,) = nothing_known.glob("*.kernels.json")

@@ -29,13 +29,13 @@ from halocline.native import native
 from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
 from halocline.physics.wave import Wave
-from halocline.run import contents
-from halocline.run.contents import checksum
-from halocline.run.domain import Domain
-from halocline.run.execution import Execution
-from halocline.run.mpi import world
-from halocline.run.prepared import prepare
-from halocline.run.store import FieldStore
+from halocline.run.domain.domain import Domain
+from halocline.run.domain.execution import Execution
+from halocline.run.engine.prepared import prepare
+from halocline.run.memory import contents
+from halocline.run.memory.contents import checksum
+from halocline.run.memory.store import FieldStore
+from halocline.run.ranks.mpi import world
 from halocline.study import overlap
 from test_examples import CASES as EXAMPLE_ARGUMENTS
 from test_examples import EXAMPLES
@@ -446,9 +446,9 @@ def test_kernels_that_fail_on_one_rank_are_told_on_all(monkeypatch: pytest.Monke
         raise RunError("no more of that")
 
     if comm.rank == 1 and fails == "compile_for":
-        monkeypatch.setattr("halocline.run.prepared.compile_for", reject)
+        monkeypatch.setattr("halocline.run.engine.prepared.compile_for", reject)
     elif comm.rank == 1:
-        monkeypatch.setattr("halocline.run.bind_device._DeviceBinder.sweep", reject)
+        monkeypatch.setattr("halocline.run.engine.bind_device._DeviceBinder.sweep", reject)
     with pytest.raises(RunError, match="no more of that"):
         sim.run(steps=2)
     assert comm.allgather(comm.rank) == [0, 1]

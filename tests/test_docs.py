@@ -43,7 +43,7 @@ def run(text: str, ranks: int, folder: Path) -> str:
     script.write_text(text)
     command = [sys.executable, str(script)]
     if ranks > 1:
-        from halocline.run.launch import mpiexec
+        from halocline.run.ranks.launch import mpiexec
 
         command = [str(mpiexec()), "-n", str(ranks), *command]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}

@@ -17,9 +17,9 @@ import cuda_standin
 from gpu_nodes import DGX_H100, SUMMIT
 from halocline.cli import doctor
 from halocline.cli.doctor import Finding
-from halocline.run import nvml
-from halocline.run.machine import this_machine
-from halocline.run.nvml import Gpu, Topology
+from halocline.run.devices import nvml
+from halocline.run.devices.nvml import Gpu, Topology
+from halocline.run.host.machine import this_machine
 
 
 def device(interface: str, index: int, gpu: Gpu | None = None, **other: Any) -> Any:

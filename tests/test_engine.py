@@ -1074,7 +1074,7 @@ def test_no_mpi_call_on_one_rank(kernels: str) -> None:
 
 def launch(script: str, ranks: int, **environment: str) -> tuple[int, str, float]:
     """Run a script on ranks: exit status, what they printed, seconds."""
-    from halocline.run.launch import mpiexec
+    from halocline.run.ranks.launch import mpiexec
 
     prelude = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from test_engine import *\n"
     command = [str(mpiexec()), "-n", str(ranks), sys.executable, "-c", prelude + script]

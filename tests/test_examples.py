@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from halocline.run.launch import mpiexec
+from halocline.run.ranks.launch import mpiexec
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

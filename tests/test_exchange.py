@@ -13,11 +13,11 @@ import pytest
 import halocline as hc
 from halocline.cli.app import run
 from halocline.errors import InputError
-from halocline.run.domain import Domain
-from halocline.run.execution import Execution
-from halocline.run.mpi import world
-from halocline.run.prepared import Prepared
-from halocline.run.store import FieldStore
+from halocline.run.domain.domain import Domain
+from halocline.run.domain.execution import Execution
+from halocline.run.engine.prepared import Prepared
+from halocline.run.memory.store import FieldStore
+from halocline.run.ranks.mpi import world
 from halocline.study.exchange import exchange_schedule, measure, weak_shape
 
 

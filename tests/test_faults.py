@@ -17,10 +17,11 @@ from faults import PAUSE
 WITHIN = 100.0  # seconds for a run on a busy machine; what hangs does so for longer (HALOCLINE_TIMEOUT)
 # Ranks check their fields for finite values now and then, outside of engines: here they never do.
 BEGIN = """import sys; sys.path.insert(0, {!r}); from faults import *
-from halocline.run import session; session.FIRST_CHECK = FOR_EVER
+from halocline.run.simulation import session; session.FIRST_CHECK = FOR_EVER
 """
 LAUNCH = (
-    "import sys; from halocline.run.launch import launch; sys.exit(launch(int(sys.argv[1]), sys.argv[2:]))"
+    "import sys; from halocline.run.ranks.launch import launch; "
+    "sys.exit(launch(int(sys.argv[1]), sys.argv[2:]))"
 )
 
 
@@ -76,7 +77,7 @@ DEATHS = {  # when: the ranks, the one that dies, the script
         2,
         1,
         """
-        from halocline.run import prepared
+        from halocline.run.engine import prepared
 
         if mpi.world().rank == DYING:
             prepared.compile_library = die

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from halocline.run.machine import this_machine
+from halocline.run.host.machine import this_machine
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))

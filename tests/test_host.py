@@ -18,7 +18,7 @@ from halocline.model import Rates, execute
 from halocline.plan.layout import Layout, lay_out
 from halocline.plan.machine import Machine, Measured, Throughput, known_machines, load_machine, parse_machine
 from halocline.plan.traffic import Traffic
-from halocline.run.machine import sockets, this_machine
+from halocline.run.host.machine import sockets, this_machine
 from halocline.study import host
 from halocline.study.exchange import exchange_schedule
 from halocline.study.paces import RADIUS, SIDE

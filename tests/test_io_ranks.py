@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import xarray
 
-from halocline.run import checkpoint as checkpoints
-from halocline.run.launch import mpiexec
+from halocline.run.output import checkpoint as checkpoints
+from halocline.run.ranks.launch import mpiexec
 from test_restart import NAMES, WITHIN, heat, results
 
 HERE = Path(__file__).parent

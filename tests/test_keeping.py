@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import xarray
 
-from halocline.run import checkpoint as checkpoints
-from halocline.run.launch import mpiexec
+from halocline.run.output import checkpoint as checkpoints
+from halocline.run.ranks.launch import mpiexec
 
 WITHIN = 120.0
 

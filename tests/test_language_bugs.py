@@ -13,7 +13,7 @@ import pytest
 import halocline as hc
 from halocline.compile.compiler import compile_program
 from halocline.errors import InputError
-from halocline.run.machine import resident_bytes
+from halocline.run.host.machine import resident_bytes
 from work import lines
 
 

@@ -29,7 +29,7 @@ from halocline.plan.launches import Launch, SweepLaunches, _launch, sweep_launch
 from halocline.plan.layout import Layout
 from halocline.plan.rank import SubdomainPlan, plan_subdomain
 from halocline.plan.transfer import ON_DEVICES, Transfers
-from halocline.run.kernels import strategies
+from halocline.run.tuning.kernels import strategies
 
 KERNEL = DeviceKernel("k", (), (), ())
 axes = st.integers(1, 3)

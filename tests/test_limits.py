@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from halocline.errors import InputError, RunError
-from halocline.run import limits, segments
-from halocline.run.launch import environment, mpiexec
+from halocline.run.host import limits, segments
+from halocline.run.ranks.launch import environment, mpiexec
 
 WITHIN = 100.0  # seconds for a run on a busy machine
 
@@ -69,7 +69,7 @@ def run(command: list[str], before: str = "") -> tuple[int, str, str]:
 
 WAITING = """
 import os, time
-from halocline.run import mpi
+from halocline.run.ranks import mpi
 
 comm = mpi.world()
 comm.barrier()
@@ -156,7 +156,7 @@ def in_small_shm(size: str, command: list[str]) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("launcher", ["halocline", "mpiexec"])
 def test_ranks_that_mpi_has_no_shared_memory_for_are_refused(script, launcher):
-    file = script("from halocline.run import mpi\nmpi.world()\nprint('went on')")
+    file = script("from halocline.run.ranks import mpi\nmpi.world()\nprint('went on')")
     code, out, err = in_small_shm("1m", with_ranks(file, 2, launcher))
     assert "went on" not in out
     assert err.count("halocline: error:") == 1
@@ -179,7 +179,7 @@ def test_ranks_run_with_little_shared_memory(script, size, launcher):
 
 def test_a_rank_that_dies_of_a_bus_error_is_said_to_lack_shared_memory(script):
     file = script(
-        "import os, signal, time\nfrom halocline.run import mpi\n"
+        "import os, signal, time\nfrom halocline.run.ranks import mpi\n"
         "if mpi.world().rank == 1:\n    os.kill(os.getpid(), signal.SIGBUS)\ntime.sleep(60)"
     )
     code, _, err = run(with_ranks(file, 2))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from halocline.compile.driver import described
-from halocline.run.machine import (
+from halocline.run.host.machine import (
     LARGEST_SHARE,
     data_caches,
     last_level_cache,
@@ -114,7 +114,7 @@ def test_affinity_limits_the_cores():
 def test_facts_are_json_and_cheap():
     text = """if True:
         import json, sys
-        from halocline.run.machine import this_machine
+        from halocline.run.host.machine import this_machine
         print(json.dumps(this_machine().as_dict()))
         assert not {"numpy", "mpi4py.MPI"} & set(sys.modules), "imports what takes long"
     """

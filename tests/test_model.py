@@ -22,7 +22,7 @@ from halocline.physics.wave import Wave
 from halocline.plan.layout import Layout, lay_out
 from halocline.plan.machine import Machine, load_machine, parse_machine
 from halocline.plan.traffic import Traffic
-from halocline.run.trace import TRACE_EVENTS
+from halocline.run.domain.trace import TRACE_EVENTS
 from halocline.study import figures, predict
 from halocline.study.exchange import exchange_schedule
 

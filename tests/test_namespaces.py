@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from halocline.run.launch import mpiexec
+from halocline.run.ranks.launch import mpiexec
 
 PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))  # where `ip` may lie
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
@@ -35,7 +35,7 @@ AROUND = ("--user", "--preserve-credentials")  # the user namespace of both, whe
 SOLVES = f"""
 import json
 import halocline as hc
-from halocline.run import mpi
+from halocline.run.ranks import mpi
 
 for options in (
     {{"methods": "self,mpi"}},
@@ -194,7 +194,7 @@ def test_a_rank_that_is_killed_on_another_node_ends_all(run):
     done = run(
         """
 import os, signal, time
-from halocline.run import mpi
+from halocline.run.ranks import mpi
 
 comm = mpi.world()
 comm.barrier()

@@ -40,14 +40,15 @@ from halocline.physics.cases import cases
 from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
 from halocline.physics.wave import Wave
-from halocline.run import kernels, prepared
+from halocline.run.engine import prepared
+from halocline.run.tuning import kernels
 from halocline.solvers.schemes import SCHEMES
 from halocline.study.run_case import CaseRun
 
 ARCHITECTURES = {12: ("sm_70", "sm_80", "sm_90"), 13: ("sm_80", "sm_90")}  # by NVRTC's version
 NEWER = "nvidia-cuda-nvrtc==13.5.37"  # version 12 is what requirements.lock says
 
-# As in halocline.run.kernels, which varies groups and marches of these too.
+# As in halocline.run.tuning.kernels, which varies groups and marches of these too.
 STRATEGIES = {
     "default": Strategy(),
     "direct": Strategy("direct"),

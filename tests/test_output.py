@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from halocline.errors import RunError
-from halocline.run import files
-from halocline.run.files import why_not_writable, write_file
+from halocline.run.host import files
+from halocline.run.host.files import why_not_writable, write_file
 
 HALOCLINE = [sys.executable, "-m", "halocline.cli"]
 RUN = "run sound-wave --n 16 --steps 1 --threads 1"
@@ -129,7 +129,7 @@ def test_a_file_that_is_mounted_on_its_own_is_written_into(tmp_path: Path) -> No
     mount = f'mount --bind {tmp_path}/outside {tmp_path}/inside && exec "$@"'
     text = f"""if True:
     from pathlib import Path
-    from halocline.run.files import why_not_writable, write_file
+    from halocline.run.host.files import why_not_writable, write_file
     path = Path({str(tmp_path)!r}, "inside")
     assert why_not_writable(path) == ""
     write_file(path, "new")
@@ -290,7 +290,7 @@ def test_results_are_printed_before_a_file_of_them_fails(tmp_path: Path) -> None
 def test_a_reader_who_has_gone_stops_no_rank(tmp_path: Path) -> None:
     """The ranks print more than a pipe holds."""
     (tmp_path / "talk.py").write_text(
-        "from halocline.run.mpi import world\nworld()\nprint('x' * 4000000)\n"
+        "from halocline.run.ranks.mpi import world\nworld()\nprint('x' * 4000000)\n"
         "open(f'done{world().rank}', 'w')\n"
     )
     _, out, err = in_shell("halocline run talk.py --ranks 2 | head -c 10", tmp_path)

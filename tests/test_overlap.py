@@ -9,7 +9,7 @@ import pytest
 
 import halocline as hc
 from halocline.errors import InputError
-from halocline.run.overlap import LEAST, MOST, ROUNDS, OverlapTrial
+from halocline.run.tuning.overlap import LEAST, MOST, ROUNDS, OverlapTrial
 
 
 def decided(times: dict[bool, list[float]], sweeps: int = 2) -> OverlapTrial:

@@ -15,7 +15,7 @@ import pytest
 
 from halocline.cli.app import run
 from halocline.errors import InputError
-from halocline.run.script import Script
+from halocline.run.simulation.script import Script
 from halocline.study.problem import FileProblem
 from halocline.study.self_convergence import differences
 

@@ -9,7 +9,7 @@ import halocline as hc
 from halocline.errors import InputError
 from halocline.io.picture import picture, plot_lines
 from halocline.io.section import section
-from halocline.run.mpi import world
+from halocline.run.ranks.mpi import world
 
 
 def simulation(shape, *, location="cell", periodic=True, dtype="float64", **options):

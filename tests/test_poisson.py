@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from halocline.errors import InputError
-from halocline.run.mpi import Communicator, world
+from halocline.run.ranks.mpi import Communicator, world
 from halocline.solvers.cg import METHODS
 from halocline.study import solve
 from halocline.study.solve import predicted_bytes

@@ -21,8 +21,8 @@ from halocline.errors import InputError
 from halocline.io.export import export
 from halocline.io.listing import described
 from halocline.io.views import Wanted, view
-from halocline.run.interpolation import Weights, conservative, linear
-from halocline.run.sources import Reader, Source, source_of
+from halocline.run.fields.interpolation import Weights, conservative, linear
+from halocline.run.fields.sources import Reader, Source, source_of
 
 
 def fields(shape: tuple[int, ...], *, walls: Any = "face", periodic: Any = False) -> hc.Simulation:

@@ -11,10 +11,10 @@ import pytest
 
 import halocline as hc
 from halocline.errors import InputError, RunError
-from halocline.run import replay, session
-from halocline.run.replay import FailureReplay
-from halocline.run.session import Session
-from halocline.run.simulation import Simulation
+from halocline.run.simulation import replay, session
+from halocline.run.simulation.replay import FailureReplay
+from halocline.run.simulation.session import Session
+from halocline.run.simulation.simulation import Simulation
 
 STEPS = 1000  # more than it takes to overflow
 

@@ -20,9 +20,9 @@ import pytest
 
 import halocline as hc
 from halocline.errors import InputError, RunError, Stopped
-from halocline.run import checkpoint as checkpoints
-from halocline.run.batch import STARTED, end_of_time
-from halocline.run.launch import mpiexec
+from halocline.run.output import checkpoint as checkpoints
+from halocline.run.ranks.launch import mpiexec
+from halocline.run.simulation.batch import STARTED, end_of_time
 from restart_programs import store_of
 
 PROGRAMS = Path(__file__).parent / "restart_programs.py"

@@ -12,7 +12,7 @@ from halocline.compile.compiler import arranged, compile_program
 from halocline.compile.passes.scratch import lives, shared
 from halocline.compile.schedule import Scratch
 from halocline.errors import InputError
-from halocline.run.mpi import world
+from halocline.run.ranks.mpi import world
 
 # -- locations ---------------------------------------------------------------------------------------
 

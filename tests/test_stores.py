@@ -20,8 +20,8 @@ from halocline.archive.reader import Store
 from halocline.cli.app import run
 from halocline.errors import InputError, RunError
 from halocline.io import views
-from halocline.run import output_contents
-from halocline.run.launch import mpiexec
+from halocline.run.output import variables
+from halocline.run.ranks.launch import mpiexec
 
 RECEIVERS = [(0.1, 0.5, 0.3), (1.19, 0.01, 0.79)]
 
@@ -49,7 +49,7 @@ def opened(path: Path) -> xarray.Dataset:
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks that no cut of the grid has."""
     monkeypatch.setattr(
-        output_contents, "chunk_shape", lambda shape, itemsize: tuple(max(1, (n + 1) // 3) for n in shape)
+        variables, "chunk_shape", lambda shape, itemsize: tuple(max(1, (n + 1) // 3) for n in shape)
     )
 
 

@@ -13,10 +13,11 @@ import pytest
 import halocline as hc
 from gpu_nodes import DGX_1, DGX_H100, SUMMIT, StandIn
 from halocline.plan.devices import distance_between
-from halocline.run import domain, topology
-from halocline.run.mpi import Communicator, world
-from halocline.run.nvml import Topology, bandwidths
-from halocline.run.topology import DeviceLinks, device_links, links_between
+from halocline.run.devices import topology
+from halocline.run.devices.nvml import Topology, bandwidths
+from halocline.run.devices.topology import DeviceLinks, device_links, links_between
+from halocline.run.domain import domain
+from halocline.run.ranks.mpi import Communicator, world
 
 INF = float("inf")
 

@@ -12,8 +12,8 @@ import pytest
 import halocline as hc
 from halocline.cli.app import run
 from halocline.errors import RunError
-from halocline.run import trace
-from halocline.run.mpi import world
+from halocline.run.domain import trace
+from halocline.run.ranks.mpi import world
 
 
 def traced(file: Path, **options: Any) -> hc.Simulation:

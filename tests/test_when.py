@@ -11,7 +11,7 @@ import halocline as hc
 from halocline.errors import InputError
 from halocline.model.execute import execute
 from halocline.plan.machine import load_machine
-from halocline.run.execution import Execution
+from halocline.run.domain.execution import Execution
 
 STEPS = 23
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import halocline as hc
-from halocline.run.mpi import world
+from halocline.run.ranks.mpi import world
 
 N = 16
 LIMIT = 30.0  # seconds for a wrong script to end, on a busy machine

@@ -25,9 +25,9 @@ from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
 from halocline.physics.wave import Wave
 from halocline.plan.devices import DeviceChoice
-from halocline.run.devices import compile_for
-from halocline.run.launch import environment, mpiexec
-from halocline.run.mpi import launcher, world
+from halocline.run.devices.devices import compile_for
+from halocline.run.ranks.launch import environment, mpiexec
+from halocline.run.ranks.mpi import launcher, world
 from halocline.study import overlap
 from halocline.study.exchange import moved
 from halocline.study.run_case import CaseRun

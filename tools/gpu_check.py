@@ -44,7 +44,7 @@ SIGNS = {"passed": "✓", "failed": "✗", "missing": "–"}
 MACHINE = """
 import json, platform
 from dataclasses import asdict
-from halocline.run.machine import this_machine
+from halocline.run.host.machine import this_machine
 import numpy
 rows = [("Python", "passed", platform.python_version()), ("NumPy", "passed", numpy.__version__)]
 machine = this_machine()

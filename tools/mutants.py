@@ -586,7 +586,7 @@ MUTATIONS = (
     ),
     Mutation(
         "held-later",
-        "run/fields.py",
+        "run/fields/fields.py",
         "                self._set_walls(field)  # it may never have been set, or through a view\n",
         "                pass\n",
         "a run starts with points on walls that nobody gave their value",

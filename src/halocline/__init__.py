@@ -13,7 +13,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from halocline.run import excepthook
+from halocline.run.ranks import excepthook
 
 # Names are imported at their first use: `import halocline` stays quick.
 _HOMES = {
@@ -36,14 +36,14 @@ _HOMES = {
         "when",
     ),
     "lang.trace": ("order",),
-    "run.simulation": ("Simulation",),
-    "run.outcome": ("Outcome",),
-    "run.checkpoint": ("Checkpoint",),
-    "run.output": ("Output",),
-    "run.regions": ("Box", "Coarsen", "Points", "Slice"),
-    "run.statistics": ("time_max", "time_mean", "time_min", "time_variance"),
-    "run.execution": ("Execution",),
-    "run.printing": ("print",),
+    "run.simulation.simulation": ("Simulation",),
+    "run.engine.outcome": ("Outcome",),
+    "run.output.checkpoint": ("Checkpoint",),
+    "run.output.output": ("Output",),
+    "run.fields.regions": ("Box", "Coarsen", "Points", "Slice"),
+    "run.output.statistics": ("time_max", "time_mean", "time_min", "time_variance"),
+    "run.domain.execution": ("Execution",),
+    "run.ranks.printing": ("print",),
     "solvers.schemes": ("RK2", "RK3", "RK4", "SSPRK3", "Euler"),
     "study.explain": ("explain",),
     "solvers.linear": ("LinearProblem", "Solution", "solve"),
@@ -69,8 +69,8 @@ def __dir__() -> list[str]:
 
 
 def _ends(error: BaseException) -> int | None:
-    """See halocline.run.mpi.ends; loaded when there is such an error."""
-    from halocline.run.mpi import ends
+    """See halocline.run.ranks.mpi.ends; loaded when there is such an error."""
+    from halocline.run.ranks.mpi import ends
 
     return ends(error)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 
-from halocline.run import streams
-from halocline.run.mpi import launcher, report
+from halocline.run.host import streams
+from halocline.run.ranks.mpi import launcher, report
 
 
 def main() -> int:

@@ -28,7 +28,7 @@ def exchange(
 ) -> None:
     """Time the exchange, and report."""
     spread(ranks)
-    from halocline.run.mpi import world
+    from halocline.run.ranks.mpi import world
     from halocline.study import exchange as study
     from halocline.study.table import amount, counted, duration, where
 

@@ -497,7 +497,7 @@ def _travels(
 ) -> dict[int | None, Travels]:
     """What travels in each kind of run, at each order by default; grids that cannot be cut as asked for are
     found here."""
-    from halocline.run.execution import chosen_devices
+    from halocline.run.domain.execution import chosen_devices
     from halocline.study.theory import travels
 
     found = {order: travels(run) for order, run in made.items()}

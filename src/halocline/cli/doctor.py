@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any
 from halocline.cli.output import check_files, first, say, write_json, written
 from halocline.errors import CompileError, HaloclineError, RunError
 from halocline.native import native
-from halocline.run.bandwidth import copy_bandwidth, triad_bandwidth
-from halocline.run.machine import Machine, this_machine
-from halocline.run.mpi import Communicator, launcher, world
+from halocline.run.host.machine import Machine, this_machine
+from halocline.run.measurements.bandwidth import copy_bandwidth, triad_bandwidth
+from halocline.run.ranks.mpi import Communicator, launcher, world
 
 if TYPE_CHECKING:
-    from halocline.run.nvml import Topology
+    from halocline.run.devices.nvml import Topology
 
 TRIAL = 'extern "C" int halocline_doctor() { return 42; }\n'
 RANKS = """
 from mpi4py import rc
 rc.thread_level = "multiple"
 from mpi4py import MPI
-from halocline.run.mpi import world
+from halocline.run.ranks.mpi import world
 comm = world()
 levels = {MPI.THREAD_SINGLE: "single", MPI.THREAD_FUNNELED: "funneled", MPI.THREAD_SERIALIZED: "serialized"}
 if comm.rank == 0:
@@ -170,7 +170,7 @@ def _mpi(machine: Machine) -> Iterator[Finding]:
 
 def _two_ranks() -> Finding:
     """Start two ranks with mpiexec; they check that mpi4py and native code load the same library."""
-    from halocline.run.launch import mpiexec
+    from halocline.run.ranks.launch import mpiexec
 
     program = mpiexec()
     begun = time.monotonic()
@@ -232,7 +232,7 @@ def _cuda(machine: Machine) -> Iterator[Finding]:
     if not devices:
         yield Finding("NVML", "absent", "not asked; only links between CUDA devices come from it")
         return
-    from halocline.run.nvml import read_topology
+    from halocline.run.devices.nvml import read_topology
 
     topology, why = read_topology([device.identity for device in devices])
     if topology is None:
@@ -260,7 +260,7 @@ def _nvrtc(needed: bool) -> Finding:
 
 def _links(topology: Topology, names: Sequence[str]) -> Finding:
     """The bandwidths between devices, and what gives them."""
-    from halocline.run.nvml import bandwidths, link
+    from halocline.run.devices.nvml import bandwidths, link
 
     places = range(len(names))
     rates = [

@@ -8,8 +8,8 @@ from typing import Any
 
 from halocline.cli.output import note
 from halocline.errors import InputError
-from halocline.run.checkpoint import Checkpoint
-from halocline.run.output import Output
+from halocline.run.output.checkpoint import Checkpoint
+from halocline.run.output.output import Output
 from halocline.study.table import amount, counted, duration
 
 

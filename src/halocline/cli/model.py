@@ -150,7 +150,7 @@ def _draw(
     found: list[Predicted], scaling: str, picture: Path | None, trace: Path | None, timeline: Path | None
 ) -> None:
     from halocline.io.style import save, styled
-    from halocline.run.trace import chrome_events
+    from halocline.run.domain.trace import chrome_events
     from halocline.study import predict as study
     from halocline.study import timeline as lanes
 

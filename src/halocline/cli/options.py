@@ -33,7 +33,7 @@ from halocline.ranges import (
     THREADS,
     Range,
 )
-from halocline.run.tuning import BY_CACHES, TUNE
+from halocline.run.tuning.patches import BY_CACHES, TUNE
 
 PROBLEM, HOW, WHERE, RESULTS = "The problem", "How it is solved", "Where it runs", "Results"
 KEEPING = "Output and checkpoints"
@@ -805,7 +805,7 @@ def execution(
     communication: str | None = None,
     gpudirect: bool = False,
 ) -> dict[str, Any]:
-    """The options of a run, as `halocline.run.execution.Execution` takes them."""
+    """The options of a run, as `halocline.run.domain.execution.Execution` takes them."""
     return {
         "device": device,
         "threads": threads,

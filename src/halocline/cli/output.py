@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from halocline.errors import InputError
-from halocline.run.files import why_not_writable, write_file
-from halocline.run.mpi import launcher, world
-from halocline.run.streams import complain
+from halocline.run.host.files import why_not_writable, write_file
+from halocline.run.host.streams import complain
+from halocline.run.ranks.mpi import launcher, world
 
 STDOUT = "-"
 
@@ -54,7 +54,7 @@ def _wrong(target: Path) -> str | None:
 
 
 def write(target: str | Path | None, text: str) -> None:
-    """Write a file on the first rank; see `halocline.run.files.write_file`."""
+    """Write a file on the first rank; see `halocline.run.host.files.write_file`."""
     if target is None or not first():
         return
     if str(target) == STDOUT:

@@ -29,7 +29,7 @@ def heat(
 ) -> None:
     """Measure explicit steps, and report."""
     spread(ranks)
-    from halocline.run.mpi import world
+    from halocline.run.ranks.mpi import world
     from halocline.study import overlap
     from halocline.study.exchange import weak_shape
     from halocline.study.table import counted
@@ -67,8 +67,8 @@ def _tell(
     json: str | None,
     execution: Mapping[str, Any],
 ) -> None:
-    from halocline.run.devices import devices_in_use
-    from halocline.run.mpi import world
+    from halocline.run.devices.devices import devices_in_use
+    from halocline.run.ranks.mpi import world
     from halocline.study import overlap
     from halocline.study.table import where
 

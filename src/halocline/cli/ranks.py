@@ -9,8 +9,8 @@ import typer
 
 from halocline.cli.progress import TERMINAL, terminal
 from halocline.errors import InputError
-from halocline.run.launch import launch
-from halocline.run.mpi import IO_RANKS, launcher, world
+from halocline.run.ranks.launch import launch
+from halocline.run.ranks.mpi import IO_RANKS, launcher, world
 
 
 def spread(ranks: int | None, io_ranks: int = 0) -> None:

@@ -16,7 +16,7 @@ from halocline.cli.progress import progress, terminal
 from halocline.cli.ranks import spread
 from halocline.errors import InputError
 from halocline.lang.grid import near
-from halocline.run.mpi import world
+from halocline.run.ranks.mpi import world
 
 if TYPE_CHECKING:
     from halocline.cli.keeping import Kept
@@ -74,7 +74,7 @@ def case(
     else:
         ready = CaseRun.of_checkpoint(name, kept.resume, cells, given, dim=dim, order=order, scheme=scheme)
     spread(ranks, kept.io_ranks)
-    from halocline.run.machine import this_machine
+    from halocline.run.host.machine import this_machine
 
     shown = {} if pictures is None else {pictures / f"{key}.png": (key, e) for key, e in ready.shown.items()}
     figures = {} if pictures is None else {name: pictures / f"{name}.png" for name in ready.case.figures}
@@ -290,7 +290,7 @@ def _rows(shown: Sequence[str]) -> Callable[[Mapping[str, Any]], None]:
 def _summary(result: Result, shown: Sequence[str]) -> str:
     from halocline.cli.keeping import writing_lines
     from halocline.physics.cases import case_named
-    from halocline.run.bandwidth import yardstick
+    from halocline.run.measurements.bandwidth import yardstick
     from halocline.study import case_events
     from halocline.study.table import amount, counted, duration, joined, method, where
 

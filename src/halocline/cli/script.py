@@ -14,13 +14,13 @@ import typer
 from halocline.cli.output import check_files, note, say, write_json, written
 from halocline.cli.ranks import spread
 from halocline.errors import InputError
-from halocline.run.devices import DEVICE_VARIABLE, chosen_here, devices_in_use
-from halocline.run.execution import chosen_devices
-from halocline.run.machine import this_machine
-from halocline.run.mpi import report, world
-from halocline.run.observers import Observer, observing
-from halocline.run.script import Script
-from halocline.run.streams import is_lost_output
+from halocline.run.devices.devices import DEVICE_VARIABLE, chosen_here, devices_in_use
+from halocline.run.domain.execution import chosen_devices
+from halocline.run.host.machine import this_machine
+from halocline.run.host.streams import is_lost_output
+from halocline.run.ranks.mpi import report, world
+from halocline.run.simulation.observers import Observer, observing
+from halocline.run.simulation.script import Script
 
 
 def script(

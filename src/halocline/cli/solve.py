@@ -81,7 +81,7 @@ def _draw(result: object, folder: Path) -> None:
 
 def _draw_trace(result: object, folder: Path) -> None:
     from halocline.io.style import save, styled
-    from halocline.run.mpi import world
+    from halocline.run.ranks.mpi import world
     from halocline.study import timeline
     from halocline.study.solve import Result
 
@@ -96,7 +96,7 @@ def _draw_trace(result: object, folder: Path) -> None:
 
 
 def _summary(result: object, dim: int, method: str, rtol: float) -> str:
-    from halocline.run.bandwidth import yardstick
+    from halocline.run.measurements.bandwidth import yardstick
     from halocline.study.solve import Result
     from halocline.study.table import amount, counted, duration, where
 

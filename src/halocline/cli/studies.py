@@ -17,8 +17,8 @@ from halocline.cli.progress import TERMINAL, progress, terminal
 from halocline.cli.ranks import spread
 from halocline.errors import InputError
 from halocline.ranges import POINTS, RANKS, THREADS
-from halocline.run.command_line import command_line
-from halocline.run.mpi import launcher
+from halocline.run.host.command_line import command_line
+from halocline.run.ranks.mpi import launcher
 
 if TYPE_CHECKING:
     from halocline.study.measure import Measurement, Solve
@@ -140,9 +140,9 @@ def ablation(
     """Time the exchange with one thing changed at a time, and print the tables."""
     spread(ranks)
     from halocline.plan.machine import load_machine
-    from halocline.run.devices import devices_in_use, summary
-    from halocline.run.machine import this_machine
-    from halocline.run.mpi import world
+    from halocline.run.devices.devices import devices_in_use, summary
+    from halocline.run.host.machine import this_machine
+    from halocline.run.ranks.mpi import world
     from halocline.study import ablation as study
     from halocline.study.exchange import weak_shape
     from halocline.study.table import as_rows, counted
@@ -194,7 +194,7 @@ def ablation(
 
 def _pictures(case: Solve) -> tuple[str, ...]:
     """Those that the last run draws: no timeline where devices compute, of which nothing is traced."""
-    from halocline.run.execution import chosen_devices
+    from halocline.run.domain.execution import chosen_devices
 
     return PICTURES if chosen_devices(case.device).interface == "cpu" else PICTURES[:-1]
 
@@ -221,7 +221,7 @@ def layouts(ranks: str, threads: str, device: str | None) -> list[tuple[int, int
     InputError
         Lists that cannot be; more than one thread on devices.
     """
-    from halocline.run.execution import chosen_devices
+    from halocline.run.domain.execution import chosen_devices
 
     found = [
         (r, t)
@@ -235,9 +235,9 @@ def layouts(ranks: str, threads: str, device: str | None) -> list[tuple[int, int
 
 def threads_each(device: str | None, ranks: int, threads: int | None) -> int:
     """The threads of each rank: as many as asked for, or else what a run takes by default."""
-    from halocline.run.execution import chosen_devices
-    from halocline.run.mpi import Communicator
-    from halocline.run.threads import default_threads
+    from halocline.run.domain.execution import chosen_devices
+    from halocline.run.domain.threads import default_threads
+    from halocline.run.ranks.mpi import Communicator
 
     if threads is not None:
         return threads

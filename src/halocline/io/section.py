@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
 from halocline.lang.grid import AXES, Field, unknown
-from halocline.run.fields import Fields
+from halocline.run.fields.fields import Fields
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
-from halocline.run.files import write_file
+from halocline.run.host.files import write_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -34,7 +34,7 @@ class Scheme(Protocol):
 
 
 class Counting(Protocol):
-    """What adds something up after each step; see halocline.run.statistics.
+    """What adds something up after each step; see halocline.run.output.statistics.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from halocline.lang.program import ProgramFunction
 
 if TYPE_CHECKING:
     from halocline.io.figure import Figure
-    from halocline.run.simulation import Simulation
+    from halocline.run.simulation.simulation import Simulation
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from halocline.errors import InputError
 from halocline.physics.case import Event, cell_at
-from halocline.run.simulation import Simulation
+from halocline.run.simulation.simulation import Simulation
 
 log = logging.getLogger("halocline")
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from halocline.lang.program import Program, own_name
-from halocline.run.fields import Fields
-from halocline.run.outcome import Outcome
-from halocline.run.prepared import Prepared, prepare
-from halocline.run.state import State
+from halocline.run.engine.outcome import Outcome
+from halocline.run.engine.prepared import Prepared, prepare
+from halocline.run.fields.fields import Fields
+from halocline.run.fields.state import State
 
 if TYPE_CHECKING:
     import numpy as np

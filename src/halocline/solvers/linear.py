@@ -18,22 +18,23 @@ from halocline.lang.program import Scalar, own_name
 from halocline.lang.reductions import first
 from halocline.lang.reductions import value as value_at
 from halocline.ranges import STEPS
-from halocline.run import observers, restart
-from halocline.run.bandwidth import bandwidth_share
-from halocline.run.checkpoint import Checkpoint, Saved
-from halocline.run.course import Course
-from halocline.run.devices import OnDevice
-from halocline.run.domain import Domain
-from halocline.run.execution import Execution
-from halocline.run.fields import Fields
-from halocline.run.ledger import Ledger
-from halocline.run.mpi import communicator_of
-from halocline.run.outcome import Outcome
-from halocline.run.output import Output
-from halocline.run.overlap import Overlap
-from halocline.run.parameters import Parameters
-from halocline.run.prepared import Prepared, prepare
-from halocline.run.store import FieldStore
+from halocline.run.devices.devices import OnDevice
+from halocline.run.domain.domain import Domain
+from halocline.run.domain.execution import Execution
+from halocline.run.engine.outcome import Outcome
+from halocline.run.engine.prepared import Prepared, prepare
+from halocline.run.fields.fields import Fields
+from halocline.run.fields.parameters import Parameters
+from halocline.run.measurements.bandwidth import bandwidth_share
+from halocline.run.memory.store import FieldStore
+from halocline.run.output import restart
+from halocline.run.output.checkpoint import Checkpoint, Saved
+from halocline.run.output.ledger import Ledger
+from halocline.run.output.output import Output
+from halocline.run.ranks.mpi import communicator_of
+from halocline.run.simulation import observers
+from halocline.run.simulation.course import Course
+from halocline.run.tuning.overlap import Overlap
 from halocline.solvers.cg import BAD_START, BREAKDOWN, method_named
 from halocline.solvers.iterations import Iterations, history_of
 from halocline.solvers.linearity import check_linear

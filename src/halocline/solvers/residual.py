@@ -17,8 +17,8 @@ from halocline.lang.expression import Expr, as_expr, reads_of
 from halocline.lang.grid import Field
 from halocline.lang.program import own_name, own_scalars, program
 from halocline.lang.reductions import dot
-from halocline.run.fields import Fields
-from halocline.run.prepared import prepare
+from halocline.run.engine.prepared import prepare
+from halocline.run.fields.fields import Fields
 
 # By the triangle inequality the two differ by more than the tolerance where the recursion fulfils it and the
 # true residual is more than twice as large. Rounding errors, which further iterations cannot mend, are the

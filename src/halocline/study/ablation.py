@@ -21,8 +21,8 @@ from halocline.plan.placement import STRATEGIES as PLACEMENTS
 from halocline.plan.traffic import Traffic
 from halocline.plan.transfer import UNFIT_ON_DEVICES
 from halocline.ranges import REPEATS
-from halocline.run.execution import chosen_devices
-from halocline.run.mpi import world
+from halocline.run.domain.execution import chosen_devices
+from halocline.run.ranks.mpi import world
 from halocline.study.exchange import Bench, exchange_schedule, moved
 from halocline.study.overlap import StepBench, heat
 from halocline.study.table import Table, amount, duration

@@ -9,7 +9,7 @@ from halocline.lang.program import program
 from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
 from halocline.physics.wave import Wave
-from halocline.run.simulation import Simulation
+from halocline.run.simulation.simulation import Simulation
 from halocline.solvers.linear import LinearProblem
 from halocline.solvers.schemes import SCHEMES
 

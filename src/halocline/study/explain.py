@@ -19,16 +19,16 @@ from halocline.lang.program import Program
 from halocline.plan.layout import Layout
 from halocline.plan.rank import RankPlan, plan_rank
 from halocline.plan.transfer import Transfers, methods_without_ranks, needs_ranks
-from halocline.run import tuning
-from halocline.run.caches import caches, exceeds_cache
-from halocline.run.devices import OnDevice, device_methods
-from halocline.run.domain import Domain
-from halocline.run.execution import Execution
-from halocline.run.kernels import AUTO
-from halocline.run.mpi import has_ranks
-from halocline.run.notices import say_once
-from halocline.run.topology import DeviceLinks
-from halocline.run.tuning import BY_CACHES, TUNE
+from halocline.run.devices.devices import OnDevice, device_methods
+from halocline.run.devices.topology import DeviceLinks
+from halocline.run.domain.domain import Domain
+from halocline.run.domain.execution import Execution
+from halocline.run.domain.notices import say_once
+from halocline.run.host.caches import caches, exceeds_cache
+from halocline.run.ranks.mpi import has_ranks
+from halocline.run.tuning import patches as tuning
+from halocline.run.tuning.kernels import AUTO
+from halocline.run.tuning.patches import BY_CACHES, TUNE
 from halocline.study.explain_device import (
     DeviceAssignment,
     device_plan,
@@ -70,7 +70,7 @@ def explain_program(
     links : DeviceLinks, optional
         Between the devices of a node, of a run that there is.
     **execution
-        See `halocline.run.execution.Execution`.
+        See `halocline.run.domain.execution.Execution`.
 
     Raises
     ------
@@ -184,8 +184,8 @@ def explain(problem: Problem, **options: Any) -> Explanation:
     ----------
     problem : Simulation or LinearProblem
     **options
-        `ranks` and `rank` of explain_program, and those of `halocline.run.execution.Execution`; where not
-        given, those that the problem runs with.
+        `ranks` and `rank` of explain_program, and those of `halocline.run.domain.execution.Execution`;
+        where not given, those that the problem runs with.
 
     Returns
     -------

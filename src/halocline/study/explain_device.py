@@ -17,9 +17,9 @@ from halocline.plan.levels import flow
 from halocline.plan.placement import placement_cost
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
 from halocline.plan.traffic import Traffic
-from halocline.run.devices import OnDevice, label, shared_bytes, subdomain_bytes
-from halocline.run.execution import Execution
-from halocline.run.topology import DeviceLinks, links_between
+from halocline.run.devices.devices import OnDevice, label, shared_bytes, subdomain_bytes
+from halocline.run.devices.topology import DeviceLinks, links_between
+from halocline.run.domain.execution import Execution
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from halocline.compile.chains import Chain
 from halocline.compile.footprint import Direction
 from halocline.lang.grid import AXES
 from halocline.plan.transfer import BY_MPI, COPIED, METHODS, PACKING
-from halocline.run.devices import storage_bytes
+from halocline.run.devices.devices import storage_bytes
 from halocline.study.table import Table, amount, counted, duration
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from halocline.compile.schedule import Schedule, StageUse
 from halocline.plan.decompose import Decomposition
 from halocline.plan.exchange import Copy
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
-from halocline.run.bandwidth import device_bandwidth, triad_bandwidth
-from halocline.run.caches import exceeds_cache
-from halocline.run.mpi import Communicator
-from halocline.run.topology import DeviceLinks
+from halocline.run.devices.topology import DeviceLinks
+from halocline.run.host.caches import exceeds_cache
+from halocline.run.measurements.bandwidth import device_bandwidth, triad_bandwidth
+from halocline.run.ranks.mpi import Communicator
 from halocline.study.explain_device import DevicePlan, link_time
 from halocline.study.explain_text import in_order, lines, side
 

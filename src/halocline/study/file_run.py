@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
-from halocline.run.fields import Fields
-from halocline.run.observers import Observer
-from halocline.run.outcome import Outcome
-from halocline.run.script import Value
-from halocline.run.simulation import Simulation
+from halocline.run.engine.outcome import Outcome
+from halocline.run.fields.fields import Fields
+from halocline.run.simulation.observers import Observer
+from halocline.run.simulation.script import Value
+from halocline.run.simulation.simulation import Simulation
 from halocline.study.problem import method_of
 from halocline.study.record import Record, Timing, checksums, recorded
 

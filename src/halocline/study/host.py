@@ -17,10 +17,10 @@ from halocline.model import Rates, execute, memory_of_node
 from halocline.plan.layout import Layout, lay_out
 from halocline.plan.machine import Device, Link, Machine, Measured, Network, Throughput, load_machine
 from halocline.plan.traffic import Traffic
-from halocline.run.bandwidth import triad_bandwidth
-from halocline.run.launch import environment, mpiexec
-from halocline.run.machine import last_level_cache, sockets, this_machine
-from halocline.run.mpi import Communicator
+from halocline.run.host.machine import last_level_cache, sockets, this_machine
+from halocline.run.measurements.bandwidth import triad_bandwidth
+from halocline.run.ranks.launch import environment, mpiexec
+from halocline.run.ranks.mpi import Communicator
 from halocline.study.paces import RADIUS, SIDE
 from halocline.study.predict import Case
 from halocline.study.table import Table, amount, counted, duration

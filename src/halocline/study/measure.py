@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from halocline.errors import InputError, RunError
-from halocline.run.devices import OnDevice, summary
-from halocline.run.execution import chosen_devices
-from halocline.run.machine import this_machine
+from halocline.run.devices.devices import OnDevice, summary
+from halocline.run.domain.execution import chosen_devices
+from halocline.run.host.machine import this_machine
 from halocline.study.table import as_rows, where
 
 Measurement = dict[str, Any]
@@ -219,7 +219,7 @@ def measure(
     -------
     dict
         The keys of the record, then the facts of the problem, `device` (what was chosen), `command`,
-        `started` (UTC), `times` (seconds of all runs), `machine` (halocline.run.machine.Machine) and
+        `started` (UTC), `times` (seconds of all runs), `machine` (halocline.run.host.machine.Machine) and
         `environment`.
 
     Raises

@@ -21,9 +21,9 @@ from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
 from halocline.plan.transfer import UNFIT_ON_DEVICES
 from halocline.ranges import ORDER, REPEATS, Range
-from halocline.run.execution import chosen_devices
-from halocline.run.prepared import Prepared
-from halocline.run.simulation import Simulation
+from halocline.run.domain.execution import chosen_devices
+from halocline.run.engine.prepared import Prepared
+from halocline.run.simulation.simulation import Simulation
 from halocline.solvers.linear import LinearProblem
 from halocline.solvers.schemes import Euler
 from halocline.study.exchange import moved

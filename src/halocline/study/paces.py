@@ -14,9 +14,9 @@ from halocline.lang.grid import Grid
 from halocline.lang.operators import laplacian
 from halocline.lang.program import ProgramFunction, program, scalar
 from halocline.lang.reductions import sum as total
-from halocline.run.machine import last_level_cache
-from halocline.run.mpi import Communicator, world
-from halocline.run.simulation import Simulation
+from halocline.run.host.machine import last_level_cache
+from halocline.run.ranks.mpi import Communicator, world
+from halocline.run.simulation.simulation import Simulation
 from halocline.solvers.schemes import Euler
 from halocline.study.cases import Passes, start
 from halocline.study.exchange import Bench

@@ -175,7 +175,7 @@ def _pictures(pictures: Sequence[tuple[str, Path]]) -> str:
 
 
 def facts_of_machine(machine: Mapping[str, Any]) -> dict[str, str]:
-    """A machine, as `halocline.run.machine.Machine.as_dict` describes it, and its software."""
+    """A machine, as `halocline.run.host.machine.Machine.as_dict` describes it, and its software."""
     caches = ", ".join(f"L{c['level']} {c['bytes'] // 1024:,} KiB" for c in machine["caches"])
     return {
         "host": f"{machine['host']}, {machine['system']}",

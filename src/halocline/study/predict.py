@@ -21,7 +21,7 @@ from halocline.plan.machine import Machine
 from halocline.plan.traffic import Traffic
 from halocline.plan.transfer import chosen_methods
 from halocline.ranges import MODELLED_RANKS, NODES, RANKS_PER_NODE
-from halocline.run.trace import TraceEvent
+from halocline.run.domain.trace import TraceEvent
 from halocline.study.table import Table, counted, duration
 
 if TYPE_CHECKING:

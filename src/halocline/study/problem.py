@@ -10,9 +10,9 @@ from typing import Any
 from halocline.errors import HaloclineError, InputError
 from halocline.lang.grid import Grid
 from halocline.lang.program import Program
-from halocline.run.observers import Observer, observing
-from halocline.run.script import Script, Value
-from halocline.run.simulation import Simulation
+from halocline.run.simulation.observers import Observer, observing
+from halocline.run.simulation.script import Script, Value
+from halocline.run.simulation.simulation import Simulation
 from halocline.solvers.schemes import SCHEMES
 from halocline.study.table import joined
 

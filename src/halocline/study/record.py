@@ -10,12 +10,12 @@ from typing import Any
 from halocline.archive.writer import Writing
 from halocline.compile.schedule import Schedule
 from halocline.lang.grid import Field
-from halocline.run.bandwidth import bandwidth
-from halocline.run.devices import OnDevice
-from halocline.run.energy import Energy
-from halocline.run.fields import Fields
-from halocline.run.machine import resident_bytes
-from halocline.run.peak import multiply_add_peak
+from halocline.run.devices.devices import OnDevice
+from halocline.run.fields.fields import Fields
+from halocline.run.host.machine import resident_bytes
+from halocline.run.measurements.bandwidth import bandwidth
+from halocline.run.measurements.energy import Energy
+from halocline.run.measurements.peak import multiply_add_peak
 from halocline.study.written import written
 
 

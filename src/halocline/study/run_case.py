@@ -20,14 +20,14 @@ from halocline.physics import events as counters
 from halocline.physics.case import Check, Checked, Setup
 from halocline.physics.cases import case_named
 from halocline.ranges import SOME_STEPS, STEPS
-from halocline.run import restart
-from halocline.run.bandwidth import bandwidth
-from halocline.run.checkpoint import Checkpoint, Saved, newest
-from halocline.run.energy import EnergyMeter
-from halocline.run.fields import Fields
-from halocline.run.outcome import Outcome
-from halocline.run.output import Output
-from halocline.run.simulation import Simulation, program_of
+from halocline.run.engine.outcome import Outcome
+from halocline.run.fields.fields import Fields
+from halocline.run.measurements.bandwidth import bandwidth
+from halocline.run.measurements.energy import EnergyMeter
+from halocline.run.output import restart
+from halocline.run.output.checkpoint import Checkpoint, Saved, newest
+from halocline.run.output.output import Output
+from halocline.run.simulation.simulation import Simulation, program_of
 from halocline.solvers.schemes import SCHEMES
 from halocline.study.live import LiveLine
 from halocline.study.overlap import KINDS, StepBench

@@ -12,12 +12,12 @@ from halocline.errors import InputError
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.reductions import max as largest
 from halocline.physics.poisson import Poisson
-from halocline.run.bandwidth import bandwidth
-from halocline.run.checkpoint import Checkpoint, Saved, newest
-from halocline.run.devices import OnDevice
-from halocline.run.machine import resident_bytes
-from halocline.run.output import Output
-from halocline.run.tuning import Tuned
+from halocline.run.devices.devices import OnDevice
+from halocline.run.host.machine import resident_bytes
+from halocline.run.measurements.bandwidth import bandwidth
+from halocline.run.output.checkpoint import Checkpoint, Saved, newest
+from halocline.run.output.output import Output
+from halocline.run.tuning.patches import Tuned
 from halocline.solvers.linear import LinearProblem, Solution, check_limits
 from halocline.study.written import written
 

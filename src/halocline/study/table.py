@@ -10,7 +10,7 @@ from decimal import Decimal
 from html import escape
 from typing import Any
 
-from halocline.run.devices import OnDevice, summary
+from halocline.run.devices.devices import OnDevice, summary
 
 GAP = "  "
 

@@ -92,7 +92,7 @@ class FileOrCase(TyperCommand):
 
 def _taken(file: Path) -> list[str]:
     """The options that mean something of this file: others of these names are its own."""
-    from halocline.run.script import Script
+    from halocline.run.simulation.script import Script
 
     try:
         script = Script(file)

@@ -15,9 +15,9 @@ from halocline.physics.case import complete
 from halocline.physics.mhd_tvd import parameters, setup
 from halocline.physics.mhd_tvd.diagnostics import derived, relative_divergence
 from halocline.physics.mhd_tvd.scheme import IdealMHD
-from halocline.run.execution import Execution
-from halocline.run.outcome import Outcome
-from halocline.run.simulation import Simulation
+from halocline.run.domain.execution import Execution
+from halocline.run.engine.outcome import Outcome
+from halocline.run.simulation.simulation import Simulation
 
 log = logging.getLogger("halocline")
 

@@ -1,0 +1,180 @@
+"""One rank's share of a grid: which subdomains it has, which devices, and how it exchanges with others."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+from halocline.compile.schedule import Schedule
+from halocline.errors import InputError
+from halocline.lang.grid import Grid
+from halocline.plan.decompose import Decomposition
+from halocline.plan.transfer import Transfers, needs_ranks
+from halocline.run.devices.devices import (
+    OnDevice,
+    devices_of_rank,
+    finder,
+    note_host,
+    places_of,
+    shared_bytes,
+    sharers,
+)
+from halocline.run.devices.topology import DeviceLinks, device_links
+from halocline.run.domain.execution import Execution
+from halocline.run.domain.notices import say_once
+from halocline.run.domain.peers import SharedMemoryPeers, shared_memory_peers
+from halocline.run.domain.threads import default_threads, spins
+from halocline.run.domain.trace import Timeline
+from halocline.run.domain.transfer_methods import device_methods, host_methods
+from halocline.run.host.limits import check_stacks
+from halocline.run.ranks.mpi import Communicator, world
+
+log = logging.getLogger("halocline")
+
+CROWDED = 64  # threads of a node for each of its hardware threads; with more, a run makes almost no progress
+
+
+class Domain:
+    """One rank's share of a grid: its subdomains, where they are computed, and how they exchange.
+
+    Parameters
+    ----------
+    grid : Grid
+    comm : Communicator, optional
+    how : Execution, optional
+
+    Attributes
+    ----------
+    threads : int
+        Of this rank.
+    transfers : Transfers or None
+        Which rank has which subdomains, and how these exchange; None until the first program is prepared.
+    peers : SharedMemoryPeers or None
+        The processes of the node whose memory this rank reads; None where there are none, and until the
+        first program is prepared.
+    devices : tuple of native Device
+        That this rank drives; none where it computes itself.
+    sharers : mapping of native Device to int
+        The ranks that use each of these.
+    places : tuple of OnDevice
+        The device of each subdomain of every rank, once the first program is prepared; none on the CPU.
+    device_links : DeviceLinks
+        Between the devices of a node.
+    shared_bytes : int
+        That threads of a group can share on the devices of every rank.
+    """
+
+    def __init__(self, grid: Grid, comm: Communicator | None = None, how: Execution | None = None) -> None:
+        self.grid, self.how = grid, how or Execution()
+        machines = world() if comm is None else comm
+        self.comm = machines.grouped(self.how.ranks_per_node)
+        self.comm.check_same(
+            "the device is", self.how.device, "all ranks need the same device= or HALOCLINE_DEVICE"
+        )
+        self.devices = devices_of_rank(self.how.devices, self.comm)
+        self.device_links: DeviceLinks = device_links(self.devices, self.how.subdomains_per_rank, self.comm)
+        self.shared_bytes = shared_bytes(self.devices)
+        self.places: tuple[OnDevice, ...] = ()
+        self.sharers: Mapping[Any, int] = {}
+        self._finders: dict[Any, Any] = {}
+        self.threads = self.how.threads or default_threads(self.comm)
+        self._notice(*self.how.ignored)
+        if self.devices:
+            self.sharers = sharers(self.devices, machines)
+            # all ranks have the same kernels
+            self.shared_bytes = min(self.comm.allgather(shared_bytes(self.devices)))
+            self.threads = 1  # it looks after the devices
+            if self.comm.rank == 0 and self.how.trace is not None:
+                log.warning(
+                    "trace %s: holds what hosts wait for, not what devices do; no timeline is drawn of it",
+                    self.how.trace,
+                )
+        with self.comm.agreement("check the stacks of threads"):
+            check_stacks(self.threads)
+        together, there = self.threads * self.comm.ranks_of_node, os.cpu_count() or 1
+        with self.comm.agreement("count threads"):
+            if together > CROWDED * there:
+                raise InputError(
+                    f"{together} threads on a node of {there} hardware threads would mostly wait for their "
+                    f"turn; take {CROWDED * there} at most, of all ranks there together"
+                )
+        level = self.comm.thread_level
+        if self.comm.rank == 0 and self.comm.size > 1 and self.threads > 1 and level != "multiple":
+            who = "one thread at a time" if level == "serialized" else "the first thread alone"
+            log.warning("MPI gives MPI_THREAD_%s: %s looks after messages", level.upper(), who)
+        self.spins = spins(self.threads, self.comm)
+        self.transfers: Transfers | None = None
+        self.peers: SharedMemoryPeers | None = None
+        self.timeline = None if self.how.trace is None else Timeline(self.how.trace, self.threads)
+
+    def untraced(self) -> Domain:
+        """The same for runs that nobody asked for, such as those of a measurement: no trace, and nothing else
+        is tried in them."""
+        other = copy(self)
+        other.timeline = None
+        other.how = replace(self.how, overlap=self.how.overlap is not False)
+        return other
+
+    def adopt(self, schedule: Schedule) -> None:
+        """Cut the grid for this schedule; all ranks call this."""
+        comm = self.comm
+        layout = self.how.layout(
+            schedule,
+            self.grid,
+            comm.size,
+            comm.ranks_per_node,
+            nodes_of_ranks=comm.nodes_of_ranks,
+            devices=max(1, len(self.devices)),
+            distance=self.device_links.distance,
+        )
+        if comm.mpi is None:
+            self._notice(needs_ranks(self.how.allowed_methods, layout.decomposition))
+        if self.devices:
+            methods = device_methods(comm, self.how, self.devices)
+            self.transfers = Transfers(layout, methods, self.how.packing)
+            own = [self.device_of(n) for n in range(len(self.subdomains))]
+            self.places = places_of(comm, self.subdomains, own)
+            return
+        note_host()
+        self.transfers = Transfers(layout, host_methods(comm, self.how), self.how.packing)
+        self.peers = shared_memory_peers(comm, self.transfers)
+
+    def _notice(self, *texts: str) -> None:
+        """Tell the user, once, what is not as it was asked for."""
+        for text in filter(None, texts if self.comm.rank == 0 else ()):
+            say_once(text)
+
+    def device_of(self, n: int) -> Any:
+        """The device of the n-th subdomain of this rank."""
+        return self.devices[n // self.how.subdomains_per_rank]
+
+    def finders(self) -> Mapping[Any, Any]:
+        """The code of each device that looks for what is not finite; all ranks call this."""
+        if not self._finders:
+            with self.comm.agreement("compile the search for values that are not finite"):
+                self._finders.update((device, finder(device)) for device in dict.fromkeys(self.devices))
+        return self._finders
+
+    @property
+    def decomposition(self) -> Decomposition | None:
+        """How the grid is cut; None until the first program is prepared."""
+        return None if self.transfers is None else self.transfers.layout.decomposition
+
+    @property
+    def subdomains(self) -> tuple[int, ...]:
+        """Those of this rank."""
+        assert self.transfers is not None
+        return self.transfers.layout.owned(self.comm.rank)
+
+    def first(self, n: int) -> tuple[int, ...]:
+        """The global index of the first cell of the n-th subdomain of this rank."""
+        assert self.decomposition is not None
+        return self.decomposition.box(self.subdomains[n]).lo
+
+    def offsets(self) -> list[tuple[int, ...]]:
+        """The global index of the first cell of each subdomain of this rank."""
+        return [self.first(n) for n in range(len(self.subdomains))]

@@ -1,0 +1,296 @@
+"""How a problem runs: what a user may choose, and no bit of a result depends on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from halocline.compile.halo import HALOS
+from halocline.compile.schedule import Schedule
+from halocline.errors import InputError
+from halocline.lang.grid import Grid
+from halocline.plan.communication import communication_named
+from halocline.plan.devices import DeviceChoice
+from halocline.plan.fit import least_thickness
+from halocline.plan.layout import Layout, lay_out
+from halocline.plan.traffic import Traffic
+from halocline.plan.transfer import (
+    BY_MPI,
+    ON_DEVICES,
+    PACKING,
+    UNFIT_ON_DEVICES,
+    UNFIT_ON_HOST,
+    chosen_methods,
+)
+from halocline.ranges import MAILBOXES, RANKS_PER_NODE, SUBDOMAINS, THREADS
+from halocline.run.tuning.kernels import AUTO, check_kernels
+from halocline.run.tuning.patches import BY_CACHES, TUNE
+
+SCHEDULES = ("guided", "static", "dynamic")
+MOST_TRIED = 64  # other numbers of subdomains, where the grid cannot be cut as asked for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Execution:
+    """The options of a run.
+
+    Parameters
+    ----------
+    device : str, optional
+        What computes: "cpu", or devices with memory of their own, "cuda" or "opencl": all that the process
+        sees, or those with the numbers that follow a colon, as in "cuda:0,1". Each has a subdomain; the
+        ranks of a node share them out among themselves. HALOCLINE_DEVICE where not given, else "cpu".
+    threads : int, optional
+        Per rank; OMP_NUM_THREADS, else the cores of the node shared among its ranks. A rank with devices has
+        one, which looks after these.
+    decomposition : str or sequence of int
+        How the grid is cut into subdomains; see `halocline.plan.decompose`.
+    patch : int or sequence of int, or {"tune", "caches"}, optional
+        Shape of the patches. "tune": where nothing is remembered for this program on such a machine, several
+        are measured before the first run, and the fastest is remembered for later ones; "caches": chosen by
+        cache size. Where not given, what is remembered, else by cache size.
+    subdomains_per_rank : int
+        How many subdomains each rank has; with devices, how many each of them has.
+    ranks_per_node : int, optional
+        Take as many consecutive ranks for a node, whatever machine they run on, to try on one machine what
+        is decided for several. Nodes are what MPI says where not given.
+    methods : str or sequence of str, optional
+        The transfer methods that may be taken, of `halocline.plan.METHODS`; all but "rma" where not given.
+        One process without MPI copies: by "self" where that is named, else by "peer".
+    schedule : {"guided", "static", "dynamic"}
+        Which thread of a rank runs which patch: "static", the one that the patch was given to, as many cells
+        to each; "dynamic", whichever comes first; "guided", the one that it was given to, or one that has run
+        all of its own.
+    kernels : {"auto", "tune", "direct", "queue", "planes"}
+        How threads of a device read the cells around theirs; see `halocline.compile.strategy.Strategy`.
+        "tune": where nothing is remembered for this program on such devices, several ways are measured before
+        the first run, and the fastest is remembered for later ones; "auto": what is remembered, else "queue".
+    overlap : {"auto", True, False}
+        Whether patches that need no message run before all messages of a sweep have come, to any subdomain of
+        the rank. "auto": as the first passes of the loop show, some of which run with overlap and some
+        without; see `halocline.run.tuning.overlap`.
+    halo : {"read", "uniform"}
+        What travels between subdomains: only what is read, or, to see what that is worth, all fields that
+        travel at all, each as wide as the widest, with all edges and corners.
+    packing : {"all", "last", "none"}
+        Which messages by MPI are packed: all; those along the last axis, whose cells lie apart one by one;
+        or, as a baseline, none. What is not packed MPI takes out of the fields by derived datatypes, and
+        devices copy row by row.
+    communication : str, optional
+        One of `halocline.plan.communication.COMMUNICATIONS`, which chooses `halo`, `packing` and `overlap`;
+        all messages then go by MPI.
+    gpudirect : bool
+        With `communication` on devices: MPI takes messages out of the memory of devices, and not by way of
+        the host.
+    trace : str or path, optional
+        A file that is to hold what each thread and message did in runs of loops, in the format that Perfetto
+        and chrome://tracing open: the first 20,000 things of each thread.
+    mailboxes : int
+        For each message by method "rma": with more of them a rank need not wait until a message is taken.
+
+    Raises
+    ------
+    InputError
+        A number or name that cannot be.
+    """
+
+    device: str | None = None
+    threads: int | None = None
+    decomposition: str | Sequence[int] = "optimal"
+    patch: int | str | Sequence[int] | None = None
+    subdomains_per_rank: int = 1
+    ranks_per_node: int | None = None
+    methods: str | Iterable[str] | None = None
+    mailboxes: int = 2
+    schedule: str = "guided"
+    kernels: str = "auto"
+    overlap: bool | str = "auto"
+    halo: str = "read"
+    packing: str = "all"
+    communication: str | None = None
+    gpudirect: bool = False
+    trace: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        for name, numbers in (
+            ("threads", THREADS),
+            ("subdomains_per_rank", SUBDOMAINS),
+            ("ranks_per_node", RANKS_PER_NODE),
+            ("mailboxes", MAILBOXES),
+        ):
+            number = getattr(self, name)
+            if number is not None or name not in ("threads", "ranks_per_node"):
+                numbers.check(name, number)
+        object.__setattr__(self, "device", str(chosen_devices(self.device)))
+        self._communicate()
+        if self.methods is not None:
+            object.__setattr__(self, "methods", chosen_methods(self.methods))
+        if isinstance(self.patch, str) and self.patch not in (TUNE, BY_CACHES):
+            raise InputError(f"patch {self.patch!r}: expected cells, {TUNE!r} or {BY_CACHES!r}")
+        if self.schedule not in SCHEDULES:
+            raise InputError(f"schedule {self.schedule!r} is unknown; known are {', '.join(SCHEDULES)}")
+        check_kernels(self.kernels)
+        if self.halo not in HALOS:
+            raise InputError(f"halo {self.halo!r} is unknown; known are {', '.join(HALOS)}")
+        if self.packing not in PACKING:
+            raise InputError(f"packing {self.packing!r} is unknown; known are {', '.join(PACKING)}")
+        if not isinstance(self.overlap, bool) and self.overlap != "auto":
+            raise InputError(f'overlap {self.overlap!r}: expected "auto", True or False')
+
+    def _communicate(self) -> None:
+        """Choose what the named way of communicating consists of."""
+        if not isinstance(self.gpudirect, bool):
+            raise InputError(f"gpudirect {self.gpudirect!r}: expected True or False")
+        if self.communication is None:
+            if self.gpudirect:
+                raise InputError(
+                    "gpudirect needs communication; without that, name gpu_aware among the methods"
+                )
+            return
+        chosen = communication_named(self.communication).options
+        chosen["methods"] = ("gpu_aware", "mpi") if self.gpudirect else ("mpi",)
+        defaults = {each.name: each.default for each in fields(self)}
+        for name, value in chosen.items():
+            given, usual = getattr(self, name), defaults[name]
+            if name == "methods" and given is not None:
+                given = chosen_methods(given)
+            if given not in (usual, value):
+                raise InputError(
+                    f"{name} is {given!r}, but communication {self.communication} chooses it: leave {name} "
+                    "out"
+                )
+            object.__setattr__(self, name, value)
+
+    @property
+    def devices(self) -> DeviceChoice:
+        """What computes."""
+        return chosen_devices(self.device)
+
+    @property
+    def allowed_methods(self) -> tuple[str, ...]:
+        """The transfer methods that may be taken, of those that fields where they are can take."""
+        if self.devices.interface == "cpu":
+            return tuple(name for name in chosen_methods(self.methods) if name not in UNFIT_ON_HOST)
+        wanted = ON_DEVICES if self.methods is None else chosen_methods(self.methods)
+        return tuple(name for name in ON_DEVICES if name in wanted)
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """What was chosen and means nothing to what computes: a notice for each."""
+        if self.devices.interface == "cpu":
+            said = [*self._never_taken(UNFIT_ON_HOST, ""), *self._never_packed()]
+            if self.kernels != AUTO:
+                said.append(f"kernels {self.kernels}: ignored, since the device is cpu")
+            return tuple(said)
+        said = [*self._never_taken(UNFIT_ON_DEVICES, " between devices"), *self._never_packed()]
+        if (self.threads or 1) > 1:
+            said.append(
+                f"threads {self.threads}: ignored, since one thread of each rank looks after its devices"
+            )
+        if self.schedule != SCHEDULES[0]:
+            said.append(f"schedule {self.schedule}: ignored, since no threads share out the work of devices")
+        return tuple(said)
+
+    def _never_taken(self, unfit: Mapping[str, str], between: str) -> list[str]:
+        """A notice for each of these transfer methods that the user named."""
+        named = self.methods or ()
+        return [
+            f"transfer method {name} is not taken{between}: {why}"
+            for name, why in unfit.items()
+            if name in named
+        ]
+
+    def _never_packed(self) -> list[str]:
+        """A notice where messages are to be sent as they lie, but do not go by MPI."""
+        others = [name for name in self.allowed_methods if name not in BY_MPI]
+        if self.packing == "all" or not others:
+            return []
+        first = "comes" if len(others) == 1 else "come"
+        return [
+            f"packing {self.packing} is for messages by MPI, and {', '.join(others)} {first} first: take "
+            "methods mpi to see what it does"
+        ]
+
+    @property
+    def patch_shape(self) -> int | Sequence[int] | None:
+        """The patches that the user named in cells."""
+        return None if isinstance(self.patch, str) else self.patch
+
+    def layout(
+        self,
+        schedule: Schedule,
+        grid: Grid,
+        ranks: int,
+        ranks_per_node: int | None = None,
+        nodes_of_ranks: tuple[int, ...] = (),
+        devices: int = 1,
+        distance: Sequence[Sequence[float]] | None = None,
+    ) -> Layout:
+        """Which of so many ranks, with so many devices each, has which subdomains of a grid; `distance` as
+        for `halocline.plan.lay_out`."""
+        traffic, thickness = Traffic.of_schedule(schedule), least_thickness(schedule)
+
+        def cut(subdomains: int, devices: int, distance: Sequence[Sequence[float]] | None = None) -> Layout:
+            return lay_out(
+                grid.shape,
+                ranks,
+                ranks_per_node=ranks_per_node,
+                subdomains_per_rank=subdomains * devices,
+                strategy=self.decomposition,
+                traffic=traffic,
+                thickness=thickness,
+                periodic=grid.periodic,
+                distance=distance,
+                nodes_of_ranks=nodes_of_ranks,
+            )
+
+        each = self.subdomains_per_rank
+        try:
+            return cut(each, devices, distance)
+        except InputError as error:
+            advice = self._that_fits(cut, ranks, devices)
+            raise InputError(f"{error}{advice}") from None
+
+    def _that_fits(self, cut: Callable[[int, int], Layout], ranks: int, devices: int) -> str:
+        """What to say where the grid cannot be cut: other numbers with which it can, each tried."""
+        each, said = self.subdomains_per_rank, []
+        nearest = sorted(range(1, 2 * each + MOST_TRIED), key=lambda k: (abs(k - each), k))[:MOST_TRIED]
+        subdomains = next((k for k in nearest if k != each and _fits(cut, k, devices)), None)
+        if subdomains is not None:
+            whose = "rank" if self.devices.interface == "cpu" else "device"
+            many = f"{subdomains} subdomain{'' if subdomains == 1 else 's'}"
+            said.append(f"take {many} a {whose} (--subdomains-per-rank {subdomains})")
+        fewer = next((d for d in range(devices - 1, 0, -1) if _fits(cut, each, d)), None)
+        if fewer is not None:
+            interface, indices = self.devices.interface, self.devices.indices or range(fewer)
+            such = f"{interface}:{','.join(map(str, indices[:fewer]))}"
+            alone = f"name fewer devices than {devices}, such as {such}"
+            said.append(alone if ranks == 1 else f"give each rank {fewer} of its {devices} devices")
+        return "; " * bool(said) + ", or ".join(said)
+
+
+def _fits(cut: Callable[[int, int], Layout], subdomains: int, devices: int) -> bool:
+    """Whether the grid can be cut into so many subdomains on each of so many devices of a rank."""
+    try:
+        cut(subdomains, devices)
+    except InputError:
+        return False
+    return True
+
+
+def chosen_devices(device: str | None) -> DeviceChoice:
+    """What a user chose to compute on: what `device` says, else HALOCLINE_DEVICE, else the CPU.
+
+    Raises
+    ------
+    InputError
+        It names no devices.
+    """
+    if device is not None:
+        return DeviceChoice.parse(device)
+    try:
+        return DeviceChoice.parse(os.environ.get("HALOCLINE_DEVICE") or "cpu")
+    except InputError as error:
+        raise InputError(f"HALOCLINE_DEVICE: {error}") from None

@@ -1,0 +1,378 @@
+"""Fields as arrays: setting, reading, gathering, hashing and reducing the fields of a domain."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from operator import add
+from typing import TYPE_CHECKING, Any, overload
+
+from halocline.errors import InputError
+from halocline.lang import trace
+from halocline.lang.boundary import has_wall_values
+from halocline.lang.expression import Expr, Operators, as_expr, reads_of, walk
+from halocline.lang.grid import Field, unknown
+from halocline.lang.program import Program, own_name
+from halocline.run.devices.devices import OnDevice
+from halocline.run.domain.domain import Domain
+from halocline.run.engine.prepared import Prepared, prepare
+from halocline.run.fields.parameters import Parameters
+from halocline.run.fields.sources import Reader, is_source, last_time, source_of
+from halocline.run.memory import contents
+from halocline.run.memory.store import FieldStore
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+log = logging.getLogger("halocline")
+
+
+class Fields:
+    """The fields of a store, by name or Field object.
+
+    Parameters
+    ----------
+    store : FieldStore
+    parameters : mapping of str to float
+        Numbers that expressions may use by name.
+
+    Attributes
+    ----------
+    parameters : Parameters
+        ``parameters["kappa"] = 0.2`` changes one for the next run, without recompilation.
+    values : dict of str to float
+        Of all scalars: the parameters, and what programs left.
+    """
+
+    def __init__(self, store: FieldStore, parameters: Mapping[str, float]) -> None:
+        self.store = store
+        self.grid = store.domain.grid
+        self.values: dict[str, float] = {}
+        self.parameters = Parameters(parameters, self.values, self._before_change)
+        self._pending: dict[Field, Expr] = {}
+        self._checked: set[Field] = set()
+        self._with_walls: set[Field] = set()  # whose points on walls have the values of their conditions
+        self._evaluations: dict[tuple[Expr, ...], Prepared] = {}
+
+    @property
+    def domain(self) -> Domain:
+        """This rank's share of the grid."""
+        return self.store.domain
+
+    def known(self, field: Any) -> Field:
+        """A field of the grid, also by its name."""
+        if isinstance(field, str):
+            found = self.grid.named(field)
+            if found is None:
+                raise unknown("field", field, sorted(self.grid.fields))
+            field = found
+        if not isinstance(field, Field):
+            raise InputError(f"{field!r} is not a field; set the components of a vector one by one")
+        if field.grid is not self.grid:
+            raise InputError(
+                f"field {field.name!r} belongs to another grid, {field.grid!r}, not to {self.grid!r}"
+            )
+        return field
+
+    def stored(self, field: Any) -> Field:
+        """A field that has values."""
+        target = self.known(field)
+        self.settle()
+        if target.name not in self.store.storages:
+            used = ", ".join(sorted(self.store.storages))
+            raise InputError(
+                f"field {target.name!r} has no values: it was not set, and is not in these equations, which "
+                f"use {used}"
+            )
+        return target
+
+    def _may_change(self, field: Field) -> None:
+        """A user is given views to write through; copies of what lies on devices are not."""
+        if not self.domain.devices:
+            self._checked.discard(field)
+            self._with_walls.discard(field)
+
+    def _before_change(self) -> None:
+        """Before a parameter changes: what fields were set to counts with the numbers of before, and values
+        on walls are others from the next run on."""
+        self.settle()
+        self.forget_walls()
+
+    def __getitem__(self, field: Field | str) -> NDArray[Any]:
+        """This rank's points of a field as a NumPy view, valid until the next run; where the rank has several
+        subdomains, a copy that cannot be written, or InputError where these do not make up a box (`views`).
+        Where the grid has inactive blocks it cannot be written either.
+        """
+        target = self.stored(field)
+        self._may_change(target)
+        return contents.view(self.store, target)
+
+    def views(self, field: Field | str) -> list[tuple[tuple[int, ...], NDArray[Any]]]:
+        """The points of a field in each subdomain of this rank: the index of the first in the whole field,
+        and a NumPy view, valid until the next run."""
+        target = self.stored(field)
+        self._may_change(target)
+        return list(zip(self.domain.offsets(), self.store.views(target), strict=True))
+
+    def __setitem__(self, field: Field | str, value: Any) -> None:
+        """Set a field to a number, an array of the shape of the whole grid, an expression, a function of the
+        coordinates, an xarray DataArray, or an array of a store by its path, such as "heat.zarr/T", of which
+        the last time counts. NumPy's functions are traced, so that the bits do not depend on NumPy.
+
+        Of a store or DataArray each rank reads its own part. From other points than the field's it is
+        interpolated: averages of cells conservatively, values on faces and nodes linearly.
+
+        Any field of the grid can be set, also one that is no part of the equations, for instance to compare
+        with.
+        """
+        target = self.known(field)
+        self._checked.discard(target)
+        if is_source(value):
+            self._from_source(target, value)
+            return
+        if callable(value) and not isinstance(value, Operators):
+            traced = self.traced(target, value)
+            if isinstance(traced, Exception):
+                if self.domain.comm.rank == 0:
+                    log.warning(
+                        "field %s: its function cannot be traced (%s); it runs in NumPy, row by row",
+                        target.name,
+                        traced,
+                    )
+                self._by_rows(self._made(target), value)
+                return
+            value = traced
+        if isinstance(value, (Operators, int, float)):
+            expression = as_expr(value)
+            if target in self._pending or any(f in self._pending for f, _ in reads_of(expression)):
+                self.settle()  # an expression reads what fields hold now
+            self._pending[target] = expression
+        else:
+            self._from_array(self._made(target), value)
+
+    def _made(self, target: Field) -> Field:
+        """The field with memory, ready to be written."""
+        if target.name not in self.store.storages:
+            self._pending[target] = as_expr(0.0)
+        self.settle()
+        return target
+
+    def traced(self, field: Field, function: Callable[..., Any]) -> Expr | Exception:
+        """The function's expression of the field's coordinates, or why it cannot be traced."""
+        arguments = inspect.signature(function).parameters.values()
+        starred = [a for a in arguments if a.kind in (a.VAR_POSITIONAL, a.VAR_KEYWORD)]
+        count = sum(argument.default is argument.empty for argument in arguments) - len(starred)
+        any_more = any(argument.kind is argument.VAR_POSITIONAL for argument in starred)
+        if count > self.grid.ndim or (count < self.grid.ndim and not any_more):
+            raise InputError(
+                f"the function given for field {field.name!r} takes {count} arguments; expected the "
+                f"{self.grid.ndim} coordinates"
+            )
+        try:
+            result = as_expr(trace.call(function, *field.coordinates), f"value of {field.name!r}")
+        except InputError as error:
+            cause = error.__cause__
+            if cause is None:
+                return error
+            if isinstance(cause, TypeError) and "Expr" in str(cause):
+                return cause
+            raise
+        foreign = [n for n in walk((result,)) if n.op in ("read", "stage") and n.grid is not self.grid]
+        if foreign:
+            raise InputError(f"the function given for field {field.name!r} reads a field of another grid")
+        return result
+
+    def _by_rows(self, field: Field, function: Callable[..., Any]) -> None:
+        """Evaluate in NumPy over whole rows of the grid, so that the bits do not depend on the
+        decomposition."""
+        import numpy as np
+
+        points, lines = field.points, field.positions
+        with self.store.writing(field) as pieces:
+            for origin, view in pieces:
+                mine = slice(origin[-1], origin[-1] + view.shape[-1])
+                for local in np.ndindex(view.shape[:-1]):
+                    at = [np.full(points[-1], lines[a][origin[a] + i]) for a, i in enumerate(local)]
+                    row = np.broadcast_to(
+                        np.asarray(trace.call(function, *at, lines[-1]), dtype=np.float64), (points[-1],)
+                    )
+                    view[local] = row[mine]
+        self._set_walls(field)
+
+    def load(self, fields: Sequence[Field], read: Callable[[Field], None]) -> None:
+        """Let `read` give all values to each of these fields, those on walls too, instead of what was set
+        before; all ranks call this."""
+        for field in fields:
+            self._pending.pop(field, None)
+        for field in fields:
+            self._made(field)
+        for field in fields:
+            self._checked.discard(field)
+            read(field)
+            self._with_walls.add(field)
+
+    def forget_walls(self) -> None:
+        """Let points on walls get the values of their conditions before the next run."""
+        self._with_walls.clear()
+
+    def _from_source(self, field: Field, value: Any) -> None:
+        """Each rank reads its own points, all of the same time: a store may grow while they read it."""
+        comm, what = self.domain.comm, f"set field {field.name!r}"
+        with comm.agreement(what):
+            time = last_time(value) if comm.rank == 0 else None
+        time = comm.bcast(time)
+        with comm.agreement(what):
+            reader = Reader(field, source_of(value, time))
+        self._made(field)
+        if reader.how and self.domain.comm.rank == 0:
+            log.info("field %s is interpolated: %s", field.name, reader.how)
+        with self.domain.comm.agreement(f"read field {field.name!r}"), self.store.writing(field) as pieces:
+            for origin, view in pieces:
+                view[...] = reader.read(origin, tuple(map(add, origin, view.shape)))
+        self._set_walls(field)
+
+    def _from_array(self, field: Field, value: Any) -> None:
+        import numpy as np
+
+        array, points = np.asarray(value), field.points
+        if array.shape not in ((), points):
+            raise InputError(
+                f"field {field.name!r} has shape {points}, but the array given for it has shape {array.shape}"
+            )
+        if array.dtype.kind not in "fiub":
+            raise InputError(
+                f"field {field.name!r} is given an array of dtype {array.dtype}; expected real numbers"
+            )
+        with self.store.writing(field) as pieces:
+            for origin, view in pieces:
+                part = (
+                    array
+                    if array.shape == ()
+                    else array[tuple(slice(o, o + n) for o, n in zip(origin, view.shape, strict=True))]
+                )
+                view[...] = part
+        self._set_walls(field)
+
+    def _set_walls(self, field: Field) -> None:
+        """Give points on walls the values that conditions hold there, where no statement has done so."""
+        self._with_walls.add(field)
+        if field not in self._pending and has_wall_values(field):
+            self._pending[field] = field.expr
+
+    def settle(self) -> None:
+        """Evaluate the expressions that fields were set to, all in one generated sweep."""
+        if not self._pending:
+            return
+        program = Program("initial_values")
+        pending, self._pending = self._pending, {}
+        with trace.tracing(program):
+            for field, expression in pending.items():
+                field.set(expression)
+        prepare(self.store, program, self.values).run(self.values)
+
+    @overload
+    def evaluate(self, expression: Any, /) -> float: ...
+
+    @overload
+    def evaluate(self, expression: Any, another: Any, /, *more: Any) -> tuple[float, ...]: ...
+
+    def evaluate(self, *expressions: Any) -> Any:
+        """Scalar expressions, such as ``hc.max(abs(T))``, on the current fields; the same on all ranks.
+
+        Parameters
+        ----------
+        *expressions
+            Several are compiled together, once, and evaluated in one pass over the fields where they can.
+
+        Returns
+        -------
+        float, or a tuple of them for several
+        """
+        wanted = tuple(as_expr(e) for e in expressions)
+        for expression in wanted:
+            if expression.varies:
+                raise InputError(
+                    f"{expression!r} varies from cell to cell; reduce it with hc.sum, hc.min, hc.max, "
+                    "hc.norm or hc.value"
+                )
+        self.settle()
+        prepared = self._evaluations.get(wanted)
+        if prepared is None:
+            program = Program("evaluate")
+            with trace.tracing(program):
+                for number, expression in enumerate(wanted):
+                    program.own(f"result{number}").set(expression)
+            prepared = self._evaluations[wanted] = prepare(self.store, program, self.values)
+        scalars = prepared.run(self.values).scalars
+        values = tuple(scalars[own_name(f"result{number}")] for number in range(len(wanted)))
+        return values[0] if len(values) == 1 else values
+
+    @contextmanager
+    def holding(self, what: Any) -> Iterator[Field]:
+        """A field with these values: the one that is given, or for an expression one that exists inside the
+        block only; all ranks call this.
+
+        Raises
+        ------
+        InputError
+            A field without values; what is neither a field nor an expression that varies from cell to cell.
+        """
+        if isinstance(what, (Field, str)):
+            yield self.stored(what)
+            return
+        expression = as_expr(what, "what is asked for")
+        if not expression.varies or expression.grid is not self.grid:
+            raise InputError(f"{what!r}: expected a field of {self.grid!r} or an expression of them")
+        self.settle()
+        program = Program("values")
+        made = self.grid.field(program.fresh("_values"))
+        try:
+            with trace.tracing(program):
+                made.set(expression)
+            prepare(self.store, program, self.values).run(self.values)
+            yield made
+        finally:
+            self.grid.fields.pop(made.name, None)
+            self.store.forget(made.name)
+
+    def gather(self, what: Any) -> NDArray[Any] | None:
+        """A whole field, or the values of an expression such as ``0.5 * rho * u**2``, as an array on the
+        first rank, None on the others; all ranks call this."""
+        with self.holding(what) as field:
+            return contents.gather(self.store, field)
+
+    def checksum(self, field: Field | str) -> str:
+        """A hash of a field's bits, the same for any ranks, threads, patches and decomposition."""
+        return contents.checksum(self.store, self.stored(field))
+
+    @property
+    def devices(self) -> tuple[OnDevice, ...]:
+        """Where each subdomain of every rank lies, the same on all ranks; empty on the CPU."""
+        return self.domain.places
+
+    def check_inputs(self, when: str) -> None:
+        """Raise where a field that was set since the last check holds values that are not finite; all ranks
+        call this."""
+        self._check(when)
+
+    def check_all(self, when: str) -> None:
+        """Raise where any field holds a value that is not finite; all ranks call this."""
+        self._checked.clear()
+        self._check(when)
+
+    def _check(self, when: str) -> None:
+        self.settle()
+        fields = [
+            field
+            for field in self.grid.fields.values()
+            if field.name in self.store.storages and field not in self._checked
+        ]
+        for field in self.grid.fields.values():
+            if field.name in self.store.storages and field not in self._with_walls:
+                self._set_walls(field)  # it may never have been set, or through a view
+        self.settle()
+        if fields:
+            contents.check_finite(self.store, fields, when)
+            self._checked.update(fields)

@@ -1,0 +1,241 @@
+"""Values for a field out of a store or an xarray DataArray: each rank reads what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from halocline.archive.reader import GROWING, UNNAMED, array_at
+from halocline.errors import InputError
+from halocline.lang.grid import AXES, Field
+from halocline.run.fields.dimensions import dimensions
+from halocline.run.fields.interpolation import Run, Weights, conservative, linear, same
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+EDGE = 0.01  # of a cell of the source: how far the field may reach beyond it
+
+
+@dataclass(frozen=True)
+class Source:
+    """An array with named axes.
+
+    Attributes
+    ----------
+    name : str
+    dimensions : tuple of str
+        Of its axes, without time.
+    shape : tuple of int
+    coordinates : dict of str to array
+        Of those that have some.
+    read : callable
+        The values from the indices `lo` up to `hi`.
+    """
+
+    name: str
+    dimensions: tuple[str, ...]
+    shape: tuple[int, ...]
+    coordinates: dict[str, NDArray[np.float64]]
+    read: Callable[[Sequence[int], Sequence[int]], NDArray[Any]]
+
+
+def is_source(value: Any) -> bool:
+    """Whether a field may be read from it: a path, or a DataArray."""
+    return isinstance(value, (str, Path)) or all(hasattr(value, name) for name in ("dims", "coords", "isel"))
+
+
+def last_time(value: Any) -> int | None:
+    """The number of the time that counts of an array of a store: its last. None where it has no times, and
+    for a DataArray. A store may grow while ranks read it, so that one of them has to say.
+
+    Raises
+    ------
+    InputError
+        A path that leads to no array, or to one that has no time yet.
+    """
+    if not isinstance(value, (str, Path)):
+        return None
+    _, info = array_at(Path(value))
+    if not info.is_timed:
+        return None
+    if not info.times:
+        raise InputError(f"{value} has no time yet")
+    return info.times - 1
+
+
+def source_of(value: Any, time: int | None = None) -> Source:
+    """What a path into a store, or a DataArray, holds.
+
+    Parameters
+    ----------
+    value : str, path or DataArray
+    time : int, optional
+        The number of the time of an array of a store; by default the last.
+
+    Raises
+    ------
+    InputError
+        A path that leads to no array, or an array that has several times.
+    """
+    return _stored(Path(value), time) if isinstance(value, (str, Path)) else _labelled(value)
+
+
+def _stored(path: Path, time: int | None) -> Source:
+    """An array of a store, such as "heat.zarr/T"."""
+    store, info = array_at(path)
+    if any(name.startswith(UNNAMED) for name in info.dimensions):
+        raise InputError(f"{path}: its axes have no names; expected x, y, z or x_face, ...")
+    return Source(
+        str(path),
+        info.space,
+        tuple(map(info.count, info.space)),
+        {name: store.coordinates(name, info) for name in info.space if store.is_coordinate(name)},
+        partial(store.read, info.name, time),
+    )
+
+
+def _labelled(array: Any) -> Source:
+    """An xarray DataArray."""
+    import numpy as np
+
+    if hasattr(array, "data_vars"):
+        known = [str(each) for each in array.data_vars]
+        raise InputError(f"a Dataset of {', '.join(known) or 'nothing'}: give one array of it, dataset[NAME]")
+    name = f"DataArray {array.name!r}"
+    for axis in (each for each in GROWING if each in array.dims):
+        if array.sizes[axis] != 1:
+            raise InputError(f"{name} has {array.sizes[axis]} {axis}s; choose one, such as .isel({axis}=-1)")
+        array = array.isel({axis: 0})
+    dimensions = tuple(str(each) for each in array.dims)
+    coordinates = {
+        each: np.asarray(array.coords[each].values, dtype=np.float64)
+        for each in dimensions
+        if each in array.coords
+    }
+
+    def read(lo: Sequence[int], hi: Sequence[int]) -> NDArray[Any]:
+        return np.asarray(array.isel(dict(zip(dimensions, map(slice, lo, hi), strict=True))).values)
+
+    return Source(name, dimensions, tuple(array.shape), coordinates, read)
+
+
+class Reader:
+    """Reads a field from a source: point for point, or interpolated from another resolution.
+
+    Parameters
+    ----------
+    field : Field
+    source : Source
+
+    Raises
+    ------
+    InputError
+        The source has other axes, or does not reach over the whole field.
+
+    Attributes
+    ----------
+    how : str
+        What is done along axes that are interpolated, in words; empty where none is.
+    """
+
+    def __init__(self, field: Field, source: Source) -> None:
+        wanted = dimensions(field.staggered)
+        if set(source.dimensions) != set(wanted):
+            raise InputError(
+                f"field {field.name!r} has axes {', '.join(wanted)}, but {source.name} has "
+                f"{', '.join(source.dimensions) or 'none'}"
+            )
+        self.source = source
+        self._order = [source.dimensions.index(name) for name in wanted]
+        self._weights: list[Weights | None] = []
+        said = []
+        for axis, name in enumerate(wanted):
+            weights, how = _along(field, axis, source, name)
+            self._weights.append(weights)
+            if how:
+                count = source.shape[source.dimensions.index(name)]
+                said.append(f"{AXES[axis]} {how} from {count} points")
+        self.how = ", ".join(said)
+
+    def read(self, lo: Sequence[int], hi: Sequence[int]) -> NDArray[Any]:
+        """The values of the field's points from the indices `lo` up to `hi`."""
+        runs = [
+            [(low, high)] if weights is None else weights.needed(low, high)
+            for weights, low, high in zip(self._weights, lo, hi, strict=True)
+        ]
+        values = self._joined(runs)
+        for axis, weights in enumerate(self._weights):
+            if weights is not None:
+                values = weights.apply(values, axis, runs[axis], lo[axis], hi[axis])
+        return values
+
+    def _joined(self, runs: Sequence[Sequence[Run]]) -> NDArray[Any]:
+        """What the source holds in these runs along each axis of the field, which follow each other there."""
+        import numpy as np
+
+        if all(len(each) == 1 for each in runs):
+            return self._box([each[0] for each in runs])
+        whole: NDArray[Any] | None = None
+        for box in product(*runs):
+            values = self._box(box)
+            if whole is None:
+                whole = np.empty([sum(end - first for first, end in each) for each in runs], values.dtype)
+            # behind the runs that come before it along each axis
+            behind = [
+                sum(end - first for first, end in each[: each.index(run)])
+                for each, run in zip(runs, box, strict=True)
+            ]
+            whole[tuple(slice(b, b + n) for b, n in zip(behind, values.shape, strict=True))] = values
+        assert whole is not None
+        return whole
+
+    def _box(self, box: Sequence[Run]) -> NDArray[Any]:
+        """A box of the source, given and returned with the axes of the field."""
+        there: list[Run] = [(0, 0)] * len(box)
+        for run, position in zip(box, self._order, strict=True):
+            there[position] = run
+        return self.source.read([first for first, _ in there], [end for _, end in there]).transpose(
+            self._order
+        )
+
+
+def _along(field: Field, axis: int, source: Source, name: str) -> tuple[Weights | None, str]:
+    """How the points of a field along an axis follow from those of a source: None, one from each."""
+    import numpy as np
+
+    grid, new = field.grid, field.positions[axis]
+    count, length = source.shape[source.dimensions.index(name)], grid.extent[axis]
+    old = source.coordinates.get(name)
+    if old is None:
+        if count == len(new):
+            return None, ""
+        raise InputError(
+            f"{source.name} has {count} points along {name} and no coordinates there; field {field.name!r} "
+            f"has {len(new)}: give it coordinates, from which it can be interpolated"
+        )
+    if same(old, new, length):
+        return None, ""
+    if len(old) > 1 and not np.all(np.diff(old) > 0):
+        raise InputError(f"{source.name}: coordinates along {name} do not rise")
+    low, high = grid.origin[axis], grid.origin[axis] + length
+    averages = not field.staggered[axis] and (grid.periodic[axis] or grid.walls[axis] == "face")
+    cell = (old[-1] - old[0]) / max(1, len(old) - 1) if len(old) > 1 else length
+    reach = (0.5 if averages or grid.periodic[axis] else 1.0) * cell * (1 + EDGE)
+    if old[0] - reach > max(low, new[0]) + EDGE * cell or old[-1] + reach < min(high, new[-1]) - EDGE * cell:
+        raise InputError(
+            f"{source.name} reaches from {old[0]:g} to {old[-1]:g} along {name}, which does not cover field "
+            f"{field.name!r} from {low:g} to {high:g}"
+        )
+    if not averages:
+        return linear(old, new, length if grid.periodic[axis] else None), "linearly"
+    middle = 0.5 * (old[1:] + old[:-1])
+    ends = np.concatenate(([low], middle, [high]))
+    faces = grid.positions(tuple(a == axis for a in range(grid.ndim)))[axis]
+    edges = np.append(faces, high) if grid.periodic[axis] else faces
+    return conservative(ends, edges, periodic=grid.periodic[axis]), "conservatively"

@@ -1,0 +1,207 @@
+"""How fast memory is while all ranks use it at once: what a memory-bound sweep is measured against."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+from halocline.errors import RunError
+from halocline.native import native
+from halocline.run.devices.devices import device_errors, in_words
+from halocline.run.domain.domain import Domain
+from halocline.run.host.machine import data_caches
+from halocline.run.ranks.mpi import Communicator
+
+log = logging.getLogger("halocline")
+
+LEAST = 256 * 2**10  # bytes a thread: enough for a pass to be timed, little enough for a cache of its own
+ENOUGH = 128 * 2**20  # bytes a thread: beyond the caches of most cores; a round of so many takes milliseconds
+MOMENT = 0.1  # seconds at least: rounds that follow each other may all meet one in which a core is taken away
+ROUND = 0.01  # seconds of a round on devices
+FEWEST = 3  # rounds, however long one takes
+# bytes of each of two buffers of a device: beyond the caches of most; no more than time and memory allow
+LEAST_COPIED, MOST_COPIED = 32 * 2**20, 256 * 2**20
+
+
+def bandwidth(comm: Communicator, devices: Sequence[Any], threads: int, working_set: int) -> float | None:
+    """Bytes a second that the memory of this run gives to what streams through it, all ranks at once: of its
+    devices where it has some (`device_bandwidth`), else of its nodes (`triad_bandwidth`). None, with a
+    warning, where no memory is left to measure it with: what was computed before counts all the same."""
+    try:
+        # what fails here fails on all ranks; what fails later must not keep one from the others' rounds
+        if devices:
+            copies = _copies(comm, devices, working_set)
+        else:
+            triad = _triad(comm, threads, working_set)
+    except (RunError, MemoryError) as error:
+        if comm.rank == 0:
+            log.warning("the bandwidth of the memory is not known: %s", error)
+        return None
+    return _rate_of_devices(comm, copies) if devices else best_rate(comm, triad)
+
+
+def bandwidth_share(domain: Domain, working_set: int, rate: float) -> float | None:
+    """`rate`, bytes a second that crossed the memory of all ranks, over `bandwidth`, measured now; None where
+    that is not known. All ranks call this."""
+    most = bandwidth(domain.comm, domain.devices, domain.threads, working_set)
+    return None if most is None else rate / most
+
+
+def yardstick(devices: Sequence[Any]) -> str:
+    """What `bandwidth` measures, in words."""
+    return "copies within the same devices now" if devices else "a += s * b on the same cores now"
+
+
+def triad_bandwidth(comm: Communicator, threads: int, working_set: int) -> float:
+    """Bytes a second of a += s * b (McCalpin's triad in place), run by every thread of every rank at once.
+
+    Parameters
+    ----------
+    comm : Communicator
+        All its ranks call this together.
+    threads : int
+        Of this rank.
+    working_set : int
+        Bytes that this rank sweeps over. Arrays of that size are used, so that a problem that fits in cache
+        is compared with the bandwidth of the cache; up to twice the largest cache, beyond which a larger size
+        changes nothing.
+
+    Returns
+    -------
+    float
+        Of all ranks together, the same on each.
+    """
+    return best_rate(comm, _triad(comm, threads, working_set))
+
+
+def _triad(comm: Communicator, threads: int, working_set: int) -> Callable[[], int]:
+    """A round of `triad_bandwidth` on this rank."""
+    largest = max((cache.bytes for cache in data_caches()), default=0)
+    size = min(max(working_set, threads * LEAST), max(threads * ENOUGH, 2 * largest))
+    with comm.agreement("measure bandwidth"):
+        streams = native().Streams(threads, size)
+    return partial(streams.triad, _passes(threads, size))
+
+
+def device_bandwidth(comm: Communicator, devices: Sequence[Any], working_set: int) -> float:
+    """Bytes a second, read and written, of copies within the memory of devices, on all of them at once.
+
+    Parameters
+    ----------
+    comm : Communicator
+        All its ranks call this together. Ranks that drive the same device share what it gives.
+    devices : sequence of native Device
+        Of this rank.
+    working_set : int
+        Bytes that this rank sweeps over.
+
+    Returns
+    -------
+    float
+        Of all ranks together, the same on each.
+
+    Raises
+    ------
+    RunError
+        A device has no memory left for it.
+    """
+    return _rate_of_devices(comm, _copies(comm, devices, working_set))
+
+
+def _copies(comm: Communicator, devices: Sequence[Any], working_set: int) -> list[_Copies]:
+    """What makes the copies of `device_bandwidth` on this rank, one for each of its devices."""
+    size = min(max(working_set, LEAST_COPIED), MOST_COPIED)
+    with comm.agreement("measure bandwidth of devices"), device_errors("measuring bandwidth"):
+        return [_Copies(device, size) for device in dict.fromkeys(devices)]
+
+
+def _rate_of_devices(comm: Communicator, copies: Sequence[_Copies]) -> float:
+    def make() -> int:
+        for each in copies:
+            each.start()
+        return sum(each.finish() for each in copies)
+
+    with device_errors("measuring bandwidth"):
+        make()  # the first copies are slow
+        comm.barrier()
+        begun = perf_counter()
+        make()
+        passes = max(1, round(ROUND / (perf_counter() - begun)))
+        for each in copies:
+            each.passes = passes  # so that rounds are equally long, however fast each device is
+        return best_rate(comm, make)
+
+
+class _Copies:
+    """Copies from one buffer of a device to another, over and over."""
+
+    def __init__(self, device: Any, size: int) -> None:
+        self.passes = 1
+        self.queue = device.queue()
+        while True:  # what others take is not always known before
+            try:
+                self.source, self.target = device.allocate(size), device.allocate(size)
+                return
+            except MemoryError:
+                size //= 2
+                if size < LEAST:
+                    raise RunError(
+                        f"{in_words(device)} has no memory left to measure its bandwidth with: take a "
+                        "smaller grid, or more devices"
+                    ) from None
+
+    def start(self) -> None:
+        for _ in range(self.passes):
+            self.queue.copy(self.target, self.source)
+        self.queue.flush()
+
+    def finish(self) -> int:
+        """Wait; return the bytes that were read and written."""
+        self.queue.finish()
+        return 2 * self.passes * int(self.source.bytes)
+
+
+def copy_bandwidth(threads: int, size: int) -> float:
+    """Bytes a second of a copy past the cache, over two arrays of `size` bytes together, on one rank."""
+    streams = native().Streams(threads, size)
+    return best_rate(Communicator(), partial(streams.copy, _passes(threads, size)))
+
+
+def _passes(threads: int, size: int) -> int:
+    """Over `size` bytes, in a round: beside so much work barriers, and the start of threads, are short."""
+    return -(-threads * ENOUGH // size)
+
+
+def best_rate(comm: Communicator, make: Callable[[], int]) -> float:
+    """Bytes a second of all ranks at once, in the best of some rounds.
+
+    A round lasts from the moment in which its first rank begins to that in which its last one ends. Ranks
+    that were timed one by one would each tell of a moment in which the others left memory, or a core, to it.
+
+    Parameters
+    ----------
+    comm : Communicator
+        All its ranks call this together.
+    make : callable
+        This rank's share of a round; returns the bytes that it moved.
+
+    Returns
+    -------
+    float
+        The same on all ranks.
+    """
+    rates: list[float] = []
+    spent = 0.0
+    while spent < MOMENT or len(rates) < FEWEST:
+        comm.barrier()
+        begun = perf_counter()
+        moved = make()
+        comm.barrier()  # the rank that began first sees the last one end, without a clock in common
+        told = comm.allgather((moved, perf_counter() - begun))
+        seconds = max(took for _, took in told)
+        rates.append(sum(moved for moved, _ in told) / seconds)
+        spent += seconds
+    return max(rates)

@@ -1,0 +1,86 @@
+"""How many operations a core does at most: multiply-adds on vectors that never leave registers."""
+
+from __future__ import annotations
+
+import ctypes
+from time import perf_counter
+
+from halocline.errors import HaloclineError
+from halocline.run.engine.prepared import compile_once
+from halocline.run.measurements.bandwidth import best_rate
+from halocline.run.ranks.mpi import Communicator
+
+ROUND = 5e-3  # seconds
+
+# More chains than a multiply-add takes cycles, on two units. The compiler's flags, made for equal bits, leave
+# products and sums apart: here they are joined.
+SOURCE = """
+#ifdef __AVX512F__
+enum { LANES = 8 };
+#elif defined __AVX__
+enum { LANES = 4 };
+#else
+enum { LANES = 2 };
+#endif
+enum { CHAINS = 12 };
+typedef double vector __attribute__((vector_size(LANES * sizeof(double))));
+
+#ifdef __aarch64__
+#define REGISTER "+w"
+#else
+#define REGISTER "+v"
+#endif
+#ifdef __clang__
+#pragma clang fp contract(fast)
+#define CONTRACTED
+#else
+#define CONTRACTED __attribute__((optimize("fp-contract=fast")))
+#endif
+
+extern "C" CONTRACTED double multiply_adds(long rounds) {
+  vector sums[CHAINS] = {}, factor = {}, more = {};
+  factor += 0.5;
+  more += 0.25;
+  for (long round = 0; round < rounds; ++round) {
+#pragma GCC unroll 12
+    for (int c = 0; c < CHAINS; ++c) {
+      sums[c] = sums[c] * factor + more;
+      __asm__ volatile("" : REGISTER(sums[c]));
+    }
+  }
+  return 2.0 * LANES * CHAINS * static_cast<double>(rounds);
+}
+"""
+
+
+def multiply_add_peak(comm: Communicator, threads: int) -> float | None:
+    """Operations a second of float64 multiply-adds, each counted as two, of all threads of all ranks.
+
+    Measured in 0.1 s on one thread of each rank, all at once, and taken as often as the rank has threads:
+    cores whose clock falls when all of them work have somewhat less.
+
+    Parameters
+    ----------
+    comm : Communicator
+        All its ranks call this together.
+    threads : int
+        Of this rank.
+
+    Returns
+    -------
+    float or None
+        The same on all ranks; None where it cannot be compiled.
+    """
+    try:
+        library = compile_once(SOURCE, comm, streaming=False)
+    except HaloclineError:
+        return None
+    work = ctypes.CDLL(str(library)).multiply_adds
+    work.argtypes, work.restype = [ctypes.c_long], ctypes.c_double
+    rounds, seconds = 1000, 0.0
+    while seconds < ROUND:
+        rounds *= 2
+        begun = perf_counter()
+        work(rounds)
+        seconds = perf_counter() - begun
+    return threads * best_rate(comm, lambda: int(work(rounds)))

@@ -1,0 +1,130 @@
+"""What the fields of a store hold, seen as a whole: gathered, hashed, and checked for finite values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import add, sub
+from typing import TYPE_CHECKING, Any
+
+from halocline.errors import InputError
+from halocline.lang.grid import Field
+from halocline.native import native
+from halocline.plan.box import three
+from halocline.run.devices.devices import device_errors
+from halocline.run.memory.store import FieldStore
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def view(store: FieldStore, field: Field) -> NDArray[Any]:
+    """This rank's points of a field: a view, or, of several subdomains, a copy that cannot be written.
+
+    Raises
+    ------
+    InputError
+        The subdomains do not make up a box.
+    """
+    views = store.views(field)
+    if len(views) == 1:
+        return views[0]
+    offsets = store.domain.offsets()
+    low = tuple(map(min, zip(*offsets, strict=True)))
+    whole = _assembled([(tuple(map(sub, o, low)), v) for o, v in zip(offsets, views, strict=True)])
+    if whole.size != sum(view.size for view in views):
+        raise InputError(
+            f"the {len(views)} subdomains of rank {store.domain.comm.rank} do not make up a box: use "
+            f"views({field.name!r}), or gather({field.name!r})"
+        )
+    whole.flags.writeable = False
+    return whole
+
+
+def _assembled(pieces: Sequence[tuple[tuple[int, ...], NDArray[Any]]]) -> NDArray[Any]:
+    """One array of pieces, each with the index of its first element."""
+    import numpy as np
+
+    ends = [tuple(map(add, origin, piece.shape)) for origin, piece in pieces]
+    whole = np.empty(tuple(map(max, zip(*ends, strict=True))), dtype=pieces[0][1].dtype)
+    for (origin, piece), end in zip(pieces, ends, strict=True):
+        whole[tuple(map(slice, origin, end))] = piece
+    return whole
+
+
+def gather(store: FieldStore, field: Field) -> NDArray[Any] | None:
+    """The whole field as a new array on rank 0, None elsewhere; all ranks call this."""
+    import numpy as np
+
+    mine = [(origin, np.ascontiguousarray(view)) for origin, view in store.pieces(field)]
+    pieces = store.domain.comm.gather(mine)
+    if pieces is None:
+        return None
+    whole = np.zeros(field.points, dtype=field.dtype)
+    for origin, piece in (piece for each in pieces for piece in each):
+        whole[tuple(map(slice, origin, map(add, origin, piece.shape)))] = piece
+    return whole
+
+
+def checksum(store: FieldStore, field: Field) -> str:
+    """A hash of a field's bits in global order, the same for every decomposition: 32 hexadecimal digits. All
+    ranks call this."""
+    domain = store.domain
+    mine = [
+        storage.checksum(
+            three(lo), three(hi, 1), three(domain.first(n)), three(field.points, 1), domain.threads
+        )
+        for n, storage in enumerate(store.on_host(store.of(field)))
+        for lo, hi in store.active(n, storage)
+    ]
+    words = [words for each in domain.comm.allgather(mine) for words in each]
+    sums = [sum(column) % 2**64 for column in zip((0, 0), *words, strict=True)]
+    return "".join(f"{word:016x}" for word in sums)
+
+
+def check_finite(store: FieldStore, fields: Sequence[Field], when: str) -> None:
+    """Raise for the first of these fields that holds a value which is not finite; all ranks call this."""
+    found = store.domain.comm.allgather(_nonfinite(store, fields))
+    worst = min((each for each in found if each is not None), default=None)
+    if worst is not None:
+        number, cell, value = worst
+        error = InputError(
+            f"field {fields[number].name!r} is {value} at cell {cell} {when}; all values must be finite"
+        )
+        error.place = fields[number].name, cell
+        raise error
+
+
+def _nonfinite(store: FieldStore, fields: Sequence[Field]) -> tuple[int, tuple[int, ...], float] | None:
+    """This rank's first value that is not finite: number of the field, global cell, value."""
+    domain = store.domain
+    for number in _suspects(store, fields):
+        found = []
+        for n, storage in enumerate(store.on_host(store.of(fields[number]))):
+            for lo, hi in store.active(n, storage):
+                place = storage.first_nonfinite(three(lo), three(hi, 1), domain.threads)
+                if place is not None:
+                    local = place[3 - domain.grid.ndim :]
+                    cell = tuple(map(add, domain.first(n), local))
+                    found.append((number, cell, float(store.whole(storage)[local])))
+        if found:
+            return min(found)
+    return None
+
+
+def _suspects(store: FieldStore, fields: Sequence[Field]) -> Sequence[int]:
+    """The numbers of the fields to check in memory of the host: of what lies on devices those that these have
+    found to hold such a value, so that no other is fetched."""
+    domain = store.domain
+    if not domain.devices:
+        return range(len(fields))
+    finders = domain.finders()
+    with device_errors("fields cannot be checked for finite values"):
+        searches = []
+        for n in range(len(domain.subdomains)):
+            storages = [store.of(field)[n] for field in fields]
+            boxes = [
+                [(three(lo), three(hi, 1)) for lo, hi in store.active(n, storage)] for storage in storages
+            ]
+            searches.append(native().Search(finders[domain.device_of(n)], storages, boxes))
+        found = [search.found() for search in searches]
+    return [number for number in range(len(fields)) if any(each[number] for each in found)]

@@ -1,0 +1,289 @@
+"""The memory of fields: one rank's share of each, allocated, widened, read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from operator import add, sub
+from typing import TYPE_CHECKING, Any
+
+from halocline.compile.schedule import FieldInfo
+from halocline.errors import InputError, RunError
+from halocline.lang.blocks import Blocks
+from halocline.lang.dtype import ITEMSIZE
+from halocline.lang.grid import Field
+from halocline.native import native
+from halocline.plan.box import three
+from halocline.plan.rank import RankPlan
+from halocline.run.devices.devices import device_errors
+from halocline.run.domain.domain import Domain
+from halocline.run.memory import room
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+Place = tuple[int, ...]
+
+
+class FieldStore:
+    """One rank's share of the fields of a grid, in memory of the host or of its devices.
+
+    Parameters
+    ----------
+    domain : Domain
+
+    Attributes
+    ----------
+    storages : dict of str to list of native Storage
+        The memory of each field that has any, by subdomain of this rank.
+    peer_storages : dict of str to mapping of int to native Storage
+        Views of the same fields in other processes of the node, by subdomain.
+    blocks : Blocks or None
+        Which of the grid's blocks are active.
+    generation : int
+        Of the storages: engines made before the last change are stale.
+    """
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+        self.storages: dict[str, list[Any]] = {}
+        self.peer_storages: dict[str, Mapping[int, Any]] = {}
+        self._halos: dict[str, tuple[tuple[int, int], ...]] = {}  # of fields
+        self._widths: dict[str, tuple[tuple[int, int], ...]] = {}  # of storages
+        self.blocks = domain.grid.blocks
+        self.generation = 0
+
+    def scratch(self) -> FieldStore:
+        """Memory of its own for the same subdomains, for what must not touch the fields."""
+        other = FieldStore(self.domain.untraced())
+        other.blocks = self.blocks
+        return other
+
+    # --- memory ---
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of all storages on this rank."""
+        return sum(storage.bytes for each in self.storages.values() for storage in each)
+
+    @property
+    def cells(self) -> int:
+        """Of the whole grid, those that are computed."""
+        return self.domain.grid.size if self.blocks is None else self.blocks.cells
+
+    def check_room(self, fields: Sequence[FieldInfo]) -> None:
+        """InputError where these fields are more than all nodes hold; all ranks call this."""
+        room.check_cells(self.domain, self.cells, [f for f in fields if f.name not in self.storages])
+
+    def allocate(self, fields: tuple[FieldInfo, ...], plan: RankPlan, name: str) -> None:
+        """Make storages for fields that have none, and wider ones where a halo has grown; all ranks call
+        this.
+
+        A field and its second buffer (the same name with "'") change places, so that they grow together.
+
+        Parameters
+        ----------
+        name : str
+            Of the program that they are for.
+        """
+        comm, made = self.domain.comm, []
+        if self.domain.devices:
+            with comm.agreement(f"look for memory for {name!r}"):
+                room.check_devices(self.domain, plan, self.storages)
+        with comm.agreement(f"allocate fields of {name!r}"):
+            made = self._allocated(fields, plan)
+        self._share(made)
+
+    def _allocated(self, fields: tuple[FieldInfo, ...], plan: RankPlan) -> list[str]:
+        """The names of the storages that were made, the same on all ranks."""
+        for info in fields:
+            base = info.name.removesuffix("'")
+            have = self._halos.get(base, info.halo)
+            self._halos[base] = tuple(
+                (max(a, c), max(b, d)) for (a, b), (c, d) in zip(have, info.halo, strict=True)
+            )
+        new = sum(p.bytes for own in plan.subdomains for p in own.fields if p.name not in self.storages)
+        mailboxes = self.domain.how.mailboxes * plan.mailbox_bytes
+        self._check_node(new + mailboxes, "fields and mailboxes" if mailboxes else "fields")
+        made = []
+        for number, info in enumerate(fields):
+            base = info.name.removesuffix("'")
+            for name in dict.fromkeys((info.name, base, base + "'")):
+                old = self.storages.get(name)
+                if (name == info.name and old is None) or (old and self._widths[name] != self._halos[base]):
+                    shapes = [own.fields[number].owned.shape for own in plan.subdomains]
+                    self._make(name, shapes, ITEMSIZE[info.dtype])
+                    made.append(name)
+        return made
+
+    def _check_node(self, needed: int, what: str = "fields") -> None:
+        if not self.domain.devices:  # each device says what it lacks
+            room.check_node(self.domain.comm, needed, what)
+
+    def activate(self, blocks: Blocks) -> None:
+        """Change which blocks are active; all ranks call this, and prepare their programs anew. Cells of
+        other blocks, and halos, are zero then."""
+        before, self.blocks = self.blocks, blocks
+        comm, ndim = self.domain.comm, self.domain.grid.ndim
+        try:
+            with comm.agreement("change the active blocks"):
+                sizes = (
+                    sum(piece.nbytes for _, piece in self._pieces(each)) for each in self.storages.values()
+                )
+                self._check_node(0 if self.domain.devices else max(sizes, default=0))
+        except BaseException:
+            self.blocks = before
+            raise
+        for name, old in list(self.storages.items()):
+            with comm.agreement(f"make field {name!r} anew"):
+                shapes = [tuple(storage.shape)[3 - ndim :] for storage in old]
+                self._make(name, shapes, old[0].itemsize)
+        self._share(list(self.storages))
+
+    def _make(self, name: str, shapes: Sequence[Sequence[int]], itemsize: int) -> None:
+        """Storages with the field's present halo; they take over what the ones before them hold."""
+        domain, halo = self.domain, self._halos[name.removesuffix("'")]
+        lower, upper = zip(*halo, strict=True)
+        index, shared, sparse = len(self.storages), domain.peers is not None, self.blocks is not None
+        try:
+            if domain.devices:
+                with device_errors(f"field {name!r}"):
+                    made = [
+                        native().DeviceStorage(
+                            domain.device_of(n), three(shape, 1), three(lower), three(upper), itemsize
+                        )
+                        for n, shape in enumerate(shapes)
+                    ]
+            else:
+                made = [
+                    native().Storage(
+                        three(shape, 1), three(lower), three(upper), itemsize, index, shared, sparse
+                    )
+                    for shape in shapes
+                ]
+        except MemoryError as error:
+            raise RunError(f"field {name!r}: {error}") from None
+        if name in self.storages:
+            kept = self._pieces(self.on_host(self.storages[name]))
+            with self._written(made) as fresh:
+                for (_, new), (_, old) in zip(self._pieces(fresh), kept, strict=True):
+                    new[...] = old
+            self.generation += 1
+        self.storages[name], self._widths[name] = made, halo
+
+    def _share(self, names: Sequence[str]) -> None:
+        """See the memory of these fields in other processes of the node; all ranks call this."""
+        comm, peers = self.domain.comm, self.domain.peers
+        if peers is None or not names:
+            return
+        handles: dict[str, list[Any]] = {}
+        with comm.agreement("share fields with other processes of the node"):
+            handles = {name: [storage.handle() for storage in self.storages[name]] for name in names}
+        shared = dict(comm.allgather_of_node((comm.rank, handles)))
+        views = dict(self.peer_storages)
+        # nobody gives back what it has replaced before all have seen the new
+        with comm.agreement("see the fields of other processes of the node"):
+            for name in names:
+                views[name] = {
+                    number: native().Storage.attach(shared[rank][name][local])
+                    for number, (rank, local) in peers.homes.items()
+                }
+        self.peer_storages = views
+
+    def forget(self, name: str) -> None:
+        """Give the memory of a field back."""
+        for known in (self.storages, self._halos, self._widths, self.peer_storages):
+            known.pop(name, None)
+
+    # --- what lies there ---
+
+    def of(self, field: Field) -> list[Any]:
+        """The storages of a field. InputError where it has none."""
+        storages = self.storages.get(field.name)
+        if storages is None:
+            raise InputError(f"field {field.name!r} has no memory yet: no program that was run uses it")
+        return storages
+
+    def on_host(self, storages: list[Any]) -> list[Any]:
+        """These storages; of those of devices, copies in memory of the host."""
+        if not self.domain.devices:
+            return storages
+        with device_errors("fields cannot be read"):
+            return [storage.fetch() for storage in storages]
+
+    def views(self, field: Field) -> list[NDArray[Any]]:
+        """The points of a field in each subdomain of this rank, as NumPy views without halo, valid until the
+        next run; where blocks are inactive, as copies that cannot be written."""
+        import numpy as np
+
+        storages = self.on_host(self.of(field))
+        if self.blocks is None:
+            views = [self.whole(storage) for storage in storages]
+            for view in views if self.domain.devices else ():
+                view.flags.writeable = False
+            return views
+        # to read shared memory that was never written would take pages
+        copies = [np.zeros(self.whole(storage).shape, field.dtype) for storage in storages]
+        for (n, lo), piece in self._pieces(storages):
+            copies[n][tuple(map(slice, lo, map(add, lo, piece.shape)))] = piece
+        for copied in copies:
+            copied.flags.writeable = False
+        return copies
+
+    def pieces(self, field: Field) -> list[tuple[Place, NDArray[Any]]]:
+        """The points of a field that are computed on this rank, as boxes: the index of the first in the whole
+        field, and a NumPy view without halo, to be read; valid until the next run."""
+        return self._placed(self.on_host(self.of(field)))
+
+    @contextmanager
+    def writing(self, field: Field) -> Iterator[list[tuple[Place, NDArray[Any]]]]:
+        """The same to be written: what was written counts when the context ends."""
+        with self._written(self.of(field)) as storages:
+            yield self._placed(storages)
+
+    @contextmanager
+    def _written(self, storages: list[Any]) -> Iterator[list[Any]]:
+        """Storages in memory of the host, of which those of devices take over what is written."""
+        there = self.on_host(storages)
+        yield there
+        if self.domain.devices:
+            with device_errors("fields cannot be written"):
+                for storage, changed in zip(storages, there, strict=True):
+                    storage.store(changed)
+
+    def fill(self, value: float) -> None:
+        """Set all points of all fields, also of those that users do not see."""
+        for each in self.storages.values():
+            with self._written(each) as storages:
+                for _, piece in self._pieces(storages):
+                    piece[...] = value
+
+    def active(self, n: int, storage: Any) -> Iterator[tuple[Place, Place]]:
+        """The boxes of the points that are computed in the n-th subdomain of this rank, in its indices."""
+        ndim = self.domain.grid.ndim
+        points = tuple(storage.shape)[3 - ndim :]
+        if self.blocks is None:
+            yield (0,) * ndim, points
+            return
+        first = self.domain.first(n)
+        for lo, hi in self.blocks.pieces(first, tuple(map(add, first, points))):
+            yield tuple(map(sub, lo, first)), tuple(map(sub, hi, first))
+
+    def whole(self, storage: Any) -> NDArray[Any]:
+        """The points of a storage in memory of the host, without halo."""
+        view: NDArray[Any] = storage.view()[(0,) * (3 - self.domain.grid.ndim)]
+        return view
+
+    def _placed(self, storages: Sequence[Any]) -> list[tuple[Place, NDArray[Any]]]:
+        return [(tuple(map(add, self.domain.first(n), lo)), view) for (n, lo), view in self._pieces(storages)]
+
+    def _pieces(self, storages: Sequence[Any]) -> list[tuple[tuple[int, Place], NDArray[Any]]]:
+        """The points of storages that are computed: the subdomain's local index and the index of the first
+        in it, and a view."""
+        return [
+            ((n, lo), self.whole(storage)[tuple(map(slice, lo, hi))])
+            for n, storage in enumerate(storages)
+            for lo, hi in self.active(n, storage)
+        ]

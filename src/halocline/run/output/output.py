@@ -1,0 +1,333 @@
+"""Output: what a run leaves of its fields and numbers over time, as a store that xarray opens."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from halocline import __version__
+from halocline.archive.arrays import COMPRESSIONS
+from halocline.archive.files import FolderLock, check_text
+from halocline.archive.series import STEP, TIME, Series, SeriesSpec, columns
+from halocline.archive.writer import Writing
+from halocline.errors import InputError
+from halocline.lang import equations
+from halocline.lang.dtype import dtype_name
+from halocline.lang.grid import DTYPES, unknown
+from halocline.lang.program import Program
+from halocline.plan.chunks import ChunkGrid
+from halocline.ranges import IO_THREADS
+from halocline.run.fields.fields import Fields
+from halocline.run.fields.regions import Region, Whole
+from halocline.run.host.command_line import command_line
+from halocline.run.memory.assembly import assembled
+from halocline.run.output.checkpoint import Saved
+from halocline.run.output.every import Every
+from halocline.run.output.variables import OutputContents
+from halocline.run.output.writers import writer
+
+WINDOWS = ("output", "run")
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a run writes as it goes on, into a Zarr store: ``xarray.open_zarr(path)`` opens it.
+
+    Parameters
+    ----------
+    path : str or path
+        The store, a folder; by custom its name ends in .zarr.
+    fields : sequence of Field, or mapping of str to expression, optional
+        What is written, by name: fields, expressions of them such as ``{"speed": hc.sqrt(u**2 + v**2)}``,
+        and numbers such as ``{"energy": hc.sum(0.5 * u**2)}``. All fields of the user by default.
+    every : float, int or str, optional
+        How often: a float is simulated time, an int a number of steps, a text such as "30 min" wall-clock
+        time. At a time that no step meets it is written after the first step past it. The state at the start
+        is written too. Without it, what is written is the start and the end.
+    exact : bool
+        Shorten steps to meet these times instead, which changes the result; for times only.
+    region : Slice, Box, Coarsen or Points, optional
+        The part of the grid that is written; all of it by default.
+    window : {"output", "run"}
+        What statistics over time, such as ``hc.time_mean(T)``, cover: the steps since the last output, or
+        all since the start.
+    dtype : {"float64", "float32"} or NumPy dtype, optional
+        On disk; that of the fields by default.
+    compression : {"zstd", "none"}
+        Both are lossless.
+    units : mapping of str to str, optional
+        The units of what is written, and of "time", "x", "y", "z".
+    overwrite : bool
+        Whether a store that another run left there may be removed.
+    io_threads : int
+        Threads of each rank that compress and write while the run goes on.
+
+    Raises
+    ------
+    InputError
+        A number or name that cannot be.
+    """
+
+    path: str | Path
+    fields: Sequence[Any] | Mapping[str, Any] | None = None
+    every: float | int | str | None = None
+    exact: bool = False
+    region: Region = field(default_factory=Whole)
+    window: str = "output"
+    dtype: Any = None
+    compression: str = "zstd"
+    units: Mapping[str, str] = field(default_factory=dict)
+    overwrite: bool = False
+    io_threads: int = 1
+
+    def __post_init__(self) -> None:
+        check_text(Path(self.path))
+        IO_THREADS.check("io_threads", self.io_threads)
+        if self.every is not None:
+            Every.parse("every", self.every)
+        if self.dtype is not None:
+            object.__setattr__(self, "dtype", dtype_name(self.dtype))
+            if self.dtype not in DTYPES:
+                raise unknown("dtype", self.dtype, DTYPES)
+        if not isinstance(self.units, Mapping):
+            raise InputError(f'units is {self.units!r}; expected a mapping such as {{"T": "K", "x": "m"}}')
+        if self.window not in WINDOWS:
+            raise unknown("window", self.window, WINDOWS)
+        if self.compression not in COMPRESSIONS:
+            raise unknown("compression", self.compression, COMPRESSIONS)
+        if not isinstance(self.region, Region):
+            raise InputError(f"region is {self.region!r}; expected hc.Slice, hc.Box, hc.Coarsen or hc.Points")
+
+
+class OutputStore:
+    """A store that a run writes to. All ranks call its methods.
+
+    Parameters
+    ----------
+    how : Output
+    fields : Fields
+    program : Program
+        Of the run: what the store says that it is of.
+    title : str
+        Of the run.
+    run : str
+        Which run it is; only that one goes on with a store.
+    owner : str
+        A name of this output that no other one of the run has; an identifier.
+    number : int
+        Of the output among those of the run now.
+    timed : bool
+        Whether the run advances in time, and not in steps alone.
+
+    Attributes
+    ----------
+    count : int
+        Times that are in it, or on their way.
+    committed : int
+        Those that readers see.
+    synced : int
+        Those that are on disk, whatever happens to the machine.
+    """
+
+    def __init__(
+        self,
+        how: Output,
+        fields: Fields,
+        program: Program,
+        title: str,
+        *,
+        run: str,
+        owner: str,
+        number: int,
+        timed: bool,
+    ) -> None:
+        self.how, self.fields, self.path, self.owner = how, fields, Path(how.path), owner
+        self.comm = fields.domain.comm
+        self.contents = OutputContents(
+            fields,
+            how.fields,
+            how.region,
+            owner=owner,
+            number=number,
+            axis=TIME if timed else STEP,
+            dtype=how.dtype,
+            compression=how.compression,
+            units=how.units,
+        )
+        if how.exact and (how.every is None or Every.parse("every", how.every).time is None):
+            raise InputError(
+                f"output {self.path}: exact=True shortens steps to meet times, but every is {how.every!r}; "
+                "give a time (a float)"
+            )
+        self.writer = writer(self.comm, how.io_threads)
+        self.count = self.synced = 0
+        self._seconds, self._go_on = 0.0, False
+        described = self.contents.described(program)
+        if self.contents.statistics is not None:
+            described["window"] = how.window
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        self._series = Series(
+            self.path,
+            SeriesSpec(self.contents.specs, self.contents.coordinates(), described),
+            run,
+            {
+                "Conventions": "CF-1.11",
+                "title": title,
+                "source": f"Halocline {__version__}",
+                "history": f"{now}: {shlex.join(command_line())}",
+                "equations": equations.equations(program),
+            },
+            axis=self.contents.axis,
+            time_units=how.units.get("time"),
+        )
+        self._lock: FolderLock | None = None
+        self._rows: list[tuple[float, int, list[float]]] = []  # that readers do not see yet
+
+    def check(self, saved: Saved | None) -> None:
+        """See that it can be made, or gone on with; nothing is changed.
+
+        Parameters
+        ----------
+        saved : Saved or None
+            The checkpoint that the run goes on from, where this is the first time that it writes here.
+
+        Raises
+        ------
+        InputError
+            There is something else.
+        """
+        before = (0, 0) if saved is None else (saved.step, saved.facts.get("rows", {}).get(self.owner, 0))
+        with self.comm.agreement(f"look at output {self.path}"):
+            if self.comm.rank == 0:
+                self._go_on = self._series.check(overwrite=self.how.overwrite, before=before)
+        self._go_on = self.comm.bcast(self._go_on)
+        statistics = self.contents.statistics
+        if self._go_on and saved is not None and statistics is not None and not statistics.known(saved.facts):
+            raise InputError(
+                f"output {self.path} has statistics over time, but checkpoint {saved.folder} is of a run "
+                "that did not write this output: choose another path"
+            )
+
+    def lock(self) -> None:
+        """Make the folder, and let no other process write there.
+
+        Raises
+        ------
+        InputError
+            Another one does so.
+        RunError
+            Nothing can be written there.
+        """
+        with self.comm.agreement(f"prepare output {self.path}"):
+            if self.comm.rank == 0:
+                self._lock = FolderLock(self.path, "output")
+
+    def begin(self, step: int, saved: Saved | None) -> None:
+        """Make the store, or go on with the one that this run has left.
+
+        Parameters
+        ----------
+        step : int
+            Of the run now: what the store has of later steps is removed.
+        saved : Saved or None
+            As for `check`.
+
+        Raises
+        ------
+        RunError
+            Nothing can be written there.
+        """
+        note = {"version": __version__, "command": command_line(), "parameters": dict(self.fields.parameters)}
+        note["owner"] = self.owner
+        with self.comm.agreement(f"prepare output {self.path}"):
+            if self.comm.rank == 0:
+                self.count = self._series.open(step, note, go_on=self._go_on)
+        self.count = self.synced = self.comm.bcast(self.count)
+        if self.contents.statistics is not None:
+            if saved is not None and self._go_on:
+                self.contents.take_over(saved)
+            elif self.count == 0:
+                self.fields.values[self.contents.statistics.weight.name] = 0.0
+
+    @property
+    def committed(self) -> int:
+        """Times that readers see."""
+        return self.count - len(self._rows)
+
+    def write(self, time: float, step: int) -> None:
+        """Begin to write what there is now; `poll` and `finish` let readers see it."""
+        self.poll()
+        began = perf_counter()
+        self._rows.append((time, step, self.contents.compute()))
+        statistics = self.contents.statistics
+        if statistics is not None and self.how.window == "output":
+            self.fields.values[statistics.weight.name] = 0.0
+        specs = self._series.specs(self.count + 1)
+        targets: dict[str, Any] = {}
+        with self.comm.agreement(f"write output {self.path}"):
+            for name in self.contents.parts:
+                targets[name] = self.writer.attach(self.path / name, specs[name])
+        for name, part in self.contents.parts.items():
+            selection, kept = part.chosen.selection, list(part.chosen.kept)
+            inner = dict(zip(kept, part.spec.chunk[1:], strict=True))
+            grid = ChunkGrid(selection.shape, tuple(inner.get(a, 1) for a in range(len(selection.shape))))
+            for lo, found in assembled(self.fields.store, part.field, grid, selection):
+                array = found.reshape([1, *(found.shape[axis] for axis in kept)])
+                first = (self.count, *(lo[axis] for axis in kept))
+                self.writer.write(targets[name], first, array.astype(part.spec.dtype, copy=False))
+        self.count += 1
+        self._seconds += perf_counter() - began
+
+    @property
+    def writing(self) -> Writing:
+        """What it took of the run."""
+        return Writing(self.writer.written, self._seconds, self.writer.waited)
+
+    def poll(self) -> None:
+        """Let readers see what is on disk by now."""
+        if self._rows and not self.comm.most(not self.writer.done):
+            self._commit()
+
+    def finish(self) -> None:
+        """Wait until all is on disk, whatever happens to the machine, and let readers see it.
+
+        Raises
+        ------
+        RunError
+            It cannot be written; readers see what there was before.
+        """
+        self._commit()
+        if self.synced == self.count:
+            return
+        began = perf_counter()
+        with self.comm.agreement(f"write output {self.path}"):
+            if self.comm.rank == 0:
+                self._series.sync()
+        self.synced = self.count
+        self._seconds += perf_counter() - began
+
+    def _commit(self) -> None:
+        if not self._rows:
+            return
+        began = perf_counter()
+        rows, first = self._rows, self.committed
+        self._rows, self.count = [], first
+        with self.comm.agreement(f"write output {self.path}"):
+            self.writer.finish()
+        with self.comm.agreement(f"write output {self.path}"):
+            if self.comm.rank == 0:
+                self._series.commit(first, columns(rows, self.contents.widths, self.contents.axis))
+        self.count = first + len(rows)
+        self._seconds += perf_counter() - began
+
+    def close(self) -> None:
+        """Let other processes write there, and give memory back."""
+        self.contents.release()
+        if self._lock is not None:
+            self._lock.free()
+            self._lock = None

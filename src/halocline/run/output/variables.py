@@ -1,0 +1,329 @@
+"""What an output consists of: fields, expressions and numbers, computed by generated code when written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from halocline.archive.arrays import ArraySpec
+from halocline.archive.series import ROWS, STEP, TIME
+from halocline.errors import InputError
+from halocline.lang import equations, trace
+from halocline.lang.boundary import Symmetric
+from halocline.lang.dtype import ITEMSIZE
+from halocline.lang.expression import Expr, as_expr, place_of
+from halocline.lang.grid import AXES, Field, Vector
+from halocline.lang.program import Program, stage
+from halocline.lang.reductions import value
+from halocline.plan.chunks import chunk_shape
+from halocline.run.engine.prepared import Prepared, prepare
+from halocline.run.fields.dimensions import FACE, axis_attributes, dimensions
+from halocline.run.fields.fields import Fields
+from halocline.run.fields.regions import Chosen, Points, Region
+from halocline.run.output.checkpoint import Saved
+from halocline.run.output.statistics import CELL_METHODS, PREFIX, Statistic, Statistics
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+RESERVED = (TIME, STEP, *AXES, *(f"{axis}{FACE}" for axis in AXES), "point")
+
+
+@dataclass(frozen=True)
+class Part:
+    """An array that holds points of a field.
+
+    Attributes
+    ----------
+    field : Field
+        That holds what is written when it is.
+    chosen : Chosen
+    spec : ArraySpec
+        Without any time.
+    """
+
+    field: Field
+    chosen: Chosen
+    spec: ArraySpec
+
+
+class OutputContents:
+    """The arrays of an output, by name. All ranks make it, and call its methods.
+
+    Parameters
+    ----------
+    fields : Fields
+    given : sequence, mapping or None
+        As `Output.fields` has it.
+    region : Region
+    owner : str
+        A name of this output that no other output of the run has; an identifier.
+    number : int
+        Of the output among those of the run.
+    axis : {"time", "step"}
+        What arrays grow with.
+    dtype, compression, units
+        As `Output` has them.
+
+    Attributes
+    ----------
+    parts : dict of str to Part
+        Arrays of points of fields.
+    specs : dict of str to ArraySpec
+        All arrays, those of numbers too, without any time.
+    widths : dict of str to (int, str, int)
+        Those of numbers: how many for each time, their dtype, and axes.
+    statistics : Statistics or None
+        What steps are to count in.
+    """
+
+    def __init__(
+        self,
+        fields: Fields,
+        given: Any,
+        region: Region,
+        *,
+        owner: str,
+        number: int,
+        axis: str,
+        dtype: str | None,
+        compression: str,
+        units: Mapping[str, str],
+    ) -> None:
+        self.fields, self.grid, self.region, self._number = fields, fields.grid, region, number
+        self.axis, self.dtype, self.compression, self.units = axis, dtype, compression, units
+        self._steps = (STEP,) if axis == TIME else ()  # a coordinate beside that of the axis
+        region.check(self.grid)
+        self.parts: dict[str, Part] = {}
+        self.specs: dict[str, ArraySpec] = {}
+        self.widths: dict[str, tuple[int, str, int]] = {}
+        self._scalars: list[str] = []
+        self._lines: dict[str, tuple[int, NDArray[Any]]] = {}  # the axis of each dimension, and coordinates
+        self._prepared: Prepared | None = None
+        program, own, named = Program("output"), list[Field](), self._named(given)
+        counted = {name: what for name, what in named.items() if isinstance(what, Statistic)}
+        self._texts = {name: _text(what) for name, what in named.items()}
+        self.statistics = Statistics(self.grid, owner, counted) if counted else None
+        with trace.tracing(program):
+            for name, what in named.items():
+                kind = what.kind if isinstance(what, Statistic) else None
+                if isinstance(what, Statistic):
+                    assert self.statistics is not None
+                    what = self.statistics.values[name]
+                if isinstance(what, Field) or what.varies:
+                    if isinstance(region, Points):
+                        cells = region.cells(self.grid, place_of(as_expr(what)))
+                        self._add_numbers(program, name, [value(what, cell) for cell in cells], "point")
+                    else:
+                        self._add_part(name, self._held(program, name, what, own), kind)
+                else:
+                    self._add_numbers(program, name, [what])
+        self._program, self._computed = program, own
+        for f in own:  # no state: they are computed whenever they are written
+            self.grid.fields.pop(f.name)
+
+    # --- what is asked for ---
+
+    def _named(self, given: Any) -> dict[str, Expr | Field | Statistic]:
+        """What is written, by name."""
+        if given is None:
+            mine = [f for f in self.grid.fields.values() if not self.grid.is_own(f)]
+            seen = [f for f in mine if not f.name.startswith(PREFIX)]
+            return {f.name: f for f in seen if f.name in self.fields.store.storages}
+        if isinstance(given, (Field, Vector, str)) or not isinstance(given, (Sequence, Mapping)):
+            raise InputError(
+                f"fields is {given!r}; expected a list of fields, or a mapping of names to expressions"
+            )
+        found: dict[str, Expr | Field | Statistic] = {}
+        for name, what in _pairs(given):
+            if name in found:
+                raise InputError(f"output {name!r} is given twice: name one of them otherwise")
+            found[name] = self._one(name, what)
+        for name in found:
+            if not name.isidentifier() or name in RESERVED:
+                raise InputError(
+                    f"output name {name!r}: expected an identifier other than {', '.join(RESERVED)}"
+                )
+        return found
+
+    def _one(self, name: str, what: Any) -> Expr | Field | Statistic:
+        if isinstance(what, Statistic):
+            return what
+        if isinstance(what, (Field, str)):
+            return self.fields.stored(what)
+        expression = as_expr(what, f"output {name!r}")
+        if expression.grid is not None and expression.grid is not self.grid:
+            raise InputError(f"output {name!r} is of another grid, {expression.grid!r}")
+        return expression
+
+    # --- how it is computed ---
+
+    def _held(self, program: Program, name: str, what: Expr | Field, own: list[Field]) -> Field:
+        """A field that holds it, or its averages, when the program has run."""
+        block = self.region.block
+        if isinstance(what, Field) and block == 1:
+            return what
+        e = as_expr(what)
+        location, dtype = self.grid.location_of(place_of(e)), e.precision or "float64"
+
+        def new(boundary: Any = None) -> Field:
+            free = self.grid.free_name(program.fresh(f"_output_{self._number}_{name}"))
+            own.append(Field(self.grid, free, location, dtype, boundary))
+            return own[-1]
+
+        if block == 1:
+            held = new()
+            held.set(e)
+            return held
+        # averages read cells above their first, but none beyond a wall: the grid is whole blocks
+        values, held = new(None if all(self.grid.periodic) else Symmetric()), new()
+        values.set(e)
+        held.set(_average(values, block))
+        return held
+
+    def _add_part(self, name: str, held: Field, kind: str | None) -> None:
+        """An array of a field, or of a statistic of that kind."""
+        chosen = self.region.choose(self.grid, held.staggered)
+        dtype, every = self.dtype or held.dtype, dimensions(held.staggered)
+        kept = [every[axis] for axis in chosen.kept]
+        self._lines.update(zip(kept, zip(chosen.kept, chosen.coordinates, strict=True), strict=True))
+        attributes: dict[str, Any] = {**self._places(), **chosen.at, **self._units(name)}
+        methods = [] if kind is None else [f"time: {CELL_METHODS[kind]}"]
+        if self.region.block > 1:
+            methods += [f"{AXES[axis]}: mean" for axis in chosen.kept]
+        if methods:
+            attributes["cell_methods"] = " ".join(methods)
+        chunk = chunk_shape(chosen.shape, ITEMSIZE[dtype])
+        self.specs[name] = ArraySpec(
+            (0, *chosen.shape), (1, *chunk), dtype, (self.axis, *kept), attributes, self.compression
+        )
+        self.parts[name] = Part(held, chosen, self.specs[name])
+
+    def _add_numbers(
+        self, program: Program, name: str, numbers: Sequence[Expr], dimension: str | None = None
+    ) -> None:
+        for number in numbers:
+            scalar = program.own(name)
+            scalar.set(number)
+            self._scalars.append(scalar.name)
+        dtype, inner = self.dtype or "float64", () if dimension is None else (len(numbers),)
+        own = () if dimension is None else AXES[: self.grid.ndim]
+        attributes = {**self._places(*own), **self._units(name)}
+        dimensions = (self.axis, *filter(None, (dimension,)))
+        self.specs[name] = ArraySpec(
+            (0, *inner), (ROWS, *inner), dtype, dimensions, attributes, self.compression
+        )
+        self.widths[name] = len(numbers), dtype, 1 + len(inner)
+
+    def _places(self, *own: str) -> dict[str, str]:
+        """The coordinates that no axis of an array is named after, as an attribute."""
+        names = " ".join((*self._steps, *own))
+        return {"coordinates": names} if names else {}
+
+    def _units(self, name: str) -> dict[str, str]:
+        """Its own, or those of the vector that it is a component of."""
+        vector = name.removesuffix(f"_{name[-1]}")
+        found = self.units.get(name, self.units.get(vector) if vector in self.grid.vectors else None)
+        return {} if found is None else {"units": found}
+
+    # --- what is used of it ---
+
+    def take_over(self, saved: Saved) -> None:
+        """Go on with the statistics that a checkpoint holds."""
+        assert self.statistics is not None
+        weight = self.statistics.weight.name
+        self.fields.load(self.statistics.fields, lambda field: saved.fetch(self.fields.store, field))
+        self.fields.values[weight] = float.fromhex(saved.facts["values"][weight])
+
+    def prepare(self) -> None:
+        """Compile what is computed, and take memory for it until `release`; all ranks call this."""
+        if self._program.statements:
+            if self.statistics is not None:
+                self.fields.values.setdefault(self.statistics.weight.name, 0.0)
+            known = self.grid.fields
+            known.update((f.name, f) for f in self._computed)
+            try:
+                self._prepared = prepare(self.fields.store, self._program, self.fields.values)
+            finally:
+                for f in self._computed:
+                    known.pop(f.name)
+
+    def release(self) -> None:
+        """Give that memory back."""
+        self._prepared = None
+        for f in self._computed:
+            self.fields.store.forget(f.name)
+
+    def compute(self) -> list[float]:
+        """Let the fields of all parts hold what is to be written, and return the numbers."""
+        self.fields.settle()
+        if self._prepared is None:
+            return []
+        scalars = self._prepared.run(self.fields.values).scalars
+        return [scalars[name] for name in self._scalars]
+
+    def coordinates(self) -> dict[str, tuple[ArraySpec, NDArray[Any]]]:
+        """The coordinates of all points, by dimension; of single points by axis."""
+        import numpy as np
+
+        lines, dimension = self._lines, None
+        if isinstance(self.region, Points):
+            cells, along = self.region.cells(self.grid, (False,) * self.grid.ndim), self.grid.positions()
+            dimension = "point"
+            lines = {
+                AXES[axis]: (axis, np.array([line[cell[axis]] for cell in cells]))
+                for axis, line in enumerate(along)
+            }
+        return {
+            name: (
+                ArraySpec(
+                    line.shape, line.shape, "float64", (dimension or name,),
+                    {**axis_attributes(self.grid, axis), **self._units(AXES[axis])},
+                ),
+                line,
+            )
+            for name, (axis, line) in lines.items()
+        }  # fmt: skip
+
+    def described(self, program: Program) -> dict[str, Any]:
+        """What two stores have in common that hold the same of a run of this program; for JSON."""
+        return {
+            "region": repr(self.region),
+            "expressions": self._texts,
+            "fields": equations.fields(self.grid, program),
+            "grid": equations.grid_text(self.grid),
+        }
+
+
+def _pairs(given: Sequence[Any] | Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Names, and what is written under them; of vectors the components."""
+    named = given.items() if isinstance(given, Mapping) else ((None, each) for each in given)
+    for name, what in named:
+        own = what if isinstance(what, str) else getattr(what, "name", None)
+        base = name if name is not None else own
+        if not isinstance(base, str):
+            raise InputError(f"fields has {what!r}, which has no name; give a mapping, {{'name': ...}}")
+        if isinstance(what, tuple):
+            yield from ((f"{base}_{AXES[n]}", each) for n, each in enumerate(what))
+        else:
+            yield base, what
+
+
+def _text(what: Expr | Field | Statistic) -> str:
+    """What is written, as text."""
+    if isinstance(what, Statistic):
+        return f"{what.kind} over time of {equations.expression(as_expr(what.expression))}"
+    return what.name if isinstance(what, Field) else equations.expression(what)
+
+
+def _average(f: Field, block: int) -> Expr:
+    """The average of a block of cells, the first of which is this one: along one axis after the other."""
+    ndim, thing = f.grid.ndim, f
+    for axis in range(ndim):
+        offsets = [tuple(n if a == axis else 0 for a in range(ndim)) for n in range(block)]
+        total: Any = thing[offsets[0]]
+        for offset in offsets[1:]:
+            total = total + thing[offset]
+        thing = stage(total) if axis + 1 < ndim else total
+    return as_expr(thing / float(block**ndim))

@@ -1,0 +1,321 @@
+"""Start a command on several ranks with the mpiexec that belongs to Halocline's MPI."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import re
+import secrets
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import IO, TextIO
+
+from halocline.errors import InputError, RunError
+from halocline.native import native
+from halocline.ranges import RANKS
+from halocline.run.host import limits, segments
+from halocline.run.host.streams import complain, give_up, why_lost
+from halocline.run.ranks import mpi
+
+PR_SET_PDEATHSIG = 1  # prctl(2)
+FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+RANK_BYTES = 50e6  # what a rank takes before it has fields: interpreter, libraries, MPI's buffers
+# Where mpiexec finds hosts beside this one: batch systems and the MPIs' own.
+HOSTS = (
+    *("PBS_NODEFILE", "LSB_HOSTS", "LSB_DJOB_HOSTFILE", "PE_HOSTFILE"),
+    *("HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE"),
+    *("OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile"),
+)
+
+
+def mpiexec() -> Path:
+    """The mpiexec of the MPI library that native code uses: beside the library, else on PATH.
+
+    Raises
+    ------
+    RunError
+        There is none.
+    """
+    library = Path(native().mpi_library())
+    names = ["mpiexec"]
+    if ".so.40" in library.name:
+        names.insert(0, "mpiexec.openmpi")  # Debian's names: plain mpiexec may be another MPI's
+    elif ".so.12" in library.name:
+        names.insert(0, "mpiexec.mpich")
+    folders = [str(folder / "bin") for folder in library.resolve().parents]
+    for path in (os.pathsep.join(folders), None):
+        for name in names:
+            found = shutil.which(name, path=path)
+            if found:
+                return Path(found)
+    raise RunError(f"no mpiexec is installed beside the MPI library {library}, and there is none on PATH")
+
+
+def environment() -> dict[str, str]:
+    """The environment to start mpiexec in: Open MPI refuses root, and more ranks than cores, unless told;
+    other MPIs ignore these variables."""
+    told = {
+        "OMPI_MCA_rmaps_base_oversubscribe": "true",  # version 4
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",  # version 5
+        "OMPI_MCA_orte_execute_quiet": "true",  # no essay about a rank that failed; we say what is to say
+    }
+    if os.geteuid() == 0:
+        told |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return {**told, **os.environ}
+
+
+def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0) -> int:
+    """Run `command` on `ranks` ranks, and I/O ranks beside them, wait for it, and return its exit status.
+
+    SIGINT, SIGTERM and SIGUSR1 go on to the ranks, which decide what to do; where this process itself is
+    killed, the ranks are terminated. Where a rank dies, its number is printed.
+
+    Raises
+    ------
+    InputError
+        `ranks` is below one or more than this machine has memory, shared memory or open files for, or
+        this process is itself a rank.
+    RunError
+        There is no mpiexec.
+    """
+    RANKS.check("ranks", ranks)
+    ranks += io_ranks
+    started = mpi.launcher()
+    if started is not None:
+        size = "some" if started.size is None else started.size
+        raise InputError(
+            f"cannot start {ranks} ranks from inside a run: a launcher ({started.name}) started this process "
+            f"as one of {size}; leave out --ranks there, the command uses the ranks it is given"
+        )
+    program = mpiexec()
+    limits.check_stacks(1)  # mpiexec and ranks die of a small one without a word
+    _check_room(ranks)
+    facts: dict[str, str] = {}
+    lost: list[OSError] = []
+    with Ranks() as listener:
+        child = subprocess.Popen(
+            [str(program), "-n", str(ranks), *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment() | {"HALOCLINE_LAUNCH": listener.name, mpi.IO_RANKS: str(io_ranks)},
+            errors="replace",
+            text=True,
+            process_group=0,  # a Ctrl-C of the terminal reaches the ranks once, through this process
+            preexec_fn=_die_with_parent(),
+        )
+        relays = [
+            threading.Thread(target=_relay, args=(source, target, facts, lost), daemon=True)
+            for source, target in ((child.stdout, sys.stdout), (child.stderr, sys.stderr))
+        ]
+        with _forwarding(child, FORWARDED):
+            for relay in relays:
+                relay.start()
+            while child.poll() is None:
+                listener.listen(0.1)
+            while listener.listen(0):
+                pass
+            for relay in relays:
+                relay.join(5.0)  # a grandchild of a rank may keep a pipe open
+    status = child.returncode
+    if status == 0 and lost:
+        if not isinstance(lost[0], BrokenPipeError):
+            complain(f"halocline: error: what the ranks print cannot be written: {why_lost(lost[0])}")
+        return 1
+    if status == 0:
+        return 0
+    if listener.last_words is not None:
+        code, text = listener.last_words
+        complain(text)
+        return code
+    if "said" in facts:
+        return status if status > 0 else 128 - status
+    elsewhere = facts.get("process") not in listener.processes and facts.get("host") != socket.gethostname()
+    if text := _obituary(None if facts and elsewhere else listener.dead, facts):
+        complain(text)
+    return status if status > 0 else 128 - status
+
+
+def _check_room(ranks: int) -> None:
+    """Refuse ranks that this host has no room for, where they all come to it: they would take it down, or die
+    without a word."""
+    nodes = os.environ.get("SLURM_JOB_NUM_NODES", os.environ.get("SLURM_NNODES", "1"))
+    if nodes != "1" or any(name in os.environ for name in HOSTS):
+        return
+    available = native().available_memory()
+    needed = ranks * RANK_BYTES
+    if needed > available:
+        raise InputError(
+            f"{ranks} ranks take {needed / 1e9:,.1f} GB of memory before they have fields, but only "
+            f"{available / 1e9:,.1f} GB are available on this machine: start "
+            f"{int(available // RANK_BYTES)} at most"
+        )
+    limits.allow_files(ranks)
+    if text := segments.lack(ranks, segments.room()):
+        raise InputError(text)
+
+
+def _die_with_parent() -> Callable[[], None]:
+    prctl = ctypes.CDLL(None).prctl
+
+    def ask() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+    return ask
+
+
+@contextlib.contextmanager
+def _forwarding(child: subprocess.Popen[str], signals: Iterable[signal.Signals]) -> Iterator[None]:
+    """Send these signals on to `child` meanwhile (where this is the main thread: only that may), but for
+    those that are ignored here."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        child.send_signal(number)
+
+    heard = [number for number in signals if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, forward) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+# What MPICH's mpiexec prints when a rank dies: a block between two lines of "=", then three more lines
+# where a signal killed it.
+_BLOCK = re.compile(r"=+$|=   ")
+_DEAD = re.compile(r"=   PID (?P<process>\d+) RUNNING AT (?P<host>\S+)")
+_SIGNAL = re.compile(r"YOUR APPLICATION TERMINATED WITH THE EXIT STRING: .*\(signal (?P<signal>\d+)\)")
+_SAID = re.compile(r"halocline: rank (?P<said>\d+): ")  # the engine's reason to abort all ranks
+_NOISE = re.compile(
+    r"This typically refers to a problem with your application"
+    r"|Please see the FAQ page for debugging suggestions"
+    r"|Abort\(\d+\) on node .*: application called MPI_Abort"
+    r"|\[mpiexec@.*\] (Sending Ctrl-C to processes|Press Ctrl-C again)"
+)
+
+
+def _relay(source: IO[str], target: TextIO, facts: dict[str, str], lost: list[OSError]) -> None:
+    """Copy `source` to `target` without mpiexec's own lines; what they say of a dead rank, and which rank has
+    said why all are aborted, goes to `facts`. Where `target` takes no more, `lost` gets the reason, and the
+    ranks go on: they must not wait for a reader."""
+    for line in source:
+        if said := _SAID.match(line):
+            facts |= said.groupdict()
+        match = _DEAD.match(line) or _SIGNAL.match(line)
+        if match:
+            facts |= match.groupdict()
+        elif not (_BLOCK.match(line) or _NOISE.match(line)):
+            try:
+                target.write(line)
+                target.flush()
+            except OSError as error:
+                lost.append(error)
+                give_up(target)
+
+
+class Ranks:
+    """Listens to the ranks of this node (see the end of `halocline.run.ranks.mpi`).
+
+    Attributes
+    ----------
+    name : str
+        Of the socket where they connect, in Linux' abstract namespace.
+    dead : (str, str) or None
+        Number and process of the first rank whose connection ended out of order. mpiexec kills the others
+        then, and does not say which was first. The kernel keeps the order of the events.
+    processes : set of str
+        All that have said which rank they are. Those of other nodes cannot.
+    last_words : (int, str) or None
+        The exit status with which a rank ended all, and why.
+    """
+
+    def __init__(self) -> None:
+        self.name = f"halocline-{os.getpid()}-{secrets.token_hex(8)}"
+        self.dead: tuple[str, str] | None = None
+        self.processes: set[str] = set()
+        self.last_words: tuple[int, str] | None = None
+        self._open: dict[int, tuple[socket.socket, bytearray]] = {}  # connections, and what came
+
+    def __enter__(self) -> Ranks:
+        self._events = select.epoll()
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.bind(f"\0{self.name}")
+        self._server.listen(4096)
+        self._events.register(self._server, select.EPOLLIN)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for connection, _came in self._open.values():
+            connection.close()
+        self._server.close()
+        self._events.close()
+
+    def listen(self, seconds: float) -> bool:
+        """Wait so long for something to happen; return whether it did."""
+        events = self._events.poll(seconds)
+        for number, _mask in events:
+            if number == self._server.fileno():
+                connection = self._server.accept()[0]
+                self._open[connection.fileno()] = (connection, bytearray())
+                self._events.register(connection, select.EPOLLIN)
+                continue
+            connection, came = self._open[number]
+            try:
+                new = connection.recv(4096)
+            except ConnectionError:
+                new = b""
+            came += new
+            self._heard(came)
+            if not new:
+                self._ended(came)
+                self._events.unregister(connection)
+                connection.close()
+                del self._open[number]
+        return bool(events)
+
+    def _heard(self, came: bytearray) -> None:
+        """Last words count as soon as they are said: mpiexec may end before the rank that aborts all."""
+        for line in came.splitlines(keepends=True):
+            if line.startswith(b"rank ") and line.endswith(b"\n"):
+                self.processes.add(line.split()[2].decode())
+            if self.last_words is None and line.startswith(b"status ") and line.endswith(b"\n"):
+                _, code, text = line.decode().split(" ", 2)
+                self.last_words = int(code), json.loads(text)
+
+    def _ended(self, came: bytearray) -> None:
+        said = [line.split(" ") for line in came.decode().splitlines()]
+        if self.dead is None and ["end"] not in said:
+            for what, *values in said:
+                if what == "rank":
+                    self.dead = values[0], values[1]
+
+
+def _obituary(dead: tuple[str, str] | None, facts: dict[str, str]) -> str:
+    """Which rank died and how, in a sentence; "" where all ended in order."""
+    if dead is None and not facts:
+        return ""
+    if dead is None:
+        name = f"process {facts.get('process')} on {facts.get('host')}"
+    else:
+        name = f"rank {dead[0]} (process {dead[1]})"
+    how = "died"
+    if "signal" in facts and (dead is None or dead[1] == facts.get("process")):
+        number = signal.Signals(int(facts["signal"]))
+        how = f"was killed by {number.name}"
+        if number == signal.SIGBUS and (free := segments.room()) is not None:
+            how += f", as happens where {segments.FOLDER} is full (it has {free} bytes available)"
+    return f"halocline: error: {name} {how}; all ranks were stopped"

@@ -1,0 +1,232 @@
+"""The course of a run: how far it goes at a time, and what happens in between."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from functools import partial
+from typing import Any, Protocol
+
+from halocline.errors import HaloclineError, RunError, Stopped
+from halocline.run.engine.outcome import Outcome
+from halocline.run.engine.watch import STOPPING, noting, stopping_on
+from halocline.run.output.checkpoint import MARGIN
+from halocline.run.output.every import Every
+from halocline.run.output.ledger import RunFiles
+from halocline.run.output.output import OutputStore
+from halocline.run.output.restart import Resumable
+from halocline.run.simulation.occasions import Moment, Occasion, limits
+from halocline.run.simulation.requests import Requests
+
+log = logging.getLogger("halocline")
+
+WRITES = 3.0  # time that a run keeps free at its end, in durations of the longest checkpoint
+LOOK = 1.0  # seconds after which a run looks whether a checkpoint is whole; then twice as many, and so on
+
+
+class Advancing(Resumable, Protocol):
+    """What a course is of.
+
+    Attributes
+    ----------
+    at_checks : list of callable
+        What it calls now and then while it advances.
+    """
+
+    at_checks: list[Callable[[], None]]
+
+    @property
+    def running(self) -> Any:
+        """The native engine that runs now, or None; any thread may ask."""
+
+    def advance(
+        self, until: float, pause: float, last: float, on_progress: Callable[[int], None] | None
+    ) -> Outcome:
+        """Run to a time or step; see `Session.advance`."""
+
+
+class Course:
+    """A run from here to its end. All ranks call its methods.
+
+    Parameters
+    ----------
+    session : Advancing
+    files : RunFiles
+        What it writes.
+    """
+
+    def __init__(self, session: Advancing, files: RunFiles) -> None:
+        self.session, self.outputs, self.checkpoints = session, files.outputs, files.checkpoints
+        self.occasions: list[Occasion] = []
+        self._saving: Occasion | None = None  # of checkpoints
+        self._in_callback = False
+        self._at_end: list[tuple[Occasion | None, Callable[[], None], bool]] = []
+        checkpoints = self.checkpoints
+        stop_file = time_limit = None
+        if checkpoints is not None:
+            stop_file, time_limit = checkpoints.folder.stop_file, checkpoints.how.time_limit
+        comm = session.fields.domain.comm
+        self.requests = Requests(
+            comm, lambda: session.running, stop_file, time_limit, ends=checkpoints is not None
+        )
+        if checkpoints is not None:
+            self._look, self._patience = self.requests.alarm(), LOOK
+        for output in self.outputs:
+            every = None if output.how.every is None else Every.parse("every", output.how.every)
+            last = every is None
+            self.add(every, partial(self._write, output), exact=output.how.exact, at_end=last, at_stop=last)
+
+    def _write(self, output: OutputStore) -> None:
+        output.write(self.session.time, self.session.step)
+
+    def call(self, callback: Callable[[], Any]) -> None:
+        """Call a function of the user's: what it raises, it may raise on this rank alone."""
+        self._in_callback = True
+        callback()
+        self._in_callback = False
+
+    def add(
+        self,
+        every: Every | None,
+        act: Callable[[], None],
+        *,
+        exact: bool = False,
+        at_end: bool = False,
+        at_stop: bool = False,
+    ) -> None:
+        """Let something happen so often, and perhaps at the end too, where it has not just happened; with
+        `at_stop` also where the program itself ends the run."""
+        occasion = None if every is None else self._occasion(every, act, exact=exact)
+        if occasion is not None:
+            self.occasions.append(occasion)
+        if at_end:
+            self._at_end.append((occasion, act, at_stop))
+
+    def _occasion(self, every: Every, act: Callable[[], None], *, exact: bool = False) -> Occasion:
+        alarm = None if every.seconds is None else self.requests.alarm()
+        return Occasion(every, act, exact=exact, alarm=alarm)
+
+    @property
+    def now(self) -> Moment:
+        """Where the run is."""
+        return Moment(self.session.time, self.session.step)
+
+    def run(self, until: float, last: float, on_progress: Callable[[int], None] | None = None) -> Outcome:
+        """Run to a time or a step; see `Simulation.run`."""
+        checkpoints = self.checkpoints
+        if checkpoints is not None and checkpoints.how.every is not None:
+            self._saving = self._occasion(Every.parse("every", checkpoints.how.every), self._checkpoint)
+        for occasion in self._all:
+            occasion.begin(self.now)
+        with ExitStack() as stack:
+            # where there is a checkpoint to leave, a signal is a request like others, for whole steps
+            stack.enter_context(stopping_on() if checkpoints is None else noting((*STOPPING, signal.SIGUSR1)))
+            stack.enter_context(self.requests.listening())
+            self.session.at_checks.append(self._poll)
+            stack.callback(self.session.at_checks.remove, self._poll)
+            for output in self.outputs:
+                if output.count == 0:
+                    self._write(output)
+            try:
+                return self._run(until, last, on_progress)
+            except (Exception, KeyboardInterrupt) as error:
+                alone = self.session.fields.domain.comm.size == 1
+                agreed = isinstance(error, (HaloclineError, KeyboardInterrupt)) and not self._in_callback
+                if alone or agreed:
+                    self._save_what_is_under_way()
+                else:  # nobody knows where the other ranks are
+                    self._wait_for_writers()
+                raise
+
+    @property
+    def _all(self) -> list[Occasion]:
+        return self.occasions if self._saving is None else [*self.occasions, self._saving]
+
+    def _run(self, until: float, last: float, on_progress: Callable[[int], None] | None) -> Outcome:
+        whole: Outcome | None = None
+        while True:
+            outcome = self.session.advance(*limits(self._all, self.now, until, last), on_progress)
+            whole = outcome if whole is None else whole.followed_by(outcome)
+            now = self.now
+            stopped = outcome.reason not in ("completed", "paused")
+            self.requests.ring()
+            ended = stopped or now.step >= last or now.time >= until
+            happened = [each for each in self.occasions if each.happen(now)]
+            if ended:
+                for occasion, act, at_stop in self._at_end:
+                    if occasion not in happened and (at_stop or not stopped):
+                        act()
+                self._finish()
+                return whole
+            why = self.requests.agreed()
+            if why is not None:
+                self._end(why)
+            if self._saving is not None:  # last: what else happens then is in the checkpoint
+                self._saving.happen(now)
+            self._look_after_checkpoints()
+
+    def _checkpoint(self) -> None:
+        assert self.checkpoints is not None
+        self.checkpoints.write()
+        self._patience = LOOK
+        self._look.wind(LOOK)
+
+    def _look_after_checkpoints(self) -> None:
+        if self.checkpoints is None:
+            return
+        self.requests.margin = max(MARGIN, WRITES * self.checkpoints.folder.seconds)
+        if self._look.rang:
+            self._poll()
+            self._look.put_off()
+            if self.checkpoints.folder.open:
+                self._patience *= 2
+                self._look.wind(self._patience)
+
+    def _poll(self) -> None:
+        """Let readers see what is on disk by now."""
+        for output in self.outputs:
+            output.poll()
+        if self.checkpoints is not None:
+            self.checkpoints.poll()
+
+    def _finish(self) -> None:
+        """Leave a last checkpoint, and wait until all is on disk."""
+        for output in self.outputs:
+            output.finish()
+        if self.checkpoints is not None:
+            self.checkpoints.write_last()
+
+    def _save_what_is_under_way(self) -> None:
+        """Of a run that has failed."""
+        calls = [output.finish for output in self.outputs]
+        if self.checkpoints is not None:
+            calls.append(self.checkpoints.finish)
+        for call in calls:
+            try:
+                call()
+            except HaloclineError as error:  # on all ranks; the first error counts
+                if self.session.fields.domain.comm.rank == 0:
+                    log.warning("%s", error)
+
+    def _wait_for_writers(self) -> None:
+        """Of this rank: what is on its way is written, though readers do not see it."""
+        writers = [output.writer for output in self.outputs]
+        if self.checkpoints is not None:
+            writers.append(self.checkpoints.folder.writer)
+        for writer in writers:
+            with suppress(RunError):
+                writer.finish()
+
+    def _end(self, why: str) -> None:
+        """Leave a checkpoint and end before the end."""
+        assert self.checkpoints is not None
+        self._finish()
+        self.requests.forget()
+        session, path = self.session, self.checkpoints.how.path
+        where = f"after step {session.step} (time {session.time:g})"
+        how = f"go on with --resume {path}, or sim.resume({str(path)!r}) in Python"
+        if not why:
+            raise KeyboardInterrupt(f"interrupted {where}; {how}")
+        raise Stopped(f"stopped {where}: {why}; {how}")

@@ -1,0 +1,431 @@
+"""The user's view of a run: equations on a grid, parameters, a scheme, and fields as arrays."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from weakref import proxy
+
+from halocline.archive.writer import Writing
+from halocline.errors import HaloclineError, InputError
+from halocline.lang.blocks import Blocks
+from halocline.lang.grid import Field, Grid, check_options, unknown
+from halocline.lang.program import Program, ProgramFunction, bind
+from halocline.lang.stepping import OWN_SCALARS, WANTED_STEP, Scheme, stepping
+from halocline.plan.fit import check_fit
+from halocline.ranges import STEPS
+from halocline.run.domain.domain import Domain
+from halocline.run.domain.execution import Execution
+from halocline.run.engine.outcome import Outcome
+from halocline.run.engine.prepared import Prepared
+from halocline.run.fields.fields import Fields
+from halocline.run.measurements.bandwidth import bandwidth_share
+from halocline.run.memory.store import FieldStore
+from halocline.run.output import restart
+from halocline.run.output.checkpoint import Checkpoint, Saved
+from halocline.run.output.every import Every
+from halocline.run.output.ledger import Ledger
+from halocline.run.output.output import Output, OutputStore
+from halocline.run.ranks.mpi import communicator_of
+from halocline.run.simulation import observers
+from halocline.run.simulation.course import Course
+from halocline.run.simulation.replay import FailureReplay
+from halocline.run.simulation.session import Session
+
+log = logging.getLogger("halocline")
+
+
+class Simulation(Fields):
+    """Equations on a grid, run by the engine.
+
+    Parameters
+    ----------
+    grid : Grid
+    function : callable or program
+        A plain function returns the time derivatives, ``{T: kappa * hc.laplacian(T)}``; its argument names
+        bind to fields, vectors, parameters, t and dt. A function decorated with ``@hc.program`` is the step
+        itself.
+    parameters : mapping of str to float
+        Run-time numbers by name. ``sim.parameters["kappa"] = 0.2`` changes one for the next run, without
+        recompilation.
+    scheme : time integration scheme, optional
+        Needed for a plain function: ``hc.RK3()``, ``hc.Euler()``, ...
+    dt : float, or callable, optional
+        The time step; a callable is traced like the equations and may reduce fields,
+        ``lambda u: 0.4 * hc.min(dx / abs(u))``. Needed for a plain function.
+    time_step : {"exact", "delayed"}
+        For a time step that reduces fields. "exact": of the fields that the step starts from; all ranks wait
+        for it. "delayed": of the fields that the step before started from, so that the reduction goes on
+        while fields are computed (Mendygral et al. 2017, Section 4.1.1); leave room in it for what can change
+        in a step. The first step after fields or parameters were set is exact.
+    order : int
+        Order of accuracy of differences.
+    after_step : callable, optional
+        Statements at the end of each step, traced like a program: ``lambda p: p.set(p - hc.value(p, c))``.
+        ``hc.stop(condition, reason)`` there ends the run.
+    terms : callable, optional
+        The terms of the time derivatives by field and name, ``{T: {"conduction": kappa * hc.laplacian(T)}}``,
+        with arguments as the equations have. Where it is given, a run that meets a value that is not finite
+        reports the first step that left one, and which terms led to it. For this a copy of all fields is
+        kept, as they were when last checked, and at the start of a run where they were set or read since: in
+        memory up to 64 MiB a rank, else in a temporary file.
+    communicator : mpi4py communicator, optional
+        All ranks that the launcher started, by default. It must not be freed before the simulation.
+    **execution
+        How it runs, on which no bit of a result depends; see `halocline.Execution`.
+
+    Attributes
+    ----------
+    given : dict of str to float
+        The parameters as they were given at first, and "dt" where it is a number.
+    resumed : Saved or None
+        The checkpoint that it goes on from.
+    order : int
+        Of accuracy of differences.
+    scheme : time integration scheme or None
+    title : str
+        What output says that it is of; by default the name of the function.
+    writing : Writing
+        What output and checkpoints took of all its runs: bytes, seconds, and seconds waited.
+    notes : callable or None
+        Returns what else its checkpoints are to hold, for JSON: ``resumed.facts`` has it.
+
+    Raises
+    ------
+    InputError
+        For equations, parameters or options that cannot work, before anything is computed.
+    """
+
+    def __init__(
+        self,
+        grid: Grid,
+        function: Callable[..., Any] | ProgramFunction,
+        *,
+        parameters: Mapping[str, float] | None = None,
+        scheme: Scheme | None = None,
+        dt: float | Callable[..., Any] | None = None,
+        time_step: str = "exact",
+        order: int = 2,
+        after_step: Callable[..., Any] | None = None,
+        terms: Callable[..., Mapping[Field, Mapping[str, Any]]] | None = None,
+        communicator: Any = None,
+        **execution: Any,
+    ) -> None:
+        if not isinstance(grid, Grid):
+            raise InputError(f"grid is {grid!r}; expected a halocline.Grid")
+        check_options(execution, Simulation.__init__, Execution.__init__)
+        comm = communicator_of(communicator)
+        super().__init__(FieldStore(Domain(grid, comm, Execution(**execution))), parameters or {})
+        self.values |= {"t": 0.0, "step": 0.0}
+        self._last_run = 0, 0.0  # steps and seconds
+        self.given = dict(self.parameters)
+        self.notes: Callable[[], Mapping[str, Any]] | None = None
+        self.writing = Writing()
+        self._ledger = Ledger(comm)
+        if terms is not None:
+            bind(terms, grid, dict.fromkeys((*OWN_SCALARS, *self.parameters), 0.0))
+        self._traced = partial(
+            stepping,
+            grid,
+            function,
+            parameters=tuple(self.parameters),
+            scheme=scheme,
+            dt=dt,
+            time_step=time_step,
+            order=order,
+            after_step=after_step,
+        )
+        self._stepping = self._traced()
+        self.title = self.program.name if self.program.name.isidentifier() else "simulation"
+        self.order, self.scheme = order, scheme
+        observers.made(self)
+        if self._stepping.wanted is not None:
+            self.values[WANTED_STEP] = self.given[restart.DT] = self._stepping.wanted
+        # weak: the memory of a simulation is free as soon as nobody has it
+        self._session = Session(proxy(self), self._stepping)
+        self.replay = None if terms is None else FailureReplay(self._session, terms, order)
+        self._session.replay = self.replay
+        if comm.rank == 0:
+            for name in self.parameters:
+                if name not in self.schedule.scalars:
+                    log.warning("parameter %s is given, but these equations do not read it", name)
+            for notice in self.program.notices:
+                log.warning("%s", notice)
+
+    def activate(self, active: Any) -> None:
+        """Change which blocks of the grid are active, between two runs; all ranks call this.
+
+        Blocks that become inactive give their memory back, and those that become active begin with zeros. A
+        delayed time step is exact once more.
+
+        Parameters
+        ----------
+        active : array of bool
+            As for `Grid`; the blocks may be others than before.
+
+        Raises
+        ------
+        InputError
+            The grid was made without ``active``; a mask that does not fit it.
+        """
+        if self.store.blocks is None:
+            raise InputError(
+                "this grid has no blocks: make it with active=, an array of True for each block that is "
+                "computed at first"
+            )
+        blocks = Blocks.of(active, self.grid.shape)
+        self.domain.comm.check_same("the active blocks are", blocks, "all ranks must give the same")
+        self._activate(blocks)
+
+    def _activate(self, blocks: Blocks) -> None:
+        self.settle()
+        schedule = replace(self.schedule, blocks=blocks)
+        assert self.domain.decomposition is not None
+        check_fit(schedule, self.domain.decomposition)  # before anything is lost
+        self.store.activate(blocks)
+        self._with_walls.clear()
+        self._evaluations.clear()
+        self._session.replace(Prepared(self.store, schedule, self.program.name))
+
+    # --- what it is ---
+
+    @property
+    def program(self) -> Program:
+        """The statements of a step, as data."""
+        return self._stepping.program
+
+    @property
+    def prepared(self) -> Prepared:
+        """The program bound to the engine."""
+        return self._session.prepared
+
+    @property
+    def schedule(self) -> Any:
+        """The compiled program, as data; see halocline.compile.schedule."""
+        return self.prepared.schedule
+
+    @property
+    def plan(self) -> Any:
+        """This rank's plan, as data; see halocline.plan.rank."""
+        return self.prepared.plan
+
+    @property
+    def held(self) -> list[Field]:
+        """The fields of the program, those of the scheme too."""
+        return self._session.held
+
+    @property
+    def time(self) -> float:
+        """The simulated time reached."""
+        return self._session.time
+
+    @property
+    def steps(self) -> int:
+        """Steps done so far."""
+        return self._session.step
+
+    @property
+    def resumed(self) -> Saved | None:
+        """The checkpoint that the run goes on from, where it does."""
+        return self._ledger.resumed
+
+    def present_scalars(self) -> dict[str, float]:
+        """Scalars as they are while a run goes on, which another thread may look at: some may be of a step
+        later than others."""
+        return self._session.scalars()
+
+    @property
+    def bytes_per_step(self) -> float:
+        """Bytes that must cross memory in one step, all ranks together."""
+        return self.prepared.bytes_per_pass * self.store.cells
+
+    def share_of_bound(self) -> float | None:
+        """What the last run reached of the speed of memory, measured now; all ranks call this. None where no
+        step was done."""
+        steps, seconds = self._last_run
+        if not steps:
+            return None
+        return bandwidth_share(self.domain, self.store.memory_bytes, self.bytes_per_step * steps / seconds)
+
+    # --- running ---
+
+    def resume(self, path: str | Path, *, change: Collection[str] = ()) -> None:
+        """Take over a checkpoint that a run of the same program left, on any number of ranks: what follows
+        has the bits of a run that never stopped. All ranks call this.
+
+        Parameters
+        ----------
+        path : str or path
+            A folder of checkpoints, of which the newest counts, or one of them.
+        change : collection of str
+            The parameters that may differ from those of that run, "dt" among them: they are changed from
+            here on.
+
+        Raises
+        ------
+        InputError
+            There is no checkpoint, it is damaged, or another program left it; nothing was changed then,
+            unless it is damaged.
+        """
+        comm = self.domain.comm
+        for name in change:
+            if name not in self.given:
+                raise unknown("parameter", name, sorted(self.given))
+        saved, changes = self._ledger.read(path, self.grid, self.program, self.given, change)
+        blocks = restart.blocks_of(saved, self.grid)
+        if blocks is not None and blocks != self.store.blocks:
+            self._activate(blocks)
+        restart.take_over(self._session, saved, changes)
+        self._session.forget_checks()
+        self._ledger.resume(saved)
+        if comm.rank == 0:
+            log.info("resumed from %s: step %d, time %g", saved.folder, self.steps, self.time)
+            for name, (then, now) in changes.items():
+                log.warning("parameter %s is changed from %g to %g", name, then, now)
+
+    def run(
+        self,
+        *,
+        until: float | None = None,
+        steps: int | None = None,
+        every: float | int | str | None = None,
+        exact: bool = False,
+        callback: Callable[[Simulation], Any] | None = None,
+        output: Output | Sequence[Output] | None = (),
+        checkpoint: Checkpoint | None = None,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> Outcome:
+        """Advance in time.
+
+        Parameters
+        ----------
+        until : float, optional
+            The time to reach; the last step is shortened to end there.
+        steps : int, optional
+            The greatest number of steps. Without `until` and `steps` a program runs once.
+        every : float, int, or str, optional
+            How often `callback` is called: a float is simulated time, an int a number of steps, a text such
+            as "30 s" wall-clock time. At a time that no step meets, it is called after the first step past
+            it.
+        exact : bool
+            Shorten steps to meet these times instead, so that how often one looks changes the result.
+        callback : callable, optional
+            Called with the simulation, on every rank, as often as `every` says, and at the end, unless an
+            ``hc.stop`` has ended the run.
+        output : Output, or sequence of them, optional
+            What is written as the run goes on.
+        checkpoint : Checkpoint, optional
+            Where to leave checkpoints, and how often; see `resume`.
+        on_progress : callable, optional
+            Called with the steps done, a few times a second, from another thread.
+
+        Returns
+        -------
+        Outcome
+            Its `reason` is "completed", or that of the ``hc.stop`` that ended the run.
+
+        Raises
+        ------
+        InputError
+            A time, a number of steps or a field that cannot be; `until` for a program that has no time.
+        RunError
+            A field is not finite, the time step is not positive, or a loop cannot end. Fields are checked
+            after 64 steps, after twice as many, and so on, but at most after 10 seconds, or so many that
+            checking takes 1 % of the time; before each call of `callback`, and at the end. With `terms` the
+            first step that left such a value is found, and reported with the terms that led to it; the
+            simulation holds what was before that step then. Or a checkpoint cannot be written.
+        KeyboardInterrupt
+            SIGINT or SIGTERM came, and all ranks have ended after the same step, or the same pass of a loop
+            within one.
+        Stopped
+            With `checkpoint`: the run was asked to end, and has left a checkpoint.
+        """
+        if until is not None and not math.isfinite(until):
+            raise InputError(f"until is {until!r}; expected a finite time")
+        if steps is not None:
+            STEPS.check("steps", steps)
+        often = None if every is None else Every.parse("every", every)
+        if often is not None and callback is None:
+            raise InputError(f"every is {every!r}, but there is no callback to call so often")
+        if exact and (often is None or often.time is None):
+            raise InputError(
+                f"exact=True shortens steps to meet times, but every is {every!r}; give a time (a float)"
+            )
+        if not self._stepping.timed and (until is not None or (often is not None and often.time is not None)):
+            raise InputError(
+                f"{'every' if until is None else 'until'} is given, but this program has no time: give dt=, "
+                "let it set t, or run a number of steps"
+            )
+        if until is None and steps is None:
+            if every is not None:
+                raise InputError("every is given without an end: give until or steps too")
+            steps = 1
+        self._ready()
+        first = self.steps
+        last = math.inf if steps is None else first + steps
+        report = None if on_progress is None else (lambda step: on_progress(step - first))
+        files = self._ledger.files(
+            self._session, self.title, self.given, output=output, checkpoint=checkpoint, also=self.notes
+        )
+        with self._counting(files.outputs), files.ready(first):
+            course = Course(self._session, files)
+            if callback is not None:
+                course.add(often, lambda: course.call(lambda: callback(self)), exact=exact, at_end=True)
+            try:
+                outcome = course.run(math.inf if until is None else until, last, report)
+            finally:
+                self.writing += files.writing
+        self._last_run = self.steps - first, outcome.loop_seconds
+        observers.ran(self, self.steps - first, outcome)
+        return outcome
+
+    def _ready(self) -> None:
+        """Check what was set."""
+        if not self._checked.issuperset(self.held):  # the user set some
+            self._session.forget_checks()
+        self.check_inputs("before the run")
+
+    @contextmanager
+    def _counting(self, outputs: Sequence[OutputStore]) -> Iterator[None]:
+        """Let steps count in what the statistics of outputs are of."""
+        statistics = [each.contents.statistics for each in outputs if each.contents.statistics is not None]
+        if not statistics:
+            yield
+            return
+        alone = self._session.prepared
+        counting = self._traced(counting=statistics)
+        self._session.use(counting, self._session.ready(counting))
+        try:
+            yield
+        finally:
+            self._session.use(self._stepping, alone)
+
+    def explained(self, error: HaloclineError) -> HaloclineError:
+        """The same error with the terms that led to it, where `terms` are known; all ranks call this."""
+        return self._session.explained(error)
+
+    def check_inputs(self, when: str) -> None:
+        """See Fields.check_inputs."""
+        try:
+            super().check_inputs(when)
+        except InputError as error:
+            if self.replay is None:
+                raise
+            raise self.replay.at(error) from None
+
+    def __setitem__(self, field: Field | str, value: Any) -> None:
+        self._session.forget_step()
+        super().__setitem__(field, value)
+
+
+def program_of(grid: Grid, function: Callable[..., Any] | ProgramFunction, **options: Any) -> Program:
+    """The program that a simulation would run, without any memory; takes what `Simulation` does, but how it
+    runs."""
+    names = tuple(options.pop("parameters", None) or ())
+    return stepping(grid, function, parameters=names, **options).program

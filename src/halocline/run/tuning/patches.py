@@ -1,0 +1,220 @@
+"""Patches that were found to be fast: measured where a user asks for it, and remembered."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import statistics
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from math import ceil, inf
+from pathlib import Path
+from typing import Any, TypeVar
+
+from halocline.compile.cache import cache_folder, own_folder
+from halocline.errors import RunError
+from halocline.lang.blocks import Blocks
+from halocline.plan.decompose import Decomposition
+from halocline.plan.transfer import Transfers
+from halocline.run.host.machine import data_caches
+
+log = logging.getLogger("halocline")
+
+TUNE, BY_CACHES = "tune", "caches"  # words for a patch: see Execution
+TURN = 0.02  # seconds that one measurement takes at least
+ROUNDS = 5  # measurements of those that may win
+NEAR = 1.2  # times the best of the first round: who is slower is out
+GAIN = 1.02  # times faster than by cache size a patch must be: less may be chance
+
+Patch = tuple[int, ...]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What a measurement of patches found.
+
+    Attributes
+    ----------
+    patch : tuple of int or None
+        The fastest; None where none was faster than those by cache size.
+    gain : float
+        How many times as fast as those by cache size: 1 where these are the fastest.
+    tried : int
+        Shapes that were measured.
+    """
+
+    patch: Patch | None
+    gain: float
+    tried: int
+
+    @property
+    def why(self) -> str:
+        """The reason for the shape of the patches, in words."""
+        if self.patch is None:
+            return f"by cache size, the fastest of {self.tried} that were tried"
+        return f"tuned: {self.gain:.2f} times as fast as by cache size"
+
+    def __str__(self) -> str:
+        return self.why if self.patch is None else f"{' x '.join(map(str, self.patch))}, {self.why}"
+
+
+def fastest(shapes: Sequence[Patch], timer_of: Callable[[Patch | None], Callable[[int], float]]) -> Tuned:
+    """Measure patches in turn; all ranks call this, and find the same. See `race`."""
+    return Tuned(*race(shapes, timer_of))
+
+
+def race(
+    choices: Sequence[T], timer_of: Callable[[T | None], Callable[[int], float]]
+) -> tuple[T | None, float, int]:
+    """Measure choices in turn; all ranks call this, and find the same. One that cannot run is left out, and
+    one that is far behind is let go of at once, with what it holds.
+
+    Parameters
+    ----------
+    choices : sequence
+        To be tried beside the default.
+    timer_of : callable
+        Of a choice, or None for the default: a function that runs so many passes, and returns the seconds of
+        the slowest rank.
+
+    Returns
+    -------
+    fastest
+        None: the default.
+    gain : float
+        How many times as fast as the default it is.
+    tried : int
+        How many were measured.
+
+    Raises
+    ------
+    RunError
+        The default cannot run.
+    """
+    timers: dict[T | None, Callable[[int], float]] = {None: timer_of(None)}
+    timers[None](1)
+    passes = max(1, ceil(TURN / max(timers[None](1), 1e-7)))
+    once: dict[T | None, float] = {None: timers[None](passes)}
+    for choice in choices:
+        try:
+            timers[choice] = timer_of(choice)
+            timers[choice](1)
+            once[choice] = timers[choice](passes)
+        except RunError as error:
+            log.info("%s is not tried: %s", choice, error)
+        near = NEAR * min(once.values())
+        for out in [each for each in timers if each is not None and once.get(each, inf) > near]:
+            del timers[out]
+
+    def gains(able: Sequence[T | None]) -> dict[T | None, float]:
+        """How many times as fast as the default: medians of ratios within a round."""
+        rounds = []
+        for turn in range(ROUNDS):
+            order = able if turn % 2 == 0 else able[::-1]
+            rounds.append({choice: timers[choice](passes) for choice in order})
+        return {choice: statistics.median(each[None] / each[choice] for each in rounds) for choice in able}
+
+    found = gains(list(timers))
+    best = max(found, key=lambda choice: found[choice])
+    # the best of many is partly luck: measured once more, it must still be better
+    gain = 1.0 if best is None else gains([None, best])[best]
+    return (best, gain, len(once)) if gain >= GAIN else (None, 1.0, len(once))
+
+
+def largest(decomposition: Decomposition) -> tuple[int, ...]:
+    """The shape of the largest subdomain."""
+    return tuple(ceil(n / p) for n, p in zip(decomposition.shape, decomposition.parts, strict=True))
+
+
+def key(
+    library: str,
+    transfers: Transfers,
+    threads: int,
+    ranks_of_node: int,
+    schedule: str,
+    blocks: Blocks | None = None,
+) -> str:
+    """What a measurement holds for: these kernels on this kind of processor, subdomains of this size and so
+    many threads and ranks on a node.
+
+    Parameters
+    ----------
+    library : str
+        The key of the compiled kernels; it holds source, compiler, flags and the model of the CPU.
+    transfers : Transfers
+        How the grid is cut, and how messages travel.
+    schedule : str
+        See Execution.
+    blocks : Blocks, optional
+        Which of them are active.
+    """
+    layout, cut = transfers.layout, transfers.layout.decomposition
+    ways = transfers.methods if layout.ranks > 1 else ()
+    parts = (
+        library, data_caches(), os.cpu_count(), largest(cut), tuple(p > 1 for p in cut.parts), threads,
+        ranks_of_node, layout.subdomains_per_rank, ways, schedule, blocks,
+    )  # fmt: skip
+    return sha256(repr(parts).encode()).hexdigest()[:32]
+
+
+def _place(name: str) -> Path:
+    return cache_folder() / f"{name}.patch.json"
+
+
+def recall(name: str, axes: int) -> Tuned | None:
+    """What is remembered under a key, for a grid of so many axes; None where nothing is, or nothing that can
+    have been measured."""
+    try:
+        found = _place(name).read_bytes()
+    except OSError:
+        return None
+    from halocline.run.tuning.kept import KeptPatch
+
+    try:
+        kept = KeptPatch.model_validate_json(found)
+    except ValueError:
+        return None
+    if kept.patch is not None and len(kept.patch) != axes:
+        return None
+    return Tuned(None if kept.patch is None else tuple(kept.patch), kept.gain, kept.tried)
+
+
+def remember(name: str, tuned: Tuned, program: str) -> None:
+    """Keep it for later runs: whole or not at all, whoever else writes.
+
+    Raises
+    ------
+    RunError
+        The cache cannot be written.
+    """
+    keep(_place(name), {"program": program, **asdict(tuned)})
+
+
+def keep(place: Path, record: dict[str, Any]) -> None:
+    """Write what was found to a file of the cache: whole or not at all, whoever else writes.
+
+    Raises
+    ------
+    RunError
+        The cache cannot be written.
+    """
+    try:
+        own_folder(place.parent)
+        with tempfile.NamedTemporaryFile("w", dir=place.parent, prefix="making-", delete=False) as file:
+            made = file.name
+            try:
+                json.dump(record, file)
+                file.flush()
+                os.replace(made, place)
+            except OSError:
+                os.unlink(made)
+                raise
+    except OSError as error:
+        raise RunError(
+            f"what was tuned cannot be kept in {place.parent} ({error.strerror}); set HALOCLINE_CACHE to a "
+            "folder that can be written"
+        ) from None
