@@ -34,7 +34,7 @@ from halocline.compile.targets.source import device_text, loop_kernel
 from halocline.errors import InputError
 from halocline.lang.grid import Grid
 from halocline.native import native
-from halocline.plan.box import Box
+from halocline.plan.box import Box, three
 from halocline.plan.launches import _launch
 from halocline.run.devices import gpu_aware
 from halocline.run.domain.domain import Domain

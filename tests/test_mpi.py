@@ -286,7 +286,7 @@ def test_a_missing_library_says_what_to_do(tmp_path):
     package = tmp_path / "a" / "b" / "c" / "halocline"
     package.mkdir(parents=True)
     for name in ("__init__.py", "errors.py", "native.py", "run"):
-        (package / name).symlink_to(Path(mpi.__file__).parents[1] / name)
+        (package / name).symlink_to(Path(halocline.native.__file__).parent / name)
     (package / module.name).write_bytes(module.read_bytes())  # far away from lib/libmpi.so.12
     text = f"import sys; sys.path.insert(0, {str(package.parent)!r}); import halocline.native as it; "
     text += "print(it.__file__)\ntry: it.native()\nexcept it.RunError as error: print(error)"

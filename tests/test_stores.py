@@ -49,7 +49,7 @@ def opened(path: Path) -> xarray.Dataset:
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks that no cut of the grid has."""
     monkeypatch.setattr(
-        output_contents, "chunk_shape", lambda shape, itemsize: tuple(max(1, (n + 1) // 3) for n in shape)
+        variables, "chunk_shape", lambda shape, itemsize: tuple(max(1, (n + 1) // 3) for n in shape)
     )
 
 

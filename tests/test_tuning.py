@@ -54,7 +54,7 @@ def result(sim: hc.Simulation) -> tuple[str, float]:
 
 def key_of(sim: hc.Simulation) -> str:
     prepared, domain = sim.prepared, sim.domain
-    return tuning.key(
+    return patches.key(
         prepared.library.stem, prepared.plan.transfers, domain.threads, domain.comm.ranks_of_node, "guided"
     )
 
@@ -107,7 +107,7 @@ def test_what_is_remembered_is_used(nothing_known: Path) -> None:
     sim = heat(threads=1)
     before = result(sim)
     if world().rank == 0:
-        tuning.remember(key_of(sim), Tuned((5, 7), 1.25, 9), "heat")
+        patches.remember(key_of(sim), Tuned((5, 7), 1.25, 9), "heat")
     world().barrier()
     tuned = heat(threads=1)
     (own,) = tuned.plan.subdomains
@@ -152,11 +152,11 @@ def test_the_fastest_is_found() -> None:
 
         return timer
 
-    assert tuning.fastest([(8, 8), (4, 4), (2, 2)], timer_of) == Tuned((4, 4), 1.25, 4)
+    assert patches.fastest([(8, 8), (4, 4), (2, 2)], timer_of) == Tuned((4, 4), 1.25, 4)
     assert calls[(8, 8)] < calls[(4, 4)]  # who is far behind is not measured again
     speeds[(4, 4)] = 1.0
-    assert tuning.fastest([(4, 4), (2, 2)], timer_of) == Tuned(None, 1.0, 3)  # 1 % may be chance
-    assert tuning.fastest([], timer_of) == Tuned(None, 1.0, 1)
+    assert patches.fastest([(4, 4), (2, 2)], timer_of) == Tuned(None, 1.0, 3)  # 1 % may be chance
+    assert patches.fastest([], timer_of) == Tuned(None, 1.0, 1)
 
 
 def test_a_choice_that_cannot_run_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
@@ -171,13 +171,13 @@ def test_a_choice_that_cannot_run_is_left_out(caplog: pytest.LogCaptureFixture) 
             return lambda passes: raised(RunError("a kernel failed"))
         return lambda passes: passes * 1e-2 * speeds[choice]
 
-    assert tuning.race(["not made", "made", "fails", "best"], timer_of) == ("best", 2.5, 3)
+    assert patches.race(["not made", "made", "fails", "best"], timer_of) == ("best", 2.5, 3)
     assert caplog.messages == [
         "not made is not tried: too few threads",
         "fails is not tried: a kernel failed",
     ]
     with pytest.raises(RunError, match="too few threads"):
-        tuning.race([], lambda choice: timer_of("not made"))
+        patches.race([], lambda choice: timer_of("not made"))
 
 
 def raised(error: Exception) -> Any:
@@ -202,14 +202,14 @@ def test_what_is_far_behind_is_let_go_of() -> None:
         most = max(most, sum(each() is not None for each in held))
         return made
 
-    assert tuning.race(range(20), timer_of) == (7, 2.0, 21)
+    assert patches.race(range(20), timer_of) == (7, 2.0, 21)
     assert most == 3  # the default, the best, and the one that is tried
 
 
 def test_what_cannot_be_read_is_not_remembered(nothing_known: Path) -> None:
-    assert tuning.recall("unknown", 2) is None
-    tuning.remember("mine", Tuned((3, 4), 1.1, 5), "heat")
-    assert tuning.recall("mine", 2) == Tuned((3, 4), 1.1, 5)
+    assert patches.recall("unknown", 2) is None
+    patches.remember("mine", Tuned((3, 4), 1.1, 5), "heat")
+    assert patches.recall("mine", 2) == Tuned((3, 4), 1.1, 5)
     wrong = (
         "7",
         "[3]",
@@ -227,13 +227,13 @@ def test_what_cannot_be_read_is_not_remembered(nothing_known: Path) -> None:
     files += [f'{{"patch": [3, 4], "gain": {gain}, "tried": 2}}' for gain in ("NaN", "0.5", "Infinity")]
     for text in files:
         (cache_folder() / "mine.patch.json").write_text(text)
-        assert tuning.recall("mine", 2) is None, text
+        assert patches.recall("mine", 2) is None, text
 
 
 def test_what_a_measurement_holds_for() -> None:
     cut = {parts: decompose((64, 64), 4, strategy=parts) for parts in ((4, 1), (2, 2))}
     keys = {
-        tuning.key(library, Transfers(Layout.of(cut[parts]), methods), threads, ranks, schedule)
+        patches.key(library, Transfers(Layout.of(cut[parts]), methods), threads, ranks, schedule)
         for library in ("a", "b")
         for parts in cut
         for threads in (1, 2)

@@ -9,6 +9,11 @@ from math import prod
 Layers = Sequence[tuple[int, int]]
 
 
+def three(values: Sequence[int], fill: int = 0) -> list[int]:
+    """Per-axis numbers of a grid of one to three axes as three: missing axes come first."""
+    return [fill] * (3 - len(values)) + [int(v) for v in values]
+
+
 @dataclass(frozen=True, slots=True)
 class Box:
     """The cells from `lo` up to, but not including, `hi`.

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from halocline.compile.schedule import Await, Loop, Operation, Scalars, Schedule, Stop, Sweep
-from halocline.plan.box import Box
+from halocline.plan.box import Box, three
 from halocline.plan.exchange import TAGS, Message
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
 from halocline.run.domain.execution import Execution
@@ -20,14 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# How often a thread that waits looks again at once, before it sleeps in between: see native/src/team.hpp.
-SPINS = {"passive": 20, "usual": 1000, "active": 2**32 - 1}
 AFTER_ROWS = 64  # bytes of scratch memory that whole vectors may read beyond the last row: passes/whole.py
-
-
-def three(values: Sequence[int], fill: int = 0) -> list[int]:
-    """Per-axis numbers of a grid of one to three axes as three: missing axes come first."""
-    return [fill] * (3 - len(values)) + [int(v) for v in values]
 
 
 def _box(box: Box) -> tuple[list[int], list[int]]:

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from halocline.compile.schedule import Loop, Schedule, Sweep
+from halocline.plan.box import three
 from halocline.plan.exchange import Message
 from halocline.plan.launches import Item, Launch, SweepLaunches, sweep_launches
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan

@@ -91,7 +91,7 @@ def _tuned_kernels(
     return found
 
 
-def patches(
+def tuned_patches(
     store: FieldStore, schedule: Schedule, name: str, library: str, transfers: Transfers, make: Make
 ) -> Tuned | None:
     """What is remembered of the speed of patches; measured where the user asks for it. All ranks call this.
@@ -104,15 +104,15 @@ def patches(
         Of the plan.
     """
     domain, comm = store.domain, store.domain.comm
-    key = tuning.key(
+    key = patches.key(
         library, transfers, domain.threads, comm.ranks_of_node, domain.how.schedule, schedule.blocks
     )
-    known = comm.bcast(tuning.recall(key, schedule.ndim) if comm.rank == 0 else None)
+    known = comm.bcast(patches.recall(key, schedule.ndim) if comm.rank == 0 else None)
     if known is not None or domain.how.patch != TUNE:
         return known
     begun, cut = time.monotonic(), transfers.layout.decomposition
     try:
-        found = tuning.fastest(
+        found = patches.fastest(
             candidates(largest(cut), domain.threads), _Passes(store.scratch(), schedule, name, make)
         )
     except RunError as error:
@@ -122,7 +122,7 @@ def patches(
     if comm.rank == 0:
         log.info("patches of %s: %s (%.1f s)", name, found, time.monotonic() - begun)
         try:
-            tuning.remember(key, found, name)
+            patches.remember(key, found, name)
         except RunError as error:
             log.warning("%s", error)
     return found

@@ -126,7 +126,7 @@ class Prepared:
         self.tuned = None
         if tunable:
             library = self.library.stem
-            self.tuned = measured.patches(store, schedule, name, library, self.plan.transfers, Prepared)
+            self.tuned = measured.tuned_patches(store, schedule, name, library, self.plan.transfers, Prepared)
         if self.tuned is not None and self.tuned.patch is not None:
             self.plan = planned(patch=self.tuned.patch)
         self._errors = {stop.reason for stop in schedule.stops() if stop.error}

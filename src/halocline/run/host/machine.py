@@ -116,7 +116,7 @@ def this_machine() -> Machine:
         compiler_version=compiler_version,
         mpi_library=mpi_library,
         mpi_version=mpi_version,
-        commit=_commit(Path(__file__).resolve().parents[3]),
+        commit=_commit(Path(__file__).resolve().parents[4]),
         openmp={
             key: os.environ[key] for key in sorted(os.environ) if key.startswith(("OMP_", "GOMP_", "KMP_"))
         },
@@ -254,7 +254,7 @@ def _mpi() -> tuple[str | None, str | None]:
 def _commit(root: Path) -> str | None:
     """The commit checked out in `root`, where that is Halocline's own source; else that of the build."""
     if not (root / ".git").exists() or not (root / "native").is_dir():
-        return _read(Path(__file__).parents[1] / "commit.txt") or None
+        return _read(Path(__file__).parents[2] / "commit.txt") or None
     try:
         commit = _git(root, "rev-parse", "--short=12", "HEAD")
         return commit + ("+" if _git(root, "status", "--porcelain", "--untracked-files=no") else "")

@@ -13,6 +13,7 @@ from halocline.lang.blocks import Blocks
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.grid import Field
 from halocline.native import native
+from halocline.plan.box import three
 from halocline.plan.rank import RankPlan
 from halocline.run.devices.devices import device_errors
 from halocline.run.domain.domain import Domain

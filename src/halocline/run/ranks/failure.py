@@ -12,7 +12,7 @@ from types import FrameType
 
 from halocline.errors import HaloclineError, RunError, Stopped
 
-_PACKAGE = str(Path(__file__).resolve().parents[1])
+_PACKAGE = str(Path(__file__).resolve().parents[2])
 _NOT_THE_USERS = tuple(
     {
         os.path.join(folder, "")
