@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from halocline.run.ranks.communicator import Communicator
 
 from halocline.native import native
 from halocline.run.measurements import bandwidth
-from halocline.run.ranks.mpi import Communicator, world
+from halocline.run.ranks.mpi import world
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from halocline.run.ranks.communicator import Communicator
 
 import halocline as hc
 from halocline.cli.app import run as command
@@ -17,9 +18,8 @@ from halocline.errors import InputError
 from halocline.io.style import styled
 from halocline.physics.case import Case, Family, Parameter, Setup
 from halocline.physics.cases import case_named, cases
-from halocline.run.ranks.mpi import Communicator
 from halocline.study.problems.case import CaseRun
-from halocline.study.studies.orders_of_error import (
+from halocline.study.reporting.errors import (
     SHORT_OF,
     Line,
     lines,

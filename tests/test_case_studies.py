@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from halocline.run.ranks.communicator import Communicator
 
 import halocline as hc
 from halocline.compile.compiler import arranged, compile_program
@@ -26,7 +27,6 @@ from halocline.plan.traffic import Traffic
 from halocline.run.measurements import energy
 from halocline.run.measurements.energy import Counter, EnergyMeter, gpus, processors
 from halocline.run.measurements.peak import multiply_add_peak
-from halocline.run.ranks.mpi import Communicator
 from halocline.study.explanation.explain import explain_program
 from halocline.study.explanation.text import lines
 from halocline.study.measuring.command import Steps, as_csv, measure

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from halocline.run.ranks.communicator import Communicator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -39,7 +40,7 @@ from halocline.run.devices.devices import (
 from halocline.run.domain import notices
 from halocline.run.domain.execution import Execution
 from halocline.run.measurements import bandwidth
-from halocline.run.ranks.mpi import Communicator, world
+from halocline.run.ranks.mpi import world
 from halocline.study.explanation.device import DeviceAssignment
 from halocline.study.explanation.explain import Explanation, explain_program
 from halocline.study.measuring import host
@@ -437,9 +438,8 @@ def test_methods_of_one_process_are_those_that_can_be(
     taken: tuple[str, ...],
     said: str | None,
 ) -> None:
-    monkeypatch.setattr(
-        "halocline.run.ranks.mpi._meeting", None
-    )  # as if no other test had had a communicator
+    # as if no other test had had a communicator
+    monkeypatch.setattr("halocline.run.ranks.mpi._meeting", None)
     each = 2 if device == "cpu" else 1
     sim = heat(device=device, methods=methods, subdomains_per_rank=each, threads=1)
     assert sim.domain.transfers is not None

@@ -39,7 +39,6 @@ from halocline.plan.launches import _launch
 from halocline.run.devices import gpu_aware
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
-from halocline.run.engine.bind import three
 from halocline.run.engine.prepared import Prepared
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks import launch

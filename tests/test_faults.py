@@ -19,7 +19,10 @@ WITHIN = 100.0  # seconds for a run on a busy machine; what hangs does so for lo
 BEGIN = """import sys; sys.path.insert(0, {!r}); from faults import *
 from halocline.run.simulation import session; session.FIRST_CHECK = FOR_EVER
 """
-LAUNCH = "import sys; from halocline.run.ranks.launch import launch; sys.exit(launch(int(sys.argv[1]), sys.argv[2:]))"
+LAUNCH = (
+    "import sys; from halocline.run.ranks.launch import launch; "
+    "sys.exit(launch(int(sys.argv[1]), sys.argv[2:]))"
+)
 
 
 @pytest.fixture

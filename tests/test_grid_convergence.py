@@ -19,8 +19,8 @@ from halocline.io.style import styled
 from halocline.physics.case import Extrapolated
 from halocline.physics.cases import case_named, cases
 from halocline.physics.cavity.cases import PLANAR
+from halocline.study.reporting.extrapolation import limits, numbers, plot, tables, verdicts
 from halocline.study.reporting.richardson import Trend, asymptotic, limit, order
-from halocline.study.studies.extrapolation import limits, numbers, plot, tables, verdicts
 
 # -- the arithmetic ------------------------------------------------------------------------------------
 

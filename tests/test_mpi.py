@@ -18,7 +18,10 @@ from halocline.native import native
 from halocline.run.ranks import mpi
 from halocline.run.ranks.launch import environment, launch, mpiexec
 
-LAUNCH = "import sys; from halocline.run.ranks.launch import launch; sys.exit(launch(int(sys.argv[1]), sys.argv[2:]))"
+LAUNCH = (
+    "import sys; from halocline.run.ranks.launch import launch; "
+    "sys.exit(launch(int(sys.argv[1]), sys.argv[2:]))"
+)
 FOUR = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "4"}
 
 
@@ -146,8 +149,7 @@ def test_threads_of_ranks_that_the_launcher_binds():
     """Rank 0 may use the first core, rank 1 the last: none has to share with the other."""
     from mpi4py import MPI
 
-    from halocline.run.domain.threads import default_threads, spins
-    from halocline.run.engine.bind import SPINS
+    from halocline.run.domain.threads import SPINS, default_threads, spins
 
     free = sorted(os.sched_getaffinity(0))
     if len(free) < 2:

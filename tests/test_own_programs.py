@@ -16,8 +16,8 @@ import pytest
 from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.run.simulation.script import Script
+from halocline.study.measuring.self_convergence import differences
 from halocline.study.problems.file import FileProblem
-from halocline.study.studies.self_convergence import differences
 
 ACOUSTIC = Path(__file__).parents[1] / "examples" / "acoustic.py"
 

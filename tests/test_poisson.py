@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from halocline.run.ranks.communicator import Communicator
 
 from halocline.errors import InputError
-from halocline.run.ranks.mpi import Communicator, world
+from halocline.run.ranks.mpi import world
 from halocline.solvers.cg import METHODS
 from halocline.study.problems import solve
 from halocline.study.problems.solve import predicted_bytes

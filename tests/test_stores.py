@@ -20,7 +20,7 @@ from halocline.archive.reader import Store
 from halocline.cli.app import run
 from halocline.errors import InputError, RunError
 from halocline.io import views
-from halocline.run.output import variables as output_contents
+from halocline.run.output import variables
 from halocline.run.ranks.launch import mpiexec
 
 RECEIVERS = [(0.1, 0.5, 0.3), (1.19, 0.01, 0.79)]

@@ -21,7 +21,7 @@ from halocline.plan.decompose import decompose
 from halocline.plan.layout import Layout
 from halocline.plan.transfer import Transfers
 from halocline.run.ranks.mpi import world
-from halocline.run.tuning import patches as tuning
+from halocline.run.tuning import patches
 from halocline.run.tuning.patches import Tuned
 
 SHAPE = (61, 53)

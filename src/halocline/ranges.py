@@ -6,6 +6,7 @@ taken or time is spent; how much of it a machine can really hold is checked by w
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from operator import index
 
@@ -67,3 +68,21 @@ CHECKPOINTS = Range(1, 10_000)  # that remain
 IO_RANKS = Range(0, 65_536)
 IO_THREADS = Range(1, 256)  # of a rank, that write
 PATCHES = Range(1, 20_000_000)  # of a rank: each has a row in a table
+
+
+def whole_numbers(text: str, option: str, numbers: Range) -> list[int]:
+    """The numbers of a list such as "256,512", each in a range; InputError names the option and what is
+    wrong."""
+    found = []
+    for part in map(str.strip, text.split(",")):
+        if not is_whole(part):
+            raise InputError(f"{option} {text}: {part!r} is no whole number; expected a list such as 1,2,4")
+        found.append(numbers.check(f"{option} {text}: a number", int(part)))
+    if len(set(found)) != len(found):
+        raise InputError(f"{option} {text}: a number stands there twice")
+    return found
+
+
+def is_whole(text: str) -> bool:
+    """Whether a word is a whole number, of no more digits than anybody means."""
+    return re.fullmatch(r"[+-]?[0-9]{1,40}", text.strip()) is not None

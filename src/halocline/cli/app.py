@@ -7,57 +7,50 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from halocline.cli.commands import examples, group
-from halocline.cli.commands.bench import bench
-from halocline.cli.commands.explain import explain
-from halocline.cli.commands.model import model
-from halocline.cli.commands.run import runs
-from halocline.cli.commands.solve import solve
-from halocline.cli.commands.stores import stores
-from halocline.cli.commands.study import study
-from halocline.cli.options import Json
+from halocline.cli import options
+from halocline.cli.commands.bench import BENCH
+from halocline.cli.commands.explain import EXPLAIN
+from halocline.cli.commands.model import MODEL
+from halocline.cli.commands.run import CASES, RUN
+from halocline.cli.commands.solve import SOLVE
+from halocline.cli.commands.stores import EXPORT, LS, VIEW
+from halocline.cli.commands.study import STUDY
+from halocline.cli.declare import Command, Commands
 from halocline.errors import InputError
+
+DOCTOR = Command(
+    name="doctor",
+    does="halocline.cli.doctor:examine",
+    help="Look whether everything is there: compiler, MPI, cores, memory bandwidth, cache folder, GPUs. Says "
+    "what to do about what is missing; exit status 0 where a solve can run.",
+    examples=["halocline doctor", "halocline doctor --json machine.json"],
+    takes=(options.JSON,),
+)
 
 
 class InOrder(TyperGroup):
-    """Lists the commands in the order in which a newcomer meets them."""
-
-    order = ("solve", "study", "explain", "model", "bench", "run", "cases", "ls", "view", "export", "doctor")
+    """Lists the commands in the order in which a newcomer meets them, be they groups or not."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return sorted(super().list_commands(ctx), key=self.order.index)
+        return [each.name for each in HALOCLINE.commands]
 
 
-app = group(
-    "Halocline: equations on structured grids, solved on one core or on many ranks with the same bits.",
-    "halocline doctor",
-    "halocline solve poisson --n 512",
-    "halocline solve poisson --n 1024 --ranks 2 --threads 1 --json result.json",
-    "halocline explain poisson --n 1024 --ranks 64",
-    "halocline study convergence poisson --n 256,512,1024 --html study.html",
-    "halocline run heat.py --ranks 4",
-    "halocline run orszag-tang-resistive --n 128 --until 1",
+HALOCLINE = Commands(
+    name="halocline",
+    help="Halocline: equations on structured grids, solved on one core or on many ranks with the same bits.",
+    examples=[
+        "halocline doctor",
+        "halocline solve poisson --n 512",
+        "halocline solve poisson --n 1024 --ranks 2 --threads 1 --json result.json",
+        "halocline explain poisson --n 1024 --ranks 64",
+        "halocline study convergence poisson --n 256,512,1024 --html study.html",
+        "halocline run heat.py --ranks 4",
+        "halocline run orszag-tang-resistive --n 128 --until 1",
+    ],
     cls=InOrder,
+    commands=[SOLVE, STUDY, EXPLAIN, MODEL, BENCH, RUN, CASES, LS, VIEW, EXPORT, DOCTOR],
 )
-app.add_typer(solve, name="solve")
-app.add_typer(study, name="study")
-app.add_typer(explain, name="explain")
-app.add_typer(model, name="model")
-app.add_typer(bench, name="bench")
-app.add_typer(runs)
-app.add_typer(stores)
-
-
-@app.command(
-    "doctor",
-    help="Look whether everything is there: compiler, MPI, cores, memory bandwidth, cache folder, GPUs. Says "
-    "what to do about what is missing; exit status 0 where a solve can run.",
-    epilog=examples("halocline doctor", "halocline doctor --json machine.json"),
-)
-def doctor(json: Json = None) -> None:
-    from halocline.cli.doctor import examine
-
-    examine(json)
+app = HALOCLINE.app()
 
 
 @app.callback(invoke_without_command=True)

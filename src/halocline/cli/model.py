@@ -3,48 +3,22 @@
 from __future__ import annotations
 
 import json as encoding
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halocline.cli.options import overlap_of, whole_numbers
 from halocline.cli.output import check_files, check_pictures, first, say, write, write_json, written
 from halocline.cli.progress import progress
+from halocline.cli.texts import cells_of, overlap_of
 from halocline.compile.cache import own_folder
 from halocline.errors import InputError
-from halocline.ranges import NODES, RANK
+from halocline.ranges import NODES, RANK, whole_numbers
 
 if TYPE_CHECKING:
-    from halocline.study.measuring.predict import Case, Predicted
+    from halocline.study.measuring.predict import Predicted
 
 SHOWN = 4  # ranks of a trace, where none are named
-
-
-def poisson(*, n: int, dim: int, method: str, **how: Any) -> None:
-    """Predict conjugate gradients."""
-    from halocline.study.measuring.predict import poisson as made
-
-    told = {"case": "poisson", "n": n, "dim": dim, "method": method}
-    title = f"Poisson in {dim}D, N = {n}, {method}; a pass is an iteration"
-    _predict(told, title, lambda n: made(n, dim, method), **how)
-
-
-def heat(*, n: int, dim: int, scheme: str, order: int, **how: Any) -> None:
-    """Predict explicit steps of the heat equation."""
-    from halocline.study.measuring.predict import heat as made
-
-    told = {"case": "heat", "n": n, "dim": dim, "scheme": scheme, "order": order}
-    title = f"Heat in {dim}D, N = {n}, {scheme}, order {order}; a pass is a step"
-    _predict(told, title, lambda n: made(n, dim, scheme, order), **how)
-
-
-def wave(*, n: int, dim: int, **how: Any) -> None:
-    """Predict explicit steps of the wave equation."""
-    from halocline.study.measuring.predict import wave as made
-
-    title = f"Waves in {dim}D, N = {n}; a pass is a step"
-    _predict({"case": "wave", "n": n, "dim": dim}, title, lambda n: made(n, dim), **how)
 
 
 def case(
@@ -55,25 +29,7 @@ def case(
     settings: Sequence[str],
     order: int | None,
     scheme: str | None,
-    **how: Any,
-) -> None:
-    """Predict steps of a case or a file."""
-    from halocline.cli.problem import described, problem_of
-    from halocline.cli.run_case import cells_of
-    from halocline.compile.compiler import compile_program
-
-    cells = None if n is None else cells_of(n)
-    ready = problem_of(name, cells, settings, dim=dim, order=order, scheme=scheme)
-    title, facts = described(ready)
-    made = compile_program(ready.program, ready.grid), ready.shape
-    _predict(facts, title, lambda _: made, **how)
-
-
-def _predict(
-    told: Mapping[str, Any],
-    title: str,
-    make: Callable[[Any], Case],
-    *,
+    method: str | None,
     machine: str,
     nodes: str,
     ranks_per_node: int | None,
@@ -87,11 +43,13 @@ def _predict(
     trace: Path | None,
     traced: str | None,
     timeline: Path | None,
-    measure: int | None = None,
+    measure: int | None,
 ) -> None:
-    """Predict, and print the table."""
+    """Predict steps or iterations of a case or a file, and print the table."""
+    from halocline.compile.compiler import compile_program
     from halocline.study.measuring import host
     from halocline.study.measuring import predict as study
+    from halocline.study.problems.named import described, problem_of
 
     counts = whole_numbers(nodes, "--nodes", NODES)
     check_files(json, picture, trace, timeline)
@@ -99,13 +57,19 @@ def _predict(
     if traced is not None and trace is None and timeline is None:
         raise InputError(f"--traced {traced} names ranks, but nothing shows them: give --trace or --timeline")
     there = host.machine_named(machine)
-    schedule, shape = make(told.get("n"))
+    options = {"dim": dim, "order": order, "scheme": scheme or method}
+    ready = problem_of(name, cells_of(n), settings, **options)
+    title, facts = described(ready)
+    schedule = compile_program(ready.program, ready.grid)
     pace = 1.0
     if measure is not None:
         if machine != host.HOST:
             raise InputError(f"--measure {measure} runs the case here, but --machine is {machine}: say host")
         per_node = ranks_per_node or there.device.count
-        pace = host.pace_of({**told, "n": measure}, make(measure), there, per_node)
+        smaller = problem_of(name, [measure], settings, **options)
+        made = compile_program(smaller.program, smaller.grid), smaller.shape
+        task = {"case": name, "n": measure, "settings": list(settings), **options}
+        pace = host.pace_of(task, made, there, per_node)
     ranks: list[int] | range = range(0)
     if trace is not None or timeline is not None:
         shown = range(min(SHOWN, max(counts) * (ranks_per_node or there.device.count)))
@@ -113,7 +77,7 @@ def _predict(
     with progress(f"{title.partition(';')[0]} on {there.name}", f"of {len(counts)} numbers of nodes") as done:
         found = study.predict(
             schedule,
-            shape,
+            ready.shape,
             there,
             counts,
             ranks_per_node=ranks_per_node,
@@ -141,7 +105,7 @@ def _predict(
         say(study.verdict(found))
         if measure is not None:
             say(f"Sweeps take {pace:.2f} times as long as their bytes and operations let expect: measured.")
-    write_json(json, {**told, **how, "runs": runs})
+    write_json(json, {**facts, **how, "runs": runs})
     _draw(found, scaling, picture, trace, timeline)
     written([json, picture, trace, timeline])
 
@@ -187,7 +151,7 @@ def figures(folder: Path, json: str | None) -> None:
     """Draw the figures of the papers, and print their numbers."""
     from halocline.io.style import save, styled
     from halocline.plan.machine import load_machine
-    from halocline.study.measuring.predict import poisson as case
+    from halocline.study.measuring.predict import prepared
     from halocline.study.studies import model_figures as study
 
     names = ("halo-sizes.png", "theoretical-scaling.png", "ranks-of-a-node.png")
@@ -195,7 +159,7 @@ def figures(folder: Path, json: str | None) -> None:
     check_files(json, *paths)
     machine, ranks, per_node = load_machine("stampede2-skx"), 192, (2, 4, 8, 16, 24, 48)
     halo, scaling = study.halo_sizes(), study.theoretical_scaling()
-    schedule, shape = case(4096)
+    schedule, shape = prepared("poisson", 4096)
     together = study.ranks_of_a_node(schedule, shape, machine, ranks, per_node)
     with styled():
         for path, figure in zip(

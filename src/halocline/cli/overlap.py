@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from halocline.cli.output import check_files, say, write_json, written
 from halocline.cli.progress import progress
 from halocline.cli.ranks import spread
+from halocline.cli.texts import cells_of
 
 if TYPE_CHECKING:
-    from halocline.study.measuring.overlap import StepBench
+    from halocline.study.problems.step_bench import StepBench
 
 
 def heat(
@@ -37,29 +38,36 @@ def heat(
     shape = weak_shape(n, world().size, dim)
     what = f"Heat: {counted(fields, dtype + ' field')} of {'x'.join(map(str, shape))} cells, radius {radius}"
     how: dict[str, Any] = {"radius": radius, "fields": fields, "dtype": dtype}
-    _tell(partial(overlap.heat, shape, **how), what, {"shape": shape, **how}, repeat, json, execution)
+    _show(partial(overlap.heat, shape, **how), what, {"shape": shape, **how}, repeat, json, execution)
 
 
-def poisson(
+def case(
+    name: str,
     *,
-    n: int,
-    dim: int,
-    method: str,
+    n: str | None,
+    dim: int | None,
+    settings: Sequence[str],
+    order: int | None,
+    scheme: str | None,
+    method: str | None,
     repeat: int,
     ranks: int | None,
     json: str | None,
     execution: Mapping[str, Any],
 ) -> None:
-    """Measure iterations, and report."""
+    """Measure steps or iterations of a case or a file, and report."""
+    from halocline.study.problems.named import described, problem_of
+
+    options = {"dim": dim, "order": order, "scheme": scheme or method}
+    ready = problem_of(name, cells_of(n), settings, **options)
     spread(ranks)
-    from halocline.study.measuring import overlap
+    _, facts = described(ready)
+    _show(
+        problem_of(name, cells_of(n), settings, **options).bench, ready.title, facts, repeat, json, execution
+    )
 
-    facts = {"n": n, "dim": dim, "method": method}
-    make = partial(overlap.poisson, n, dim, method=method)
-    _tell(make, f"Poisson in {dim}D, N = {n}, {method}", facts, repeat, json, execution)
 
-
-def _tell(
+def _show(
     make: Callable[..., StepBench],
     what: str,
     facts: Mapping[str, Any],
@@ -74,8 +82,8 @@ def _tell(
 
     check_files(json)
     options = {name: value for name, value in execution.items() if name not in ("methods", "overlap")}
-    told = progress("whole steps and parts of them in turn", f"of {repeat} rounds")
-    with devices_in_use() as met, told as on_progress:
+    shown = progress("whole steps and parts of them in turn", f"of {repeat} rounds")
+    with devices_in_use() as met, shown as on_progress:
         found = overlap.measure(make, repeats=repeat, on_progress=on_progress, **options)
     places = met(world())
     record = {**facts, "repeats": repeat, "devices": [asdict(place) for place in places]}

@@ -14,6 +14,7 @@ import typer
 from halocline.cli.output import check_files, note, say, write, write_json, written
 from halocline.cli.progress import progress, terminal
 from halocline.cli.ranks import spread
+from halocline.cli.texts import cells_of
 from halocline.errors import InputError
 from halocline.lang.grid import near
 from halocline.run.ranks.mpi import world
@@ -21,8 +22,8 @@ from halocline.run.ranks.mpi import world
 if TYPE_CHECKING:
     from halocline.cli.keeping import Kept
     from halocline.io.figure import Figure
-    from halocline.physics.case import Case, Check, Parameter
-    from halocline.study.problems.case import Result
+    from halocline.physics.case import Check
+    from halocline.study.problems.result import Result
 
 WIDEST = 11  # characters of a number: -1.2346e-05
 
@@ -54,8 +55,10 @@ def case(
     known = cases()
     if name not in known:
         raise _neither(name, list(known))
+    from halocline.study.problems.named import case_run, parameters_of
+
     given = parameters_of(settings, name, known[name])
-    cells = None if n is None else cells_of(n)
+    cells = cells_of(n)
     trace = execution.get("trace")
     if only is not None:
         without = {
@@ -67,12 +70,7 @@ def case(
     if check and known[name].check is None:
         judged = ", ".join(each for each, own in known.items() if own.check is not None) or "none"
         raise InputError(f"--check: {name} has no check; cases that have one: {judged}")
-    from halocline.study.problems.case import CaseRun
-
-    if kept.resume is None:
-        ready = CaseRun(name, cells, given, dim=dim, order=order, scheme=scheme)
-    else:
-        ready = CaseRun.of_checkpoint(name, kept.resume, cells, given, dim=dim, order=order, scheme=scheme)
+    ready = case_run(name, cells, given, kept.resume, dim=dim, order=order, scheme=scheme)
     spread(ranks, kept.io_ranks)
     from halocline.run.host.machine import this_machine
 
@@ -84,7 +82,7 @@ def case(
         result = ready.time_part(only, steps=steps, warm_up=warm_up, **execution)
     else:
         series: list[dict[str, Any]] = []
-        rows = _rows(ready.setup.shown) if every is not None and json != "-" else None
+        rows = _rows(ready.columns) if every is not None and json != "-" else None
         # rows that come while it runs say how far it is
         line = progress(f"{name}, {shape}", "steps") if rows is None else nullcontext()
         try:
@@ -100,13 +98,13 @@ def case(
                 _write_series(csv, series)
             raise
     record = result.record
-    resumed = result.simulation.resumed
+    resumed = getattr(result.simulation, "resumed", None)
     if kept.resume is not None and resumed is not None and resumed.step == record.steps:
         note(f"nothing was done: {kept.resume} is at step {record.steps:,} (time {record.time:g}) already")
         kept = replace(kept, output=[], checkpoint=None)
     checks = ready.check(result) if check else None
     if json != "-":
-        say(("\n" if every is not None else "") + _summary(result, ready.setup.shown))
+        say(("\n" if every is not None else "") + _summary(result, ready.columns))
         if checks is not None:
             say("\n" + _judgement(checks))
     of_checks = {} if checks is None else {"checks": [_facts(each) for each in checks]}
@@ -115,7 +113,7 @@ def case(
     )
     if record.series is not None:
         _write_series(csv, record.series)
-    when = "" if pictures is None else _when(result, ready.setup.ends)
+    when = "" if pictures is None else _when(result, ready.ends)
     for path, (key, what) in shown.items():
         _draw(result, key, what, path, when)
     if figures:
@@ -154,60 +152,13 @@ def _neither(name: str, known: Sequence[str]) -> InputError:
     return InputError(f"{what} and no case of that name{near(name, known)}; cases: {', '.join(known)}")
 
 
-def cells_of(text: str) -> list[int]:
-    """The numbers of cells that --n asks for."""
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise InputError(f"--n {text}: expected whole numbers of cells from 1, such as 64 or 64,64,32")
-    return [int(part) for part in parts]
-
-
-def parameters_of(settings: Sequence[str], name: str, case: Case) -> dict[str, float | str]:
-    """The parameters that --set gives.
-
-    Raises
-    ------
-    InputError
-        One that the case does not have, has no value, or is there twice.
-    """
-    given: dict[str, float | str] = {}
-    for setting in settings:
-        key, _, text = setting.partition("=")
-        own = case.parameters.get(key)
-        if own is None:
-            hint = near(key, case.parameters)
-            known = ", ".join(f"{each} [{p.unit}]" for each, p in case.parameters.items())
-            raise InputError(f"--set {setting}: {name} has no parameter {key!r}{hint}; known: {known}")
-        value = text if own.words else _finite(setting, key, text, own)
-        if own.words and text not in own.words:
-            hint = near(text, own.words)
-            raise InputError(
-                f"--set {setting}: expected {own.range}{hint}: {own.about}; by default {own.default}"
-            )
-        if key in given:
-            raise InputError(f"--set {setting}: {key} is given twice")
-        given[key] = value
-    return given
-
-
-def _finite(setting: str, key: str, text: str, own: Parameter) -> float:
-    """The number that --set gives a parameter."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise InputError(
-            f"--set {setting}: expected {key}=NUMBER, {own.about} [{own.unit}]; by default {own.default:g}"
-        )
-    return number
-
-
 def _when(result: Result, ends: Sequence[str]) -> str:
     """What pictures show, in words: a time, or what a case ends with that has none."""
     r, outcome = result.record, result.outcome
     if outcome is not None and outcome.reason in ends:
         return f"{outcome.reason} after {r.steps:,} steps"
+    if r.time is None:
+        return f"after {r.steps:,} iterations"
     return f"t = {r.time:.4g}"
 
 
@@ -305,6 +256,9 @@ def _summary(result: Result, shown: Sequence[str]) -> str:
             f"{'timed':13} {alone[r.only]}: {after}",
             f"{'':13} the fields hold nonsense, so there is no result",
         ]
+    elif r.time is None:
+        assert whole is not None
+        lines.append(f"{'ended':13} after {counted(r.steps, 'iteration')}: {whole.reason}")
     else:
         reached = f"{'reached':13} t = {r.time:.6g} after {after}"
         if r.time_step is not None:

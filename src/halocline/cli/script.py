@@ -18,7 +18,8 @@ from halocline.run.devices.devices import DEVICE_VARIABLE, chosen_here, devices_
 from halocline.run.domain.execution import chosen_devices
 from halocline.run.host.machine import this_machine
 from halocline.run.host.streams import is_lost_output
-from halocline.run.ranks.mpi import report, world
+from halocline.run.ranks.abort import report
+from halocline.run.ranks.mpi import world
 from halocline.run.simulation.observers import Observer, observing
 from halocline.run.simulation.script import Script
 
@@ -40,6 +41,7 @@ def script(
     """Run a Python file as `python FILE` does, on as many ranks as asked for."""
     from halocline.study.problems.file import values_of
     from halocline.study.problems.file_run import CHECK, record_of, write_state
+    from halocline.study.problems.named import texts_of
 
     source = _read(file)
     given = values_of(source, None if n is None else _cells(n), texts_of(settings))
@@ -111,19 +113,6 @@ def _cells(text: str) -> int:
     if not (text.strip().isdecimal() and int(text) > 0):
         raise InputError(f"--n {text}: expected a whole number of cells from 1, for the name n of the file")
     return int(text)
-
-
-def texts_of(settings: Sequence[str]) -> dict[str, str]:
-    """The values that --set gives names of a file, as texts."""
-    found: dict[str, str] = {}
-    for setting in settings:
-        name, between, text = setting.partition("=")
-        if not between:
-            raise InputError(f"--set {setting}: expected NAME=VALUE")
-        if name in found:
-            raise InputError(f"--set {setting}: {name} is given twice")
-        found[name] = text
-    return found
 
 
 def _checked(file: Path, check: object, observer: Observer) -> str:

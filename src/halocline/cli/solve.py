@@ -34,7 +34,9 @@ def poisson(
     from halocline.study.problems import solve
 
     if kept.resume is not None:
-        n, dim, method = solve.goes_on(kept.resume, n, dim, method)
+        from halocline.study.problems.linear import goes_on
+
+        n, dim, method = goes_on(kept.resume, n, dim, method)
     if n is None:
         raise InputError("Missing option '--n': give the interior points along each axis, such as --n 512")
     dim, method = dim or DIM, method or METHOD
@@ -74,9 +76,9 @@ def _draw(result: object, folder: Path) -> None:
 
     assert isinstance(result, Result)
     solution, error = _pictures(folder, None)
-    equations, n = result.equations, result.record.n
-    picture(result.solution, equations.u, solution, title=f"Solution, N = {n}", label="u")
-    picture(result.solution, equations.error, error, title=f"Error, N = {n}", label="u - exact", cmap="magma")
+    case, n = result.case, result.record.n
+    picture(result.solution, case.linear.unknown, solution, title=f"Solution, N = {n}", label="u")
+    picture(result.solution, case.error, error, title=f"Error, N = {n}", label="u - exact", cmap="magma")
 
 
 def _draw_trace(result: object, folder: Path) -> None:

@@ -43,11 +43,16 @@ class Rates:
 
     @classmethod
     def of(
-        cls, machine: Machine, ranks_per_node: int, subdomains_per_rank: int = 1, memory: float = inf
+        cls,
+        machine: Machine,
+        ranks_per_node: int,
+        subdomains_per_rank: int = 1,
+        memory: float = inf,
+        threads: int | None = None,
     ) -> Rates:
         """As measured, where the machine knows, with `memory` bytes of fields on a node; ranks beyond those
-        measured take turns. Else of a rank with its share of the devices of a node; packing reads and writes
-        memory."""
+        measured take turns. Else of a rank with its share of the devices of a node, but no more than its
+        threads draw from memory, where their number is given; packing reads and writes memory."""
         found = machine.measured
         if found is not None:
             pace = found.pace(ranks_per_node, memory)
@@ -63,6 +68,9 @@ class Rates:
             return rates.slowed(max(1.0, ranks_per_node / pace.ranks))
         taken = min(ranks_per_node * subdomains_per_rank, machine.device.count)
         each = machine.device.bandwidth * taken / ranks_per_node
+        core = machine.device.core_bandwidth
+        if threads is not None and core is not None:
+            each = min(each, threads * core)
         return cls(each, each / 2, machine.device.launch)
 
     def per_cell(self, sweep: Sweep) -> float:

@@ -94,7 +94,7 @@ def _case(shape: tuple[int, ...], values: Mapping[str, Any]) -> LinearSetup:
 
 CASES: Mapping[str, Case] = {
     "poisson": Case(
-        about="-Δu = f with u = 0 on the boundary of the unit interval, square or cube, by conjugate gradients.",
+        about="-Δu = f on the unit interval, square or cube, u = 0 on its boundary; conjugate gradients.",
         origin="UMBC HPCF-2018-10, Sections 2 and 3",
         shape=(512, 512),
         shapes={1: (512,), 3: (96, 96, 96)},

@@ -47,6 +47,8 @@ class Device(_Part):
     messages : float, optional
         Bytes a second of messages between two such ranks; half of `bandwidth`, to read and to write, where
         not given.
+    core_bandwidth : float, optional
+        Bytes a second between one core and memory, at most; as much as the device has where not given.
     """
 
     kind: Literal["gpu", "cpu"]
@@ -59,6 +61,7 @@ class Device(_Part):
     routes: bool = False
     latency: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     messages: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    core_bandwidth: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
 
 class Link(_Part):

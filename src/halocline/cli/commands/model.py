@@ -3,252 +3,120 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from halocline.cli import options
+from halocline.cli.commands import CaseByName
+from halocline.cli.declare import PLACE, Command, Commands, whole
+from halocline.ranges import POINTS
 
-from halocline.cli.commands import POISSON, CaseByName, examples, group
-from halocline.cli.options import (
-    RESULTS,
-    Cells,
-    CellsOfCase,
-    Decomposition,
-    Dim,
-    DimOfCase,
-    Json,
-    MachineName,
-    Measure,
-    Method,
-    Methods,
-    ModelOverlap,
-    ModelTrace,
-    N,
-    Nodes,
-    Order,
-    OrderOfCase,
-    PerNode,
-    Placement,
-    Scaling,
-    ScalingPicture,
-    Scheme,
-    SchemeOfCase,
-    Settings,
-    Timeline,
-    TracedRanks,
-    place,
+NODES = options.where("--nodes K,K,...", "Nodes; one prediction for each.", default="1")
+MEASURE = options.where(
+    "--measure N",
+    "Run the case with N on every rank of this host by itself, and take the pace of its sweeps from that, "
+    "not from their bytes and operations; with --machine host.",
+    whole(POINTS),
 )
-
-model = group(
-    "Predict how a case, or your own file, scales on a machine that you do not have: every rank's plan, "
-    "executed by a model.",
-    "halocline model poisson --n 8192 --machine summit --nodes 1,2,4,8,16",
-    "halocline model heat --n 2048 --machine lumi-g --nodes 1,8,64",
-    "halocline model acoustic.py --machine summit --nodes 1,4,16",
-    cls=CaseByName,
+PREDICTION = (
+    options.RANKS_PER_NODE.but("By default one for each device of a node; more of them share these."),
+    options.where(
+        "--scaling strong|weak",
+        "[bold]strong[/]: the same grid on all. [bold]weak[/]: N belongs to the fewest nodes; the axes "
+        "double in turn with them.",
+        default="strong",
+    ),
+    options.DECOMPOSITION,
+    options.where(
+        "--placement aware|trivial|random",
+        "Which device of a node takes which part of the grid: [bold]aware[/] of the links between them, in "
+        "order, or as drawn.",
+        default="aware",
+    ),
+    options.METHODS,
+    options.OVERLAP.but(
+        "Whether patches that need no message run before messages have come; [bold]auto[/]: whichever is "
+        "faster.",
+        default="on",
+    ),
+    options.JSON,
+    options.results("--picture FILE", "Draw seconds and efficiency over nodes (PNG, SVG or PDF).", PLACE),
+    options.TRACE.but(
+        "Write what ranks and messages would do, for Perfetto or chrome://tracing, as runs do."
+    ),
+    options.results(
+        "--traced R,R,...",
+        "The ranks that --trace and --timeline show, on the last number of nodes; the first four by default.",
+    ),
+    options.results("--timeline FILE", "Draw what these ranks and their messages would do.", PLACE),
 )
-
-
 PREDICTED = (
     "executed by a model of links and memory, beside the closed formula max(work, traffic). No rank is "
     "started."
 )
-HEAT = "Heat in a periodic interval, square or cube, dT/dt = kappa ΔT."
-WAVE = "Sound in a closed room: pressure in the cells, velocity on the faces between them, leapfrog in time."
 
-
-@model.command(
-    "poisson",
-    epilog=examples(
+MODEL = Commands(
+    name="model",
+    help="Predict how a case, or your own file, scales on a machine that you do not have: every rank's plan, "
+    "executed by a model.",
+    examples=[
         "halocline model poisson --n 8192 --machine summit --nodes 1,2,4,8,16",
-        "halocline model poisson --n 4096 --machine stampede2-skx --ranks-per-node 48 --nodes 1,2,4,8",
-        "halocline model poisson --n 16384 --machine mine.toml --nodes 1,64 --scaling weak --json weak.json",
-    ),
-    help=f"{POISSON}\n\nThe seconds of an iteration, {PREDICTED}",
-)
-def model_poisson(
-    n: N,
-    machine: MachineName,
-    nodes: Nodes = "1",
-    dim: Dim = 2,
-    method: Method = "cg-fused",
-    ranks_per_node: PerNode = None,
-    scaling: Scaling = "strong",
-    decomposition: Decomposition = "optimal",
-    placement: Placement = "aware",
-    methods: Methods = None,
-    overlap: ModelOverlap = "on",
-    json: Json = None,
-    picture: ScalingPicture = None,
-    trace: ModelTrace = None,
-    traced: TracedRanks = None,
-    timeline: Timeline = None,
-    measure: Measure = None,
-) -> None:
-    from halocline.cli.model import poisson
-
-    poisson(
-        n=n, dim=dim, method=method,
-        machine=machine, nodes=nodes, ranks_per_node=ranks_per_node, scaling=scaling,
-        decomposition=decomposition, placement=placement, methods=methods, overlap=overlap, json=json,
-        picture=picture, trace=trace, traced=traced, timeline=timeline, measure=measure,
-    )  # fmt: skip
-
-
-@model.command(
-    "heat",
-    epilog=examples(
         "halocline model heat --n 2048 --machine lumi-g --nodes 1,8,64",
-        "halocline model heat --n 256 --machine host --ranks-per-node 2 --trace heat.json",
-    ),
-    help=f"{HEAT}\n\nThe seconds of a step, {PREDICTED}",
-)
-def model_heat(
-    n: Cells,
-    machine: MachineName,
-    nodes: Nodes = "1",
-    dim: Dim = 3,
-    scheme: Scheme = "rk3",
-    order: Order = 6,
-    ranks_per_node: PerNode = None,
-    scaling: Scaling = "strong",
-    decomposition: Decomposition = "optimal",
-    placement: Placement = "aware",
-    methods: Methods = None,
-    overlap: ModelOverlap = "on",
-    json: Json = None,
-    picture: ScalingPicture = None,
-    trace: ModelTrace = None,
-    traced: TracedRanks = None,
-    timeline: Timeline = None,
-    measure: Measure = None,
-) -> None:
-    from halocline.cli.model import heat
-
-    heat(
-        n=n, dim=dim, scheme=scheme, order=order,
-        machine=machine, nodes=nodes, ranks_per_node=ranks_per_node, scaling=scaling,
-        decomposition=decomposition, placement=placement, methods=methods, overlap=overlap, json=json,
-        picture=picture, trace=trace, traced=traced, timeline=timeline, measure=measure,
-    )  # fmt: skip
-
-
-@model.command(
-    "wave",
-    epilog=examples(
-        "halocline model wave --n 32768 --machine puhti --nodes 1,4,16",
-        "halocline model wave --n 1024 --machine host --ranks-per-node 2 --timeline wave.png",
-    ),
-    help=f"{WAVE}\n\nThe seconds of a step, {PREDICTED}",
-)
-def model_wave(
-    n: Cells,
-    machine: MachineName,
-    nodes: Nodes = "1",
-    dim: Dim = 2,
-    ranks_per_node: PerNode = None,
-    scaling: Scaling = "strong",
-    decomposition: Decomposition = "optimal",
-    placement: Placement = "aware",
-    methods: Methods = None,
-    overlap: ModelOverlap = "on",
-    json: Json = None,
-    picture: ScalingPicture = None,
-    trace: ModelTrace = None,
-    traced: TracedRanks = None,
-    timeline: Timeline = None,
-    measure: Measure = None,
-) -> None:
-    from halocline.cli.model import wave
-
-    wave(
-        n=n, dim=dim,
-        machine=machine, nodes=nodes, ranks_per_node=ranks_per_node, scaling=scaling,
-        decomposition=decomposition, placement=placement, methods=methods, overlap=overlap, json=json,
-        picture=picture, trace=trace, traced=traced, timeline=timeline, measure=measure,
-    )  # fmt: skip
-
-
-@model.command(
-    "CASE",
-    epilog=examples(
-        "halocline model mhd-benchmark --n 512 --machine puhti --nodes 1,4,16",
-        "halocline model acoustic.py --n 8192 --machine summit --nodes 1,4,16",
-    ),
-    help="Steps of a case of `halocline cases`, or of the first problem that a Python file makes.\n\nThe "
-    f"seconds of a step or iteration, {PREDICTED}",
-)
-def model_case(
-    context: typer.Context,
-    machine: MachineName,
-    n: CellsOfCase = None,
-    dim: DimOfCase = None,
-    settings: Settings = None,
-    order: OrderOfCase = None,
-    scheme: SchemeOfCase = None,
-    nodes: Nodes = "1",
-    ranks_per_node: PerNode = None,
-    scaling: Scaling = "strong",
-    decomposition: Decomposition = "optimal",
-    placement: Placement = "aware",
-    methods: Methods = None,
-    overlap: ModelOverlap = "on",
-    json: Json = None,
-    picture: ScalingPicture = None,
-    trace: ModelTrace = None,
-    traced: TracedRanks = None,
-    timeline: Timeline = None,
-) -> None:
-    from halocline.cli.model import case
-
-    case(
-        str(context.info_name), n=n, dim=dim, settings=settings or [], order=order, scheme=scheme,
-        machine=machine, nodes=nodes, ranks_per_node=ranks_per_node, scaling=scaling,
-        decomposition=decomposition, placement=placement, methods=methods, overlap=overlap, json=json,
-        picture=picture, trace=trace, traced=traced, timeline=timeline,
-    )  # fmt: skip
-
-
-@model.command(
-    "calibrate",
-    epilog=examples(
-        "halocline model calibrate",
-        "halocline model calibrate --file node.toml",
-        "halocline model heat --n 256 --machine host --ranks-per-node 2 --measure 160",
-    ),
-    help="Measure this host for --machine host, some 15 seconds: the pace of sweeps by bytes, operations and "
-    "sums, in cache and beyond it, with one rank and with one for each core; packing, and what messages, "
-    "copies between ranks and reductions take. Leave it alone meanwhile.",
-)
-def model_calibrate(
-    file: Annotated[
-        Path | None,
-        place(
-            RESULTS,
-            "--file",
-            metavar="FILE",
-            help="Where the machine file goes; by default into the cache folder, for --machine host.",
+        "halocline model acoustic.py --machine summit --nodes 1,4,16",
+    ],
+    cls=CaseByName,
+    commands=[
+        Command(
+            name="CASE",
+            does="halocline.cli.model:case",
+            help="Steps or iterations of a case of `halocline cases`, or of the first problem that a Python file makes."
+            f"\n\nThe seconds of a step or iteration, {PREDICTED}",
+            examples=[
+                "halocline model poisson --n 4096 --machine stampede2-skx --ranks-per-node 48 --nodes 1,2,4",
+                "halocline model poisson --n 16384 --machine mine.toml --nodes 1,64 --scaling weak",
+                "halocline model heat --n 256 --machine host --ranks-per-node 2 --trace heat.json",
+                "halocline model wave --n 1024 --machine host --ranks-per-node 2 --timeline wave.png",
+                "halocline model mhd-benchmark --n 512 --machine puhti --nodes 1,4,16",
+                "halocline model acoustic.py --n 8192 --machine summit --nodes 1,4,16",
+            ],
+            takes=(
+                options.CASE,
+                options.MACHINE,
+                options.OF_CASE,
+                options.METHOD_OF_CASE,
+                NODES,
+                PREDICTION,
+                MEASURE,
+            ),
         ),
-    ] = None,
-) -> None:
-    from halocline.cli.model import calibrate
-
-    calibrate(file)
-
-
-@model.command(
-    "figures",
-    epilog=examples("halocline model figures --folder figures"),
-    help="Draw the figures of the papers that the model reproduces: halo sizes of cuts along one, two and "
-    "three axes and theoretical strong scaling (Astaroth), and the ranks of a node (the cavity code's "
-    "question, asked of Stampede2).",
+        Command(
+            name="calibrate",
+            does="halocline.cli.model:calibrate",
+            help="Measure this host for --machine host, some 15 seconds: the pace of sweeps by bytes, "
+            "operations and sums, in cache and beyond it, with one rank and with one for each core; packing, "
+            "and what messages, copies between ranks and reductions take. Leave it alone meanwhile.",
+            examples=[
+                "halocline model calibrate",
+                "halocline model calibrate --file node.toml",
+                "halocline model heat --n 256 --machine host --ranks-per-node 2 --measure 160",
+            ],
+            takes=(
+                options.results(
+                    "--file FILE",
+                    "Where the machine file goes; by default into the cache folder, for --machine host.",
+                    PLACE,
+                ),
+            ),
+        ),
+        Command(
+            name="figures",
+            does="halocline.cli.model:figures",
+            help="Draw the figures of the papers that the model reproduces: halo sizes of cuts along one, "
+            "two and three axes and theoretical strong scaling (Astaroth), and the ranks of a node (the "
+            "cavity code's question, asked of Stampede2).",
+            examples=["halocline model figures --folder figures"],
+            takes=(
+                options.results("--folder FOLDER", "Where the pictures go.", PLACE, Path("figures")),
+                options.JSON,
+            ),
+        ),
+    ],
 )
-def model_figures(
-    folder: Annotated[
-        Path,
-        place(RESULTS, "--folder", metavar="FOLDER", help="Where the pictures go."),
-    ] = Path("figures"),
-    json: Json = None,
-) -> None:
-    from halocline.cli.model import figures
-
-    figures(folder, json)

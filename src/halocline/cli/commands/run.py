@@ -2,62 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from typer.core import TyperCommand
 
-from halocline.cli.commands import examples, group
-from halocline.cli.options import (
-    RESULTS,
-    CellsOfCase,
-    Check,
-    CheckpointEvery,
-    CheckpointKeep,
-    CheckpointPath,
-    CommunicationName,
-    Decomposition,
-    Device,
-    DimOfCase,
-    Every,
-    FieldPictures,
-    GpuDirect,
-    Halo,
-    IoRanks,
-    IoThreads,
-    Json,
-    Kernels,
-    MailboxesOfMessage,
-    Methods,
-    Only,
-    OrderOfCase,
-    OutputEvery,
-    OutputPath,
-    Overlap,
-    Overwrite,
-    Packing,
-    Patch,
-    Ranks,
-    RanksPerNode,
-    Resume,
-    Schedule,
-    SchemeOfCase,
-    SeriesCsv,
-    Settings,
-    Steps,
-    SubdomainsPerRank,
-    Threads,
-    TimeLimit,
-    Trace,
-    Until,
-    WarmUp,
-    execution,
-)
-from halocline.cli.problem import names_file
+from halocline.cli import options
+from halocline.cli.declare import PLACE, REQUIRED, Command, FromLine, Group, Option, whole
 from halocline.errors import InputError
-
-runs = group("What runs as it is: a case, or a file.")
+from halocline.ranges import SOME_STEPS
+from halocline.study.measurement import is_file as names_file
 
 
 class FileOrCase(TyperCommand):
@@ -102,16 +57,42 @@ def _taken(file: Path) -> list[str]:
     return [option for option, means in taken.items() if means]
 
 
-@runs.command(
-    "run",
+def file_or_case(
+    *,
+    target: str,
+    state: Path | None,
+    arguments: list[str],
+    execution: Mapping[str, Any],
+    keeping: Mapping[str, Any],
+    **options: Any,
+) -> None:
+    """Run what was named."""
+    if names_file(target):
+        from halocline.cli.script import script
+
+        taken = {name: options[name] for name in ("n", "settings", "ranks", "json", "check")}
+        taken |= {"threads": execution["threads"], "device": execution["device"]}
+        script(Path(target), **taken, io_ranks=keeping["io_ranks"], state=state, arguments=arguments)
+        return
+    if state is not None:
+        raise InputError(f"--state {state}: {target} is a case, whose fields --output STORE.zarr writes")
+    from halocline.cli.keeping import kept
+    from halocline.cli.run_case import case
+
+    case(target, **options, execution=execution, kept=kept(**keeping))
+
+
+RUN = Command(
+    name="run",
     cls=FileOrCase,
+    does=file_or_case,
     help="Run a case by its name (see `halocline cases`), or a Python file, such as your own simulation, on "
     "one or several ranks.\n\nA case has the same bits for any ranks, threads, devices, decomposition and "
     "patch, as its checksum shows. A file takes --ranks, --threads, --device and --json; where it sets "
     "numbers or texts at its top, --set, which gives them other values, and --n for the name n; and --check "
     "where it has a function check(problem). Other options are its own. One that exists "
     "is taken before a case of the same name.",
-    epilog=examples(
+    examples=[
         "halocline run heat.py",
         "halocline run heat.py --ranks 4 --threads 2",
         "halocline run heat.py --device cuda",
@@ -122,105 +103,46 @@ def _taken(file: Path) -> list[str]:
         "halocline run convection --n 128,64 --set rayleigh=1e5 --pictures out",
         "halocline run mhd-benchmark --n 64 --checkpoint out/mhd --checkpoint-every '30 min'",
         "halocline run mhd-benchmark --resume out/mhd --checkpoint out/mhd --steps 20000 --ranks 4",
+    ],
+    takes=(
+        Option(None, "target FILE.py|CASE", "What `python FILE.py` would run; or a case.", default=REQUIRED),
+        (options.CELLS_OF_CASE, options.DIM_OF_CASE, options.STEPS, options.UNTIL, options.WARM_UP),
+        (options.SETTINGS, options.ORDER_OF_CASE, options.SCHEME_OF_CASE),
+        options.results(
+            "--only compute|exchange",
+            "Time the steps without messages, or without kernels. The fields then hold nonsense: no "
+            "diagnostics, checksum, pictures or series.",
+        ),
+        options.results(
+            "--every K",
+            "Diagnostics each K steps: rows that come while it runs, and a series in --json and --csv.",
+            whole(SOME_STEPS),
+        ),
+        options.RANKS,
+        options.EXECUTION.also(options.TRACE),
+        Group("keeping", options.KEPT.options),  # what a case leaves; a file has I/O ranks alone
+        options.JSON,
+        options.CSV.but("Write the series of diagnostics, one line for each time."),
+        options.results(
+            "--pictures FOLDER",
+            "Draw each field at the end in that folder, or the quantities that the case derives from them, "
+            "and the figures of the case.",
+            PLACE,
+        ),
+        options.CHECK,
+        options.results(
+            "--state FILE.npz",
+            "Of a file: write the fields of the last problem that it ran, as NumPy arrays.",
+            PLACE,
+        ),
+        FromLine("arguments", "args"),
     ),
 )
-def run_file(
-    context: typer.Context,
-    target: Annotated[
-        str, typer.Argument(metavar="FILE.py|CASE", help="What `python FILE.py` would run; or a case.")
-    ],
-    n: CellsOfCase = None,
-    dim: DimOfCase = None,
-    steps: Steps = None,
-    until: Until = None,
-    warm_up: WarmUp = 0,
-    settings: Settings = None,
-    order: OrderOfCase = None,
-    scheme: SchemeOfCase = None,
-    only: Only = None,
-    every: Every = None,
-    ranks: Ranks = None,
-    threads: Threads = None,
-    device: Device = None,
-    decomposition: Decomposition = "optimal",
-    patch: Patch = None,
-    subdomains_per_rank: SubdomainsPerRank = 1,
-    ranks_per_node: RanksPerNode = None,
-    methods: Methods = None,
-    mailboxes: MailboxesOfMessage = 2,
-    schedule: Schedule = "guided",
-    kernels: Kernels = "auto",
-    overlap: Overlap = "auto",
-    halo: Halo = "read",
-    packing: Packing = "all",
-    communication: CommunicationName = None,
-    gpudirect: GpuDirect = False,
-    trace: Trace = None,
-    output: OutputPath = None,
-    output_every: OutputEvery = None,
-    checkpoint: CheckpointPath = None,
-    checkpoint_every: CheckpointEvery = None,
-    keep: CheckpointKeep = None,
-    resume: Resume = None,
-    overwrite: Overwrite = False,
-    time_limit: TimeLimit = None,
-    io_threads: IoThreads = None,
-    io_ranks: IoRanks = 0,
-    json: Json = None,
-    csv: SeriesCsv = None,
-    pictures: FieldPictures = None,
-    check: Check = False,
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            "--state",
-            metavar="FILE.npz",
-            help="Of a file: write the fields of the last problem that it ran, as NumPy arrays.",
-            rich_help_panel=RESULTS,
-        ),
-    ] = None,
-) -> None:
-    if names_file(target):
-        from halocline.cli.script import script
-
-        script(
-            Path(target), n=n, settings=settings or [], ranks=ranks, io_ranks=io_ranks, threads=threads,
-            device=device, json=json, check=check, state=state, arguments=context.args,
-        )  # fmt: skip
-        return
-    if state is not None:
-        raise InputError(f"--state {state}: {target} is a case, whose fields --output STORE.zarr writes")
-    from halocline.cli.keeping import kept
-    from halocline.cli.run_case import case
-
-    case(
-        target, n=n, dim=dim, steps=steps, until=until, order=order, scheme=scheme, only=only,
-        warm_up=warm_up, every=every, settings=settings or [], ranks=ranks, json=json, csv=csv,
-        pictures=pictures, check=check,
-        kept=kept(
-            output=output, output_every=output_every, checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every, keep=keep, resume=resume, overwrite=overwrite,
-            time_limit=time_limit, io_threads=io_threads, io_ranks=io_ranks,
-        ),
-        execution=execution(
-            device=device, threads=threads, decomposition=decomposition, patch=patch,
-            subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, methods=methods,
-            mailboxes=mailboxes, schedule=schedule, kernels=kernels, overlap=overlap, halo=halo,
-            packing=packing, communication=communication, gpudirect=gpudirect,
-        ) | {"trace": trace},
-    )  # fmt: skip
-
-
-@runs.command(
-    "cases",
+CASES = Command(
+    name="cases",
+    does="halocline.cli.cases:cases",
     help="List the cases that `halocline run` knows by name, or show one: its parameters with units, "
     "defaults and meaning, and where it comes from.",
-    epilog=examples("halocline cases", "halocline cases helical-turbulence"),
+    examples=["halocline cases", "halocline cases helical-turbulence"],
+    takes=(Option(None, "name NAME", "Of a case to show."), options.JSON),
 )
-def list_cases(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Of a case to show.")] = None,
-    json: Json = None,
-) -> None:
-    from halocline.cli.cases import cases
-
-    cases(name, json)

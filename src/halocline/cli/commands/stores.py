@@ -2,99 +2,69 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from halocline.cli import options
+from halocline.cli.declare import NUMBER, PATH, REQUIRED, TEXTS, Command, Kind, Option
 
-import typer
+STORE = Option(
+    None, "path PATH", "Of output, of a checkpoint, or of a folder of checkpoints.", PATH, REQUIRED
+)
+TARGET = Option(None, "target TARGET", "Ends in .png, .pdf, .svg, .gif or .mp4.", PATH, REQUIRED)
+FIELDS = Option(None, "--fields NAME,NAME,...", "By default all.", keyword="names")
 
-from halocline.cli.commands import examples, group
-from halocline.cli.options import Json, Overwrite
-
-stores = group("Stores that runs have left.")
-
-StorePath = Annotated[
-    Path, typer.Argument(metavar="PATH", help="Of output, of a checkpoint, or of a folder of checkpoints.")
-]
-
-
-@stores.command(
-    "ls",
+LS = Command(
+    name="ls",
+    does="halocline.cli.stores:ls",
     help="Show what a store holds: arrays with dimensions, units and size, times, parameters; or which "
     "checkpoints are in a folder, and which is the newest.",
-    epilog=examples("halocline ls heat.zarr", "halocline ls heat.zarr --equations", "halocline ls out/mhd"),
+    examples=["halocline ls heat.zarr", "halocline ls heat.zarr --equations", "halocline ls out/mhd"],
+    takes=(
+        STORE,
+        Option(None, "--equations", "Print the equations of the run that wrote it."),
+        options.JSON,
+    ),
 )
-def list_store(
-    path: StorePath,
-    equations: Annotated[
-        bool, typer.Option("--equations", help="Print the equations of the run that wrote it.")
-    ] = False,
-    json: Json = None,
-) -> None:
-    from halocline.cli.stores import ls
-
-    ls(path, json, equations)
-
-
-@stores.command(
-    "view",
+VIEW = Command(
+    name="view",
+    does="halocline.cli.stores:view",
     help="Draw what output holds into a picture: fields as planes or lines, numbers and single points as "
     "time series. Or into a film of its times: a target that ends in [bold].gif[/], or in [bold].mp4[/] "
     "where ffmpeg is found.",
-    epilog=examples(
+    examples=[
         "halocline view heat.zarr heat.png",
         "halocline view heat.zarr T.png --fields T --time 0.3 --at z=0.25",
         "halocline view heat.zarr spectrum.png --fields u_x,u_y --spectrum",
         "halocline view heat.zarr heat.gif",
         "halocline view heat.zarr heat.mp4 --fields T --every 10",
+    ],
+    takes=(
+        STORE.but("Output of a run, or a checkpoint.", form="path STORE"),
+        TARGET,
+        FIELDS,
+        Option(None, "--time T", "The nearest one counts; by default the last.", NUMBER),
+        Option(
+            None,
+            "--at AXIS=COORDINATE",
+            "Where an axis is cut, z=0.5; may be given twice. By default z in the middle.",
+            TEXTS,
+        ),
+        Option(None, "--spectrum", "Draw the power of whole fields in shells of wavenumbers."),
+        Option(None, "--every K", "Draw every K-th time into a film.", Kind(int, least=1), 1),
     ),
 )
-def view_store(
-    path: Annotated[Path, typer.Argument(metavar="STORE", help="Output of a run, or a checkpoint.")],
-    target: Annotated[Path, typer.Argument(metavar="TARGET", help="Ends in .png, .pdf, .svg, .gif or .mp4.")],
-    fields: Annotated[
-        str | None, typer.Option("--fields", metavar="NAME,NAME,...", help="By default all.")
-    ] = None,
-    time: Annotated[
-        float | None, typer.Option("--time", metavar="T", help="The nearest one counts; by default the last.")
-    ] = None,
-    at: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--at",
-            metavar="AXIS=COORDINATE",
-            help="Where an axis is cut, z=0.5; may be given twice. By default z in the middle.",
-        ),
-    ] = None,
-    spectrum: Annotated[
-        bool, typer.Option("--spectrum", help="Draw the power of whole fields in shells of wavenumbers.")
-    ] = False,
-    every: Annotated[
-        int, typer.Option("--every", metavar="K", min=1, help="Draw every K-th time into a film.")
-    ] = 1,
-) -> None:
-    from halocline.cli.stores import view
-
-    view(path, target, names=fields, time=time, at=at or [], spectrum=spectrum, every=every)
-
-
-@stores.command(
-    "export",
+EXPORT = Command(
+    name="export",
+    does="halocline.cli.stores:export",
     help="Write the fields of output for other programs. The name of the target says how: [bold].pvd[/], a "
     "collection of VTK files, one for each time; [bold].vtr[/], one VTK file of the last time; "
     "[bold].xdmf[/], with an HDF5 file beside it. ParaView opens all of them.",
-    epilog=examples(
+    examples=[
         "halocline export heat.zarr heat.pvd",
         "halocline export heat.zarr out/heat.xdmf --fields T,u_x",
+    ],
+    takes=(
+        STORE.but("Output of a run.", form="path STORE"),
+        TARGET.but("Ends in .pvd, .vtr or .xdmf."),
+        FIELDS,
+        options.OVERWRITE,
     ),
 )
-def export_store(
-    path: Annotated[Path, typer.Argument(metavar="STORE", help="Output of a run.")],
-    target: Annotated[Path, typer.Argument(metavar="TARGET", help="Ends in .pvd, .vtr or .xdmf.")],
-    fields: Annotated[
-        str | None, typer.Option("--fields", metavar="NAME,NAME,...", help="By default all.")
-    ] = None,
-    overwrite: Overwrite = False,
-) -> None:
-    from halocline.cli.stores import export
-
-    export(path, target, fields, overwrite)

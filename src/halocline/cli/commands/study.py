@@ -1,421 +1,241 @@
-"""`halocline study`."""
+"""`halocline study`: a command for each declared study, and those for papers and reports."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from functools import partial
 
-import typer
-
-from halocline.cli.commands import POISSON, CaseByName, examples, group
-from halocline.cli.options import (
-    PROBLEM,
-    CaseNs,
-    CaseNsByFamily,
-    Csv,
-    Decomposition,
-    Device,
-    Dim,
-    DimOfCase,
-    Dtype,
-    FieldCount,
-    Html,
-    Json,
-    Kernels,
-    MailboxesOfMessage,
-    MaxIterations,
-    Method,
-    N,
-    Ns,
-    OrderOfCase,
-    Orders,
-    Parts,
-    Patch,
-    Pictures,
-    PlotPictures,
-    Radius,
-    Ranks,
-    RanksList,
-    RanksPerNode,
-    Repeat,
-    Rtol,
-    Schedule,
-    SchemeOfCase,
-    Settings,
-    StepsOfStudy,
-    SubdomainsPerRank,
-    Threads,
-    ThreadsList,
-    WarmUpOfStudy,
-    execution,
+from halocline.cli import options
+from halocline.cli.commands import CaseByName
+from halocline.cli.declare import (
+    PLACE,
+    REQUIRED,
+    TEXT,
+    TEXTS,
+    Command,
+    Commands,
+    FromLine,
+    Group,
+    Kind,
+    Option,
     whole,
 )
-from halocline.ranges import POINTS
+from halocline.ranges import RANKS_PER_NODE, SOME_STEPS
+from halocline.study.study import Study, studies
 
-study = group(
-    "Measure a case many times over, each time as a process of its own, and make tables, plots and a page.",
-    "halocline study convergence poisson --n 256,512,1024",
-    "halocline study strong poisson --n 1024 --ranks 1,2 --threads 1,2",
+PROBLEM = Option(None, "problem PROBLEM", "A case of `halocline cases`, or a Python file.", TEXT, REQUIRED)
+EACH_N = options.problem(
+    "--n N,N,...",
+    "Points or cells along the first axis, the others in the problem's own proportion, for each run; by "
+    "default what suits the study.",
 )
-convergence = group(
-    "Finer and finer grids: how fast the error falls, or what the numbers of a steady state converge to.",
-    "halocline study convergence poisson --n 256,512,1024",
-    "halocline study convergence linear-wave --n 64,128,256 --dim 1",
-    "halocline study convergence cavity-2d --n 31,63,127",
-    cls=CaseByName,
+DIM = options.DIM.but("Axes, where a problem can have several numbers of them.", default=None)
+LINEAR = (
+    options.METHOD_OF_CASE,
+    options.RTOL.but(f"{options.RTOL.help} Of a linear problem.", default=None),
+    options.MAX_ITERATIONS.but(f"{options.MAX_ITERATIONS.help} Of a linear problem."),
 )
-strong = group(
-    "One problem on more and more ranks and threads: time, speed-up, efficiency, hybrid runs.",
-    "halocline study strong poisson --n 1024 --ranks 1,2 --threads 1,2",
-    "halocline study strong mhd-benchmark --n 64,128 --ranks 1,2 --parts",
-    cls=CaseByName,
-)
-weak = group(
-    "As much work for each of more and more ranks.",
-    "halocline study weak mhd-benchmark --n 64 --ranks 1,2,4",
-    cls=CaseByName,
-)
-ablation = group(
-    "Take one thing away at a time, and see what it was worth.",
-    "halocline study ablation exchange --n 128 --ranks 2",
-)
-overlap = group(
-    "How much of the exchange of halos is hidden behind computing, from runs of each alone.",
-    "halocline study overlap heat --n 128 --ranks 2",
-)
-study.add_typer(convergence, name="convergence")
-study.add_typer(strong, name="strong")
-study.add_typer(weak, name="weak")
-study.add_typer(ablation, name="ablation")
-study.add_typer(overlap, name="overlap")
-
-
-@convergence.command(
-    "poisson",
-    epilog=examples(
-        "halocline study convergence poisson --n 256,512,1024 --ranks 2",
-        "halocline study convergence poisson --n 1024,2048,4096 --html study.html --csv study.csv",
+STEPS = (
+    options.STEPS.but("Steps of each run; by default those of the case.", kind=whole(SOME_STEPS)),
+    options.WARM_UP.but(
+        "The first K steps are not timed; by default two, where there are more.", default=None
     ),
-    help=f"{POISSON}\n\nMeshes of more and more points, in the form of Table 3.1 there.",
+    *(options.ORDER_OF_CASE, options.SCHEME_OF_CASE),
 )
-def convergence_poisson(
-    n: Ns = "256,512,1024",
-    dim: Dim = 2,
-    method: Method = "cg-fused",
-    rtol: Rtol = 1e-6,
-    ranks: Ranks = None,
-    threads: Threads = None,
-    device: Device = None,
-    decomposition: Decomposition = "optimal",
-    patch: Patch = None,
-    repeat: Repeat = 1,
-    json: Json = None,
-    csv: Csv = None,
-    html: Html = None,
-    pictures: Pictures = None,
-) -> None:
-    from halocline.cli.studies import convergence
-    from halocline.study.measuring.command import Solve
-
-    convergence(
-        Solve("poisson", dim, method, rtol, None, decomposition, patch, device),
-        n=n, ranks=ranks, threads=threads, repeat=repeat, json=json, csv=csv, html=html, pictures=pictures,
-    )  # fmt: skip
-
-
-@convergence.command(
-    "CASE",
-    epilog=examples(
-        "halocline study convergence linear-wave --html waves.html",
-        "halocline study convergence linear-wave --n 64,128,256,512,1024 --dim 1 --set wave=fast",
-        "halocline study convergence cp-alfven --pictures out",
-        "halocline study convergence cavity-2d --n 31,63,127 --set Ra=1e4 --html cavity.html",
+RUNS = (options.DEVICE, options.DECOMPOSITION, options.PATCH)
+RESULTS = Group(
+    "results",
+    (*options.REPORT, options.results("--pictures FOLDER", "Draw the plots in that folder.", PLACE)),
+)
+SUBMIT = Group(
+    "submit",
+    tuple(
+        Option("On a cluster", form, help, kind)
+        for form, help, kind in (
+            (
+                "--submit slurm|pbs",
+                "Run nothing, but write the scripts of jobs that do, one for each K.",
+                TEXT,
+            ),
+            ("--nodes K,K,...", "Nodes of each job (default: 1).", TEXT),
+            ("--per-node R", "Ranks of a node; by default the most of --ranks.", whole(RANKS_PER_NODE)),
+            ("--time HH:MM:SS", "How long a job may take; an hour by default.", TEXT),
+            ("--partition NAME", "Of the cluster: a partition of Slurm, a queue of PBS.", TEXT),
+            ("--account NAME", "Whom the jobs are charged to.", TEXT),
+        )
     ),
-    help="A case on finer and finer grids; each run is a process of its own, `halocline run CASE`, and goes "
-    "to the end of the case.\n\nCases that have an exact solution are [bold]linear-wave[/], which draws "
-    "Fig. 13 of Mendygral et al. 2017, and [bold]cp-alfven[/], the left panel of Fig. 23 there. Each panel "
-    "has a line for each problem of one kind; --dim and --set leave only the lines that match.\n\n"
-    "[bold]cavity[/] and [bold]cavity-2d[/] have none, but are steady in the end: three grids or more, of "
-    "any spacings, give the order of each of their numbers, what it leads to at spacing 0, and the "
-    "grid-convergence index (Roache 1994; Celik et al. 2008).",
 )
-def convergence_case(
-    context: typer.Context,
-    n: CaseNsByFamily = None,
-    dim: DimOfCase = None,
-    settings: Settings = None,
-    ranks: Ranks = None,
-    threads: Threads = None,
-    device: Device = None,
-    decomposition: Decomposition = "optimal",
-    patch: Patch = None,
-    json: Json = None,
-    csv: Csv = None,
-    html: Html = None,
-    pictures: PlotPictures = None,
-) -> None:
-    from halocline.cli.case_studies import convergence, measured_as
 
-    convergence(
-        measured_as(
-            str(context.info_name), settings, device, order=None, scheme=None, decomposition=decomposition,
-            patch=patch, dim=dim,
+
+def command_of(study: Study, name: str, problem: Option | FromLine = PROBLEM) -> Command:
+    """The command that carries a study out."""
+    lists = (
+        options.RANKS.but(
+            "Processes; one run for each.", form="--ranks R,R,...", kind=TEXT, default=study.ranks
         ),
-        n=n, ranks=ranks, threads=threads, json=json, csv=csv, html=html, pictures=pictures,
-    )  # fmt: skip
-
-
-@strong.command(
-    "poisson",
-    epilog=examples(
-        "halocline study strong poisson --n 1024 --ranks 1,2 --threads 1,2",
-        "OMP_PLACES=cores OMP_PROC_BIND=close halocline study strong poisson --n 4096 --ranks 1,2,4",
-    ),
-    help=f"{POISSON}\n\nEach N on each number of ranks and threads, in the form of Tables 4.1 and 7.1 there. "
-    "OMP_PLACES and OMP_PROC_BIND go through to the runs and are kept with the results.",
-)
-def strong_poisson(
-    n: Ns = "1024",
-    dim: Dim = 2,
-    method: Method = "cg-fused",
-    rtol: Rtol = 1e-6,
-    max_iterations: MaxIterations = None,
-    ranks: RanksList = "1,2",
-    threads: ThreadsList = "1",
-    device: Device = None,
-    decomposition: Decomposition = "optimal",
-    patch: Patch = None,
-    repeat: Repeat = 1,
-    json: Json = None,
-    csv: Csv = None,
-    html: Html = None,
-) -> None:
-    from halocline.cli.studies import strong
-    from halocline.study.measuring.command import Solve
-
-    strong(
-        Solve("poisson", dim, method, rtol, max_iterations, decomposition, patch, device),
-        n=n, ranks=ranks, threads=threads, repeat=repeat, json=json, csv=csv, html=html,
-    )  # fmt: skip
-
-
-STEPS_OF_CASE = (
-    "Steps of a case of `halocline cases`, each run a process of its own: `halocline run CASE`. Beside the "
-    "times stands the closed formula of Pekkilä et al. 2022, max(work, exchange), with constants that were "
-    "measured too."
-)
-
-
-@strong.command(
-    "CASE",
-    epilog=examples(
-        "halocline study strong mhd-benchmark --n 64,128 --ranks 1,2 --threads 1,2 --html mhd.html",
-        "halocline study strong mhd-benchmark --n 128 --ranks 1,2,4 --parts --orders 2,4,6,8 --pictures out",
-    ),
-    help=f"{STEPS_OF_CASE}\n\nEach N on each number of ranks and threads, as in Figs. 10 to 12, 14 and 15 "
-    "there.",
-)
-def strong_case(
-    context: typer.Context,
-    n: CaseNs = None,
-    dim: DimOfCase = None,
-    steps: StepsOfStudy = None,
-    warm_up: WarmUpOfStudy = None,
-    settings: Settings = None,
-    order: OrderOfCase = None,
-    scheme: SchemeOfCase = None,
-    orders: Orders = None,
-    parts: Parts = False,
-    ranks: RanksList = "1,2",
-    threads: ThreadsList = "1",
-    device: Device = None,
-    decomposition: Decomposition = "optimal",
-    patch: Patch = None,
-    repeat: Repeat = 1,
-    json: Json = None,
-    csv: Csv = None,
-    html: Html = None,
-    pictures: PlotPictures = None,
-) -> None:
-    from halocline.cli.case_studies import measured_as, strong
-
-    strong(
-        measured_as(
-            str(context.info_name), settings, device, order=order, scheme=scheme, steps=steps,
-            decomposition=decomposition, patch=patch, dim=dim,
+        options.THREADS.but(
+            "Threads of each rank; one run for each.",
+            form="--threads T,T,...",
+            kind=TEXT,
+            default=study.threads,
         ),
-        n=n, ranks=ranks, threads=threads, orders=orders, parts=parts, warm_up=warm_up, repeat=repeat,
-        json=json, csv=csv, html=html, pictures=pictures,
-    )  # fmt: skip
-
-
-@weak.command(
-    "CASE",
-    epilog=examples("halocline study weak mhd-benchmark --n 64 --ranks 1,2,4 --pictures out"),
-    help=f"{STEPS_OF_CASE}\n\nN cells a rank along the first axis, the others in the case's own proportion: "
-    "the axes of the grid are doubled in turn, as in Fig. 13 there.",
-)
-def weak_case(
-    context: typer.Context,
-    n: CaseNs = None,
-    dim: DimOfCase = None,
-    steps: StepsOfStudy = None,
-    warm_up: WarmUpOfStudy = None,
-    settings: Settings = None,
-    order: OrderOfCase = None,
-    scheme: SchemeOfCase = None,
-    ranks: RanksList = "1,2",
-    threads: ThreadsList = "1",
-    device: Device = None,
-    decomposition: Decomposition = "optimal",
-    patch: Patch = None,
-    repeat: Repeat = 1,
-    json: Json = None,
-    csv: Csv = None,
-    html: Html = None,
-    pictures: PlotPictures = None,
-) -> None:
-    from halocline.cli.case_studies import measured_as, weak
-
-    weak(
-        measured_as(
-            str(context.info_name), settings, device, order=order, scheme=scheme, steps=steps,
-            decomposition=decomposition, patch=patch, dim=dim,
+    )
+    own = [Option("The study", each.form, each.help, TEXT, each.default) for each in study.sweeps]
+    own += [Option("The study", form, help, _kind(default), default) for form, help, default in study.options]
+    return Command(
+        name=name,
+        does=partial(_study, study.name),
+        help=f"{study.about}\n\n{study.help}",
+        examples=study.examples,
+        takes=(
+            (problem, tuple(own), EACH_N, DIM, options.SETTINGS),
+            () if study.to_the_end else STEPS,
+            LINEAR,
+            (options.RANKS, options.THREADS) if study.to_the_end else lists,
+            (RUNS, options.REPEAT.but(default=None), RESULTS, SUBMIT),
         ),
-        n=n, ranks=ranks, threads=threads, warm_up=warm_up, repeat=repeat, json=json, csv=csv, html=html,
-        pictures=pictures,
-    )  # fmt: skip
+    )
 
 
+def _kind(default: object) -> Kind:
+    return whole(RANKS_PER_NODE) if isinstance(default, int) and not isinstance(default, bool) else TEXT
+
+
+def _study(name: str, problem: str, **given: object) -> None:
+    from halocline.cli.study import study
+
+    study(name, problem, **given)  # type: ignore[arg-type]
+
+
+PER_RANK = options.CELLS.but("Cells along an axis for each rank.", default=128)
+EXCHANGE = Command(
+    name="exchange",
+    does="halocline.cli.ablation:ablation",
+    help="Time the exchange of some fields on a periodic grid with one thing changed at a time: the "
+    "transfer methods (+remote, +colo, +peer, +self of Pearson et al. 2020, and mailboxes), edges "
+    "and corners, halos of one width or of each field's own, decompositions; and predict what the "
+    "placement of subdomains is worth on a node of another machine.",
+    examples=[
+        "halocline study ablation exchange --n 128 --ranks 2 --subdomains-per-rank 2",
+        "halocline study ablation exchange --n 96 --ranks 4 --ranks-per-node 2 --html ablation.html",
+    ],
+    takes=(
+        (PER_RANK, options.DIM.but(default=3), options.RADIUS, options.FIELDS, options.DTYPE),
+        options.MACHINE.but("The machine on whose node placements are compared.", default="summit"),
+        (options.REPEAT.but(default=7), options.RANKS),
+        options.EXECUTION.only(
+            *(options.THREADS, options.DEVICE, options.SUBDOMAINS_PER_RANK),
+            *(options.RANKS_PER_NODE, options.MAILBOXES),
+        ),
+        options.REPORT,
+    ),
+)
 HIDDEN = (
     "Times whole steps, steps whose patches wait for all messages, steps without messages, and steps without "
     "kernels, all in turn, by each transfer method between ranks. What is hidden is "
     "1 - (step - compute alone) / exchange alone."
 )
-
-
-@overlap.command(
-    "heat",
-    help=f"Explicit steps of heat in a periodic box, order 2 R in space.\n\n{HIDDEN}",
-    epilog=examples(
+HIDDEN_BY = (
+    options.REPEAT.but(default=15),
+    options.RANKS,
+    options.EXECUTION.without(options.METHODS, options.OVERLAP, *options.TO_COMPARE),
+    options.JSON,
+)
+OVERLAP = Commands(
+    name="overlap",
+    help="How much of the exchange of halos is hidden behind computing, from runs of each alone.",
+    examples=[
         "halocline study overlap heat --n 128 --ranks 2",
-        "halocline study overlap heat --n 96 --ranks 2 --threads 4 --radius 3 --fields 4 --dtype float32",
+        "halocline study overlap acoustic.py --ranks 2",
+    ],
+    cls=CaseByName,
+    commands=[
+        Command(
+            name="heat",
+            does="halocline.cli.overlap:heat",
+            help=f"Explicit steps of heat in a periodic box, order 2 R in space.\n\n{HIDDEN}",
+            examples=[
+                "halocline study overlap heat --n 128 --ranks 2",
+                "halocline study overlap heat --n 96 --ranks 2 --threads 4 --radius 3 --fields 4 --dtype float32",
+            ],
+            takes=(
+                (PER_RANK, options.DIM.but(default=3), options.RADIUS.but(default=1)),
+                (options.FIELDS.but(default=1), options.DTYPE.but(default="float64")),
+                HIDDEN_BY,
+            ),
+        ),
+        Command(
+            name="CASE",
+            does="halocline.cli.overlap:case",
+            help=f"Steps or iterations of a case of `halocline cases`, or of a Python file.\n\n{HIDDEN}",
+            examples=[
+                "halocline study overlap poisson --n 1024 --ranks 2",
+                "halocline study overlap mhd-benchmark --n 64 --ranks 2",
+            ],
+            takes=(options.CASE, options.OF_CASE, options.METHOD_OF_CASE, HIDDEN_BY),
+        ),
+    ],
+)
+PAPER = Command(
+    name="paper",
+    does="halocline.cli.study:paper",
+    help="A table or figure of a paper: what is published, what the model predicts for its machine, and the same "
+    "measured here, reduced to what this machine has. `halocline study papers` lists them.",
+    examples=["halocline study paper umbc-4.1 --n 1024 --nodes 1,2", "halocline study paper astaroth-fig12"],
+    takes=(
+        Option(None, "name NAME", "Of the table or figure: umbc-4.1.", TEXT, REQUIRED),
+        options.problem("--n N,N,...", "Sizes that are predicted; by default one or a few of the paper's."),
+        options.where("--nodes K,K,...", "Nodes that are predicted; by default all of the paper's."),
+        options.MACHINE.but("Another machine to predict for.", default=None),
+        Option("Where it runs", "--here/--not-here", "Whether the study is measured here too.", default=True),
+        options.RANKS.but("Ranks that are measured here.", form="--ranks R,R,...", kind=TEXT),
+        options.THREADS.but("Threads that are measured here.", form="--threads T,T,...", kind=TEXT),
+        RESULTS,
     ),
 )
-def overlap_heat(
-    n: Annotated[
-        int,
-        whole(PROBLEM, "--n", numbers=POINTS, metavar="N", help="Cells along an axis for each rank."),
-    ] = 128,
-    dim: Dim = 3,
-    radius: Radius = 1,
-    fields: FieldCount = 1,
-    dtype: Dtype = "float64",
-    repeat: Repeat = 15,
-    ranks: Ranks = None,
-    threads: Threads = None,
-    device: Device = None,
-    decomposition: Decomposition = "optimal",
-    patch: Patch = None,
-    subdomains_per_rank: SubdomainsPerRank = 1,
-    ranks_per_node: RanksPerNode = None,
-    mailboxes: MailboxesOfMessage = 2,
-    schedule: Schedule = "guided",
-    kernels: Kernels = "auto",
-    json: Json = None,
-) -> None:
-    from halocline.cli.overlap import heat
-
-    heat(
-        n=n, dim=dim, radius=radius, fields=fields, dtype=dtype, repeat=repeat, ranks=ranks, json=json,
-        execution=execution(
-            device=device, threads=threads, decomposition=decomposition, patch=patch,
-            subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, mailboxes=mailboxes,
-            schedule=schedule, kernels=kernels,
-        ),
-    )  # fmt: skip
-
-
-@overlap.command(
-    "poisson",
-    help=f"Iterations of conjugate gradients. {POISSON}\n\n{HIDDEN}",
-    epilog=examples("halocline study overlap poisson --n 1024 --ranks 2"),
+REPORT = Command(
+    name="report",
+    does="halocline.cli.study:report",
+    help="Join measurement files, which --json of studies has left on any machines, with any MPI and at any "
+    "commit, into one set of tables and one page.",
+    examples=["halocline study report here.json cluster/*.json --html report.html"],
+    takes=(Option(None, "files FILES...", "Measurement files.", TEXTS, REQUIRED), RESULTS),
 )
-def overlap_poisson(
-    n: N,
-    dim: Dim = 2,
-    method: Method = "cg-fused",
-    repeat: Repeat = 15,
-    ranks: Ranks = None,
-    threads: Threads = None,
-    device: Device = None,
-    decomposition: Decomposition = "optimal",
-    patch: Patch = None,
-    subdomains_per_rank: SubdomainsPerRank = 1,
-    ranks_per_node: RanksPerNode = None,
-    mailboxes: MailboxesOfMessage = 2,
-    schedule: Schedule = "guided",
-    kernels: Kernels = "auto",
-    json: Json = None,
-) -> None:
-    from halocline.cli.overlap import poisson
-
-    poisson(
-        n=n, dim=dim, method=method, repeat=repeat, ranks=ranks, json=json,
-        execution=execution(
-            device=device, threads=threads, decomposition=decomposition, patch=patch,
-            subdomains_per_rank=subdomains_per_rank, ranks_per_node=ranks_per_node, mailboxes=mailboxes,
-            schedule=schedule, kernels=kernels,
-        ),
-    )  # fmt: skip
-
-
-@ablation.command(
-    "exchange",
-    help="Time the exchange of some fields on a periodic grid with one thing changed at a time: the transfer "
-    "methods (+remote, +colo, +peer, +self of Pearson et al. 2020, and mailboxes), edges and corners, halos "
-    "of one width or of each field's own, decompositions; and predict what the placement of subdomains is "
-    "worth on a node of another machine.",
-    epilog=examples(
-        "halocline study ablation exchange --n 128 --ranks 2 --subdomains-per-rank 2",
-        "halocline study ablation exchange --n 96 --ranks 4 --ranks-per-node 2 --html ablation.html",
-    ),
+PAPERS = Command(
+    name="papers",
+    does="halocline.cli.study:list_papers",
+    help="List the tables and figures of papers.",
+    examples=["halocline study papers"],
+    takes=(),
 )
-def ablation_exchange(
-    n: Annotated[
-        int,
-        whole(PROBLEM, "--n", numbers=POINTS, metavar="N", help="Cells along an axis for each rank."),
-    ] = 128,
-    dim: Dim = 3,
-    radius: Radius = 3,
-    fields: FieldCount = 4,
-    dtype: Dtype = "float32",
-    machine: Annotated[
-        str,
-        typer.Option(
-            "--machine",
-            metavar="NAME|FILE",
-            help="The machine on whose node placements are compared.",
-            rich_help_panel="Where it runs",
-        ),
-    ] = "summit",
-    repeat: Repeat = 7,
-    ranks: Ranks = None,
-    threads: Threads = None,
-    device: Device = None,
-    subdomains_per_rank: SubdomainsPerRank = 1,
-    ranks_per_node: RanksPerNode = None,
-    mailboxes: MailboxesOfMessage = 2,
-    json: Json = None,
-    csv: Csv = None,
-    html: Html = None,
-) -> None:
-    from halocline.cli.studies import ablation as measure
 
-    measure(
-        n=n, dim=dim, radius=radius, fields=fields, dtype=dtype, machine=machine, repeat=repeat, ranks=ranks,
-        json=json, csv=csv, html=html,
-        execution={
-            "device": device, "threads": threads, "subdomains_per_rank": subdomains_per_rank,
-            "ranks_per_node": ranks_per_node, "mailboxes": mailboxes,
-        },
-    )  # fmt: skip
+
+def _commands() -> list[Command | Commands]:
+    found: list[Command | Commands] = []
+    for study in studies().values():
+        if study.name != WITH_EXCHANGE:
+            found.append(command_of(study, study.name))
+            continue
+        found.append(
+            Commands(
+                name=study.name,
+                help=study.about,
+                examples=(*study.examples, *EXCHANGE.examples[:1]),
+                commands=[EXCHANGE, command_of(study, "CASE", FromLine("problem", "info_name"))],
+                cls=CaseByName,
+            )
+        )
+    return [*found, OVERLAP, PAPER, PAPERS, REPORT]
+
+
+WITH_EXCHANGE = "ablation"
+STUDY = Commands(
+    name="study",
+    help="Measure a problem many times over, each time as a process of its own, and make tables, plots and a page.",
+    examples=[
+        "halocline study convergence poisson --n 256,512,1024",
+        "halocline study strong poisson --n 1024 --ranks 1,2 --threads 1,2",
+        "halocline study weak acoustic.py --ranks 1,2,4",
+        "halocline study paper umbc-4.1",
+    ],
+    commands=_commands(),
+)

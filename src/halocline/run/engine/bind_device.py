@@ -15,8 +15,9 @@ from halocline.plan.launches import Item, Launch, SweepLaunches, sweep_launches
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
 from halocline.run.devices.devices import device_errors
 from halocline.run.devices.links import Ends
-from halocline.run.engine.bind import SPINS, Binder, append, three
-from halocline.run.ranks.mpi import Communicator
+from halocline.run.domain.threads import SPINS
+from halocline.run.engine.bind import Binder, append
+from halocline.run.ranks.communicator import Communicator
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,8 +17,7 @@ from halocline.lang.trace import OWN
 from halocline.plan.candidates import candidates
 from halocline.run.engine.outcome import Outcome
 from halocline.run.memory.store import FieldStore
-from halocline.run.tuning import kernels
-from halocline.run.tuning import patches as tuning
+from halocline.run.tuning import kernels, patches
 from halocline.run.tuning.patches import BY_CACHES, TUNE, Tuned, largest
 
 if TYPE_CHECKING:

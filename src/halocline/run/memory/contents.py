@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from halocline.errors import InputError
 from halocline.lang.grid import Field
 from halocline.native import native
+from halocline.plan.box import three
 from halocline.run.devices.devices import device_errors
-from halocline.run.engine.bind import three
 from halocline.run.memory.store import FieldStore
 
 if TYPE_CHECKING:

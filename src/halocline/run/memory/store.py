@@ -17,7 +17,6 @@ from halocline.plan.box import three
 from halocline.plan.rank import RankPlan
 from halocline.run.devices.devices import device_errors
 from halocline.run.domain.domain import Domain
-from halocline.run.engine.bind import three
 from halocline.run.memory import room
 
 if TYPE_CHECKING:

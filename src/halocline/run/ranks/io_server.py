@@ -1,7 +1,7 @@
 """What I/O ranks do: they write what others send, while these compute on.
 
-They see no user code: `halocline.run.ranks.mpi.world` serves on them until all others have ended (the asynchronous
-I/O servers of WOMBAT, Mendygral et al. 2017, Section 2.2.5).
+They see no user code: `halocline.run.ranks.mpi.world` serves on them until all others have ended (the
+asynchronous I/O servers of WOMBAT, Mendygral et al. 2017, Section 2.2.5).
 """
 
 from __future__ import annotations

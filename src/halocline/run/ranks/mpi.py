@@ -533,7 +533,8 @@ def _guard(text: str, code: int) -> int:
 
 def _say(text: str, code: int) -> None:
     """The last words of ranks that end with the status `code`. mpiexec does not always pass on what a rank
-    prints just before it aborts, so that they go to `halocline.run.ranks.launch` directly, where that listens."""
+    prints just before it aborts, so that they go to `halocline.run.ranks.launch` directly, where that
+    listens."""
     if not _tell(f"status {code} {json.dumps(text)}"):
         complain(text)
         time.sleep(RELAY_PATIENCE)

@@ -50,7 +50,8 @@ def check_kernels(text: str) -> None:
 def fastest(
     choices: Sequence[Strategy], timer_of: Callable[[Strategy | None], Callable[[int], float]]
 ) -> TunedKernels:
-    """Measure strategies in turn; all ranks call this, and find the same. See `halocline.run.tuning.patches.race`."""
+    """Measure strategies in turn; all ranks call this, and find the same. See
+    `halocline.run.tuning.patches.race`."""
     return TunedKernels(*race(choices, timer_of))
 
 

@@ -184,8 +184,8 @@ def explain(problem: Problem, **options: Any) -> Explanation:
     ----------
     problem : Simulation or LinearProblem
     **options
-        `ranks` and `rank` of explain_program, and those of `halocline.run.domain.execution.Execution`; where not
-        given, those that the problem runs with.
+        `ranks` and `rank` of explain_program, and those of `halocline.run.domain.execution.Execution`; where
+        not given, those that the problem runs with.
 
     Returns
     -------

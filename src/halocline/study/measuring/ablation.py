@@ -24,7 +24,8 @@ from halocline.ranges import REPEATS
 from halocline.run.domain.execution import chosen_devices
 from halocline.run.ranks.mpi import world
 from halocline.study.measuring.exchange import Bench, exchange_schedule, moved
-from halocline.study.measuring.overlap import StepBench, heat
+from halocline.study.measuring.overlap import heat
+from halocline.study.problems.step_bench import StepBench
 from halocline.study.reporting.table import Table, amount, duration
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ command gives."""
 from __future__ import annotations
 
 import json
+import math
 import os
 import shlex
 import statistics
@@ -20,21 +21,20 @@ from halocline.errors import InputError, RunError
 from halocline.run.devices.devices import OnDevice, summary
 from halocline.run.domain.execution import chosen_devices
 from halocline.run.host.machine import this_machine
+from halocline.study.measurement import Measurement, is_file
 from halocline.study.reporting.table import as_rows, where
 
-Measurement = dict[str, Any]
-
-# of a command, by its verb: what a measurement keeps of a solve, and the options of a run
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "solve": {
-        "dim": 2, "method": "cg-fused", "rtol": 1e-6, "max_iterations": None, "decomposition": "optimal",
-        "patch": None,
-    },
-    "run": {
-        "dim": None, "order": None, "scheme": None, "steps": None, "warm_up": 0, "only": None, "halo": "read",
-        "decomposition": "optimal", "patch": None,
-    },
+# options of every command that runs something, with their defaults
+EXECUTION: dict[str, Any] = {
+    "decomposition": "optimal", "patch": None, "schedule": "guided", "methods": None, "overlap": "auto",
+    "halo": "read", "packing": "all", "communication": None, "subdomains_per_rank": 1, "ranks_per_node": None,
+    "mailboxes": 2, "kernels": "auto",
 }  # fmt: skip
+SOLVE: dict[str, Any] = {"dim": 2, "method": "cg-fused", "rtol": 1e-6, "max_iterations": None}
+RUN: dict[str, Any] = {
+    "dim": None, "order": None, "scheme": None, "steps": None, "warm_up": 0, "only": None,
+}  # fmt: skip
+DEFAULTS = {"solve": SOLVE | EXECUTION, "run": RUN | EXECUTION, "bench": EXECUTION | {"scaling": "weak"}}
 
 MACHINE = (
     *("host", "system", "cpu", "cores", "hardware_threads", "numa_nodes", "simd_bits"),
@@ -53,7 +53,7 @@ class Command:
 
     Parameters
     ----------
-    verb : {"solve", "run"}
+    verb : {"solve", "run", "bench"}
     name : str
         Of a case, or the path of a user's file.
     options : mapping of str to value
@@ -103,12 +103,15 @@ class Command:
 
     def facts(self) -> dict[str, Any]:
         """For the record, beside what the command reports."""
-        if self.verb == "solve":
-            return {"case": self.name, **{name: getattr(self, name) for name in DEFAULTS["solve"]}}
+        if self.verb == "bench":
+            return {"case": self.name, "methods_asked": self.methods}
         if is_file(self.name):
             return {"settings": " ".join(self.settings)}
         own = {name: getattr(self, name) for name in ("decomposition", "patch")}
-        return {**own, "settings": " ".join(self.settings)}
+        own |= {name: value for name, value in self.options.items() if name in EXECUTION}
+        if self.verb == "solve":
+            return {"case": self.name, **{name: getattr(self, name) for name in SOLVE}, **own}
+        return own | {"settings": " ".join(self.settings)}
 
 
 def measure(
@@ -178,6 +181,16 @@ def measure(
 
 def common(record: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
     """A record of a solve with the keys that records of steps have too: an iteration is a step."""
+    if "rate" in record:  # of the exchange alone
+        cells = math.prod(record["shape"])
+        nothing = ("order", "scheme", "only", "checksum", "share_of_bound", "joules_per_cell_step", "ssspnt")
+        own = {
+            "cells": cells,
+            "steps": 1,
+            "halo": "read",
+            "ns_per_cell_step": 1e9 * record["seconds"] / cells,
+        }
+        return {**dict.fromkeys(nothing), **own, **record}
     if "dof" not in record:
         return dict(record)
     seconds, cells = record["seconds_per_iteration"], record["dof"]
@@ -222,11 +235,6 @@ def _run(case: Command, words: Sequence[str]) -> dict[str, Any]:
     said = (done.stderr.strip() or f"exit status {done.returncode}").removeprefix("halocline: error: ")
     kind = InputError if done.returncode == 2 else RunError
     raise kind(f"{shlex.join(['halocline', *words])}:\n{said}")
-
-
-def is_file(name: str) -> bool:
-    """Whether a name means a file, and no case: one that exists, or was to."""
-    return Path(name).is_file() or name.endswith(".py")
 
 
 def as_csv(measurements: Iterable[Measurement]) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import tomli_w
+
 from halocline.compile.cache import cache_folder
 from halocline.errors import InputError, RunError
 from halocline.model import Rates, execute, memory_of_node
@@ -19,8 +21,8 @@ from halocline.plan.machine import Device, Link, Machine, Measured, Network, Thr
 from halocline.plan.traffic import Traffic
 from halocline.run.host.machine import last_level_cache, sockets, this_machine
 from halocline.run.measurements.bandwidth import triad_bandwidth
+from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.launch import environment, mpiexec
-from halocline.run.ranks.mpi import Communicator
 from halocline.study.measuring.paces import RADIUS, SIDE
 from halocline.study.measuring.predict import Case
 from halocline.study.reporting.table import Table, amount, counted, duration
@@ -212,34 +214,16 @@ def roofline(rows: Sequence[Mapping[str, float]]) -> tuple[float, float, float]:
 
 def as_toml(machine: Machine) -> str:
     """A machine as the text of a file that `load_machine` takes."""
-    lines: list[str] = []
-    _append(lines, "", machine.model_dump(exclude_none=True))
-    return "\n".join(lines).lstrip() + "\n"
+    return tomli_w.dumps(_rounded(machine.model_dump(exclude_none=True)))
 
 
-def _append(lines: list[str], name: str, table: Mapping[str, Any]) -> None:
-    def plain(value: Any) -> bool:
-        return not isinstance(value, Mapping) and not (
-            isinstance(value, (list, tuple)) and value and isinstance(value[0], Mapping)
-        )
-
-    lines += [f"{key} = {_value(value)}" for key, value in table.items() if plain(value)]
-    for key, value in table.items():
-        if plain(value):
-            continue
-        inner = f"{name}.{key}" if name else key
-        for each in [value] if isinstance(value, Mapping) else value:
-            lines += ["", f"[{inner}]" if isinstance(value, Mapping) else f"[[{inner}]]"]
-            _append(lines, inner, each)
-
-
-def _value(value: Any) -> str:
+def _rounded(value: Any) -> Any:
+    """With six digits of each number, which is more than was measured."""
+    if isinstance(value, Mapping):
+        return {key: _rounded(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_value, value))}]"
-    if isinstance(value, float) and math.isfinite(value):
-        text = f"{value:.6g}"
-        return text if "." in text or "e" in text else f"{text}.0"
-    return json.dumps(value) if isinstance(value, (str, bool)) else str(value)
+        return [_rounded(each) for each in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def table(machine: Machine) -> Table:
@@ -279,7 +263,7 @@ def pace_of(case: Mapping[str, Any], made: Case, machine: Machine, ranks: int) -
     Parameters
     ----------
     case : mapping
-        As `halocline.study.problems.passes.start` takes it; its `n` is that of a rank.
+        "case" names it, "n" is that of a rank; "settings", "dim", "order" and "scheme" may follow.
     made : Case
         Its schedule and shape.
     machine : Machine

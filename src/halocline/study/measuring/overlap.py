@@ -13,11 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from halocline.lang.grid import unknown
+from halocline.physics.heat import Heat
 from halocline.plan.transfer import UNFIT_ON_DEVICES
-from halocline.ranges import REPEATS
+from halocline.ranges import ORDER, REPEATS, Range
 from halocline.run.domain.execution import chosen_devices
 from halocline.run.engine.prepared import Prepared
+from halocline.run.simulation.simulation import Simulation
+from halocline.solvers.schemes import Euler
 from halocline.study.measuring.exchange import moved
+from halocline.study.problems.step_bench import KINDS, StepBench
 from halocline.study.reporting.table import Table, amount, duration
 
 # by what crosses ranks; copies within a rank are the same in all
@@ -67,6 +71,43 @@ class Hidden:
     neither: float
     share: float | None
     share_waiting: float | None
+
+
+def heat(
+    shape: Sequence[int],
+    *,
+    radius: int = 1,
+    fields: int = 1,
+    dtype: str = "float64",
+    **execution: Any,
+) -> StepBench:
+    """Explicit steps of heat, as wide a stencil as the radius says.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Cells.
+    radius, fields, dtype
+        Of the stencil; see halocline.physics.heat.Heat.
+    **execution
+        `communicator`, and see halocline.Execution.
+
+    Raises
+    ------
+    InputError
+    """
+    Range(1, ORDER.most // 2).check("radius", radius)
+    equations = Heat.in_box(shape, fields=fields, dtype=dtype)
+    sim = Simulation(
+        equations.grid,
+        equations.equations,
+        parameters={"kappa": 1.0},
+        scheme=Euler(),
+        dt=equations.stable_step,
+        order=2 * radius,
+        **execution,
+    )
+    return StepBench(sim, sim.program)
 
 
 def measure(

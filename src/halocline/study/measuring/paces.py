@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from halocline.lang.grid import Grid
@@ -16,11 +16,14 @@ from halocline.lang.operators import laplacian
 from halocline.lang.program import ProgramFunction, program, scalar
 from halocline.lang.reductions import sum as total
 from halocline.run.host.machine import last_level_cache
-from halocline.run.ranks.mpi import Communicator, world
+from halocline.run.ranks.communicator import Communicator
+from halocline.run.ranks.mpi import world
 from halocline.run.simulation.simulation import Simulation
 from halocline.solvers.schemes import Euler
 from halocline.study.measuring.exchange import Bench
-from halocline.study.problems.passes import Passes, start
+from halocline.study.problems.named import problem_of
+
+Passes = Callable[[int], float]  # runs so many passes of a loop, and gives the seconds of one
 
 ROUNDS = 10  # of which the best counts: what disturbs makes them longer, never shorter
 ROUND = 0.02  # seconds of one, about
@@ -212,12 +215,27 @@ def host(comm: Communicator) -> dict[str, Any]:
     }
 
 
+def passes_of(case: Mapping[str, Any], comm: Communicator) -> Passes:
+    """Passes of the loop of a problem."""
+    n = case["n"]
+    options = {name: case.get(name) for name in ("dim", "order", "scheme")}
+    bench = problem_of(case["case"], [n], case.get("settings", ()), **options).bench(
+        communicator=comm, threads=1
+    )
+
+    def passes(count: int) -> float:
+        bench.passes = count
+        return bench.run()
+
+    return passes
+
+
 def run(task: dict[str, Any], comm: Communicator) -> Any:
     """A task: "host", or a case that each rank runs by itself ("alone") or all together."""
     if task["do"] == "host":
         return host(comm)
-    how = {"communicator": Communicator() if task["alone"] else comm, "threads": 1}
-    return best([together(start(task["case"], **how), comm)])[0]
+    own = Communicator() if task["alone"] else comm
+    return best([together(passes_of(task["case"], own), comm)])[0]
 
 
 def main() -> None:

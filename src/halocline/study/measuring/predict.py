@@ -6,15 +6,12 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
 from halocline.model import Rates, Span, execute, memory_of_node, step_time
-from halocline.physics.heat import Heat
-from halocline.physics.poisson import Poisson
-from halocline.physics.wave import Wave
 from halocline.plan.fit import least_thickness
 from halocline.plan.layout import lay_out
 from halocline.plan.machine import Machine
@@ -22,6 +19,8 @@ from halocline.plan.traffic import Traffic
 from halocline.plan.transfer import chosen_methods
 from halocline.ranges import MODELLED_RANKS, NODES, RANKS_PER_NODE
 from halocline.run.domain.trace import TraceEvent
+from halocline.study.growth import grown
+from halocline.study.problems.named import problem_of
 from halocline.study.reporting.table import Table, counted, duration
 
 if TYPE_CHECKING:
@@ -68,34 +67,16 @@ class Predicted:
 Case = tuple[Schedule, tuple[int, ...]]
 
 
-def poisson(n: int, dim: int = 2, method: str = "cg-fused") -> Case:
-    """The schedule of a Poisson solve, and the shape of its grid."""
-    equations = Poisson.on(n, dim)
-    return compile_program(equations.program(method), equations.grid), equations.grid.shape
+def prepared(name: str, n: int, **options: Any) -> Case:
+    """The schedule of a case with n points or cells along the first axis, and the shape of its grid.
 
-
-def heat(n: int, dim: int = 3, scheme: str = "rk3", order: int = 6) -> Case:
-    """The schedule of explicit steps of the heat equation, and the shape of its grid."""
-    equations = Heat.on(n, dim)
-    return compile_program(equations.program(scheme, order), equations.grid), equations.grid.shape
-
-
-def wave(n: int, dim: int = 2) -> Case:
-    """The schedule of explicit steps of the wave equation, and the shape of its grid."""
-    equations = Wave.on(n, dim)
-    return compile_program(equations.program(), equations.grid), equations.grid.shape
-
-
-def grown(shape: Sequence[int], factor: int) -> tuple[int, ...]:
-    """The grid for `factor` times as many ranks: axes doubled in turn, the slowest-stride axis first (growth
-    1 of the cavity code's weak scaling); what is odd of the factor lengthens the axis whose turn it is."""
-    made, axis = list(shape), 0
-    while factor > 1:
-        by = 2 if factor % 2 == 0 else factor
-        made[axis % len(made)] *= by
-        factor //= by
-        axis += 1
-    return tuple(made)
+    Parameters
+    ----------
+    **options
+        ``settings``, ``dim``, ``order`` and ``scheme``; see `halocline.study.problems.named.problem_of`.
+    """
+    ready = problem_of(name, [n], **options)
+    return compile_program(ready.program, ready.grid), ready.shape
 
 
 def predict(
@@ -105,6 +86,7 @@ def predict(
     nodes: Sequence[int],
     *,
     ranks_per_node: int | None = None,
+    threads: int | None = None,
     scaling: str = "strong",
     strategy: str = "optimal",
     placement: str = "aware",
@@ -126,6 +108,8 @@ def predict(
         How many nodes, in ascending order.
     ranks_per_node : int, optional
         One for each device by default.
+    threads : int, optional
+        Of a rank, where they limit what it draws from memory; as many as it has cores by default.
     scaling : {"strong", "weak"}
     strategy : str
         Of the decomposition over nodes, and over the ranks of one.
@@ -195,7 +179,8 @@ def predict(
             distance=machine.distance(per_node),
         )
         cut = layout.decomposition
-        rates = Rates.of(machine, per_node, memory=memory_of_node(schedule, layout)).slowed(pace)
+        memory = memory_of_node(schedule, layout)
+        rates = Rates.of(machine, per_node, memory=memory, threads=threads).slowed(pace)
         ways = (True, False) if overlap == "auto" else (bool(overlap),)
         found = min(
             (

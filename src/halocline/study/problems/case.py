@@ -25,8 +25,9 @@ from halocline.run.fields.fields import Fields
 from halocline.run.measurements.bandwidth import bandwidth
 from halocline.run.measurements.energy import EnergyMeter
 from halocline.run.output import restart
-from halocline.run.output.checkpoint import Checkpoint, Saved, newest
+from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.output import Output
+from halocline.run.output.saved import Saved, newest
 from halocline.run.simulation.simulation import Simulation, program_of
 from halocline.solvers.schemes import SCHEMES
 from halocline.study.problems.live import LiveLine
@@ -224,6 +225,16 @@ class CaseRun:
             "time_step": self.setup.time_step,
             "order": self.order,
         }
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The diagnostics that tell most."""
+        return self.setup.shown
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """Reasons for which it may end by itself, and all is well."""
+        return self.setup.ends
 
     @property
     def title(self) -> str:
@@ -469,6 +480,7 @@ class CaseRun:
             raise InputError(
                 f"a run of {r.only} alone leaves fields that hold nonsense: nothing to check or draw"
             )
+        assert isinstance(result.simulation, Simulation)
         return Checked(
             result.simulation, self.setup, self.values, self.shape, r.time, r.steps, r.series, r.events
         )

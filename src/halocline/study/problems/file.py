@@ -14,6 +14,7 @@ from halocline.run.simulation.observers import Observer, observing
 from halocline.run.simulation.script import Script, Value
 from halocline.run.simulation.simulation import Simulation
 from halocline.solvers.schemes import SCHEMES
+from halocline.study.problems.step_bench import StepBench
 from halocline.study.reporting.table import joined
 
 RESOLUTION = "n"  # the name that a file gives its cells along the first axis
@@ -63,6 +64,22 @@ class FileProblem:
         self.order, self.scheme = method_of(problem)
         self.program: Program = problem.program
         self.grid: Grid = grid_of(problem)
+
+    @property
+    def title(self) -> str:
+        """What it is, for a heading."""
+        return joined(self.name, f"{' x '.join(f'{n:,}' for n in self.shape)} cells", self.method)
+
+    def bench(self, **execution: Any) -> StepBench:
+        """Its steps or iterations, to be timed whole and in parts; all ranks call this.
+
+        Parameters
+        ----------
+        **execution
+            `communicator`, and options of halocline.Execution, which replace those of the file.
+        """
+        problem = _first(self.script, self.given, execution)
+        return StepBench(problem if isinstance(problem, Simulation) else problem.fields, problem.program)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -128,9 +145,9 @@ class _First(Observer):
         raise _FoundError
 
 
-def _first(script: Script, given: Mapping[str, Value]) -> Any:
+def _first(script: Script, given: Mapping[str, Value], execution: Mapping[str, Any] | None = None) -> Any:
     """The first problem that it makes."""
-    observer = _First()
+    observer = _First(execution)
     try:
         with observing(observer):
             script.run(given=given)

@@ -15,8 +15,9 @@ from halocline.lang.program import Program, Scalar
 from halocline.lang.reductions import max as largest
 from halocline.physics.case import LinearSetup
 from halocline.physics.cases import case_named
-from halocline.run.output.checkpoint import Checkpoint, Saved, newest
+from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.output import Output
+from halocline.run.output.saved import Saved, newest
 from halocline.solvers.cg import method_named
 from halocline.solvers.linear import LinearProblem, Solution, check_limits
 from halocline.study.problems.case import CaseRun
@@ -46,6 +47,8 @@ class LinearCase(CaseRun):
     one_pass = "an iteration"
     is_program = True
     until = None
+    columns = ("residual_relative", "true_residual_relative")
+    ends = ()
     linear: LinearSetup
 
     def __init__(
@@ -83,8 +86,9 @@ class LinearCase(CaseRun):
             There is no checkpoint, or that of something else than is given here.
         """
         size = None if n is None or len(set(n)) > 1 else n[0]
-        method = options.pop("scheme", None) or (given or {}).get("method")
-        points, dim, method = goes_on(path, size, options.pop("dim", None), method)
+        chosen = options.pop("scheme", None) or (given or {}).get("method")
+        asked = None if chosen is None else str(chosen)
+        points, dim, method = goes_on(path, size, options.pop("dim", None), asked)
         return cls(name, [points], {**(given or {}), "method": method}, dim=dim, **options)
 
     @property
@@ -129,7 +133,7 @@ class LinearCase(CaseRun):
         problem = self.problem(communicator, **execution)
         return StepBench(problem.fields, problem.program)
 
-    def run(  # type: ignore[override]
+    def run(
         self,
         *,
         steps: int | None = None,

@@ -12,6 +12,7 @@ from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.output import Output
 from halocline.run.tuning.patches import Tuned
 from halocline.solvers.linear import Solution
+from halocline.study.problems.linear import LinearCase
 
 SAME = (  # as in the record of `halocline run`
     *("ranks", "threads", "devices", "memory_bytes"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from halocline.study.measuring.command import Measurement
+from halocline.study.measurement import Measurement
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.report import Column, Group
 from halocline.study.reporting.table import clock, counted, in_seconds

@@ -1,4 +1,4 @@
-"""Numbers from the literature, which studies print beside their own: data files with paper, table and page."""
+"""Numbers from the literature, which studies print beside their own: data files with paper and table."""
 
 from __future__ import annotations
 

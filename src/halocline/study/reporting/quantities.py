@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from halocline.study.measuring.command import Measurement
+from halocline.study.measurement import Measurement
 from halocline.study.reporting.table import counted, joined, method
 
 Key = Callable[[Measurement], Any]

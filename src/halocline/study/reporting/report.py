@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from halocline.study.measuring.command import Measurement
+from halocline.study.measurement import Measurement
 from halocline.study.reporting.quantities import Key, baseline, by, layout, pace, unit, units
 from halocline.study.reporting.table import Table, counted
 
@@ -289,7 +289,7 @@ class Panel:
     label: Callable[[Group, Group], str]
     ideal: Callable[[float, Group], float] | None = None
     base: Key | None = None
-    x: Callable[[Measurement], float] = units
+    x: Callable[[Measurement], int] = units
     xlabel: Words = lambda group: f"{unit(group.one)}s"
     log: bool = True
 
@@ -299,8 +299,7 @@ class Panel:
         from halocline.study.reporting.plots import draw_ideal, legible_log, style
 
         for number, line in enumerate(panel.by(self.line)):
-            key = self.base
-            with_ = line if key is None else panel.those(lambda m, own=key(line.one): key(m) == own)  # type: ignore[misc]
+            with_ = line if self.base is None else self._compared(line, panel, self.base)
             points = sorted((self.x(m), y) for m in line.found if (y := self.y(m, with_)) is not None)
             if not points:
                 continue
@@ -316,6 +315,11 @@ class Panel:
             legible_log(ax)
         else:
             ax.set_ylim(0, None)
+
+    @staticmethod
+    def _compared(line: Group, panel: Group, base: Key) -> Group:
+        own = base(line.one)
+        return panel.those(lambda m: base(m) == own)
 
 
 @dataclass(frozen=True)
@@ -406,28 +410,28 @@ class Contents:
     figures : tuple of Figure
     sentences : tuple of callable
         Each gives what it has to say of all measurements.
-    where : callable
-        Which measurements all of this is about.
+    of : callable
+        ``of(all)`` gives those that all of this is about; nothing is shown without any.
     """
 
     blocks: tuple[Block, ...] = ()
     figures: tuple[Figure, ...] = ()
     sentences: tuple[Callable[[Group], Iterable[str]], ...] = ()
-    where: Callable[[Measurement], Any] = lambda measurement: True
+    of: Callable[[Group], Group] = lambda group: group
 
     def tables(self, group: Group) -> list[Table]:
         """All tables."""
-        own = group.those(self.where)
+        own = self.of(group)
         return [table for block in self.blocks for table in block.tables(own)]
 
     def said(self, group: Group) -> list[str]:
         """All sentences."""
-        own = group.those(self.where)
+        own = self.of(group)
         return [text for each in self.sentences if own.found for text in each(own)]
 
     def draw(self, group: Group) -> dict[str, Drawn]:
         """All figures, by file."""
-        own = group.those(self.where)
+        own = self.of(group)
         drawn = {figure.file: figure.draw(own) for figure in self.figures}
         return {file: figure for file, figure in drawn.items() if figure is not None}
 

@@ -7,12 +7,13 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from halocline.run.devices.devices import OnDevice, summary
+if TYPE_CHECKING:
+    from halocline.run.devices.devices import OnDevice
 
-GAP = "  "
+RULED = "    \n    \n ── \n    \n    \n    \n    \n    \n"  # a line below the heads
+WIDEST = 10_000  # characters: nothing is wrapped
 
 
 @dataclass(frozen=True)
@@ -45,43 +46,23 @@ class Table:
 
     def text(self) -> str:
         """The table in characters."""
-        depth = max(head.count("\n") + 1 for head in self.heads)
-        split = [[""] * (depth - head.count("\n") - 1) + head.split("\n") for head in self.heads]
-        lines = [[column[i] for column in split] for i in range(depth)]
-        widths = [max(len(row[i]) for row in (*lines, *self.rows)) for i in range(len(self.heads))]
-        body = [self._line(row, widths) for row in self.rows]
-        rule = "─" * (sum(widths) + len(GAP) * (len(widths) - 1))
+        from rich.box import Box
+        from rich.console import Console
+        from rich.table import Table as Rich
+
+        made = Rich(box=Box(RULED), show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+        for i, head in enumerate(self.heads):
+            side: Any = "left" if i < self.left else "right"
+            made.add_column(head, justify=side, vertical="bottom", no_wrap=True)
+        for row in self.rows:
+            made.add_row(*row)
+        console = Console(width=WIDEST, color_system=None, markup=False, emoji=False, highlight=False)
+        with console.capture() as captured:
+            console.print(made)
         above = [self.heading, "=" * len(self.heading), ""] if self.heading else []
-        parts = [*above, self.title, "", *(self._line(line, widths) for line in lines), rule, *body]
-        if self.note:
-            parts += ["", *(self.note.splitlines())]
-        return "\n".join(parts) + "\n"
-
-    def _line(self, row: Sequence[str], widths: Sequence[int]) -> str:
-        cells = [
-            cell.ljust(width) if i < self.left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        return GAP.join(cells).rstrip()
-
-    def html(self) -> str:
-        """The table as an element of a page; its heading is left to the page."""
-
-        def cells(row: Sequence[str], tag: str) -> str:
-            kinds = [' class="name"' if i < self.left else "" for i in range(len(row))]
-            texts = [escape(cell).replace("\n", "<br>") for cell in row]
-            return "".join(f"<{tag}{kind}>{text}</{tag}>" for kind, text in zip(kinds, texts, strict=True))
-
-        rows = ""
-        for i, row in enumerate(self.rows):
-            kind = ' class="muted"' if i in self.muted else ""
-            rows += f"<tr{kind}>{cells(row, 'td')}</tr>\n"
-        note = f'<p class="note">{escape(self.note)}</p>' if self.note else ""
-        return (
-            f'<figure class="table"><figcaption>{escape(self.title)}</figcaption>\n'
-            f"<table><thead><tr>{cells(self.heads, 'th')}</tr></thead>\n<tbody>\n{rows}</tbody></table>\n"
-            f"{note}</figure>"
-        )
+        lines = [line.rstrip() for line in captured.get().splitlines()]
+        note = ["", *self.note.splitlines()] if self.note else []
+        return "\n".join([*above, self.title, "", *lines, *note]) + "\n"
 
 
 def as_rows(records: Sequence[Mapping[str, Any]]) -> str:
@@ -111,6 +92,8 @@ def method(order: int | None, scheme: str | None) -> str:
 def where(ranks: int, threads: int, places: Sequence[OnDevice] = ()) -> str:
     """Where something ran: "2 ranks of 4 threads", or "2 ranks, devices cuda:0, cuda:1 (NVIDIA H100)"."""
     if places:
+        from halocline.run.devices.devices import summary
+
         return f"{counted(ranks, 'rank')}, {summary(places)}"
     return f"{counted(ranks, 'rank')} of {counted(threads, 'thread')}"
 

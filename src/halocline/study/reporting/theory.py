@@ -15,7 +15,7 @@ from halocline.model.formula import StepTime, step_time
 from halocline.plan.fit import least_thickness
 from halocline.plan.layout import lay_out
 from halocline.plan.traffic import Traffic
-from halocline.study.measuring.command import Measurement
+from halocline.study.measurement import Measurement
 from halocline.study.problems.case import CaseRun
 from halocline.study.problems.file import FileProblem
 from halocline.study.reporting.quantities import baseline, ns, subdomains

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from halocline.study.measuring.command import Measurement
+from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
+from halocline.study.reporting.labels import size_label, whole_steps
 from halocline.study.reporting.published import ASTAROTH, MHD_CASE
 from halocline.study.reporting.report import (
     LAYOUTS,
@@ -19,7 +20,7 @@ from halocline.study.reporting.report import (
     Panel,
     Pivot,
 )
-from halocline.study.studies.strong import size_label
+from halocline.study.study import Study, Sweep
 
 
 def _side(direction: Sequence[int]) -> bool:
@@ -41,8 +42,8 @@ def _note(group: Group) -> str:
     said = ["ns a cell and step, and efficiency. Bytes of halo: of a step and one cell of each side."]
     if group.one["case"] == MHD_CASE:
         said.append(
-            f"{ASTAROTH}, 256³: second order scales to 32 devices, eighth order is bound by the exchange from "
-            "8 on."
+            f"{ASTAROTH}, 256³: second order scales to 32 devices, eighth order is bound by the exchange "
+            "from 8 on."
         )
     return q.wrapped(*said)
 
@@ -60,6 +61,12 @@ def _sentences(group: Group) -> list[str]:
         if len(kept) > 1:
             said.append(f"{q.size(found.one)} on {most}: efficiency {', '.join(kept)}.")
     return said
+
+
+def _of_several(group: Group) -> Group:
+    """Whole steps, where they are of more than one order."""
+    own = whole_steps(group)
+    return own if len({m["order"] for m in own.found}) > 1 else own.those(lambda m: False)
 
 
 ORDERS = Contents(
@@ -104,5 +111,15 @@ ORDERS = Contents(
         ),
     ),
     sentences=(_sentences,),
-    where=lambda m: m["only"] is None and m["halo"] == "read",
+    of=_of_several,
+)
+STUDY = Study(
+    "orders",
+    title="Orders of differences",
+    about="Strong scaling with stencils of several orders.",
+    help="Each order on each number of ranks and threads, as Fig. 14 of Pekkilä et al. 2022.",
+    examples=("halocline study orders mhd-benchmark --n 64 --ranks 1,2 --orders 2,6",),
+    contents=(ORDERS,),
+    sweeps=(Sweep("order", "--orders O,O,...", "Orders of accuracy.", "2,4,6,8"),),
+    formula=True,
 )

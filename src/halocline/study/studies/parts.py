@@ -4,9 +4,10 @@ al. 2022, Fig. 12)."""
 from __future__ import annotations
 
 from halocline.study.reporting import quantities as q
+from halocline.study.reporting.labels import own_order, size_label
 from halocline.study.reporting.published import ASTAROTH, MHD_CASE, published
 from halocline.study.reporting.report import Block, Column, Contents, Figure, Group, Panel, Rows
-from halocline.study.studies.strong import size_label
+from halocline.study.study import Study
 
 # what is timed, by --only and --halo
 PARTS = {
@@ -61,14 +62,21 @@ def _sentences(group: Group) -> list[str]:
         ratio, more = parts[EXCHANGE] / parts[COMPUTE], overhead(parts)
         step = f"{more:.0%} more than that" if more >= 0.005 else "no more than that"
         said.append(
-            f"{q.size(last.one)} on {q.layout(last.one)}: {longer} takes longer (the exchange {ratio:.2f} times "
-            f"as long as computing), and a step {step}."
+            f"{q.size(last.one)} on {q.layout(last.one)}: {longer} takes longer (the exchange {ratio:.2f} "
+            f"times as long as computing), and a step {step}."
         )
     return said
 
 
 def _time(name: str, head: str) -> Column:
     return Column(head, lambda m, g: q.nanoseconds(times(g)[name]))
+
+
+def _complete(group: Group) -> Group:
+    """Those of the layouts of which all parts were timed."""
+    own = own_order(group)
+    counts = {key: len(found) for key, found in q.by(own.found, LAYOUT[0])}
+    return own.those(lambda m: not q.is_solve(m) and counts[LAYOUT[0](m)] >= len(PARTS))
 
 
 PARTS_OF_A_STEP = Contents(
@@ -112,7 +120,17 @@ PARTS_OF_A_STEP = Contents(
         ),
     ),
     sentences=(_sentences,),
+    of=_complete,
 )
 
 
 VARIANTS = tuple({"only": only, "halo": halo} for only, halo in PARTS.values())
+STUDY = Study(
+    "parts",
+    title="A step and its parts",
+    about="Whole steps, computing alone, the exchange alone, and the exchange with corners too.",
+    help="On each number of ranks and threads, as Fig. 12 of Pekkilä et al. 2022.",
+    examples=("halocline study parts mhd-benchmark --n 64 --ranks 1,2",),
+    contents=(PARTS_OF_A_STEP,),
+    variants=VARIANTS,
+)

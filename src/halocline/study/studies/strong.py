@@ -5,20 +5,30 @@ Solves in the form of UMBC HPCF-2018-10, Tables 4.1 and 7.1; steps as Pekkilä e
 
 from __future__ import annotations
 
-from halocline.study.measuring.command import Measurement
+from typing import TYPE_CHECKING, Any
+
+from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
-from halocline.study.reporting.published import ASTAROTH, MHD_CASE, MHD_ORDER, published
+from halocline.study.reporting.labels import of_the_paper, own_order, size_label, solves, whole_steps
+from halocline.study.reporting.published import ASTAROTH, published
 from halocline.study.reporting.report import Block, Column, Contents, Figure, Group, Panel, Pivot, Rows
 from halocline.study.reporting.table import clock, counted, duration, in_seconds
 from halocline.study.studies.hybrid import HYBRID
+from halocline.study.studies.orders import ORDERS
+from halocline.study.studies.parts import PARTS_OF_A_STEP, VARIANTS
+from halocline.study.study import Study
+
+if TYPE_CHECKING:
+    from halocline.study.engine import Asked
 
 # -- solves --------------------------------------------------------------------------------------------------
 
 
 def _yardstick(group: Group) -> str:
     copies, triad = "copies within the same devices move", "a += s * b moves on the same cores"
-    return f"Bytes that an iteration must move a second, over those that {copies if group.one['devices'] else triad}."
+    what = copies if group.one["devices"] else triad
+    return f"Bytes that an iteration must move a second, over those that {what}."
 
 
 def _unknowns(group: Group) -> str:
@@ -89,15 +99,10 @@ SOLVES = Contents(
         ),
     ),
     sentences=(_of_solves,),
-    where=q.is_solve,
+    of=solves,
 )
 
 # -- steps ---------------------------------------------------------------------------------------------------
-
-
-def of_the_paper(group: Group) -> bool:
-    """Whether these are the steps that Pekkilä et al. measured."""
-    return bool(group.one["case"] == MHD_CASE and group.one["order"] == MHD_ORDER)
 
 
 def _constants(group: Group) -> str:
@@ -187,12 +192,6 @@ def _of_steps(group: Group) -> list[str]:
     return said
 
 
-def size_label(line: Group, panel: Group) -> str:
-    """The size of a grid, and the threads of a rank where that says something."""
-    threads = f", {counted(line.one['threads'], 'thread')} a rank"
-    return q.size(line.one) + (threads if len({m["threads"] for m in panel.found}) > 1 else "")
-
-
 def _cells(measurement: Measurement) -> int:
     return int(measurement["cells"])
 
@@ -274,5 +273,46 @@ STEPS = Contents(
         ),
     ),
     sentences=(_of_steps,),
-    where=lambda m: not q.is_solve(m) and m["only"] is None and m["halo"] == "read",
+    of=lambda group: own_order(whole_steps(group)),
+)
+SAME_BITS = Contents(sentences=(lambda group: q.same_bits(group.found),), of=whole_steps)
+
+
+def _variants(asked: Asked) -> list[dict[str, Any]]:
+    """Parts of a step, and other orders, where they are asked for."""
+    from halocline.ranges import ORDER, whole_numbers
+
+    own = asked.chosen().command.order
+    text = asked.given.get("orders")
+    orders = [] if text is None else sorted({own or 0, *whole_numbers(text, "--orders", ORDER)} - {0})
+    parts = list(VARIANTS) if asked.given.get("parts") else [{}]
+    return [*parts, *({"order": order} for order in orders if order != own)]
+
+
+STUDY = Study(
+    "strong",
+    title="Strong scaling",
+    about="One problem on more and more ranks and threads: time, speed-up, efficiency, hybrid runs.",
+    help="Each N on each number of ranks and threads: a linear problem in the form of UMBC HPCF-2018-10, "
+    "Tables 4.1 and 7.1, steps as in Figs. 10 to 12, 14 and 15 of Pekkilä et al. 2022, beside their closed formula, "
+    "max(work, exchange), with constants that were measured too.",
+    examples=(
+        "halocline study strong poisson --n 1024 --ranks 1,2 --threads 1,2",
+        "halocline study strong mhd-benchmark --n 64,128 --ranks 1,2 --parts",
+    ),
+    contents=(SAME_BITS, SOLVES, STEPS, PARTS_OF_A_STEP, ORDERS),
+    variants=_variants,
+    options=(
+        (
+            "--orders 2,4,6,8",
+            "The same with differences of these orders too: a table and a picture, a line for each.",
+            None,
+        ),
+        (
+            "--parts",
+            "Time computing alone, the exchange alone, and the exchange with all edges and corners too.",
+            False,
+        ),
+    ),
+    formula=True,
 )

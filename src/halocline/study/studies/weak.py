@@ -1,14 +1,15 @@
-"""Weak scaling: as many cells for each rank (Pekkilä et al. 2022, Fig. 13; the cavity code's Tables 1 and 2)."""
+"""Weak scaling: as many cells for each rank (Pekkilä et al. 2022, Fig. 13; the cavity code, Tables 1, 2)."""
 
 from __future__ import annotations
 
-from halocline.study.measuring.command import Measurement
+from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
+from halocline.study.reporting.labels import of_the_paper, whole_steps
 from halocline.study.reporting.published import ASTAROTH, published
 from halocline.study.reporting.report import Block, Column, Contents, Figure, Group, Panel, Rows
 from halocline.study.reporting.table import counted
-from halocline.study.studies.strong import of_the_paper
+from halocline.study.study import Study
 
 
 def efficiency(measurement: Measurement, group: Group) -> float:
@@ -37,6 +38,10 @@ def _sentences(group: Group) -> list[str]:
 def _label(line: Group, panel: Group) -> str:
     several = len({m["threads"] for m in panel.found}) > 1
     return f"{line.one['n']} a rank" + f", {counted(line.one['threads'], 'thread')} each" * several
+
+
+def _wholes(group: Group) -> Group:
+    return group.those(lambda m: m["only"] is None and m["halo"] == "read")
 
 
 WEAK = Contents(
@@ -76,5 +81,21 @@ WEAK = Contents(
         ),
     ),
     sentences=(_sentences,),
-    where=lambda m: m["only"] is None and m["halo"] == "read",
+    of=_wholes,
+)
+STUDY = Study(
+    "weak",
+    title="Weak scaling",
+    about="As much work for each of more and more ranks.",
+    help="N cells a rank along the first axis. With growth 1 the axes of the grid are doubled in turn, as in "
+    "Fig. 13 of Pekkilä et al. 2022; with growth 2 it grows along the axes that it is cut along (the cavity "
+    "code, Tables 1 and 2).",
+    examples=(
+        "halocline study weak mhd-benchmark --n 64 --ranks 1,2,4",
+        "halocline study weak cavity --n 32 --ranks 1,2 --growth 2 --decomposition 1d-z",
+    ),
+    contents=(Contents(sentences=(lambda group: q.same_bits(group.found),), of=whole_steps), WEAK),
+    options=(("--growth 1|2", "How the grid grows with the ranks.", 1),),
+    grows=True,
+    formula=True,
 )

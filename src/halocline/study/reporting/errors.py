@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from halocline.errors import InputError
 from halocline.physics.case import Case, Family
-from halocline.study.measuring.command import Measurement
-from halocline.study.reporting.plots import COLUMNS, draw_ideal, figure_of, style
+from halocline.study.measurement import Measurement
+from halocline.study.reporting.plots import draw_ideal, figure_of, style
 from halocline.study.reporting.quantities import size
 from halocline.study.reporting.table import Table, joined
 
@@ -202,7 +203,7 @@ def verdicts(measurements: Sequence[Measurement]) -> list[str]:
 def plot(measurements: Sequence[Measurement], error_name: str = ERROR) -> Figure:
     """A panel for each title: the error over N, a line for each problem, and the slope expected."""
     panels = list(by_line(measurements))
-    columns = min(COLUMNS + 1, len(panels))
+    columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
     figure = figure_of(rows, columns)
     axes = figure.subplots(rows, columns, squeeze=False).flatten()
@@ -243,3 +244,15 @@ def _draw(ax: Axes, own: Mapping[str, Sequence[Measurement]]) -> None:
     doubling(ax, sorted({cells(m) for line in own.values() for m in line}))
     if any(ax.get_legend_handles_labels()[1]):
         ax.legend(loc="lower left")
+
+
+def check_proportion(case: Case, dim: int, n: int) -> None:
+    """Raise InputError where n cells along the first axis leave no whole numbers along the others: errors of
+    grids in other proportions do not compare."""
+    shape = case.shape_of(None, dim)
+    least = math.lcm(*(shape[0] // math.gcd(shape[0], cells) for cells in shape))
+    if n % least:
+        raise InputError(
+            f"--n {n}: on {dim} axes expected a multiple of {least}, so that all grids have the proportion "
+            f"of {' x '.join(map(str, shape))}"
+        )

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from halocline.study.measuring.command import Measurement, ran_on
+from halocline.study.measurement import Measurement
+from halocline.study.measuring.command import ran_on
 from halocline.study.problems.solve import predicted_bytes
-from halocline.study.reporting.published import POISSON, Published, poisson_convergence
+from halocline.study.reporting.published import POISSON, poisson_convergence
 from halocline.study.reporting.table import Table, clock, gigabytes, in_seconds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+CLOCK = (
+    "Time is wall clock from a barrier before the solve to one after it. "
+    "Memory that is observed is VmRSS of the host, summed over the ranks, 1 GB = 1024³ bytes."
+)
 HEADS = (*("N", "", "DOF", "error", "ratio", "iter."), *("time\nHH:MM:SS", "\nseconds"))
 MEMORY = ("memory GB\npredicted", "\nobserved")
 MEMORY_BESIDE_DEVICES = ("memory GB, devices\npredicted", "host\nobserved")
 
 
-def published_for(measurement: Measurement) -> Published | None:
+def published_for(measurement: Measurement) -> dict[str, Any] | None:
     """The published row to compare a measurement with: the same problem, solved to the same end."""
     same = measurement["case"] == "poisson" and measurement["dim"] == 2 and measurement["rtol"] == 1e-6
     return poisson_convergence().get(measurement["n"]) if same and measurement["converged"] else None
@@ -55,13 +60,13 @@ def table(measurements: Sequence[Measurement]) -> Table:
                     "",
                     "paper",
                     "",
-                    f"{other.error_max:.4e}",
-                    f"{other.ratio:.2f}" if other.ratio else "",
-                    f"{other.iterations:,}",
-                    clock(other.seconds),
-                    in_seconds(other.seconds),
+                    f"{other['error_max']:.4e}",
+                    f"{other['ratio']:.2f}" if other["ratio"] else "",
+                    f"{other['iterations']:,}",
+                    clock(other["seconds"]),
+                    in_seconds(other["seconds"]),
                     "",
-                    f"{other.memory_observed:.2f}" if other.memory_observed else "< 1",
+                    f"{other['memory_observed_gb']:.2f}" if other["memory_observed_gb"] else "< 1",
                 )
             )
     note = ""
@@ -80,9 +85,9 @@ def verdicts(measurements: Sequence[Measurement]) -> list[str]:
         other = published_for(m)
         if other is None:
             continue
-        more = m["iterations"] - other.iterations
+        more = m["iterations"] - other["iterations"]
         iterations = f"{m['iterations']:,} iterations, " + ("as published" if not more else f"{more:+d}")
-        error = _agreement(m["error_max"], other.error_max)
+        error = _agreement(m["error_max"], other["error_max"])
         said.append(f"N = {m['n']}: {iterations}; the error is {error}.")
     for coarse, fine in pairwise(measurements):
         if coarse["converged"] and fine["converged"] and fine["n"] == 2 * coarse["n"]:
@@ -117,8 +122,8 @@ def plot(measurements: Sequence[Measurement]) -> Figure:
     ):
         if ours:
             ax.plot(
-                [p.n for p in ours],
-                [getattr(p, key) for p in ours],
+                [p["n"] for p in ours],
+                [p[key] for p in ours],
                 "o",
                 markersize=11,
                 markerfacecolor="none",

@@ -1,0 +1,353 @@
+"""`halocline study`: any study of any problem, tables and figures of papers, and reports of measurement files."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from halocline.cli.output import check_files, note, say, write, write_json, written
+from halocline.cli.progress import TERMINAL, progress, terminal
+from halocline.errors import InputError
+from halocline.physics.cases import case_named
+from halocline.ranges import NODES, POINTS, RANKS, THREADS, whole_numbers
+from halocline.run.host.command_line import command_line
+from halocline.run.ranks.mpi import launcher
+
+if TYPE_CHECKING:
+    from halocline.study.engine import Asked
+    from halocline.study.measurement import Measurement
+    from halocline.study.measuring.command import Command
+    from halocline.study.reporting.report import Report
+    from halocline.study.study import Study
+
+Files = Mapping[str, Any]  # json, csv, html, pictures
+SOLVED = "poisson"  # what `halocline solve` knows
+OF_LINEAR = ("method", "rtol", "max_iterations")
+OF_STEPS = ("order", "scheme", "steps", "warm_up")
+PICTURES = ("solution.png", "error.png", "timeline.png")  # of the last solve
+
+
+def study(
+    name: str,
+    problem: str,
+    *,
+    results: Files,
+    submit: Mapping[str, Any],
+    repeat: int | None = None,
+    **options: Any,
+) -> None:
+    """Measure, and print the tables."""
+    from halocline.study.study import studies
+
+    _alone()
+    own = studies()[name]
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="halocline-")))
+        asked = _asked(own, problem, options, scratch, results)
+        if submit["submit"]:
+            _submit(asked, submit)
+            return
+        _refuse({name: value for name, value in submit.items() if name != "submit"}, "give --submit too, or")
+        found, report = _measured(own, asked, results, repeat or own.repeat)
+        _leave(own, found, report, results, _drawn(asked, results, scratch))
+
+
+def _asked(own: Study, problem: str, options: Mapping[str, Any], scratch: Path, results: Files) -> Asked:
+    """What the options ask for."""
+    from halocline.study.engine import Asked
+
+    given = dict(options)
+    sizes = given.pop("n", None)
+    numbers = None if sizes is None else tuple(sorted(whole_numbers(sizes, "--n", POINTS)))
+    command = _command(problem, given)
+    ranks, threads = _layouts(given.pop("ranks"), given.pop("threads"), command.device)
+    if command.verb == "solve" and (results["pictures"] or results["html"]):
+        given["scratch"] = results["pictures"] or scratch
+    elif command.verb == "run":
+        given["scratch"] = scratch
+    return Asked(own, command, numbers, ranks, threads, given)
+
+
+def _command(problem: str, given: dict[str, Any]) -> Command:
+    """What is measured; options that the problem does not take are refused."""
+    from halocline.study.measurement import is_file
+    from halocline.study.measuring.command import Command
+
+    device, settings = given.pop("device", None), tuple(given.pop("settings", ()) or ())
+    taken = {name: given.pop(name, None) for name in ("dim", "decomposition", "patch", *OF_LINEAR)}
+    steps = {name: given.get(name) for name in OF_STEPS}
+    if problem == "exchange":
+        return Command("bench", problem, {}, (), device)
+    if is_file(problem):
+        flags = {name: value for name, value in given.items() if name in ("orders", "parts") and value}
+        _refuse(
+            {
+                **taken,
+                **steps,
+                **flags,
+                "decomposition": None if taken["decomposition"] == "optimal" else taken["decomposition"],
+            },
+            f"{problem} is a file, which decides that itself",
+        )
+        return Command("run", problem, {}, settings, device)
+    linear = case_named(problem).linear
+    if linear:
+        _refuse(steps, f"{problem} is a linear problem, which has none")
+    else:
+        _refuse({name: taken[name] for name in OF_LINEAR}, f"{problem} is no linear problem")
+    if problem == SOLVED:
+        return Command("solve", problem, {k: v for k, v in taken.items() if v is not None}, settings, device)
+    own = {name: value for name, value in {**taken, **steps}.items() if name not in (*OF_LINEAR, "warm_up")}
+    return Command("run", problem, {k: v for k, v in own.items() if v is not None}, settings, device)
+
+
+def _refuse(options: Mapping[str, Any], why: str) -> None:
+    """Raise InputError for an option that is given."""
+    for name, value in options.items():
+        if value is not None:
+            text = "" if value is True else f" {value}"
+            raise InputError(f"--{name.replace('_', '-')}{text}: {why}: leave it out")
+
+
+def _layouts(ranks: str | int | None, threads: str | int | None, device: str | None) -> Any:
+    """The numbers of ranks and of threads; more than one thread on devices is refused."""
+    from halocline.run.domain.execution import chosen_devices
+    from halocline.run.domain.threads import default_threads
+    from halocline.run.ranks.mpi import Communicator
+
+    on_devices = chosen_devices(device).interface != "cpu"
+    if not isinstance(ranks, str):  # one run, with as many threads as it takes by default
+        each = 1 if on_devices else default_threads(Communicator(ranks_of_node=ranks or 1))
+        return (ranks or 1,), (threads or each,)
+    found = tuple(sorted(whole_numbers(ranks, "--ranks", RANKS)))
+    several = tuple(sorted(whole_numbers(str(threads), "--threads", THREADS)))
+    if on_devices and max(several) > 1:
+        raise InputError(f"--threads {threads}: on devices each rank has 1 thread, which looks after these")
+    return found, several
+
+
+def _measured(own: Study, asked: Asked, results: Files, repeat: int) -> tuple[list[Measurement], Report]:
+    """All measurements, and what they show."""
+    from halocline.study import engine
+
+    runs = engine.plan(asked)
+    names = [figure.file for contents in own.contents for figure in contents.figures]
+    names += ["convergence.png"] if own.name == "convergence" else []
+    names += PICTURES if asked.command.verb == "solve" else ()
+    folder = results["pictures"]
+    check_files(
+        results["json"], results["csv"], results["html"], *(folder / name for name in names if folder)
+    )
+    travelling = engine.formula_of(asked, runs) if asked.command.verb != "bench" else {}
+    _prepare()
+    found = engine.carry_out(runs, repeat, note, study=own.name, says=own.says or engine.outcome)
+    if own.finish is not None:
+        found = own.finish(runs, found)
+    return found, engine.reported(own, found, engine.theory_of(travelling, found))
+
+
+def _drawn(asked: Asked, results: Files, scratch: Path) -> list[tuple[str, Path]]:
+    """The pictures that the last run has drawn."""
+    folder = asked.given.get("scratch")
+    if asked.command.verb != "solve" or folder is None:
+        return []
+    return [(Path(name).stem, folder / name) for name in PICTURES if (folder / name).is_file()]
+
+
+def _leave(
+    own: Study,
+    found: Sequence[Measurement],
+    report: Report,
+    results: Files,
+    drawn: Sequence[tuple[str, Path]] = (),
+    title: str = "",
+) -> None:
+    """Tables and sentences, then files, page and pictures."""
+    from halocline.study.measuring.command import as_csv
+
+    json, csv, html, pictures = (results[name] for name in ("json", "csv", "html", "pictures"))
+    if json != "-":
+        for table in report.tables:
+            say("\n" + table.text())
+        say("\n".join(report.said))
+    solves = "iterations" in found[0]
+    write_json(json, list(found) if solves else {"measurements": list(found), **report.facts})
+    if csv:
+        write(csv, as_csv(found))
+    made = [path for _, path in drawn] if pictures else []
+    if html or pictures:
+        from halocline.io.style import save, styled
+        from halocline.study.reporting.page import Page, facts_of_measurements
+
+        with styled():
+            figures = report.figures()
+            for name, figure in figures.items():
+                if pictures:
+                    made.append(pictures / name)
+                    save(figure, made[-1])
+            if html:
+                page = Page(
+                    title=title or f"{own.title}: {found[0]['case']}",
+                    lead=_lead(report.what, found),
+                    said=report.said,
+                    tables=report.tables,
+                    figure=list(figures.values()),
+                    pictures=drawn,
+                    facts=facts_of_measurements(found),
+                    command=shlex.join(command_line()),
+                    commands=[m["command"] for m in found],
+                    footer=report.footer,
+                )
+                write(html, page.html())
+    written([json, csv, html, *made])
+
+
+def _lead(what: str, found: Sequence[Measurement]) -> str:
+    """The sentence below a page's heading: what was measured, with what and where."""
+    from halocline import __version__
+    from halocline.study.measuring.command import devices_of
+
+    machine = found[0]["machine"]
+    on = devices_of(found[-1]) or machine["cpu"]
+    return f"{what} with Halocline {__version__} on {machine['host']}, {on}, {found[0]['started'][:10]}"
+
+
+def _alone() -> None:
+    """A study starts ranks of its own, so it cannot be one of several."""
+    if launcher() is not None:
+        raise InputError("a study starts mpiexec itself: run it without mpiexec, and name --ranks")
+
+
+def _prepare() -> None:
+    """Before the first run of a study."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the run under way ends too
+    name = terminal()
+    if name:
+        os.environ[TERMINAL] = name  # the runs, whose output is taken, show there how far they are
+
+
+# -- papers --------------------------------------------------------------------------------------------------
+
+
+def paper(
+    name: str,
+    *,
+    n: str | None,
+    nodes: str | None,
+    machine: str | None,
+    here: bool,
+    results: Files,
+    **options: Any,
+) -> None:
+    """What a paper published, what the model predicts for its machine, and the same measured here."""
+    from halocline.study import engine
+    from halocline.study.papers import papers
+    from halocline.study.reporting.report import Report
+    from halocline.study.study import studies
+
+    _alone()
+    known = papers()
+    if name not in known:
+        from halocline.lang.grid import unknown
+
+        raise unknown("table or figure", name, list(known))
+    own = known[name]
+    sizes, counts = (
+        None if text is None else whole_numbers(text, option, numbers)
+        for text, option, numbers in ((n, "--n", POINTS), (nodes, "--nodes", NODES))
+    )
+    places, there = own.places_of(sizes, counts), own.there(machine)
+    study = studies()[own.study]
+    with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
+        asked = None
+        if here:
+            given = {**_defaults(study), **own.options, **own.here, **{k: v for k, v in options.items() if v}}
+            asked = _asked(study, own.problem, given, Path(scratch), results)
+            engine.plan(asked)
+        check_files(results["json"], results["csv"], results["html"])
+        if there is not None and places:
+            with progress(f"{own.title} on {there.name}", f"of {len(places)} places") as on_progress:
+                places = own.predict(places, there, on_progress)
+        found, measured = ([], None) if asked is None else _measured(study, asked, results, study.repeat)
+    tables = own.tables(places, there)
+    facts: dict[str, Any] = {"paper": {"name": name, "source": own.data.source, "place": own.data.place}}
+    facts["places"] = places
+    drawn = own.draw if places else None
+
+    def figures() -> dict[str, Any]:
+        made = {} if measured is None else measured.figures()
+        picture = None if drawn is None else drawn(places)
+        return ({} if picture is None else {f"{name}.png": picture}) | made
+
+    said = [f"{own.title}: {own.about}", own.data.about[0].upper() + own.data.about[1:]]
+    report = Report(
+        [*tables, *([] if measured is None else measured.tables)],
+        [*said, *([] if measured is None else measured.said)],
+        figures,
+        {**facts, **({} if measured is None else measured.facts)},
+        own.title,
+        "" if measured is None else measured.footer,
+    )
+    if found:
+        _leave(study, found, report, results, title=f"{own.data.place.partition(',')[0]}: {own.title}")
+        return
+    if results["json"] != "-":
+        for table in tables:
+            say("\n" + table.text())
+        say("\n".join(report.said))
+    write_json(results["json"], facts)
+    written([results["json"]])
+
+
+def _defaults(study: Study) -> dict[str, Any]:
+    """The options of a study, as they are by default."""
+    from halocline.cli.declare import Option
+
+    made = {"ranks": study.ranks, "threads": study.threads or "1"}
+    return made | {Option(None, form, "").keyword: default for form, _, default in study.options}
+
+
+def list_papers() -> None:
+    """The tables and figures of papers, with what each shows."""
+    from halocline.study.papers import papers
+    from halocline.study.reporting.table import Table
+
+    rows = tuple((name, own.title, own.study, own.about) for name, own in papers().items())
+    note_ = "halocline study paper NAME runs one."
+    say(
+        Table("Tables and figures of papers", ("name", "", "study", "about"), rows, left=4, note=note_)
+        .text()
+        .rstrip()
+    )
+
+
+# -- other machines ------------------------------------------------------------------------------------------
+
+
+def _submit(asked: Asked, submit: Mapping[str, Any]) -> None:
+    """Write the scripts of jobs that run the study on a cluster."""
+    from halocline.study import engine, jobs
+
+    counts = whole_numbers(submit["nodes"] or "1", "--nodes", NODES)
+    engine.plan(asked)  # what cannot be is found here
+    made = jobs.scripts(asked, command_line(), submit["submit"], counts, submit)
+    check_files(*made)
+    for path, text in made.items():
+        write(path, text)
+    written(made)
+    say(jobs.advice(submit["submit"], list(made)))
+
+
+def report(files: Sequence[str], *, results: Files) -> None:
+    """Join measurement files of any machines into one set of tables and one page."""
+    from halocline.study import joining
+
+    check_files(results["json"], results["csv"], results["html"])
+    for own, found, made in joining.reports([Path(file) for file in files]):
+        _leave(own, found, made, results)

@@ -1,0 +1,34 @@
+"""Which measurements a table is about, and what their lines are called."""
+
+from __future__ import annotations
+
+from halocline.study.reporting import quantities as q
+from halocline.study.reporting.published import MHD_CASE, MHD_ORDER
+from halocline.study.reporting.report import Group
+from halocline.study.reporting.table import counted
+
+
+def solves(group: Group) -> Group:
+    """Those of linear solves."""
+    return group.those(q.is_solve)
+
+
+def whole_steps(group: Group) -> Group:
+    """Those of whole steps, of all orders."""
+    return group.those(lambda m: not q.is_solve(m) and m["only"] is None and m["halo"] == "read")
+
+
+def own_order(group: Group) -> Group:
+    """Those of the order that was measured first."""
+    return group.those(lambda m: m["order"] == group.one["order"])
+
+
+def size_label(line: Group, panel: Group) -> str:
+    """The size of a grid, and the threads of a rank where that says something."""
+    threads = f", {counted(line.one['threads'], 'thread')} a rank"
+    return q.size(line.one) + (threads if len({m["threads"] for m in panel.found}) > 1 else "")
+
+
+def of_the_paper(group: Group) -> bool:
+    """Whether these are the steps that Pekkilä et al. measured."""
+    return bool(group.one["case"] == MHD_CASE and group.one["order"] == MHD_ORDER)

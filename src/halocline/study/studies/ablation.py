@@ -1,0 +1,47 @@
+"""What each part of the machinery is worth: one option changed at a time (Pearson et al. 2020, Fig. 12)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from halocline.study.measurement import Measurement
+from halocline.study.reporting.comparison import comparison
+from halocline.study.study import Study
+
+BASE = "as it is"
+CHANGES: dict[str, dict[str, Any]] = {
+    BASE: {},
+    "halos of one width, with corners": {"halo": "uniform"},
+    "no overlap": {"overlap": "off"},
+    "messages not packed": {"packing": "none", "methods": "self,peer,mpi"},
+    "MPI alone (+remote)": {"methods": "mpi"},
+    "MPI and shared memory (+colo)": {"methods": "colocated,mpi"},
+    "mailboxes": {"methods": "self,peer,rma,mpi"},
+    "slabs": {"decomposition": "1d"},
+    "patches by cache size": {"patch": "caches"},
+    "static schedule": {"schedule": "static"},
+}
+COMPARED = ("halo", "overlap", "packing", "methods", "decomposition", "patch", "schedule")
+
+
+def change(measurement: Measurement) -> str:
+    """What was changed in a run."""
+    from halocline.study.measuring.command import EXECUTION
+
+    given = {name: measurement.get(name) for name in COMPARED}
+    own = {name: value for name, value in given.items() if value not in (None, EXECUTION[name])}
+    return next((name for name, options in CHANGES.items() if options == own), str(own))
+
+
+STUDY = Study(
+    "ablation",
+    title="Ablation",
+    about="One option changed at a time, and what that costs.",
+    help="Whole runs of a problem with halos of one width, without overlap, by other transfer methods, "
+    "decompositions, patches and schedules; the exchange alone with `halocline study ablation exchange`.",
+    examples=("halocline study ablation mhd-benchmark --n 32 --ranks 2",),
+    contents=(comparison("", change, order=lambda m: list(CHANGES).index(change(m)), base=BASE),),
+    variants=tuple(CHANGES.values()),
+    ranks="2",
+    repeat=3,
+)

@@ -1,0 +1,212 @@
+"""Convergence: finer and finer grids, compared with what is known exactly, a paper, or each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from halocline.errors import InputError
+from halocline.study.measurement import Measurement
+from halocline.study.reporting import quantities as q
+from halocline.study.reporting.report import Group, Report
+from halocline.study.study import Study
+
+if TYPE_CHECKING:
+    from halocline.study.engine import Asked, Run
+
+LEAST_GRIDS = 3  # for an order without an exact solution
+PICTURES = ("solution.png", "error.png", "timeline.png")  # of the last solve
+
+
+def plan(asked: Asked) -> list[Run]:
+    """A run for each grid: of a solve, of a file, or of each line of the families of a case."""
+    if asked.command.verb == "solve":
+        return _solves(asked)
+    return _of_file(asked) if asked.is_file else _of_case(asked)
+
+
+def _solves(asked: Asked) -> list[Run]:
+    from halocline.run.domain.execution import chosen_devices
+    from halocline.study.engine import Run
+
+    (ranks,), (threads,), folder = asked.ranks, asked.threads, asked.given.get("scratch")
+    sizes = asked.sizes or (256, 512, 1024)
+    runs = [Run(asked.command, n, (n,) * asked.command.dim, ranks, threads, n) for n in sizes]
+    if folder is not None:
+        extra = {"--pictures": str(folder)}
+        if chosen_devices(asked.command.device).interface == "cpu":  # nothing is traced of devices
+            extra["--trace"] = str(Path(folder) / "trace.json")
+        last = runs[-1]
+        runs[-1] = Run(last.command, last.n, last.shape, ranks, threads, last.at, extra=extra)
+    return runs
+
+
+def _of_file(asked: Asked) -> list[Run]:
+    from halocline.study.engine import Run, own_size
+    from halocline.study.problems.file_run import EXACT
+
+    first: Any = asked.ready(None)
+    sizes = asked.sizes
+    if sizes is None:
+        base = own_size(asked, first)
+        sizes = (base // 4, base // 2, base)
+    if EXACT not in first.script.functions:
+        _check_three(sizes)
+    (ranks,), (threads,) = asked.ranks, asked.threads
+    facts = {"panel": first.name, "line": "", "expected_order": first.order}
+    return [
+        Run(
+            *(asked.command, n, asked.ready(n).shape, ranks, threads, n, facts),
+            extra={"--state": str(Path(asked.given["scratch"], f"{number}.npz"))},
+        )
+        for number, n in enumerate(sizes)
+    ]
+
+
+def _of_case(asked: Asked) -> list[Run]:
+    from dataclasses import replace
+
+    from halocline.physics.cases import case_named, cases_that_converge
+    from halocline.study.engine import Run
+    from halocline.study.problems.named import parameters_of
+    from halocline.study.reporting import errors
+
+    command, known = asked.command, cases_that_converge()
+    own = case_named(command.name, listed=["poisson", *known])
+    if own.error is None and own.extrapolated is None:
+        raise InputError(
+            f"case {command.name} has no exact solution to compare with, nor numbers of a steady state to "
+            f"extrapolate; cases that have one or the other: {', '.join(['poisson', *known])}"
+        )
+    given = parameters_of(command.settings, command.name, own)
+    (ranks,), (threads,) = asked.ranks, asked.threads
+    runs = []
+    for line in errors.lines(own, given, command.dim, asked.sizes):
+        each = replace(
+            asked, command=replace(command.but(dim=line.dim), settings=(*command.settings, *line.settings))
+        )
+        if own.error is None:
+            _check_three(line.sizes)
+        for n in line.sizes:
+            errors.check_proportion(own, line.dim, n)
+            ready = each.ready(n)
+            # along the map of a stretched axis, which is what differences are expanded in
+            spacing = {} if own.error else {"spacing": ready.grid.even_spacing(0)}
+            facts = {**line.facts, **spacing}
+            runs.append(Run(each.command, n, ready.shape, ranks, threads, ready.shape, facts))
+    return runs
+
+
+def _check_three(sizes: Sequence[int]) -> None:
+    """Raise InputError where there are too few grids for an order."""
+    if len(sizes) < LEAST_GRIDS:
+        raise InputError(
+            f"--n {','.join(map(str, sizes))}: expected {LEAST_GRIDS} numbers or more: without an exact "
+            f"solution an order takes {LEAST_GRIDS} grids"
+        )
+
+
+def finish(runs: Sequence[Run], found: list[Measurement]) -> list[Measurement]:
+    """With the differences of grids that have no exact solution, and the numbers of a steady state."""
+    from halocline.physics.cases import cases
+    from halocline.study.measuring import self_convergence as own
+    from halocline.study.reporting import extrapolation
+
+    one = found[0]
+    if "--state" in runs[0].extra:
+        own.check_times(found)
+        if any(m["error"] is None for m in found):
+            states = [own.state(Path(run.extra["--state"])) for run in runs]
+            compared = own.differences(states)
+            return [
+                {**m, "error": each, "error_is": own.NAME} for m, each in zip(found, compared, strict=True)
+            ]
+        return [{**m, "error_is": "greatest error"} for m in found]
+    case = cases().get(one["case"])
+    if case is not None and case.extrapolated is not None and case.error is None:
+        return [{**m, **extrapolation.numbers(case, m)} for m in found]
+    return found
+
+
+def says(measurement: Measurement) -> str:
+    """The result of a run in a few words."""
+    from halocline.study.engine import outcome
+
+    if q.is_solve(measurement):
+        return outcome(measurement)
+    if "spacing" in measurement:
+        from halocline.physics.cases import case_named
+        from halocline.study.reporting import extrapolation
+
+        return extrapolation.in_words(extrapolation.numbers(case_named(measurement["case"]), measurement))
+    return "done" if measurement["error"] is None else f"error {measurement['error']:.4e}"
+
+
+def report(group: Group) -> Report:
+    """Of solves beside the published ones, of steady states extrapolated, or of errors."""
+    from halocline.physics.cases import cases
+    from halocline.study.reporting import errors, extrapolation, solves
+
+    found = group.found
+    if q.is_solve(found[0]):
+        return Report(
+            [solves.table(found)],
+            solves.verdicts(found),
+            lambda: {"convergence.png": solves.plot(found)},
+            what=f"{found[0]['method']} to {found[0]['rtol']:g}",
+            footer=solves.CLOCK,
+        )
+    case = cases().get(found[0]["case"])
+    if "spacing" in found[0]:
+        assert case is not None
+        assert case.extrapolated is not None
+        what, limits = case.extrapolated, extrapolation.limits(found, case.extrapolated)
+        return Report(
+            extrapolation.tables(found, limits, what),
+            extrapolation.verdicts(found, limits),
+            lambda: {"convergence.png": extrapolation.plot(found, limits)},
+            {"extrapolated": limits},
+            "Numbers of the steady state on finer and finer grids",
+            "Numbers are those at the end of each run, which is its steady state.",
+        )
+    name = found[0].get("error_is") or (errors.ERROR if case is None else case.error_name)
+    itself = name.startswith("mean difference")
+    compared = found[:-1] if itself else found  # the finest grid has nothing finer
+    kind = "Differences between" if itself else "Errors on"
+    of_case = "Errors are those at the end of each run, as its case defines them."
+    of_file = (
+        "Differences are of the fields at the end." if itself else "Errors are those at the end of each run."
+    )
+    return Report(
+        errors.tables(found, name),
+        errors.verdicts(compared),
+        lambda: {"convergence.png": errors.plot(compared, name)},
+        {"orders": errors.orders(compared)},
+        f"{kind} finer and finer grids",
+        of_file if "error_is" in found[0] else of_case,
+    )
+
+
+STUDY = Study(
+    "convergence",
+    title="Convergence",
+    about="Finer and finer grids: how fast the error falls, or what numbers of a steady state converge to.",
+    help="Each run goes to the end of the problem. Cases that have an exact solution are, among others, "
+    "[bold]poisson[/], in the form of Table 3.1 of UMBC HPCF-2018-10, [bold]linear-wave[/], which draws "
+    "Fig. 13 of Mendygral et al. 2017, and [bold]cp-alfven[/], the left panel of Fig. 23 there; --dim and "
+    "--set leave only the lines that match.\n\n[bold]cavity[/] and [bold]cavity-2d[/] have none, but are "
+    "steady in the end: three grids or more, of any spacings, give the order of each of their numbers, what it leads to at "
+    "spacing 0, and the grid-convergence index (Roache 1994; Celik et al. 2008).\n\nGrids of a file are "
+    "compared with its function exact(t), or each with the next finer one.",
+    examples=(
+        "halocline study convergence poisson --n 256,512,1024",
+        "halocline study convergence linear-wave --n 64,128,256 --dim 1",
+        "halocline study convergence cavity-2d --n 31,63,127",
+    ),
+    plan=plan,
+    finish=finish,
+    report=report,
+    says=says,
+    to_the_end=True,
+)

@@ -1,0 +1,72 @@
+"""The exchange of halos alone, by each set of transfer methods (Pearson et al. 2020, Fig. 12)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from halocline.errors import InputError
+from halocline.study.measurement import Measurement
+from halocline.study.reporting.comparison import comparison
+from halocline.study.reporting.report import Column
+from halocline.study.reporting.table import amount, duration
+from halocline.study.study import Study
+
+if TYPE_CHECKING:
+    from halocline.study.engine import Asked, Run
+
+METHODS = {
+    "staged": "mpi",
+    "+colo": "colocated,mpi",
+    "+peer": "peer,colocated,mpi",
+    "+self": "self,peer,colocated,mpi",
+    "mailboxes": "self,peer,rma,mpi",
+}
+NAMES = {methods: name for name, methods in METHODS.items()}
+
+
+def _plan(asked: Asked) -> list[Run]:
+    """`halocline bench exchange` for each."""
+    from halocline.study.engine import Run
+    from halocline.study.measuring.command import Command
+    from halocline.study.measuring.exchange import weak_shape
+
+    if asked.command.name != "exchange":
+        raise InputError(f"{asked.command.name}: this study is of the exchange alone; say exchange")
+    scaling = asked.given.get("scaling") or "weak"
+    runs = []
+    for n in asked.sizes or (64,):
+        for ranks, threads in asked.layouts:
+            shape = weak_shape(n, ranks if scaling == "weak" else 1)
+            for methods in METHODS.values():
+                options = {"scaling": scaling, "methods": methods}
+                own = Command("bench", "exchange", options, (), asked.command.device)
+                if ranks > 1 or "peer" in methods:
+                    runs.append(Run(own, n, shape, ranks, threads, n))
+    return runs
+
+
+def _bytes(measurement: Measurement) -> str:
+    return ", ".join(f"{amount(size)} {name}" for name, size in measurement["bytes_by_method"].items())
+
+
+STUDY = Study(
+    "exchange",
+    title="The exchange of halos",
+    about="The exchange alone, by each set of transfer methods.",
+    help="Four fields of single precision with halos of three layers, as Pearson et al. 2020; say exchange for "
+    "the problem. `halocline study ablation exchange` times more variants, in turn.",
+    examples=("halocline study exchange exchange --n 64 --ranks 2",),
+    contents=(
+        comparison(
+            "methods",
+            lambda m: NAMES.get(m["methods_asked"], m["methods_asked"]),
+            Column("an exchange", lambda m, g: duration(m["seconds"])),
+            Column("into a rank", lambda m, g: _bytes(m)),
+        ),
+    ),
+    options=(("--scaling weak|strong", "Whether N belongs to a rank, or is that of the grid.", "weak"),),
+    plan=_plan,
+    ranks="2",
+    repeat=3,
+    footer="Time is that of one exchange on the slowest rank: the median of runs of 30.",
+)
