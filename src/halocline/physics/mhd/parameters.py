@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from math import log
-from typing import TYPE_CHECKING
 
 from halocline.errors import InputError
 from halocline.lang import program
 from halocline.lang.expression import Expr
 from halocline.lang.grid import AXES, near
 from halocline.physics.case import Parameter
-
-if TYPE_CHECKING:
-    from halocline.physics.mhd.equations import Physics
+from halocline.physics.mhd.physics import Physics
 
 ACCELERATION = "length/time²"
 DIFFUSIVITY = "length²/time"
