@@ -11,7 +11,8 @@ import pytest
 
 from halocline.native import native
 from halocline.run.measurements import bandwidth
-from halocline.run.ranks.mpi import Communicator, world
+from halocline.run.ranks.communicator import Communicator
+from halocline.run.ranks.mpi import world
 
 
 @dataclass(frozen=True)

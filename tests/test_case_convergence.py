@@ -17,7 +17,7 @@ from halocline.errors import InputError
 from halocline.io.style import styled
 from halocline.physics.case import Case, Family, Parameter, Setup
 from halocline.physics.cases import case_named, cases
-from halocline.run.ranks.mpi import Communicator
+from halocline.run.ranks.communicator import Communicator
 from halocline.study.case_convergence import SHORT_OF, Line, lines, order, orders, plot, tables, verdicts
 from halocline.study.run_case import CaseRun
 

@@ -26,7 +26,7 @@ from halocline.plan.traffic import Traffic
 from halocline.run.measurements import energy
 from halocline.run.measurements.energy import Counter, EnergyMeter, gpus, processors
 from halocline.run.measurements.peak import multiply_add_peak
-from halocline.run.ranks.mpi import Communicator
+from halocline.run.ranks.communicator import Communicator
 from halocline.study import case_orders, case_parts, case_strong, case_weak
 from halocline.study.case_runs import nanoseconds, same_bits, size, units
 from halocline.study.explain import explain_program

@@ -39,7 +39,8 @@ from halocline.run.devices.devices import (
 from halocline.run.domain import notices
 from halocline.run.domain.execution import Execution
 from halocline.run.measurements import bandwidth
-from halocline.run.ranks.mpi import Communicator, world
+from halocline.run.ranks.communicator import Communicator
+from halocline.run.ranks.mpi import world
 from halocline.study import host
 from halocline.study.explain import Explanation, explain_program
 from halocline.study.explain_device import DeviceAssignment

@@ -34,7 +34,8 @@ from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import SCHEDULES, Execution
 from halocline.run.engine.prepared import Prepared
 from halocline.run.memory.store import FieldStore
-from halocline.run.ranks.mpi import Communicator, world
+from halocline.run.ranks.communicator import Communicator
+from halocline.run.ranks.mpi import world
 
 BUMPS = [*product(("float64", "float32"), product((0, 1), repeat=3))]  # precision, staggering on three axes
 CASES = {1: 3000, 2: 4000, 3: 2000, 4: 1000}  # by ranks, in `make test-full`

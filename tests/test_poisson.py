@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from halocline.errors import InputError
-from halocline.run.ranks.mpi import Communicator, world
+from halocline.run.ranks.communicator import Communicator
+from halocline.run.ranks.mpi import world
 from halocline.solvers.cg import METHODS
 from halocline.study import solve
 from halocline.study.solve import predicted_bytes

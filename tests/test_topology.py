@@ -17,7 +17,8 @@ from halocline.run.devices import topology
 from halocline.run.devices.nvml import Topology, bandwidths
 from halocline.run.devices.topology import DeviceLinks, device_links, links_between
 from halocline.run.domain import domain
-from halocline.run.ranks.mpi import Communicator, world
+from halocline.run.ranks.communicator import Communicator
+from halocline.run.ranks.mpi import world
 
 INF = float("inf")
 

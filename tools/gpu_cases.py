@@ -27,7 +27,8 @@ from halocline.physics.wave import Wave
 from halocline.plan.devices import DeviceChoice
 from halocline.run.devices.devices import compile_for
 from halocline.run.ranks.launch import environment, mpiexec
-from halocline.run.ranks.mpi import launcher, world
+from halocline.run.ranks.launchers import launcher
+from halocline.run.ranks.mpi import world
 from halocline.study import overlap
 from halocline.study.exchange import moved
 from halocline.study.run_case import CaseRun

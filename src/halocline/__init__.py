@@ -69,8 +69,8 @@ def __dir__() -> list[str]:
 
 
 def _ends(error: BaseException) -> int | None:
-    """See halocline.run.ranks.mpi.ends; loaded when there is such an error."""
-    from halocline.run.ranks.mpi import ends
+    """See halocline.run.ranks.abort.ends; loaded when there is such an error."""
+    from halocline.run.ranks.abort import ends
 
     return ends(error)
 

@@ -6,7 +6,8 @@ import logging
 import sys
 
 from halocline.run.host import streams
-from halocline.run.ranks.mpi import launcher, report
+from halocline.run.ranks.abort import report
+from halocline.run.ranks.launchers import launcher
 
 
 def main() -> int:

@@ -17,7 +17,9 @@ from halocline.errors import CompileError, HaloclineError, RunError
 from halocline.native import native
 from halocline.run.host.machine import Machine, this_machine
 from halocline.run.measurements.bandwidth import copy_bandwidth, triad_bandwidth
-from halocline.run.ranks.mpi import Communicator, launcher, world
+from halocline.run.ranks.communicator import Communicator
+from halocline.run.ranks.launchers import launcher
+from halocline.run.ranks.mpi import world
 
 if TYPE_CHECKING:
     from halocline.run.devices.nvml import Topology

@@ -18,7 +18,8 @@ from halocline.run.devices.devices import DEVICE_VARIABLE, chosen_here, devices_
 from halocline.run.domain.execution import chosen_devices
 from halocline.run.host.machine import this_machine
 from halocline.run.host.streams import is_lost_output
-from halocline.run.ranks.mpi import report, world
+from halocline.run.ranks.abort import report
+from halocline.run.ranks.mpi import world
 from halocline.run.simulation.observers import Observer, observing
 from halocline.run.simulation.script import Script
 

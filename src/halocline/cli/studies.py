@@ -18,7 +18,7 @@ from halocline.cli.ranks import spread
 from halocline.errors import InputError
 from halocline.ranges import POINTS, RANKS, THREADS
 from halocline.run.host.command_line import command_line
-from halocline.run.ranks.mpi import launcher
+from halocline.run.ranks.launchers import launcher
 
 if TYPE_CHECKING:
     from halocline.study.measure import Measurement, Solve
@@ -237,7 +237,7 @@ def threads_each(device: str | None, ranks: int, threads: int | None) -> int:
     """The threads of each rank: as many as asked for, or else what a run takes by default."""
     from halocline.run.domain.execution import chosen_devices
     from halocline.run.domain.threads import default_threads
-    from halocline.run.ranks.mpi import Communicator
+    from halocline.run.ranks.communicator import Communicator
 
     if threads is not None:
         return threads

@@ -18,7 +18,7 @@ from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
 from halocline.run.devices.topology import DeviceLinks
 from halocline.run.host.caches import exceeds_cache
 from halocline.run.measurements.bandwidth import device_bandwidth, triad_bandwidth
-from halocline.run.ranks.mpi import Communicator
+from halocline.run.ranks.communicator import Communicator
 from halocline.study.explain_device import DevicePlan, link_time
 from halocline.study.explain_text import in_order, lines, side
 

@@ -19,8 +19,8 @@ from halocline.plan.machine import Device, Link, Machine, Measured, Network, Thr
 from halocline.plan.traffic import Traffic
 from halocline.run.host.machine import last_level_cache, sockets, this_machine
 from halocline.run.measurements.bandwidth import triad_bandwidth
+from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.launch import environment, mpiexec
-from halocline.run.ranks.mpi import Communicator
 from halocline.study.paces import RADIUS, SIDE
 from halocline.study.predict import Case
 from halocline.study.table import Table, amount, counted, duration

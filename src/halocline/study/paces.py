@@ -15,7 +15,8 @@ from halocline.lang.operators import laplacian
 from halocline.lang.program import ProgramFunction, program, scalar
 from halocline.lang.reductions import sum as total
 from halocline.run.host.machine import last_level_cache
-from halocline.run.ranks.mpi import Communicator, world
+from halocline.run.ranks.communicator import Communicator
+from halocline.run.ranks.mpi import world
 from halocline.run.simulation.simulation import Simulation
 from halocline.solvers.schemes import Euler
 from halocline.study.cases import Passes, start

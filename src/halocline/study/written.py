@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from halocline.archive.writer import Writing
-from halocline.run.ranks.mpi import Communicator
+from halocline.run.ranks.communicator import Communicator
 
 
 def written(comm: Communicator, writing: Writing) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from halocline.run.ranks.mpi import Communicator
+from halocline.run.ranks.communicator import Communicator
 
 SECONDS = 20.0  # for the messages that verify
 SIZES = (64, 1 << 20)  # bytes: those that MPI sends at once, and those that it asks the receiver about

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from halocline.plan.rank import RankPlan
-from halocline.run.ranks.mpi import Communicator
+from halocline.run.ranks.communicator import Communicator
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from halocline.plan.devices import distance_between, slots_of_node
 from halocline.run.devices.nvml import bandwidths, read_topology
-from halocline.run.ranks.mpi import Communicator
+from halocline.run.ranks.communicator import Communicator
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ from halocline.run.domain.threads import default_threads, spins
 from halocline.run.domain.trace import Timeline
 from halocline.run.domain.transfer_methods import device_methods, host_methods
 from halocline.run.host.limits import check_stacks
-from halocline.run.ranks.mpi import Communicator, world
+from halocline.run.ranks.communicator import Communicator
+from halocline.run.ranks.mpi import world
 
 log = logging.getLogger("halocline")
 

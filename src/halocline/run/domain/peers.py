@@ -9,7 +9,7 @@ from typing import Any
 
 from halocline.native import native
 from halocline.plan.transfer import Transfers
-from halocline.run.ranks.mpi import Communicator
+from halocline.run.ranks.communicator import Communicator
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from halocline.compile.schedule import Schedule
 from halocline.run.host.files import write_file
-from halocline.run.ranks.mpi import Communicator
+from halocline.run.ranks.communicator import Communicator
 
 MOST = 20_000  # events of each thread that are kept: the first ones
 TRACE_EVENTS = ("patch", "halo box", "boundary", "copy", "pack", "unpack", "reduction", "message")

@@ -11,7 +11,7 @@ from halocline.plan.transfer import methods_without_ranks
 from halocline.run.devices.gpu_aware import why_not_aware
 from halocline.run.devices.links import why_no_links
 from halocline.run.domain.execution import Execution
-from halocline.run.ranks.mpi import Communicator
+from halocline.run.ranks.communicator import Communicator
 
 log = logging.getLogger("halocline")
 

@@ -15,7 +15,7 @@ from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
 from halocline.run.domain.execution import Execution
 from halocline.run.domain.peers import SharedMemoryPeers
 from halocline.run.domain.threads import SPINS
-from halocline.run.ranks.mpi import Communicator
+from halocline.run.ranks.communicator import Communicator
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,7 +17,7 @@ from halocline.run.devices.devices import device_errors
 from halocline.run.devices.links import Ends
 from halocline.run.domain.threads import SPINS
 from halocline.run.engine.bind import Binder, append
-from halocline.run.ranks.mpi import Communicator
+from halocline.run.ranks.communicator import Communicator
 
 if TYPE_CHECKING:
     import numpy as np

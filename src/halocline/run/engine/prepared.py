@@ -28,7 +28,7 @@ from halocline.run.engine.outcome import Outcome
 from halocline.run.engine.watch import watching
 from halocline.run.host.caches import caches, exceeds_cache
 from halocline.run.memory.store import FieldStore
-from halocline.run.ranks.mpi import Communicator
+from halocline.run.ranks.communicator import Communicator
 from halocline.run.tuning.overlap import OverlapTrial
 from halocline.run.tuning.patches import TUNE
 

@@ -13,7 +13,7 @@ from halocline.native import native
 from halocline.run.devices.devices import device_errors, in_words
 from halocline.run.domain.domain import Domain
 from halocline.run.host.machine import data_caches
-from halocline.run.ranks.mpi import Communicator
+from halocline.run.ranks.communicator import Communicator
 
 log = logging.getLogger("halocline")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from halocline.run.ranks.mpi import Communicator
+from halocline.run.ranks.communicator import Communicator
 
 POWERCAP = Path("/sys/class/powercap")
 ZONE = re.compile(r"intel-rapl:\d+")  # of a processor, AMD's too; what is below it is counted in it

@@ -8,7 +8,7 @@ from time import perf_counter
 from halocline.errors import HaloclineError
 from halocline.run.engine.prepared import compile_once
 from halocline.run.measurements.bandwidth import best_rate
-from halocline.run.ranks.mpi import Communicator
+from halocline.run.ranks.communicator import Communicator
 
 ROUND = 5e-3  # seconds
 

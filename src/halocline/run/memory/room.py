@@ -11,7 +11,7 @@ from halocline.native import native
 from halocline.plan.rank import RankPlan
 from halocline.run.devices.devices import check_dtypes, check_memory, subdomain_bytes
 from halocline.run.domain.domain import Domain
-from halocline.run.ranks.mpi import Communicator
+from halocline.run.ranks.communicator import Communicator
 
 
 def check_cells(domain: Domain, cells: int, fields: Iterable[FieldInfo]) -> None:

@@ -23,7 +23,7 @@ from halocline.run.output.every import Every
 from halocline.run.output.output import Output, OutputStore
 from halocline.run.output.restart import Resumable
 from halocline.run.output.statistics import PREFIX
-from halocline.run.ranks.mpi import Communicator
+from halocline.run.ranks.communicator import Communicator
 
 log = logging.getLogger("halocline")
 

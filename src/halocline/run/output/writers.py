@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from halocline.archive.arrays import ArraySpec
 from halocline.archive.writer import BUFFERS, Writer
 from halocline.errors import RunError
+from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.io_ranks import IORanks
-from halocline.run.ranks.mpi import Communicator
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

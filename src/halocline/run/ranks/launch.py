@@ -26,6 +26,7 @@ from halocline.ranges import RANKS
 from halocline.run.host import limits, segments
 from halocline.run.host.streams import complain, give_up, why_lost
 from halocline.run.ranks import mpi
+from halocline.run.ranks.launchers import launcher
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
@@ -90,7 +91,7 @@ def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0) -> int:
     """
     RANKS.check("ranks", ranks)
     ranks += io_ranks
-    started = mpi.launcher()
+    started = launcher()
     if started is not None:
         size = "some" if started.size is None else started.size
         raise InputError(
@@ -228,7 +229,7 @@ def _relay(source: IO[str], target: TextIO, facts: dict[str, str], lost: list[OS
 
 
 class Ranks:
-    """Listens to the ranks of this node (see the end of `halocline.run.ranks.mpi`).
+    """Listens to the ranks of this node (see `halocline.run.ranks.launch_socket`).
 
     Attributes
     ----------

@@ -13,7 +13,7 @@ from typing import Any
 from halocline.native import native
 from halocline.run.engine.watch import repeating
 from halocline.run.output.checkpoint import MARGIN
-from halocline.run.ranks.mpi import Communicator
+from halocline.run.ranks.communicator import Communicator
 from halocline.run.simulation.batch import end_of_time
 
 
