@@ -357,7 +357,7 @@ def test_a_solve_past_the_cache_gives_the_same_bits(
     made = []
     for exceeds in (False, True):
         monkeypatch.setattr(
-            "halocline.run.engine.prepared.exceeds_cache", lambda *_, exceeds=exceeds: exceeds
+            "halocline.run.engine.planning.exceeds_cache", lambda *_, exceeds=exceeds: exceeds
         )
         for patch in (None, (3,) * (len(shape) - 1) + (101,)):
             grid = hc.Grid(shape, walls="node")
