@@ -24,7 +24,7 @@ from halocline.archive.reader import Store
 from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.io.export import export
-from halocline.run.output.checkpoint import newest
+from halocline.run.output.saved import newest
 
 
 @pytest.fixture(scope="module")

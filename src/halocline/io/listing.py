@@ -12,7 +12,7 @@ from halocline.archive.files import is_file
 from halocline.archive.reader import Store, folder_bytes
 from halocline.archive.series import TIME
 from halocline.errors import InputError
-from halocline.run.output.checkpoint import POINTER, Saved, folders, newest
+from halocline.run.output.saved import POINTER, Saved, folders, newest
 
 
 def described(path: Path) -> dict[str, Any]:

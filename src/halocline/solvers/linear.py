@@ -28,9 +28,10 @@ from halocline.run.fields.parameters import Parameters
 from halocline.run.measurements.bandwidth import bandwidth_share
 from halocline.run.memory.store import FieldStore
 from halocline.run.output import restart
-from halocline.run.output.checkpoint import Checkpoint, Saved
+from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.ledger import Ledger
 from halocline.run.output.output import Output
+from halocline.run.output.saved import Saved
 from halocline.run.ranks.mpi import communicator_of
 from halocline.run.simulation import observers
 from halocline.run.simulation.course import Course

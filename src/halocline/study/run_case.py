@@ -25,8 +25,9 @@ from halocline.run.fields.fields import Fields
 from halocline.run.measurements.bandwidth import bandwidth
 from halocline.run.measurements.energy import EnergyMeter
 from halocline.run.output import restart
-from halocline.run.output.checkpoint import Checkpoint, Saved, newest
+from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.output import Output
+from halocline.run.output.saved import Saved, newest
 from halocline.run.simulation.simulation import Simulation, program_of
 from halocline.solvers.schemes import SCHEMES
 from halocline.study.live import LiveLine

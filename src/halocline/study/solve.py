@@ -15,8 +15,9 @@ from halocline.physics.poisson import Poisson
 from halocline.run.devices.devices import OnDevice
 from halocline.run.host.machine import resident_bytes
 from halocline.run.measurements.bandwidth import bandwidth
-from halocline.run.output.checkpoint import Checkpoint, Saved, newest
+from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.output import Output
+from halocline.run.output.saved import Saved, newest
 from halocline.run.tuning.patches import Tuned
 from halocline.solvers.linear import LinearProblem, Solution, check_limits
 from halocline.study.written import written

@@ -18,10 +18,12 @@ from halocline.errors import InputError
 from halocline.lang.grid import Grid
 from halocline.lang.program import Program
 from halocline.run.output import restart
-from halocline.run.output.checkpoint import Checkpoint, CheckpointFolder, Saved, newest
+from halocline.run.output.checkpoint import Checkpoint
+from halocline.run.output.checkpoint_folder import CheckpointFolder
 from halocline.run.output.every import Every
 from halocline.run.output.output import Output, OutputStore
 from halocline.run.output.restart import Resumable
+from halocline.run.output.saved import Saved, newest
 from halocline.run.output.statistics import PREFIX
 from halocline.run.ranks.communicator import Communicator
 

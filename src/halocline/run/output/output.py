@@ -26,8 +26,8 @@ from halocline.run.fields.fields import Fields
 from halocline.run.fields.regions import Region, Whole
 from halocline.run.host.command_line import command_line
 from halocline.run.memory.assembly import assembled
-from halocline.run.output.checkpoint import Saved
 from halocline.run.output.every import Every
+from halocline.run.output.saved import Saved
 from halocline.run.output.variables import OutputContents
 from halocline.run.output.writers import writer
 

@@ -22,7 +22,7 @@ from halocline.lang.stepping import WANTED_STEP
 from halocline.run.fields.fields import Fields
 from halocline.run.fields.state import State
 from halocline.run.host.command_line import command_line
-from halocline.run.output.checkpoint import Saved
+from halocline.run.output.saved import Saved
 from halocline.run.output.statistics import PREFIX
 
 SHOWN = 8  # lines of a difference between two programs

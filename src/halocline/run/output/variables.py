@@ -21,7 +21,7 @@ from halocline.run.engine.prepared import Prepared, prepare
 from halocline.run.fields.dimensions import FACE, axis_attributes, dimensions
 from halocline.run.fields.fields import Fields
 from halocline.run.fields.regions import Chosen, Points, Region
-from halocline.run.output.checkpoint import Saved
+from halocline.run.output.saved import Saved
 from halocline.run.output.statistics import CELL_METHODS, PREFIX, Statistic, Statistics
 
 if TYPE_CHECKING:
