@@ -24,7 +24,7 @@ from halocline.run.output.every import Every
 from halocline.run.output.output import Output, OutputStore
 from halocline.run.output.restart import Resumable
 from halocline.run.output.saved import Saved, newest
-from halocline.run.output.statistics import PREFIX
+from halocline.run.output.statistics import PREFIX, Statistics
 from halocline.run.ranks.communicator import Communicator
 
 log = logging.getLogger("halocline")
@@ -263,6 +263,12 @@ class RunFiles:
                 store.close()
             if self.checkpoints is not None:
                 self.checkpoints.folder.close()
+
+    @property
+    def statistics(self) -> list[Statistics]:
+        """Of all outputs that have some."""
+        found = [store.contents.statistics for store in self.outputs]
+        return [each for each in found if each is not None]
 
     @property
     def writing(self) -> Writing:

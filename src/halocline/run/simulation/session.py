@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
@@ -125,6 +126,16 @@ class Session:
             scalars = self.scalars()
             self.stepping, self.prepared = stepping, prepared
             self.set_scalars(scalars)
+
+    @contextmanager
+    def using(self, stepping: Stepping) -> Iterator[None]:
+        """Go on with such another program meanwhile."""
+        own, prepared = self.stepping, self.prepared
+        self.use(stepping, self.ready(stepping))
+        try:
+            yield
+        finally:
+            self.use(own, prepared)
 
     def replace(self, prepared: Prepared) -> None:
         """Go on with the same program prepared anew, for a store that has changed."""
