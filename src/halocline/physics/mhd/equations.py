@@ -52,7 +52,7 @@ class MHD:
     Raises
     ------
     InputError
-        A condition of a field that there is not.
+        A condition of an unknown field.
 
     Attributes
     ----------

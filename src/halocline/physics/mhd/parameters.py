@@ -95,7 +95,7 @@ def of(physics: Physics, origin: str = Parameter.origin, **defaults: float) -> d
     Raises
     ------
     InputError
-        A default of a parameter that there is not, or that cannot have it.
+        A default of an unknown parameter, or one out of its range.
     """
     for name, own in defaults.items():
         if name not in ALL:

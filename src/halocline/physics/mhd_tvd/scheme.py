@@ -103,7 +103,7 @@ class IdealMHD:
     Raises
     ------
     InputError
-        A flux that is unknown, or a condition of a field that there is not.
+        A flux that is unknown, or a condition of an unknown field.
     """
 
     def __init__(

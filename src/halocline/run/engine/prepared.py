@@ -107,16 +107,16 @@ class Prepared:
         """The native engine, made anew where storages have changed."""
         return self.binding.engine
 
-    def _minded(self) -> AbstractContextManager[None]:
-        """Around what runs: what a device says is a RunError, and so is memory that mailboxes lack."""
+    def _guarded(self) -> AbstractContextManager[None]:
+        """Around what runs: an error of a device is a RunError, and so is a lack of memory for mailboxes."""
         transfers = self.domain.transfers
-        minded = self.domain.devices or (transfers is not None and "rma" in transfers.methods)
-        return device_errors(f"program {self.name!r}") if minded else nullcontext()
+        guarded = self.domain.devices or (transfers is not None and "rma" in transfers.methods)
+        return device_errors(f"program {self.name!r}") if guarded else nullcontext()
 
     @property
     def bytes_per_pass(self) -> float:
         """Bytes per cell that must cross memory in one pass of the outermost loop, or in one run without a
-        loop; loops within count once, what runs every so many steps as often."""
+        loop; inner loops count once, and what runs every few steps by its share."""
         return sum(sweep.bytes * sweep.share for sweep in self.schedule.pass_sweeps())
 
     def run(
@@ -159,7 +159,7 @@ class Prepared:
             timeline = None
         outcomes: list[Outcome] = []
         undecided = self._overlap.open
-        with watching(engine, on_progress), self._minded():
+        with watching(engine, on_progress), self._guarded():
             for report in self._overlap.run(engine, traced=timeline is not None):
                 outcomes.append(self._outcome(report))
                 if timeline is not None:
@@ -200,7 +200,7 @@ class Prepared:
         for number, name in enumerate(self.schedule.scalars):
             if name in values:
                 self.values[number] = values[name]
-        with watching(self.engine), self._minded():
+        with watching(self.engine), self._guarded():
             report = self.engine.run(messages=messages, kernels=kernels, overlap=overlap)
         if report["stopped"]:
             raise KeyboardInterrupt

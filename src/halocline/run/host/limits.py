@@ -25,7 +25,7 @@ def affinity() -> int:
 
 
 def allow_files(ranks: int) -> None:
-    """Let this process, and those that it starts, open as many files as so many ranks of one node need.
+    """Let this process, and those that it starts, open the files that this number of ranks of a node need.
 
     Raises
     ------

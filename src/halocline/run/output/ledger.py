@@ -351,7 +351,7 @@ class Checkpoints:
         return [(store, count) for store, count in counts if store.synced < count]
 
     def write_last(self) -> None:
-        """Write one of what there is now, and wait until it is whole."""
+        """Write a checkpoint of the present state, and wait until it is whole."""
         self.session.fields.check_all("before a checkpoint was written")
         self.write()
         self.finish()

@@ -62,7 +62,7 @@ class Communicator:
     _groups: dict[int, Communicator] = field(default_factory=dict, repr=False, compare=False)
 
     def grouped(self, ranks_per_node: int | None) -> Communicator:
-        """The same ranks, as if so many consecutive ones were on a node; all ranks call this.
+        """The same ranks, as if `ranks_per_node` consecutive ones were on a node; all ranks call this.
 
         Ranks that do not share a machine do not share a node either.
         """
@@ -167,11 +167,11 @@ class Communicator:
 
 
 def _together(mpi: Any) -> Any:
-    """An MPI communicator, when all of its ranks have come to use it.
+    """An MPI communicator, when all of its ranks have arrived.
 
     A rank that waits in MPI's own collective operations takes all of a core, also where a rank that it waits
-    for, or a compiler that this one runs, has none. Here it looks whether the others have come, and sleeps in
-    between.
+    for, or a compiler that this one runs, has none. Here it asks whether the others have arrived, and sleeps
+    in between.
     """
     request = mpi.Ibarrier()
     _wait(request.Test)

@@ -63,16 +63,16 @@ def mpiexec() -> Path:
 
 
 def environment() -> dict[str, str]:
-    """The environment to start mpiexec in: Open MPI refuses root, and more ranks than cores, unless told;
-    other MPIs ignore these variables."""
-    told = {
+    """The environment to start mpiexec in: Open MPI refuses root, and more ranks than cores, unless these
+    variables allow it; other MPIs ignore these variables."""
+    allowed = {
         "OMPI_MCA_rmaps_base_oversubscribe": "true",  # version 4
         "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",  # version 5
-        "OMPI_MCA_orte_execute_quiet": "true",  # no essay about a rank that failed; we say what is to say
+        "OMPI_MCA_orte_execute_quiet": "true",  # no long message about a rank that failed: ours is printed
     }
     if os.geteuid() == 0:
-        told |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return {**told, **os.environ}
+        allowed |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return {**allowed, **os.environ}
 
 
 def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0) -> int:

@@ -235,7 +235,7 @@ class Simulation(Fields):
         return self._ledger.resumed
 
     def present_scalars(self) -> dict[str, float]:
-        """Scalars as they are while a run goes on, which another thread may look at: some may be of a step
+        """Scalars as they are while a run goes on, which another thread may read: some may be of a step
         later than others."""
         return self._session.scalars()
 
@@ -335,8 +335,8 @@ class Simulation(Fields):
             A time, a number of steps or a field that cannot be; `until` for a program that has no time.
         RunError
             A field is not finite, the time step is not positive, or a loop cannot end. Fields are checked
-            after 64 steps, after twice as many, and so on, but at most after 10 seconds, or so many that
-            checking takes 1 % of the time; before each call of `callback`, and at the end. With `terms` the
+            after 64 steps, after 128 more, and so on, but at least every 10 seconds, or every 100 times what
+            a check takes, if that is longer; before each call of `callback`, and at the end. With `terms` the
             first step that left such a value is found, and reported with the terms that led to it; the
             simulation holds what was before that step then. Or a checkpoint cannot be written.
         KeyboardInterrupt
