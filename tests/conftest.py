@@ -136,9 +136,9 @@ def shared_tmp_path(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 # -- on the ranks ------------------------------------------------------------------------------------
 
 if on_rank:
-    from halocline.run.ranks import mpi
+    from halocline.run.ranks.launchers import launcher
 
-    started = mpi.launcher()
+    started = launcher()
     assert started is not None
     rank = started.rank
 

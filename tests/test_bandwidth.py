@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from halocline.run.ranks.communicator import Communicator
 
 from halocline.native import native
 from halocline.run.measurements import bandwidth
+from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from halocline.run.ranks.communicator import Communicator
 
 import halocline as hc
 from halocline.cli.app import run as command
@@ -18,17 +17,9 @@ from halocline.errors import InputError
 from halocline.io.style import styled
 from halocline.physics.case import Case, Family, Parameter, Setup
 from halocline.physics.cases import case_named, cases
+from halocline.run.ranks.communicator import Communicator
 from halocline.study.problems.case import CaseRun
-from halocline.study.reporting.errors import (
-    SHORT_OF,
-    Line,
-    lines,
-    order,
-    orders,
-    plot,
-    tables,
-    verdicts,
-)
+from halocline.study.reporting.errors import SHORT_OF, Line, lines, order, orders, plot, tables, verdicts
 
 
 def made(

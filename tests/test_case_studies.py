@@ -16,7 +16,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from halocline.run.ranks.communicator import Communicator
 
 import halocline as hc
 from halocline.compile.compiler import arranged, compile_program
@@ -27,17 +26,19 @@ from halocline.plan.traffic import Traffic
 from halocline.run.measurements import energy
 from halocline.run.measurements.energy import Counter, EnergyMeter, gpus, processors
 from halocline.run.measurements.peak import multiply_add_peak
+from halocline.run.ranks.communicator import Communicator
 from halocline.study.explanation.explain import explain_program
 from halocline.study.explanation.text import lines
-from halocline.study.measuring.command import Steps, as_csv, measure
+from halocline.study.measuring.command import Command, as_csv, measure
 from halocline.study.problems.case import CaseRun
 from halocline.study.reporting.page import Page, facts_of_measurements
 from halocline.study.reporting.quantities import nanoseconds, same_bits, size, units
+from halocline.study.reporting.report import Contents, Group, Report, report
 from halocline.study.reporting.theory import Theory, Travels, travels
-from halocline.study.studies import orders as case_orders
-from halocline.study.studies import parts as case_parts
-from halocline.study.studies import strong as case_strong
-from halocline.study.studies import weak as case_weak
+from halocline.study.studies.orders import ORDERS
+from halocline.study.studies.parts import PARTS, PARTS_OF_A_STEP
+from halocline.study.studies.strong import STEPS
+from halocline.study.studies.weak import WEAK
 
 
 def halocline(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -94,6 +95,11 @@ def sides(bytes_of_a_cell: int = 8) -> Travels:
     )
 
 
+def shown(contents: Contents, found: list[dict[str, Any]], theory: Theory | None = None) -> Report:
+    """What a part of a study shows."""
+    return report((contents,), Group(found, theory))
+
+
 # -- the formula ---------------------------------------------------------------------------------------
 
 
@@ -125,7 +131,7 @@ def test_without_a_pace_of_the_exchange_the_formula_is_silent():
     found = [made(2.0), made(1.5, ranks=2)]
     assert theory.ns(found[1], found) is None
     assert theory.ns(found[0], found) == pytest.approx(2.0)
-    table, *_ = case_strong.tables(found, theory)
+    table, *_ = shown(STEPS, found, theory).tables
     assert [row[4] for row in table.rows] == ["2", ""]
 
 
@@ -150,7 +156,7 @@ def strong() -> list[dict[str, Any]]:
 
 def test_strong_scaling_stands_beside_the_paper():
     theory = Theory({6: sides()}, 1e-12, 2)
-    small, large, summary, against = case_strong.tables(strong(), theory)
+    small, large, summary, against = shown(STEPS, strong(), theory).tables
     assert small.heading.startswith("256³: 16,777,216 cells, mhd-benchmark, order 6, rk3")
     assert [row[:6] for row in small.rows] == [
         ("1 rank of 1 thread", "1", "8", "8", "8", "100%"),
@@ -174,11 +180,11 @@ def test_strong_scaling_stands_beside_the_paper():
         ("Pencil Code", "40 cores", "23.3–28.1"),
     ]
     assert "18–53 times" in against.note
-    (*_, own) = case_strong.tables([made(150.0, n=64), made(80.0, n=64, ranks=2)], theory)
+    (*_, own) = shown(STEPS, [made(150.0, n=64), made(80.0, n=64, ranks=2)], theory).tables
     assert own.rows[0][4:] == ("0.29–0.35", "8.3")  # 1330 ns over two times 80
     # efficiency is t_1 / (p t_p)
     assert float(summary.rows[2][4]) == pytest.approx(2.2 / 64 / 0.18, rel=0.01)
-    said = case_strong.verdicts(strong(), theory)
+    said = shown(STEPS, strong(), theory).said
     assert said[1] == (
         "512³: fastest with 2 ranks of 1 thread, 4.4 ns a cell and step: 1.82 times as fast as 1 rank of "
         "1 thread, 91% of what the formula lets expect."
@@ -188,7 +194,7 @@ def test_strong_scaling_stands_beside_the_paper():
 def test_other_problems_are_not_compared_with_the_paper():
     theory = Theory({4: sides(), 6: sides()}, 1e-12, 2)
     for other in ({"order": 4}, {"case": "convection"}):
-        assert case_strong.tables([made(8.0, **other)], theory)[-1].muted == ()
+        assert shown(STEPS, [made(8.0, **other)], theory).tables[-1].muted == ()
 
 
 def test_equal_problems_must_have_equal_bits():
@@ -212,27 +218,27 @@ def parts_of(
 
 def test_parts_of_a_step():
     found = [*parts_of(1, 8.0, 8.0, 0.5, 0.5), *parts_of(2, 6.0, 4.0, 5.0, 5.5)]
-    (table,) = case_parts.tables(found)
+    (table,) = shown(PARTS_OF_A_STEP, found).tables
     assert table.rows[0][2:] == ("8", "8", "0.5", "0.5", "+0%", "+0%")
     assert table.rows[1][2:] == ("6", "4", "5", "5.5", "+20%", "+10%")
     assert table.rows[2][-2:] == ("15% to 20%", "0.03% to 10%")
     assert table.muted == (2,)
-    assert case_parts.verdicts(found) == [
+    assert shown(PARTS_OF_A_STEP, found).said == [
         "256³ on 2 ranks of 1 thread: exchange alone takes longer (the exchange 1.25 times as long as "
         "computing), and a step 20% more than that."
     ]
     hidden = parts_of(2, 3.9, 4.0, 2.0, 2.0)
-    assert case_parts.verdicts(hidden)[0].endswith("and a step no more than that.")
+    assert shown(PARTS_OF_A_STEP, hidden).said[0].endswith("and a step no more than that.")
 
 
 def test_orders():
     theory = Theory({2: sides(), 8: sides(32)}, 1e-12)
     found = [made(2.0, order=2), made(1.0, 2, order=2), made(4.0, order=8), made(4.0, 2, order=8)]
-    (table,) = case_orders.tables(found, theory)
+    (table,) = shown(ORDERS, found, theory).tables
     assert [row[0] for row in table.rows] == ["2", "8"]
     assert [row[2] for row in table.rows] == ["48", "192"]
     assert [row[4].split() for row in table.rows] == [["1", "100%"], ["4", "50%"]]
-    assert case_orders.verdicts(found) == ["256³ on 2: efficiency 100% at order 2, 50% at order 8."]
+    assert shown(ORDERS, found, theory).said == ["256³ on 2: efficiency 100% at order 2, 50% at order 8."]
 
 
 def weak() -> list[dict[str, Any]]:
@@ -244,27 +250,27 @@ def weak() -> list[dict[str, Any]]:
 
 
 def test_weak_scaling():
-    (table,) = case_weak.tables(weak(), Theory({6: sides()}, 1e-12, 2))
+    (table,) = shown(WEAK, weak(), Theory({6: sides()}, 1e-12, 2)).tables
     assert [row[:5] for row in table.rows] == [
         ("1 rank of 1 thread", "64³", "8", "8", "100%"),
         ("2 ranks of 1 thread", "128 x 64 x 64", "10", "5", "80%"),
         ("4 ranks of 1 thread", "128 x 128 x 64", "10", "2.5", "80%"),
     ]
-    assert case_weak.verdicts(weak()) == [
+    assert shown(WEAK, weak()).said == [
         "64 a rank: 4 ranks of 1 thread keep 80% of the efficiency of 1 rank of 1 thread."
     ]
 
 
 def test_energy_is_told_where_there_is_any():
     theory = Theory({6: sides()}, 1e-12, 2)
-    assert case_strong.plot_energy(strong()) is None
+    assert "energy.png" not in shown(STEPS, strong(), theory).figures()
     known = [made(8.0, joules_per_cell_step=2e-6, joules_of=["processors"]), made(4.0, ranks=2)]
-    table = case_strong.tables(known, theory)[0]
+    table = shown(STEPS, known, theory).tables[0]
     assert [row[-1] for row in table.rows] == ["0.5", ""]
-    assert len(table.heads) == len(strong_heads := case_strong.tables(strong(), theory)[0].heads) + 1
+    assert len(table.heads) == len(strong_heads := shown(STEPS, strong(), theory).tables[0].heads) + 1
     assert "million cells\na joule" not in strong_heads
-    assert case_strong.plot_energy(known) is not None
-    assert case_weak.tables(known, theory)[0].heads[-1] == "million cells\na joule"
+    assert "energy.png" in shown(STEPS, known, theory).figures()
+    assert shown(WEAK, known, theory).tables[0].heads[-1] == "million cells\na joule"
 
 
 def test_devices_are_counted_once():
@@ -289,10 +295,10 @@ def test_a_page_holds_all_of_a_study():
     found = [*parts_of(1, 8.0, 8.0, 0.5, 0.5), *parts_of(2, 6.0, 4.0, 5.0, 5.5), made(3.0, order=4)]
     whole = [m for m in found if m["only"] is None and m["order"] == 6]
     figures = [
-        case_strong.plot(whole, theory),
-        case_parts.plot([m for m in found if m["order"] == 6]),
-        case_orders.plot([m for m in found if m["only"] is None]),
-        case_weak.plot(weak()),
+        shown(STEPS, whole, theory).figures()["strong.png"],
+        shown(PARTS_OF_A_STEP, found).figures()["parts.png"],
+        shown(ORDERS, found).figures()["orders.png"],
+        shown(WEAK, weak()).figures()["weak.png"],
     ]
     for figure, panels in zip(figures, (2, 1, 1, 1), strict=True):
         assert len(figure.axes) == panels
@@ -300,7 +306,7 @@ def test_a_page_holds_all_of_a_study():
             assert ax.get_xlabel() == "cores"
             assert ax.lines
         assert "ns" in figure.axes[0].get_ylabel()
-    assert [text.get_text() for text in figures[1].legends[0].get_texts()] == list(case_parts.PARTS)
+    assert [text.get_text() for text in figures[1].legends[0].get_texts()] == list(PARTS)
     page = Page("Strong", "", [], [], figures, [], facts_of_measurements(found), "halocline").html()
     assert page.count("<svg") == 4
     assert "scheme rk3, steps 10, warm up 2, settings nu=1" in page
@@ -542,7 +548,7 @@ def test_cases_are_explained_by_the_command(tmp_path):
 
 
 def test_a_measurement_is_what_the_command_gives():
-    case = Steps("alfven-decay", order=4, steps=3, settings=("nu=0.1", "eta=0.1"))
+    case = Command("run", "alfven-decay", {"order": 4, "steps": 3}, ("nu=0.1", "eta=0.1"))
     found = measure(case, (16,), ranks=1, threads=1, repeat=2)
     assert found["command"] == (
         "halocline run alfven-decay --n 16 --order 4 --steps 3 --ranks 1 --threads 1 --set nu=0.1 "
@@ -626,7 +632,7 @@ def test_study_of_weak_scaling(tmp_path):
 
 WRONG = [
     ("study strong mhd-benchmrk", "case 'mhd-benchmrk' is unknown (did you mean 'mhd-benchmark'?)"),
-    ("study weak poisson", "case 'poisson' is unknown; known: mhd-benchmark"),
+    ("study weak poison", "case 'poison' is unknown (did you mean 'poisson'?); known: mhd-benchmark"),
     ("explain poison --n 8", "case 'poison' is unknown (did you mean 'poisson'?)"),
     ("study strong mhd-benchmark --n 16,x", "--n 16,x"),
     ("study strong alfven-decay --n 4 --ranks 1,2", "the grid cannot be cut into 2 subdomains"),

@@ -18,7 +18,7 @@ import xarray
 import halocline as hc
 from halocline.archive.writer import Writer
 from halocline.errors import InputError, RunError, Stopped
-from halocline.run.output import checkpoint as checkpoints
+from halocline.run.output import saved as checkpoints
 
 
 def heat(shape: tuple[int, ...] = (12, 10), **how: Any) -> hc.Simulation:

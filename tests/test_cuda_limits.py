@@ -19,7 +19,7 @@ from halocline.compile.nvrtc import compile_cuda
 from halocline.compile.strategy import SHARED_BYTES, Strategy
 from halocline.compile.targets.source import device_text
 from halocline.errors import RunError
-from halocline.run.engine import prepared
+from halocline.run.engine import binding, measured
 from halocline.run.memory import contents
 from halocline.run.ranks.mpi import world
 from halocline.run.tuning import kernels
@@ -46,7 +46,7 @@ def test_kernels_run_with_the_threads_that_they_were_compiled_for(
     """CUDA refuses more than the bounds that groups which are to be resident have."""
     shape = (7, 11, 13)
     wanted = star(shape, 2)
-    monkeypatch.setattr(prepared, "Strategy", lambda *_: Strategy("queue", (8, 8), 5, resident=2))
+    monkeypatch.setattr(measured, "Strategy", lambda *_: Strategy("queue", (8, 8), 5, resident=2))
     assert star(shape, 2, device="cuda:0") == wanted
 
 
@@ -83,14 +83,14 @@ def test_kernels_that_cannot_be_had_are_not_tuned(
     monkeypatch.setattr(kernels, "strategies", lambda ndim, staged: few)
     monkeypatch.setattr("halocline.run.tuning.patches.TURN", 1e-4)
     monkeypatch.setattr("halocline.run.tuning.patches.ROUNDS", 1)
-    compile_for = prepared.compile_for
+    compile_for = binding.compile_for
 
     def refusing(device: Any, source: str) -> Any:
         if "u_plane" in source:
             raise RunError("no planes here")
         return compile_for(device, source)
 
-    monkeypatch.setattr(prepared, "compile_for", refusing)
+    monkeypatch.setattr(binding, "compile_for", refusing)
     assert star((12, 20), 2, device="cuda:0", kernels="tune") == star((12, 20), 2)
     assert [tuned.tried for tuned in found] == [2]
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from halocline.run.ranks.communicator import Communicator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,6 +39,7 @@ from halocline.run.devices.devices import (
 from halocline.run.domain import notices
 from halocline.run.domain.execution import Execution
 from halocline.run.measurements import bandwidth
+from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world
 from halocline.study.explanation.device import DeviceAssignment
 from halocline.study.explanation.explain import Explanation, explain_program

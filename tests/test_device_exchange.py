@@ -191,7 +191,7 @@ class Whole:
         self.cells = native().DeviceStorage(device, shape, (0,) * 3, (0,) * 3, field.itemsize)
         self.host = native().Storage(shape, (0,) * 3, (0,) * 3, field.itemsize, 0)
         self.subdomain = native().DeviceSubdomain(
-            device, prepared._modules[device], [field, self.cells], len(SCALARS)
+            device, prepared.binding.modules[device], [field, self.cells], len(SCALARS)
         )
         missing = 3 - ndim
         lo = tuple(-a for a in lower[missing:])

@@ -16,7 +16,7 @@ from halocline.compile.strategy import READS, SHARED_BYTES, Strategy
 from halocline.errors import InputError
 from halocline.lang.program import Program
 from halocline.lang.trace import tracing
-from halocline.run.engine import prepared
+from halocline.run.engine import measured, planning
 from halocline.run.tuning import kernels
 
 
@@ -49,7 +49,7 @@ def test_every_strategy_gives_the_same_bits(
     order = 6 if len(shape) < 3 else 4
     wanted = star(shape, order)
     for strategy in STRATEGIES:
-        monkeypatch.setattr(prepared, "Strategy", lambda *_, strategy=strategy: strategy)
+        monkeypatch.setattr(measured, "Strategy", lambda *_, strategy=strategy: strategy)
         assert star(shape, order, device="opencl:0") == wanted, strategy
 
 
@@ -157,7 +157,7 @@ def test_what_is_measured_is_remembered_and_used(
         seen.append(device)
         return compile_program(program, *args, device=device, **rest)
 
-    monkeypatch.setattr(prepared, "compile_program", remembered)
+    monkeypatch.setattr(planning, "compile_program", remembered)
     assert star((24, 40), 2, device="opencl:0") == wanted
     assert few[1] in seen
 

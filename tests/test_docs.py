@@ -84,6 +84,32 @@ def test_the_reference_of_planning_prints_what_it_says(tmp_path):
     assert run("".join(code for code, _ in found), 1, tmp_path) == "".join(output for _, output in found)
 
 
+def test_one_equation_looks_at_each_station_as_its_page_says(tmp_path):
+    text = (ROOT / "docs" / "reference" / "one-equation.md").read_text()
+    found = BLOCK.findall(text)
+    assert len(found) == text.count("```python")
+    printed = run("".join(code for code, _ in found), 1, tmp_path)
+
+    def unlined(text: str) -> str:  # where in its file a scheme assigns
+        return re.sub(r"# schemes\.py:\d+", "# schemes.py", text)
+
+    assert unlined(printed) == unlined("".join(output for _, output in found))
+    for code in re.findall(r"^```cpp\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        assert any(code in file.read_text() for file in (ROOT / "native").rglob("*.*pp")) or any(
+            code in file.read_text() for file in (ROOT / "native").rglob("*.h")
+        ), code
+
+
+def test_one_equation_names_a_file_for_each_station():
+    text = (ROOT / "docs" / "reference" / "one-equation.md").read_text()
+    named = re.findall(r"`([\w/]+\.(?:py|cpp|hpp|h))`", text)
+    assert len(set(named)) > 20
+    for name in named:
+        assert ((ROOT if name.startswith("native/") else SOURCE) / name).is_file(), name
+    stations = re.findall(r"^\| (.+?) \| `", text, re.MULTILINE)
+    assert len(stations) == text.count("\n## ") == 13
+
+
 def test_every_printing_block_shows_its_output(blocks):
     for code, expected in blocks:
         assert ("hc.print(" in code) == (expected is not None), code

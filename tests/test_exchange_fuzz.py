@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from halocline.run.ranks.communicator import Communicator
 from numpy.typing import NDArray
 
 from halocline.compile.footprint import Footprint
@@ -35,6 +34,7 @@ from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import SCHEDULES, Execution
 from halocline.run.engine.prepared import Prepared
 from halocline.run.memory.store import FieldStore
+from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world
 
 BUMPS = [*product(("float64", "float32"), product((0, 1), repeat=3))]  # precision, staggering on three axes

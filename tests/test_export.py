@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 import xarray
 import zarr
-from halocline.run.output.saved import newest
 from vtkmodules.util.numpy_support import vtk_to_numpy
 from vtkmodules.vtkCommonDataModel import vtkRectilinearGrid
 from vtkmodules.vtkIOXdmf2 import vtkXdmfReader
@@ -25,6 +24,7 @@ from halocline.archive.reader import Store
 from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.io.export import export
+from halocline.run.output.saved import newest
 
 
 @pytest.fixture(scope="module")

@@ -59,8 +59,9 @@ DEATHS = {  # when: the ranks, the one that dies, the script
         2,
         1,
         """
-        if mpi.launcher().rank == DYING:
-            mpi._initialised = die
+        from halocline.run.ranks.launchers import launcher
+        if launcher().rank == DYING:
+            mpi.initialised = die
         mpi.world()
         """,
     ),
@@ -77,10 +78,10 @@ DEATHS = {  # when: the ranks, the one that dies, the script
         2,
         1,
         """
-        from halocline.run.engine import prepared
+        from halocline.run.engine import planning
 
         if mpi.world().rank == DYING:
-            prepared.compile_library = die
+            planning.compile_library = die
         simulation()
         """,
     ),

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import xarray
 
-from halocline.run.output import checkpoint as checkpoints
+from halocline.run.output import saved as checkpoints
 from halocline.run.ranks.launch import mpiexec
 from test_restart import NAMES, WITHIN, heat, results
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import xarray
 
-from halocline.run.output import checkpoint as checkpoints
+from halocline.run.output import saved as checkpoints
 from halocline.run.ranks.launch import mpiexec
 
 WITHIN = 120.0

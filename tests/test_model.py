@@ -25,7 +25,7 @@ from halocline.plan.traffic import Traffic
 from halocline.run.domain.trace import TRACE_EVENTS
 from halocline.study.measuring import predict
 from halocline.study.measuring.exchange import exchange_schedule
-from halocline.study.studies import model_figures as figures
+from halocline.study.reporting import model_figures as figures
 
 PUBLISHED = json.loads((Path(__file__).parent / "data" / "model_strong_scaling.json").read_text())
 OPTIONS = {
@@ -386,7 +386,7 @@ def test_unknown_methods() -> None:
 
 
 def test_a_weak_study_without_a_network_is_perfect() -> None:
-    schedule, shape = predict.poisson(64)
+    schedule, shape = predict.prepared("poisson", 64)
     found = predict.predict(schedule, shape, machine(4), [1, 2, 8, 12], scaling="weak")
     assert [p.shape for p in found] == [(64, 64), (128, 64), (256, 128), (384, 128)]
     assert [p.ranks for p in found] == [4, 8, 32, 48]
@@ -397,7 +397,7 @@ def test_a_weak_study_without_a_network_is_perfect() -> None:
 
 
 def test_a_strong_study_loses_where_latency_grows() -> None:
-    schedule, shape = predict.poisson(256)
+    schedule, shape = predict.prepared("poisson", 256)
     found = predict.predict(schedule, shape, machine(1, latency=1e-4), [1, 4, 16])
     assert found[0].efficiency == 1
     assert found[0].efficiency > found[1].efficiency > found[2].efficiency
@@ -418,7 +418,7 @@ def test_a_strong_study_loses_where_latency_grows() -> None:
     ],
 )
 def test_wrong_studies(options: dict[str, Any], words: str) -> None:
-    schedule, shape = predict.poisson(64)
+    schedule, shape = predict.prepared("poisson", 64)
     with pytest.raises(InputError, match=words):
         predict.predict(schedule, shape, machine(), **options)
 
@@ -439,9 +439,9 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("line", "title", "bytes_per_cell"),
     [
-        ("heat --n 64", "Heat in 3D, N = 64, rk3, order 6; a pass is a step", 80),
-        ("heat --n 512 --dim 2 --scheme euler --order 2", "Heat in 2D, N = 512, euler, order 2", 16),
-        ("wave --n 512", "Waves in 2D, N = 512; a pass is a step", 72),
+        ("heat --n 64", "heat, 64 x 64 x 64 cells, order 6, rk3; a pass is a step", 80),
+        ("heat --n 512 --dim 2 --scheme euler --order 2", "heat, 512 x 512 cells, order 2, euler", 16),
+        ("wave --n 512", "wave, 512 x 512 cells, leapfrog; a pass is a step", 72),
     ],
 )
 def test_other_cases(
@@ -470,9 +470,13 @@ def test_cases_are_those_that_a_simulation_runs() -> None:
 
     heat = Heat.on(16)
     options = {"parameters": {"kappa": 0.1}, "scheme": hc.RK3(), "order": 6, "dt": 1e-5}
-    assert told(predict.heat(16)[0]) == told(hc.Simulation(heat.grid, heat.equations, **options).schedule)
+    assert told(predict.prepared("heat", 16)[0]) == told(
+        hc.Simulation(heat.grid, heat.equations, **options).schedule
+    )
     wave = Wave.on(16)
-    assert told(predict.wave(16)[0]) == told(hc.Simulation(wave.grid, hc.program(wave.step), dt=0.1).schedule)
+    assert told(predict.prepared("wave", 16)[0]) == told(
+        hc.Simulation(wave.grid, hc.program(wave.step), dt=0.1).schedule
+    )
 
 
 def test_a_prediction_is_traced_as_a_run_is(tmp_path: Path) -> None:
@@ -531,7 +535,7 @@ def test_theoretical_scaling() -> None:
 
 def test_ranks_of_a_node() -> None:
     """Fewer ranks on a node: each has a larger share of its memory."""
-    schedule, shape = predict.poisson(512)
+    schedule, shape = predict.prepared("poisson", 512)
     found = figures.ranks_of_a_node(schedule, shape, machine(2, latency=1e-7), 8, (2, 4, 8))
     assert found[2] < found[4] < found[8]
     with pytest.raises(InputError, match="8 ranks cannot be put 3 on a node"):

@@ -15,8 +15,9 @@ import pytest
 import halocline.native
 from halocline.errors import InputError, RunError
 from halocline.native import native
-from halocline.run.ranks import mpi
+from halocline.run.ranks import library, mpi
 from halocline.run.ranks.launch import environment, launch, mpiexec
+from halocline.run.ranks.launchers import Launcher, launcher
 
 LAUNCH = (
     "import sys; from halocline.run.ranks.launch import launch; "
@@ -57,7 +58,8 @@ def script(tmp_path):
         file.write_text(
             "import os, signal, sys, time\n"
             "from halocline.errors import InputError\n"
-            "from halocline.run.ranks import mpi\n" + textwrap.dedent(text)
+            "from halocline.run.ranks import mpi\n"
+            "from halocline.run.ranks.launchers import launcher\n" + textwrap.dedent(text)
         )
         return file
 
@@ -71,19 +73,19 @@ def script(tmp_path):
     ("environment", "expected"),
     [
         ({}, None),
-        ({"PMI_RANK": "3", "PMI_SIZE": "8"}, mpi.Launcher("PMI", 3, 8)),
-        (FOUR | {"PMIX_RANK": "0"}, mpi.Launcher("Open MPI", 0, 4)),
-        ({"PMIX_RANK": "2"}, mpi.Launcher("PMIx", 2, None)),
+        ({"PMI_RANK": "3", "PMI_SIZE": "8"}, Launcher("PMI", 3, 8)),
+        (FOUR | {"PMIX_RANK": "0"}, Launcher("Open MPI", 0, 4)),
+        ({"PMIX_RANK": "2"}, Launcher("PMIx", 2, None)),
         (
             {"SLURM_PROCID": "1", "SLURM_NTASKS": "4", "SLURM_STEP_NUM_TASKS": "4"},
-            mpi.Launcher("Slurm", 1, 4),
+            Launcher("Slurm", 1, 4),
         ),
         ({"SLURM_PROCID": "0", "SLURM_NTASKS": "4"}, None),  # the batch script, not a step
         ({"PMI_RANK": "", "PMI_SIZE": "8"}, None),
     ],
 )
 def test_launcher_is_read_from_the_environment(environment, expected):
-    assert mpi.launcher(environment) == expected
+    assert launcher(environment) == expected
 
 
 def test_without_launcher_mpi_is_never_touched(script):
@@ -104,7 +106,7 @@ def test_world_has_all_ranks():
     comm = mpi.world()
     assert comm is mpi.world()
     assert (comm.rank, comm.size) == (MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size)
-    assert comm.size == mpi.launcher().size
+    assert comm.size == launcher().size
     assert comm.allgather(comm.rank**2) == [rank**2 for rank in range(comm.size)]
     assert comm.bcast(comm.rank, comm.size - 1) == comm.size - 1
     comm.barrier()
@@ -278,7 +280,7 @@ def test_native_code_and_mpi4py_share_one_library():
 
 def test_two_libraries_are_an_error_that_names_both():
     with pytest.raises(RunError, match=r"/a/libmpi\.so\.12.*/b/libmpi\.so\.40"):
-        mpi.check_library("/a/libmpi.so.12", "/b/libmpi.so.40")
+        library.check_library("/a/libmpi.so.12", "/b/libmpi.so.40")
 
 
 def test_a_missing_library_says_what_to_do(tmp_path):
@@ -418,7 +420,7 @@ def test_an_agreed_failure_is_said_once_and_names_its_rank(script):
 @pytest.mark.long
 def test_a_rank_that_fails_before_mpi_does_not_wait_for_ever(script):
     case = script("""
-        if mpi.launcher().rank == 1:
+        if launcher().rank == 1:
             raise InputError("early")
         time.sleep(40)
     """)

@@ -40,7 +40,7 @@ from halocline.physics.cases import cases
 from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
 from halocline.physics.wave import Wave
-from halocline.run.engine import prepared
+from halocline.run.engine import planning
 from halocline.run.tuning import kernels
 from halocline.solvers.schemes import SCHEMES
 from halocline.study.problems.case import CaseRun
@@ -89,7 +89,7 @@ def of_run(run: Callable[[], object]) -> Callable[[Take], None]:
             return compile_program(program, grid, **how)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(prepared, "compile_program", noticed)
+            patch.setattr(planning, "compile_program", noticed)
             run()
 
     return make

@@ -18,12 +18,14 @@ import halocline as hc
 from halocline.errors import InputError, RunError
 from halocline.physics.poisson import Poisson
 from halocline.study.explanation.explain import explain_program
-from halocline.study.measuring.command import Solve, as_csv, measure
+from halocline.study.measuring.command import Command, as_csv, measure
+from halocline.study.reporting import solves as convergence
 from halocline.study.reporting.page import Page, facts_of_measurements
 from halocline.study.reporting.published import poisson_convergence
+from halocline.study.reporting.quantities import baseline, speedup
+from halocline.study.reporting.report import Group, Report, report
 from halocline.study.reporting.table import Table, amount, clock, duration, gigabytes, in_seconds
-from halocline.study.studies import poisson_convergence as convergence
-from halocline.study.studies import poisson_strong as strong
+from halocline.study.studies.strong import SOLVES
 
 
 def measurement(n: int, ranks: int = 1, threads: int = 1, seconds: float = 1.0, **other: object) -> dict:
@@ -46,6 +48,11 @@ def measurement(n: int, ranks: int = 1, threads: int = 1, seconds: float = 1.0, 
     return {**record, **other}
 
 
+def strong(measurements: list[dict]) -> Report:
+    """What the study of strong scaling shows of solves."""
+    return report((SOLVES,), Group(measurements))
+
+
 # -- numbers as text -----------------------------------------------------------------------------------------
 
 
@@ -65,7 +72,7 @@ def test_short_times_have_three_digits_and_long_ones_those_of_the_paper():
     }  # fmt: skip
     assert {seconds: in_seconds(seconds) for seconds in texts} == texts
     ms = [measurement(64, 1, t, s) for t, s in ((1, 0.00421), (2, 0.0021))] + [measurement(64, 2, 1, 0.0025)]
-    wall, ups, _, _, hybrid = strong.tables(ms)
+    wall, ups, _, _, hybrid = strong(ms).tables
     assert [row[1].split() for row in wall.rows] == [["00:00:00", "0.00421"], ["00:00:00", "0.00210"]]
     assert [row[1] for row in ups.rows] == ["1.00", "2.00"]
     assert [row[3] for row in hybrid.rows] == ["0.00210", "0.00250"]
@@ -94,9 +101,9 @@ def test_published_rows_are_printed_as_the_paper_has_them():
 def test_published_errors_fall_as_the_paper_says():
     found = poisson_convergence()
     # the paper's own ratios of consecutive errors; one of them is not that of the errors it prints (4.007)
-    errors = [r.error_max for r in found.values()]
+    errors = [r["error_max"] for r in found.values()]
     for row, coarse in zip(list(found.values())[1:], errors, strict=False):
-        assert coarse / row.error_max == pytest.approx(row.ratio, abs=0.07)
+        assert coarse / row["error_max"] == pytest.approx(row["ratio"], abs=0.07)
 
 
 # -- tables --------------------------------------------------------------------------------------------------
@@ -146,7 +153,7 @@ def test_only_the_same_problem_is_compared_with_the_published_one(other):
 def test_strong_scaling():
     times = {(1, 1): 8.0, (1, 2): 4.0, (2, 1): 5.0, (2, 2): 2.5}
     ms = [measurement(64, r, t, s) for (r, t), s in times.items()]
-    wall, ups, efficiency, share, hybrid = strong.tables(ms)
+    wall, ups, efficiency, share, hybrid = strong(ms).tables
     assert wall.heads == ("", "1 rank", "2 ranks")
     assert [row[0] for row in wall.rows] == ["1 thread a rank", "2 threads a rank"]
     assert wall.rows[0][1].split() == ["00:00:08", "8.00"]
@@ -158,23 +165,23 @@ def test_strong_scaling():
         ("1 rank of 2 threads", "2", "1.00"),
         ("2 ranks of 1 thread", "2", "1.25"),
     ]
-    said = strong.verdicts(ms)
+    said = strong(ms).said
     assert "all with the same bits" in said[0]
     assert "fastest with 2 ranks of 2 threads, 2.5 s: 3.20 times as fast as 1 rank of 1 thread" in said[1]
-    assert "2 different results" in strong.verdicts([*ms, measurement(64, 3, checksum="1" * 32)])[0]
+    assert "2 different results" in strong([*ms, measurement(64, 3, checksum="1" * 32)]).said[0]
 
 
 def test_strong_scaling_without_a_run_on_one_core():
     ms = [measurement(64, 2, 1, 4.0), measurement(64, 4, 1, 2.0)]
-    assert strong.baseline(ms) is ms[0]
-    assert strong.speedup(ms[1], ms[0]) == 4.0
+    assert baseline(ms) is ms[0]
+    assert speedup(ms[1], ms[0]) == 4.0
 
 
 def test_what_scales_over_devices_is_counted_in_devices():
     one, two = [{"device": 0}], [{"device": 0}, {"device": 1}]
     ms = [measurement(64, 1, seconds=8.0, devices=one), measurement(64, 2, seconds=8.0, devices=one),
           measurement(64, 4, seconds=4.0, devices=two)]  # fmt: skip
-    _, ups, efficiency, _, hybrid = strong.tables(ms)
+    _, ups, efficiency, _, hybrid = strong(ms).tables
     assert ups.rows[0][1:] == ("1.00", "1.00", "2.00")
     assert efficiency.rows[0][1:] == ("1.00", "1.00", "1.00")
     assert hybrid.heads[1] == "devices"
@@ -224,11 +231,12 @@ class Checker(HTMLParser):
 def test_page_is_complete_in_itself(kind, tmp_path):
     picture = tmp_path / "p.png"
     picture.write_bytes(b"\x89PNG")
-    study = {"convergence": convergence, "strong": strong}[kind]
     ms = [measurement(512), measurement(1024, ranks=2, seconds=0.7)]
-    tables = study.tables(ms) if kind == "strong" else [study.table(ms)]
+    found = strong(ms)
+    tables = found.tables if kind == "strong" else [convergence.table(ms)]
     facts, commands = facts_of_measurements(ms), [m["command"] for m in ms]
-    said, figure = study.verdicts(ms), study.plot(ms)
+    said = found.said if kind == "strong" else convergence.verdicts(ms)
+    figure = found.figures()["strong.png"] if kind == "strong" else convergence.plot(ms)
     page = Page("A <title>", "lead", said, tables, figure, [("p", picture)], facts, "a & b", commands)
     text = page.html()
     checker = Checker()
@@ -251,7 +259,7 @@ def test_page_is_complete_in_itself(kind, tmp_path):
 def test_measure_runs_the_command(monkeypatch):
     monkeypatch.setenv("OMP_PLACES", "cores")
     lines: list[str] = []
-    case = Solve("poisson", dim=1, method="cg", max_iterations=9)
+    case = Command("solve", "poisson", {"dim": 1, "method": "cg", "max_iterations": 9})
     found = measure(case, 40, ranks=1, threads=1, repeat=2, report=lines.append)
     assert (found["n"], found["dof"], found["iterations"], found["converged"]) == (40, 40, 9, False)
     assert found["command"] == (
@@ -267,7 +275,7 @@ def test_measure_runs_the_command(monkeypatch):
 
 def test_measure_raises_what_the_command_said():
     with pytest.raises(InputError, match=r"'--rtol': -1\.0; expected a positive") as raised:
-        measure(Solve("poisson", rtol=-1.0), 8, ranks=1, threads=1)
+        measure(Command("solve", "poisson", {"rtol": -1.0}), 8, ranks=1, threads=1)
     assert "Traceback" not in str(raised.value)
     assert str(raised.value).startswith("halocline solve poisson --n 8")
     assert issubclass(InputError, Exception)

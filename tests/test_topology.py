@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from halocline.run.ranks.communicator import Communicator
 
 import halocline as hc
 from gpu_nodes import DGX_1, DGX_H100, SUMMIT, StandIn
@@ -18,6 +17,7 @@ from halocline.run.devices import topology
 from halocline.run.devices.nvml import Topology, bandwidths
 from halocline.run.devices.topology import DeviceLinks, device_links, links_between
 from halocline.run.domain import domain
+from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world
 
 INF = float("inf")

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from halocline.run.ranks.launchers import launcher
 
 import halocline as hc
 from halocline.compile.compiler import compile_program
@@ -28,6 +27,7 @@ from halocline.physics.wave import Wave
 from halocline.plan.devices import DeviceChoice
 from halocline.run.devices.devices import compile_for
 from halocline.run.ranks.launch import environment, mpiexec
+from halocline.run.ranks.launchers import launcher
 from halocline.run.ranks.mpi import world
 from halocline.study.measuring import overlap
 from halocline.study.measuring.exchange import moved

@@ -116,12 +116,12 @@ def is_file(path: Path) -> bool:
     Raises
     ------
     InputError
-        The folder may not be looked into.
+        The folder may not be read.
     """
     try:
         return path.is_file()
     except OSError as error:
-        raise InputError(f"{path} cannot be looked at: {error.strerror}") from None
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def sync_folder(folder: Path) -> None:
@@ -213,14 +213,14 @@ def is_free(folder: Path) -> bool:
     Raises
     ------
     InputError
-        It may not be looked into.
+        It may not be read.
     """
     try:
         if not folder.exists():
             return True
         return folder.is_dir() and all(each.name.startswith((LOCK, MAKING)) for each in folder.iterdir())
     except OSError as error:
-        raise InputError(f"{folder} cannot be looked at: {error.strerror}") from None
+        raise InputError(f"{folder} cannot be read: {error.strerror}") from None
 
 
 class FolderLock:

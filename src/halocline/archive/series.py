@@ -86,7 +86,7 @@ class Series:
         }
 
     def specs(self, count: int) -> dict[str, ArraySpec]:
-        """The arrays that grow, time and step among them, with so many times."""
+        """The arrays that grow, time and step among them, with a number of times."""
         known = {} if self.time_units is None else {"units": self.time_units}
         own = {STEP: ArraySpec((0,), (ROWS,), "int64", (self.axis,), {"long_name": "steps done"})}
         if self.axis == TIME:
@@ -243,7 +243,7 @@ class Series:
                 sync_files(self.path / name)
 
     def _show(self, count: int, specs: Mapping[str, ArraySpec] | None = None) -> None:
-        """The metadata of so many times; that of the group, which readers open, comes last."""
+        """The metadata of a number of times; that of the group, which readers open, comes last."""
         if specs is None:
             grown = self.specs(count)
             for name, spec in grown.items():

@@ -152,7 +152,7 @@ def figures(folder: Path, json: str | None) -> None:
     from halocline.io.style import save, styled
     from halocline.plan.machine import load_machine
     from halocline.study.measuring.predict import prepared
-    from halocline.study.studies import model_figures as study
+    from halocline.study.reporting import model_figures as study
 
     names = ("halo-sizes.png", "theoretical-scaling.png", "ranks-of-a-node.png")
     paths = [folder / name for name in names]

@@ -1,4 +1,4 @@
-"""`halocline study`: any study of any problem, tables and figures of papers, and reports of measurement files."""
+"""`halocline study`: any study of any problem, tables of papers, and reports of measurement files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from halocline.errors import InputError
 from halocline.physics.cases import case_named
 from halocline.ranges import NODES, POINTS, RANKS, THREADS, whole_numbers
 from halocline.run.host.command_line import command_line
-from halocline.run.ranks.mpi import launcher
+from halocline.run.ranks.launchers import launcher
 
 if TYPE_CHECKING:
     from halocline.study.engine import Asked
@@ -119,7 +119,7 @@ def _layouts(ranks: str | int | None, threads: str | int | None, device: str | N
     """The numbers of ranks and of threads; more than one thread on devices is refused."""
     from halocline.run.domain.execution import chosen_devices
     from halocline.run.domain.threads import default_threads
-    from halocline.run.ranks.mpi import Communicator
+    from halocline.run.ranks.communicator import Communicator
 
     on_devices = chosen_devices(device).interface != "cpu"
     if not isinstance(ranks, str):  # one run, with as many threads as it takes by default
@@ -142,7 +142,10 @@ def _measured(own: Study, asked: Asked, results: Files, repeat: int) -> tuple[li
     names += PICTURES if asked.command.verb == "solve" else ()
     folder = results["pictures"]
     check_files(
-        results["json"], results["csv"], results["html"], *(folder / name for name in names if folder)
+        results["json"],
+        results["csv"],
+        results["html"],
+        *(folder / name for name in dict.fromkeys(names) if folder),
     )
     travelling = engine.formula_of(asked, runs) if asked.command.verb != "bench" else {}
     _prepare()

@@ -72,8 +72,8 @@ def compile_program(
     grid : Grid
         The grid whose fields the program assigns.
     halo : {"read", "uniform"}
-        What travels: what is read; or, to compare, all fields that travel at all, as wide as the widest, with
-        all edges and corners.
+        What is exchanged: what is read; or, to compare, all fields that are exchanged at all, as wide as the
+        widest, with all edges and corners.
     device : Strategy, optional
         Where sweeps are to run on devices: kernels are written for these then, in this way.
     shared : int

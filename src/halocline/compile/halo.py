@@ -1,5 +1,5 @@
-"""What travels when: which part of each field's halo is valid, and what must be exchanged or filled before a
-sweep.
+"""What is exchanged when: which part of each field's halo is valid, and what must be exchanged or filled
+before a sweep.
 
 The rule that makes p of the conjugate gradients stay at home: a field that is assigned may be computed in
 the halo too, where all that its expression reads there is needed by the sweep anyway.
@@ -225,12 +225,12 @@ class HaloAnalysis:
 
 
 def make_uniform(halos: Collection[SweepHalo], ndim: int) -> None:
-    """Have every exchange carry all fields that ever travel, each as wide as the widest, with all edges and
-    corners: the first version of the cavity code, to see what it is worth that only what is read travels.
+    """Have every exchange carry all fields that are exchanged at all, each as wide as the widest, with all
+    edges and corners: the first version of the cavity code, the ablation baseline of uniform halos.
 
     Nothing else changes: what is read, computed in the halo, or filled beyond walls.
     """
-    travelling = dict.fromkeys(f for halo in halos for f in halo.exchange)
+    exchanged = dict.fromkeys(f for halo in halos for f in halo.exchange)
     moved = chain.from_iterable(halo.exchange.values() for halo in halos)
     widest = max((max(width) for footprint in moved for _, width in footprint), default=0)
     directions = [d for d in product((-1, 0, 1), repeat=ndim) if any(d)]
@@ -238,7 +238,7 @@ def make_uniform(halos: Collection[SweepHalo], ndim: int) -> None:
     for halo in halos:
         if halo.exchange:
             # what the sweep computes in the halo must not be overwritten there
-            halo.exchange = {f: whole for f in travelling if f in halo.exchange or f not in halo.extended}
+            halo.exchange = {f: whole for f in exchanged if f in halo.exchange or f not in halo.extended}
 
 
 def _union(a: dict[Field, Offsets], b: dict[Field, Offsets]) -> dict[Field, Offsets]:

@@ -24,7 +24,7 @@ from halocline.lang.program import Program
 class Sweeps:
     """The operations of a program, one for each of its schedule, with the nests and halos of its sweeps.
 
-    Two buffers of a field are told apart by name, see `halocline.compile.passes.operands.second`.
+    Two buffers of a field are distinguished by name, see `halocline.compile.passes.operands.second`.
     """
 
     grid: Grid

@@ -137,7 +137,7 @@ class Sweep:
     reads : mapping from field number to Footprint
         What must be valid in the halo when a patch runs.
     exchange : mapping from field number to Footprint
-        The part of `reads` that must travel from neighbours before (the rest is valid already).
+        The part of `reads` that neighbours must send before (the rest is valid already).
     fills : tuple of Fill
         Boundary conditions to apply before, in this order.
     reductions : tuple of Reduction

@@ -17,7 +17,7 @@ from halocline.lang.expression import Expr, walk
 from halocline.lang.grid import AXES, Field
 
 WALL = 2  # see `around`
-LAYERS = 8  # as many are looked at, however few a sweep reads; formulas rarely differ beyond the second
+LAYERS = 8  # all of these are analysed, however few a sweep reads; formulas rarely differ beyond the second
 Node = tuple[str, int, int]  # the ghosts of a field, by its name, beyond the wall of an axis and side
 
 
@@ -110,8 +110,8 @@ def _segments(
     layers: Sequence[tuple[int, int]],
     ghosts: Sequence[tuple[int, int]],
 ) -> Iterator[tuple[Direction, tuple[int, ...]]]:
-    """The segments that points at a place read at an offset: those, too, that lie so many layers beyond
-    neighbours or walls."""
+    """The segments that points at a place read at an offset: those, too, that lie this number of layers
+    beyond neighbours or walls."""
     sides = []
     for axis, o in enumerate(offset):
         lower, upper = layers[axis]

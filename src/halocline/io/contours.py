@@ -184,8 +184,8 @@ class _Scale:
         return cls(levels, levels, "neither", note)
 
     def few_ticks(self, most: float) -> NDArray[np.float64]:
-        """So many of the ticks at most: every second, fifth, tenth ... of them, round numbers where there are
-        some."""
+        """At most a number of the ticks: every second, fifth, tenth ... of them, round numbers where there
+        are some."""
         import numpy as np
 
         numbers = np.arange(len(self.ticks))

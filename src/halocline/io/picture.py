@@ -36,7 +36,7 @@ def picture(
 ) -> None:
     """Draw a field into a file: colours in two and three dimensions, a line in one.
 
-    All ranks call this; the first writes the file. Large fields are thinned before they travel.
+    All ranks call this; the first writes the file. Large fields are thinned before they are sent.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ SIDES = 1.2, 0.95  # of these what stands beside an image, and below and above i
 FLATTEST, STEEPEST = 0.12, 1.5  # proportions of images
 CURVES = 0.7  # that of panels of curves
 ALONE = 6.2  # inches across, of a panel with a row for itself
-ROUNDED = 10.0  # power below so many times that of rounding errors is not drawn
+ROUNDED = 10.0  # power below this multiple of that of rounding errors is not drawn
 WIDE = 0.3  # an image flatter than that takes a row of its own
 
 

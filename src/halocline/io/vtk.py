@@ -38,7 +38,7 @@ def write_grid(
     rows : int, optional
         Points along the last axis of the values; by default as many as along the last one of the grid.
     planes : int
-        So many indices along the last axis are held in memory at a time.
+        Indices along the last axis that are held in memory at a time.
     """
     import numpy as np
 

@@ -37,7 +37,7 @@ def write_data(
     coordinates : mapping of str to array
         By dimension.
     planes : int
-        So many indices along the last axis are held in memory at a time.
+        Indices along the last axis that are held in memory at a time.
     """
     import h5py
 

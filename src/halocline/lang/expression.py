@@ -109,7 +109,7 @@ class Operators:
     def __invert__(self) -> Expr:
         return unary("not", self)
 
-    # no two live objects share it: a dictionary tells operands apart without ==, which makes a node
+    # no two live objects share it: a dictionary distinguishes operands without ==, which makes a node
     __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
@@ -214,8 +214,8 @@ def node(
 ) -> Expr:
     """The node with this operation, arguments and attribute: the existing one where there is one.
 
-    `key` tells attributes apart in this process, by weak references where they are objects that nodes may be
-    kept by, as grids are; `label` stands for the attribute in the digest.
+    `key` distinguishes attributes in this process, by weak references where they are objects that nodes may
+    be kept by, as grids are; `label` stands for the attribute in the digest.
     """
     if op in COMMUTATIVE and args[1].digest < args[0].digest:
         args = args[::-1]  # one order, whichever of the two was written

@@ -563,9 +563,10 @@ def pad(vector: Sequence[Any], count: int) -> Iterator[Any]:
 
 
 def unknown(kind: str, name: str, known: Sequence[str], listed: Sequence[str] | None = None) -> InputError:
-    """The error for a name that is not known, with the nearest one that is; `listed` is how they are told."""
-    told = ", ".join(known if listed is None else listed) or "none"
-    return InputError(f"{kind} {name!r} is unknown{near(name, known)}; known: {told}")
+    """The error for a name that is not known, with the nearest one that is; `listed` is how they are
+    printed."""
+    names = ", ".join(known if listed is None else listed) or "none"
+    return InputError(f"{kind} {name!r} is unknown{near(name, known)}; known: {names}")
 
 
 def near(name: str, known: Iterable[str]) -> str:

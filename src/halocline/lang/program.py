@@ -283,7 +283,7 @@ class Program:
         self.statements: list[Statement] = []
         self.parameters: dict[str, Scalar] = {}
         self.scheme: Any = None  # that which integrates in time, where one does
-        self.notices: list[str] = []  # what the user is told before it runs
+        self.notices: list[str] = []  # for the user, before it runs
         self.meanings: dict[str, str] = {}
         self._open: list[list[Statement]] = [self.statements]
         self._versions: dict[Field | str, int] = {}
@@ -296,8 +296,8 @@ class Program:
     def version(self, thing: Field | Scalar) -> int:
         """A number that grows with every assignment to a field or scalar and with every loop entered.
 
-        What is read inside a loop is told from what was read before it: in the second pass the two may
-        differ.
+        What is read inside a loop is distinguished from what was read before it: in the second pass the two
+        may differ.
         """
         key = thing.name if isinstance(thing, Scalar) else thing
         return self._loops + self._versions.get(key, 0)
@@ -571,7 +571,7 @@ def when(condition: Any) -> Any:
 
 
 def every(steps: int) -> Any:
-    """Run the statements of a with block in step 0 and every so many steps after it, as `step` counts them.
+    """Run the statements of a with block in step 0 and every `steps` steps after it, as `step` counts them.
 
     Parameters
     ----------
@@ -637,7 +637,7 @@ def parameter(name: str, *, unit: str | None = None, about: str | None = None) -
     ----------
     name : str
     unit, about : str, optional
-        Its unit, "1" for a pure number, and what it is: told where it is read and has no value.
+        Its unit, "1" for a pure number, and what it is: named in the error where it is read and has no value.
     """
     program = trace.active()
     meaning = ", in ".join(part for part in (about, None if unit == "1" else unit) if part) or None

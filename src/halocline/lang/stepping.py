@@ -198,6 +198,12 @@ def stepping(
     return Stepping(program, first, wanted, timed or "t" in sets, sets | kept)
 
 
+def program_of(grid: Grid, function: Callable[..., Any] | ProgramFunction, **options: Any) -> Program:
+    """The program that a simulation would run; takes what `halocline.Simulation` does, but how it runs."""
+    names = tuple(options.pop("parameters", None) or ())
+    return stepping(grid, function, parameters=names, **options).program
+
+
 def _delayed(program: Program, dt: Any, arguments: dict[str, Any]) -> tuple[Program, Expr]:
     """The time step of the fields as they are now, to be used when the program is at its end; and a program
     for the first one."""

@@ -246,7 +246,7 @@ class _Work:
 
     def _of_sweep(self, sweep: Sweep, todo: SweepPlan, plan: SubdomainPlan) -> _Share:
         rates, overhead = self.rates, self.machine.network.overhead
-        # what runs every so many passes counts in each with its part of the work
+        # what runs every few passes counts in each with its part of the work
         seconds = rates.per_cell(sweep) * sweep.share
         table = plan.patches.table
         cells = (table[:, 1, :] - table[:, 0, :]).prod(axis=1)

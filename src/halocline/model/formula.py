@@ -75,9 +75,9 @@ def step_time(
     nodes, devices : int
         How many nodes, and devices in each.
     radius : int, per axis int or (lower, upper)
-        Layers of halo; all sides, edges and corners travel.
+        Layers of halo; all sides, edges and corners are exchanged.
     traffic : Traffic, optional
-        What really travels, in the place of `radius`; halo cells are then bytes.
+        What is really exchanged, instead of `radius`; halo cells are then bytes.
     per_cell : float
         1/π: seconds that a device takes for a cell.
     per_halo_cell : float

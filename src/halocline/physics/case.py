@@ -244,7 +244,7 @@ class Setup:
     diagnostics : callable
         Numbers over the grid by name, as expressions; called while differences have the order of the run.
     terms : callable, optional
-        The terms of each time derivative by name, to tell where a value comes from that is not finite. By
+        The terms of each time derivative by name, to find out where a value comes from that is not finite. By
         default there are none, and a run that fails is not repeated to find the step that went wrong.
     limit : callable, optional
         What limits the time step, in words, by the scalars that a run left.
@@ -253,7 +253,7 @@ class Setup:
     progress : callable, optional
         What to show beside the steps while it runs, by the scalars as they are.
     shown : tuple of str
-        The diagnostics that tell most, for a table that fits a terminal.
+        The most important diagnostics, for a table that fits a terminal.
     time_step : {"exact", "delayed"}
         See `Simulation`.
     scheme_name : str, optional
@@ -367,7 +367,7 @@ class Extrapolated:
     Parameters
     ----------
     names : tuple of str
-        Those of the diagnostics that are looked at.
+        The diagnostics that are checked.
     published : callable
         ``published(shape, values)`` gives what is known of them, by name, at these parameters; nothing where
         nothing is.
@@ -404,7 +404,7 @@ class Case:
     linear : bool
         Whether it is a linear problem, with a LinearSetup.
     least_axes : int, optional
-        The case can do with so many axes too: with the last of them where it has walls.
+        The case can do with this number of axes too: with the last of them where it has walls.
     shapes : mapping of int to tuple of int
         Further numbers of axes that the case can have, and its cells by default with these.
     until : float, optional

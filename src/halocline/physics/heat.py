@@ -46,7 +46,7 @@ class Heat:
 
     @classmethod
     def in_box(cls, shape: Sequence[int], *, fields: int = 1, dtype: str = "float64") -> Heat:
-        """So many temperatures, T or T0, T1, ..., on so many cells along each axis.
+        """A number of temperatures, T or T0, T1, ..., on a number of cells along each axis.
 
         Raises
         ------

@@ -14,13 +14,13 @@ from halocline.lang.grid import unknown
 
 @dataclass(frozen=True)
 class Communication:
-    """What halos consist of, and how they travel.
+    """What halos consist of, and how they are exchanged.
 
     Attributes
     ----------
     about : str
     halo : {"read", "uniform"}
-        What travels; see `halocline.Execution`.
+        What is exchanged; see `halocline.Execution`.
     packing : str
         Which messages are packed, of `halocline.plan.transfer.PACKING`.
     overlap : bool

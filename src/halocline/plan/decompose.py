@@ -149,7 +149,7 @@ def decompose(
     radius : int, per axis int or (lower, upper)
         Layers of halo in the cost, all segments of them; the thickness that a subdomain needs.
     traffic : Traffic, optional
-        What really travels, in the place of `radius`: see `Traffic.of_schedule`.
+        What is really exchanged, instead of `radius`: see `Traffic.of_schedule`.
     thickness : int or sequence of int, optional
         The least number of cells of a subdomain along an axis that is cut or periodic.
     periodic : bool or sequence of bool

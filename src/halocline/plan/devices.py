@@ -98,9 +98,9 @@ class DeviceChoice:
             )
         missing = [index for index in self.indices if index >= seen]
         if missing:
-            told = "only 0" if seen == 1 else f"those from 0 to {seen - 1}"
+            indices = "only 0" if seen == 1 else f"those from 0 to {seen - 1}"
             raise InputError(
-                f"device {str(self)!r}: there is no {self.interface}:{missing[0]}; expected {told}, as "
+                f"device {str(self)!r}: there is no {self.interface}:{missing[0]}; expected {indices}, as "
                 "`halocline doctor` lists them"
             )
         if not self.indices:

@@ -19,7 +19,7 @@ TAGS = 27  # per exchange, one for each direction in three dimensions
 
 @dataclass(frozen=True)
 class Message:
-    """What travels between two subdomains in one direction, in one go.
+    """What one subdomain sends to another in one direction, as one message.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def exchange(
     wraps : tuple of int
         Fields whose rows the kernel wraps around itself: their ends need no copy.
     blocks : Blocks, optional
-        What is not active does not travel, and subdomains without an active cell receive nothing: their halos
+        Inactive cells are not sent, and subdomains without an active cell receive nothing: their halos
         are not read, and all others hold zeros there.
     """
     own = subdomain.number

@@ -110,7 +110,7 @@ class Network(_Part):
 
 
 class Throughput(_Part):
-    """How fast sweeps are on a rank while so many ranks of a node are at work at once.
+    """How fast sweeps are on a rank while this number of ranks of a node are at work at once.
 
     Attributes
     ----------
@@ -278,11 +278,11 @@ class Machine(_Part):
         return found
 
     def device_of(self, slot: int, slots: int) -> int:
-        """The device of one of so many subdomains of a node: neighbours share one where there are more."""
+        """The device of one of the subdomains of a node: neighbours share one where there are more."""
         return slot * self.device.count // max(slots, self.device.count)
 
     def distance(self, slots: int | None = None) -> list[list[float]]:
-        """Seconds per byte between the devices of a node, or between so many subdomains on them, as
+        """Seconds per byte between the devices of a node, or between the subdomains on them, as
         `halocline.plan.place` takes them."""
         count = self.device.count if slots is None else slots
         device = [self.device_of(slot, count) for slot in range(count)]

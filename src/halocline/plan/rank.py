@@ -404,7 +404,7 @@ class _Nearness:
         return near
 
     def box(self, box: Box, layers: Layers) -> NDArray[np.bool_]:
-        """The patches that read any cell of a box when each cell reads so many layers around it."""
+        """The patches that read any cell of a box when each cell reads this many layers around it."""
         lo, hi, top = self.table[:, 0], self.table[:, 1], self.table[:, 2]
         below, above = zip(*layers, strict=True)
         return ((lo - below < box.hi) & (hi + top + above > box.lo)).all(axis=1)  # type: ignore[no-any-return]

@@ -58,7 +58,7 @@ class Transfers:
         return cls(Layout.of(decomposition), ("self", "mpi"))
 
     def method(self, a: int, b: int) -> str:
-        """How a message travels between the subdomains `a` and `b`; the same both ways."""
+        """The transfer method between the subdomains `a` and `b`; the same both ways."""
         if a == b and "self" in self.methods:
             return "self"
         far = next(name for name in ("gpu_aware", "rma", "mpi") if name in self.methods)
@@ -71,8 +71,8 @@ class Transfers:
         return far
 
     def why(self, a: int, b: int, unable: Mapping[str, str] | None = None) -> str:
-        """Why it travels so: what holds of the two, and which methods were not allowed, or why they cannot be
-        taken whatever is allowed, where `unable` knows that."""
+        """Why this method is used: what holds of the two, and which methods were not allowed, or why they
+        cannot be taken whatever is allowed, where `unable` knows that."""
         layout = self.layout
         here, there = layout.home(a)[0], layout.home(b)[0]
         if a == b:

@@ -48,8 +48,8 @@ def cg_fused(A: Operator, x: Field, b: Any, rtol: Scalar, max_iterations: Scalar
     """Conjugate gradients in two sweeps an iteration and four vectors: x, r, p and its next value.
 
     The first sweep forms the new p, in the halo too, and its product with A for the inner product; the
-    second forms that product again instead of reading it back, and updates x and r. Only r travels. Eight
-    streams of memory an iteration (r, p read, p' written; p', x, r read, x, r written) instead of the
+    second forms that product again instead of reading it back, and updates x and r. Only r is exchanged.
+    Eight streams of memory an iteration (r, p read, p' written; p', x, r read, x, r written) instead of the
     fifteen of separate operations.
     """
     r, p = x.like("r p", homogeneous=True)

@@ -148,7 +148,7 @@ class LinearProblem:
     Raises
     ------
     InputError
-        Among others where the operator is not linear, as far as its formula tells.
+        Among others where the operator is not linear, as far as its formula shows.
     """
 
     def __init__(

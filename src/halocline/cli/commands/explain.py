@@ -40,7 +40,8 @@ EXPLAIN = Commands(
         Command(
             name="CASE",
             does="halocline.cli.explain:case",
-            help="Steps or iterations of a case of `halocline cases`, or of the first problem that a Python file "
+            help="Steps or iterations of a case of `halocline cases`, or of the first problem that a Python "
+            "file "
             "makes: "
             f"fields and halos, {TOLD}",
             examples=[

@@ -67,7 +67,8 @@ MODEL = Commands(
         Command(
             name="CASE",
             does="halocline.cli.model:case",
-            help="Steps or iterations of a case of `halocline cases`, or of the first problem that a Python file makes."
+            help="Steps or iterations of a case of `halocline cases`, or of the first problem that a Python "
+            "file makes."
             f"\n\nThe seconds of a step or iteration, {PREDICTED}",
             examples=[
                 "halocline model poisson --n 4096 --machine stampede2-skx --ranks-per-node 48 --nodes 1,2,4",

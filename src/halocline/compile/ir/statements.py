@@ -62,7 +62,7 @@ class Stage(Statement):
 @dataclass(frozen=True)
 class Slot(Statement):
     """Memory for stages, of which one after the other has it: for elements of `item` bytes at the points of a
-    patch, and `extra` more per axis. `planes`: there is a ring of so many along the first axis, not all."""
+    patch, and `extra` more per axis. `planes`: a ring of this number along the first axis, instead of all."""
 
     number: int
     item: int

@@ -20,7 +20,7 @@ from halocline.compile.ir.statements import (
 
 
 def angles(kernel: Kernel) -> Kernel:
-    """Before a loop that computes sines and cosines, another looks whether all angles are near."""
+    """Before a loop that computes sines and cosines, another checks whether all angles are near."""
 
     def change(statement: Statement) -> Body:
         if not isinstance(statement, Strip):

@@ -30,7 +30,7 @@ from halocline.compile.passes.inline import EXPENSIVE
 from halocline.compile.passes.rename import renumbered, substituted
 
 PIECE = 128  # elements of a row that are decided at a time: measured, 64 and 256 are slower
-WORTH = 16  # operations at a cell from which a side is worth a loop of its own; see docs/performance.md
+WORTH = 16  # operations at a cell from which a side gets a loop of its own; see docs/performance.md
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Group:
 
 
 def group(values: Sequence[Value], wanted: Collection[int], known: Container[int] = ()) -> Group | None:
-    """Of the branches with a side that is worth being left out the one that is evaluated last: others may be
+    """Of the branches with a side that pays to leave out, the one that is evaluated last: others may be
     inside it."""
     order = below(values, wanted, known)
     conditions: dict[int, list[int]] = {}

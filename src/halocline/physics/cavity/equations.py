@@ -258,6 +258,6 @@ def sound_step(nu: Any, speed2: Any, beta2: Any) -> Any:
 
 
 def gain(stages: int) -> float:
-    """How much longer than a forward step a step of so many stages may be, for diffusion: Runge, Kutta and
-    Legendre's of first order (Meyer, Balsara and Aslam 2014, J. Comput. Phys. 257, 594, Section 2)."""
+    """How much longer than a forward step a step of this number of stages may be, for diffusion: Runge, Kutta
+    and Legendre's of first order (Meyer, Balsara and Aslam 2014, J. Comput. Phys. 257, 594, Section 2)."""
     return (stages * stages + stages) / 2

@@ -9,7 +9,8 @@ from halocline.lang.grid import Grid
 from halocline.physics.case import Case, Parameter, Setup, seed
 from halocline.physics.mhd import parameters
 from halocline.physics.mhd.diagnostics import diagnostics
-from halocline.physics.mhd.equations import MHD, Physics
+from halocline.physics.mhd.equations import MHD
+from halocline.physics.mhd.physics import Physics
 
 
 def _benchmark(shape: tuple[int, ...], values: Mapping[str, float]) -> Setup:

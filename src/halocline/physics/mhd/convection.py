@@ -16,7 +16,8 @@ from halocline.lang.trace import default_order
 from halocline.physics.case import Case, Parameter, Setup, seed
 from halocline.physics.mhd import parameters
 from halocline.physics.mhd.diagnostics import diagnostics
-from halocline.physics.mhd.equations import MHD, Physics
+from halocline.physics.mhd.equations import MHD
+from halocline.physics.mhd.physics import Physics
 from halocline.physics.mhd.timestep import COURANT, stepping
 
 LAYER = Physics(magnetic=False, gravity=True)

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from math import log
-from typing import TYPE_CHECKING
 
 from halocline.errors import InputError
 from halocline.lang import program
 from halocline.lang.expression import Expr
 from halocline.lang.grid import AXES, near
 from halocline.physics.case import Parameter
-
-if TYPE_CHECKING:
-    from halocline.physics.mhd.equations import Physics
+from halocline.physics.mhd.physics import Physics
 
 ACCELERATION = "length/time²"
 DIFFUSIVITY = "length²/time"
@@ -98,7 +95,7 @@ def of(physics: Physics, origin: str = Parameter.origin, **defaults: float) -> d
     Raises
     ------
     InputError
-        A default of a parameter that there is not, or that cannot have it.
+        A default of an unknown parameter, or one out of its range.
     """
     for name, own in defaults.items():
         if name not in ALL:

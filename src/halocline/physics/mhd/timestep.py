@@ -132,7 +132,7 @@ class Courant:
         Raises
         ------
         InputError
-            The scheme is stable however long the step is, or does not tell where it is.
+            The scheme is stable however long the step is, or does not say where it is.
         """
         travel, damping = self.numbers()
         if math.isinf(travel) and math.isinf(damping):

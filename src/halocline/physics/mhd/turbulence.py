@@ -13,8 +13,9 @@ from halocline.lang.program import parameter
 from halocline.physics.case import Case, Parameter, Setup, seed
 from halocline.physics.mhd import parameters
 from halocline.physics.mhd.diagnostics import diagnostics
-from halocline.physics.mhd.equations import MHD, Physics
+from halocline.physics.mhd.equations import MHD
 from halocline.physics.mhd.forcing import Forcing
+from halocline.physics.mhd.physics import Physics
 from halocline.physics.mhd.timestep import COURANT, stepping
 
 BOX = 2 * math.pi

@@ -11,7 +11,8 @@ from halocline.lang.grid import Field, Grid
 from halocline.physics.case import Case, Parameter, Setup
 from halocline.physics.mhd import parameters
 from halocline.physics.mhd.diagnostics import diagnostics
-from halocline.physics.mhd.equations import MHD, Physics
+from halocline.physics.mhd.equations import MHD
+from halocline.physics.mhd.physics import Physics
 from halocline.physics.mhd.timestep import COURANT, stepping
 
 BOX = 2 * math.pi

@@ -40,7 +40,7 @@ def primitives(sim: Any, gamma: float) -> dict[str, NDArray[np.float64]] | None:
 
 
 def restricted(values: NDArray[np.float64], shape: Sequence[int]) -> NDArray[np.float64]:
-    """Means over blocks of cells, so many that `shape` is left; it divides that of `values`."""
+    """Means over blocks of cells, which reduce `values` to `shape`, a divisor of its shape."""
     for axis, n in enumerate(shape):
         before, after = values.shape[:axis], values.shape[axis + 1 :]
         values = values.reshape(*before, n, values.shape[axis] // n, *after).mean(axis + 1)

@@ -119,7 +119,7 @@ def solver(grid: Grid, values: Mapping[str, Any], **more: Any) -> IdealMHD:
 
 
 def courant_number(values: Mapping[str, Any], axes: int) -> float:
-    """The Courant number of a case on so many axes.
+    """The Courant number of a case on this number of axes.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def courant_number(values: Mapping[str, Any], axes: int) -> float:
 
 
 def check_courant(number: float, axes: int) -> None:
-    """Raise InputError for a Courant number that steps on so many axes cannot have."""
+    """Raise InputError for a Courant number that steps on this number of axes cannot have."""
     most, on = STABLE[axes], "one axis" if axes == 1 else f"{axes} axes"
     if not number > 0.0:
         raise InputError(f"courant is {number:g}; expected a number above 0 and below {most:g}")

@@ -22,11 +22,19 @@ from halocline.lang.operators import shift
 from halocline.lang.program import parameter, scalar, stage
 from halocline.lang.reductions import count, first
 from halocline.lang.reductions import max as greatest
-from halocline.physics.mhd_tvd import transport
 from halocline.physics.mhd_tvd.gas import Flux, State, added, both, fast_speed, frame, pressure
 from halocline.physics.mhd_tvd.limiters import LIMITERS
 from halocline.physics.mhd_tvd.reconstruct import plm
 from halocline.physics.mhd_tvd.riemann import RIEMANN, hll
+from halocline.physics.mhd_tvd.transport import (
+    advanced,
+    at_cells,
+    at_edges,
+    carried,
+    edges,
+    protected,
+    reference,
+)
 from halocline.physics.mhd_tvd.tvd import mhdtvd
 
 FLUXES: Mapping[str, Callable[..., Flux]] = {
@@ -95,7 +103,7 @@ class IdealMHD:
     Raises
     ------
     InputError
-        A flux that is unknown, or a condition of a field that there is not.
+        A flux that is unknown, or a condition of an unknown field.
     """
 
     def __init__(
@@ -135,7 +143,7 @@ class IdealMHD:
 
     def _conserved(self) -> Conserved:
         return Conserved(
-            self.rho.expr, Vector(c.expr for c in self.m), self.E.expr, transport.at_cells(self.b, self.axes)
+            self.rho.expr, Vector(c.expr for c in self.m), self.E.expr, at_cells(self.b, self.axes)
         )
 
     def time_step(self, courant: Any) -> Expr:
@@ -158,36 +166,36 @@ class IdealMHD:
         # Step 1: fluxes along each axis alone
         F = self._fluxes([w] * self.axes, b, size, "F")
         # Steps 2 and 3: electromotive forces in cells and on edges
-        corners = transport.at_edges(F, transport.reference(w.v, w.B, self.axes), "e")
+        corners = at_edges(F, reference(w.v, w.B, self.axes), "e")
         # Step 4: the field on faces after half a step
-        b_half = self._on_faces(transport.advanced(b, corners, F, size.half), "b_half")
-        B_half = transport.at_cells(b_half, self.axes)
+        b_half = self._on_faces(advanced(b, corners, F, size.half), "b_half")
+        B_half = at_cells(b_half, self.axes)
         # Steps 5 to 7: for each axis the state after half a step across it, and the fluxes from there
         across = [self._across(a, U, w, F, B_half, size) for a in range(self.axes)]
         G = self._fluxes([q for q, _ in across], b_half, size, "G") if self._moves_across else F
         # Step 8: electromotive forces in cells in the middle of the step
         middle, stays = self._middle(U, w, F, B_half, size)
         # Step 9: electromotive forces on edges
-        corners = transport.at_edges(G, transport.reference(middle.v, middle.B, self.axes), "e_half")
+        corners = at_edges(G, reference(middle.v, middle.B, self.axes), "e_half")
         # Step 10: the whole step of cells, with the field that step 11 leaves there
         gain = None if self.source is None else self.source(middle)
         tried = _tried(_after(U, G, gain, size))
-        b_tried = self._on_faces(transport.advanced(b, corners, G, size.full), "b_tried")
+        b_tried = self._on_faces(advanced(b, corners, G, size.full), "b_tried")
         kept = [flag for _, flag in across if flag is not None]
         if self._needs_middle:
             kept.append(stays)
-        bad = _unphysical(tried._replace(B=transport.at_cells(b_tried, self.axes)), kept)
+        bad = _unphysical(tried._replace(B=at_cells(b_tried, self.axes)), kept)
         # around cells that would be unphysical the step has fluxes of first order
         safe = self._safe(w)
         H = [_chosen(S, second, _beside(bad, a)) for a, (S, second) in enumerate(zip(safe, G, strict=True))]
         new = _branched(_around(bad, self.axes), _after(U, H, gain, size), tried)
         # Step 11: the whole step of faces
-        corners = transport.protected(corners, safe, bad, "e_kept")
+        corners = protected(corners, safe, bad, "e_kept")
         self._count(U, bad, step)
         self.rho.set(new.rho)
         self.m.set(new.m)
         self.E.set(new.E)
-        self.b.set(transport.advanced(b, corners, H, size.full))
+        self.b.set(advanced(b, corners, H, size.full))
 
     @property
     def _moves_across(self) -> bool:
@@ -197,7 +205,7 @@ class IdealMHD:
     @property
     def _needs_middle(self) -> bool:
         """Whether cells in the middle of the step matter: to forces on edges, or to sources."""
-        return bool(transport.edges(self.axes)) or self.source is not None
+        return bool(edges(self.axes)) or self.source is not None
 
     def _floored(self) -> tuple[Conserved, State]:
         """Cells at the start of the step; density and pressure are at least their floors."""
@@ -393,7 +401,7 @@ def _less(
             left(U.m[c], [(n, (f.mx, f.my, f.mz)[(c - n) % 3]) for n, f in enumerate(F)]) for c in range(3)
         ),
         left(U.E, [(n, f.E) for n, f in enumerate(F)]),
-        Vector(left(U.B[c], transport.carried(F, c)) for c in range(3)),
+        Vector(left(U.B[c], carried(F, c)) for c in range(3)),
     )
 
 

@@ -16,10 +16,11 @@ from halocline.lang.program import parameter, program
 from halocline.lang.reductions import first
 from halocline.lang.reductions import sum as total
 from halocline.physics.case import Check, Checked, Setup, cell_at
-from halocline.physics.mhd_tvd import parameters, transport
 from halocline.physics.mhd_tvd.diagnostics import derived, diagnostics
 from halocline.physics.mhd_tvd.gas import energy
+from halocline.physics.mhd_tvd.parameters import courant_number, events, of_program, why_unbounded
 from halocline.physics.mhd_tvd.scheme import IdealMHD
+from halocline.physics.mhd_tvd.transport import at_cells
 
 ROUND_OFF = 1e-13
 
@@ -65,7 +66,7 @@ def start(
     """The fields of a state: density, velocity and pressure of cells, the field as `IdealMHD.b` has it."""
     faces = Vector(as_expr(c) for c in b)
     rho, p, v = as_expr(rho), as_expr(p), Vector(as_expr(c) for c in v)
-    B = transport.at_cells(faces, mhd.axes)
+    B = at_cells(faces, mhd.axes)
     found = {mhd.rho: rho, mhd.E: energy(rho, v, B, p)}
     found |= {m: rho * c for m, c in zip(mhd.m, v, strict=True)}
     return found | dict(zip(mhd.b, faces, strict=True))
@@ -80,7 +81,7 @@ def ready(
     exact: Callable[[float], Mapping[Field, Any]] | None = None,
 ) -> Setup:
     """A case that starts so."""
-    given = parameters.of_program(values) | {"courant": parameters.courant_number(values, mhd.axes)}
+    given = of_program(values) | {"courant": courant_number(values, mhd.axes)}
 
     @program
     def step(dt: Any, step: Any) -> None:
@@ -96,7 +97,7 @@ def ready(
         shown=tuple(shown) or ("rho_min", "p_min", "E_mag", *(["div_b"] if mhd.axes > 1 else [])),
         time_step="delayed",
         scheme_name=f"{values['flux']}, CTU + CT" if mhd.axes > 1 else str(values["flux"]),
-        events=parameters.events(values),
+        events=events(values),
         derived=lambda: derived(mhd),
         check_start=lambda sim: physical(sim, mhd),
         until=until,
@@ -163,7 +164,7 @@ def wave_error(done: Checked, most: float) -> Check:
     shorter side, in the first period."""
     cells, period = min(done.shape), done.setup.until
     assert period is not None
-    if why := parameters.why_unbounded(done.values):
+    if why := why_unbounded(done.values):
         return Check.not_compared("error", why)
     # waves travel at slightly wrong speeds on a grid: their error of phase grows in proportion to time
     periods = max(1.0, done.time / period)

@@ -12,9 +12,10 @@ from halocline.lang.expression import Expr, Operators, as_expr
 from halocline.lang.grid import Field, unknown
 from halocline.physics import events
 from halocline.physics.case import complete
-from halocline.physics.mhd_tvd import parameters, setup
 from halocline.physics.mhd_tvd.diagnostics import derived, relative_divergence
+from halocline.physics.mhd_tvd.parameters import ALL, check_courant, check_epsilon
 from halocline.physics.mhd_tvd.scheme import IdealMHD
+from halocline.physics.mhd_tvd.setup import physical, ready, start
 from halocline.run.domain.execution import Execution
 from halocline.run.engine.outcome import Outcome
 from halocline.run.simulation.simulation import Simulation
@@ -24,7 +25,7 @@ log = logging.getLogger("halocline")
 OF_SOLVER = ("flux", "limiting")  # parameters of cases that `IdealMHD` takes
 # of |b|/Δx: far more than rounding leaves, far less than fields that are sampled have
 MOST_DIVERGENCE = 1e-10
-OPTIONS = tuple(name for name in parameters.ALL if name not in OF_SOLVER)
+OPTIONS = tuple(name for name in ALL if name not in OF_SOLVER)
 
 
 class MHDSimulation(Simulation):
@@ -71,7 +72,7 @@ class MHDSimulation(Simulation):
             if name in values:
                 how = "to IdealMHD" if name in OF_SOLVER else "as an option"
                 raise InputError(f"parameters has {name!r}, which belongs to the scheme; give {name}= {how}")
-        made = setup.ready(mhd, values, {})
+        made = ready(mhd, values, {})
         self.mhd = mhd
         self._warned: set[str] = set()
         self._to_check = True
@@ -111,7 +112,7 @@ class MHDSimulation(Simulation):
             Not three components, or a function that cannot be traced.
         """
         mhd = self.mhd
-        fields = setup.start(
+        fields = start(
             mhd,
             _value("rho", rho, mhd.rho),
             _three("v", v, mhd.m),
@@ -151,12 +152,12 @@ class MHDSimulation(Simulation):
             and as in `halocline.Simulation.run`.
         """
         for name, value in self.parameters.items():
-            if name in parameters.ALL:
-                parameters.ALL[name].check(name, value)
-        parameters.check_courant(self.parameters["courant"], self.mhd.axes)
+            if name in ALL:
+                ALL[name].check(name, value)
+        check_courant(self.parameters["courant"], self.mhd.axes)
         if self._to_check:
             self.check_inputs("before the run")
-            setup.physical(self, self.mhd)
+            physical(self, self.mhd)
             self._warn_of_divergence()
             self._to_check = False
         try:
@@ -193,8 +194,8 @@ def _sorted(mhd: IdealMHD, options: Mapping[str, Any]) -> tuple[dict[str, Any], 
                 raise InputError(f"{name} is an option of IdealMHD, not of its simulation")
             raise unknown("option", name, [*OPTIONS, *execution])
     given = {name: value for name, value in options.items() if name in OPTIONS}
-    values = complete(parameters.ALL, {**given, "flux": mhd.flux, "limiting": mhd.limiting})
-    parameters.check_epsilon(values)
+    values = complete(ALL, {**given, "flux": mhd.flux, "limiting": mhd.limiting})
+    check_epsilon(values)
     return values, {name: value for name, value in options.items() if name not in given}
 
 

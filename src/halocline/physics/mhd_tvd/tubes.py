@@ -115,7 +115,7 @@ def _oblique(tube: Tube, shape: tuple[int, ...], values: Mapping[str, Any]) -> S
     """Along (1, 1, 1)/√3 in a periodic cube, in which the left state is a layer of thickness 1 between right
     ones.
 
-    What is looked at are the waves from its upper side, before those from the lower side arrive.
+    What is checked are the waves from its upper side, before those from the lower side arrive.
     """
     edge = PERIOD * math.sqrt(3)
     grid = Grid(shape, extent=(edge,) * 3, origin=(-0.5 * edge,) * 3, periodic=True)

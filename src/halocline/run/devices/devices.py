@@ -64,8 +64,8 @@ def summary(places: Iterable[OnDevice]) -> str:
     for place in dict.fromkeys(replace(place, rank=0, subdomain=0) for place in places):
         models.setdefault(place.name, []).append(place.device)
     count = sum(map(len, models.values()))
-    told = ", ".join(f"{', '.join(devices)} ({name})" for name, devices in models.items())
-    return f"device{'' if count == 1 else 's'} {told}"
+    named = ", ".join(f"{', '.join(devices)} ({name})" for name, devices in models.items())
+    return f"device{'' if count == 1 else 's'} {named}"
 
 
 @dataclass
@@ -165,8 +165,7 @@ def devices_of_rank(choice: DeviceChoice, comm: Communicator) -> tuple[Any, ...]
         # what else names the same is one with it
         environment = os.environ.get(DEVICE_VARIABLE) == str(choice)
         seen = chosen_here(choice, DEVICE_VARIABLE if environment else "")
-    told = (comm.rank, [device.identity for device in seen])
-    node = comm.allgather_of_node(told)
+    node = comm.allgather_of_node((comm.rank, [device.identity for device in seen]))
     dealt = deal_devices([identities for _, identities in node])
     mine = [rank for rank, _ in node].index(comm.rank)
     return tuple(seen[n] for n in dealt[mine])

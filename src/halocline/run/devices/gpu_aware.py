@@ -82,7 +82,7 @@ def _verified(comm: Communicator, devices: Sequence[Any]) -> str:
 
 
 def _round(comm: Any, device: Any, size: int, to: int, source: int, end: float) -> str:
-    """Send so many bytes of a device to a rank, and receive as many from another one."""
+    """Send bytes of a device to a rank, and receive the same number from another."""
     import numpy as np
     from mpi4py import MPI
 

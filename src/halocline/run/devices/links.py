@@ -47,7 +47,7 @@ def why_no_links(native: ModuleType, comm: Communicator, devices: Sequence[Any])
                     mine = mine or _difference(native, device, identity, memory, event, rank, number)
         except (RuntimeError, MemoryError) as error:
             mine = str(error)
-    # nobody gives back what others look at
+    # no rank frees memory that others still read
     reasons = [reason for reason in comm.allgather(mine) if reason]
     del kept
     return reasons[0] if reasons else ""
@@ -111,7 +111,7 @@ class Ends:
                     if m.method == "colocated":
                         wanted[m.peer, own.number, m.tag] = device, True, m.bytes
         self._links: dict[Key, Any] = {}
-        told: dict[Key, tuple[str, int, bytes]] = {}
+        own_ends: dict[Key, tuple[str, int, bytes]] = {}
         counters: Any = None
         lines = native.Link.LINES
         with comm.agreement("share memory of devices with other processes of the node"):
@@ -119,8 +119,8 @@ class Ends:
             for n, (key, (device, receives, size)) in enumerate(wanted.items()):
                 link = native.Link(device, receives, size, counters, n * lines)
                 self._links[key] = link
-                told[key] = device.identity, n * lines, link.handle()
-        everyone = comm.allgather_of_node((comm.rank, counters.handle(), told))
+                own_ends[key] = device.identity, n * lines, link.handle()
+        everyone = comm.allgather_of_node((comm.rank, counters.handle(), own_ends))
         homes = {number: plan.layout.home(number)[0] for key in wanted for number in key[:2]}
         with comm.agreement("see memory of devices of other processes of the node"):
             ranks = {rank: (handle, theirs) for rank, handle, theirs in everyone}

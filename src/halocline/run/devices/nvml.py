@@ -32,11 +32,11 @@ LANE = {
     5: 32e9 / 8 * 128 / 130,
     6: 64e9 / 8 * 242 / 256,
 }
-PCIE = (3, 16)  # generation and lanes, where NVML does not tell
+PCIE = (3, 16)  # generation and lanes, where NVML does not say
 
-# Bytes a second from one processor to another in one direction, all GPUs together, which NVML does not tell:
-# half of Power9's X-Bus of 64 GB/s (Vazhkudai et al., SC 2018); two UPI links of 10.4 GT/s and 2 bytes are
-# 42 GB/s.
+# Bytes a second from one processor to another in one direction, all GPUs together, which NVML does not
+# report: half of Power9's X-Bus of 64 GB/s (Vazhkudai et al., SC 2018); two UPI links of 10.4 GT/s and 2
+# bytes are 42 GB/s.
 SOCKETS = 32e9
 
 
@@ -52,7 +52,7 @@ class Gpu:
     capability : (int, int)
         Compute capability.
     pcie : (int, int) or None
-        Generation and lanes of its PCIe link at most; None where NVML does not tell.
+        Generation and lanes of its PCIe link at most; None where NVML does not say.
     nvlinks : mapping of str to int
         How many active NVLinks lead where: to the address of a GPU, to "switch" or to "processor".
     processors : tuple of int
@@ -176,7 +176,7 @@ def read_topology(identities: Sequence[str] | None = None, nvml: Any = None) -> 
     Parameters
     ----------
     identities : sequence of str, optional
-        UUIDs of the GPUs that are meant, in this order. All where not given.
+        UUIDs of the GPUs, in this order; all of them by default.
     nvml : module, optional
         What answers in the place of the module `pynvml`.
 

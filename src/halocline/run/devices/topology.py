@@ -55,10 +55,10 @@ def device_links(devices: Sequence[Any], each: int, comm: Communicator) -> Devic
         if comm.node is None or comm.node.rank == 0:
             found = links_between(driven, each, devices[0].interface)
     found = comm.bcast_of_node(found)
-    told = comm.allgather((blake2b(repr(found.distance).encode()).digest(), found.why))
-    if any(digest != told[0][0] for digest, _ in told):
+    found_by_rank = comm.allgather((blake2b(repr(found.distance).encode()).digest(), found.why))
+    if any(digest != found_by_rank[0][0] for digest, _ in found_by_rank):
         return DeviceLinks(None, "nodes differ in their links")
-    return DeviceLinks(found.distance, told[0][1])
+    return DeviceLinks(found.distance, found_by_rank[0][1])
 
 
 def links_between(driven: Sequence[Sequence[str]], each: int, interface: str) -> DeviceLinks:

@@ -72,8 +72,8 @@ class Execution:
         the rank. "auto": as the first passes of the loop show, some of which run with overlap and some
         without; see `halocline.run.tuning.overlap`.
     halo : {"read", "uniform"}
-        What travels between subdomains: only what is read, or, to see what that is worth, all fields that
-        travel at all, each as wide as the widest, with all edges and corners.
+        What subdomains exchange: only what is read ("read"), or, as a baseline, all fields that are exchanged
+        at all, each as wide as the widest, with all edges and corners ("uniform").
     packing : {"all", "last", "none"}
         Which messages by MPI are packed: all; those along the last axis, whose cells lie apart one by one;
         or, as a baseline, none. What is not packed MPI takes out of the fields by derived datatypes, and
@@ -228,7 +228,7 @@ class Execution:
         devices: int = 1,
         distance: Sequence[Sequence[float]] | None = None,
     ) -> Layout:
-        """Which of so many ranks, with so many devices each, has which subdomains of a grid; `distance` as
+        """Which of `ranks` ranks, with `devices` devices each, has which subdomains of a grid; `distance` as
         for `halocline.plan.lay_out`."""
         traffic, thickness = Traffic.of_schedule(schedule), least_thickness(schedule)
 
@@ -272,7 +272,7 @@ class Execution:
 
 
 def _fits(cut: Callable[[int, int], Layout], subdomains: int, devices: int) -> bool:
-    """Whether the grid can be cut into so many subdomains on each of so many devices of a rank."""
+    """Whether the grid can be cut into `subdomains` on each of the devices of a rank."""
     try:
         cut(subdomains, devices)
     except InputError:

@@ -152,7 +152,7 @@ class _Passes:
         self.store, self.name, self.make, self.filled = scratch, name, make, False
 
     def __call__(self, patch: Sequence[int] | None) -> Callable[[int], float]:
-        """The seconds of so many passes, on the slowest rank."""
+        """The seconds of a number of passes, on the slowest rank."""
         prepared = self.make(self.store, self.schedule, self.name, BY_CACHES if patch is None else patch)
         _ = prepared.engine  # each thread touches its memory first
         if not self.filled:

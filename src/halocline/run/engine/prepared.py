@@ -1,4 +1,4 @@
-"""A program prepared to run on a grid: compiled, planned, bound to the engine."""
+"""A program prepared to run on a grid any number of times."""
 
 from __future__ import annotations
 
@@ -9,30 +9,25 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from halocline.compile.compiler import compile_program
-from halocline.compile.driver import compile_library
-from halocline.compile.schedule import AROUND, Loop, Schedule
-from halocline.compile.strategy import Strategy
-from halocline.errors import InputError, RunError
-from halocline.lang.grid import unknown
+from halocline.compile.schedule import Schedule
+from halocline.errors import RunError
 from halocline.lang.program import Program
-from halocline.lang.trace import OWN
 from halocline.native import native
-from halocline.plan.rank import plan_rank, wraps_rows
-from halocline.run.devices.devices import compile_for, device_errors
+from halocline.plan.rank import RankPlan
+from halocline.run.devices.devices import device_errors
 from halocline.run.domain.domain import Domain
-from halocline.run.engine import measured
-from halocline.run.engine.bind import build_engine
-from halocline.run.engine.bind_device import build_device_engine
+from halocline.run.engine.binding import Binding
 from halocline.run.engine.outcome import Outcome
+from halocline.run.engine.planning import check_scalars, compiled, has_loop, planned
 from halocline.run.engine.watch import watching
-from halocline.run.host.caches import caches, exceeds_cache
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.tuning.overlap import OverlapTrial
-from halocline.run.tuning.patches import TUNE
+from halocline.run.tuning.patches import Tuned
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -50,28 +45,9 @@ def prepare(store: FieldStore, program: Program, given: Iterable[str]) -> Prepar
     given : names
         The scalars that have a value when it runs. InputError for one that is used and has none.
     """
-    compiled = functools.partial(_compiled, store, program)
-    schedule = compiled(measured.strategy(store, program.name, compiled, Prepared))
-    known = {*given, *store.domain.grid.scalar_values(), *program.scalars_set()}
-    for name in schedule.scalars:
-        if name not in known and OWN not in name:
-            raise _missing(name, program.meanings.get(name), sorted(n for n in given if OWN not in n))
+    schedule = compiled(store, program, Prepared)
+    check_scalars(schedule, program, store.domain.grid.scalar_values(), given)
     return Prepared(store, schedule, program.name)
-
-
-def _missing(name: str, meaning: str | None, given: Sequence[str]) -> InputError:
-    """The error for a parameter that is read and has no value."""
-    if meaning is None:  # one of the user's own; its name may be misspelt
-        return unknown("parameter", name, given)
-    return InputError(f"parameter {name!r} is missing: {meaning}; given: {', '.join(given)}")
-
-
-def _compiled(store: FieldStore, program: Program, strategy: Strategy | None) -> Schedule:
-    domain = store.domain
-    compiled = compile_program(
-        program, domain.grid, halo=domain.how.halo, device=strategy, shared=domain.shared_bytes
-    )
-    return replace(compiled, blocks=store.blocks)
 
 
 class Prepared:
@@ -84,59 +60,16 @@ class Prepared:
     name : str
     patch : sequence of int, or {"caches"}, optional
         Instead of what `Execution.patch` says.
-
-    Attributes
-    ----------
-    tuned : Tuned or None
-        What is known of the speed of patches, where that decided.
     """
 
     def __init__(
         self, store: FieldStore, schedule: Schedule, name: str, patch: Sequence[int] | str | None = None
     ) -> None:
-        import numpy as np
-
         self.store, self.schedule, self.name = store, schedule, name
-        domain = store.domain
-        comm = domain.comm
-        comm.check_same(
-            f"program {name!r} is",
-            (schedule, domain.grid.shape, domain.how, domain.transfers),
-            "all ranks must build the same equations on the same grid",
-        )
-        store.check_room(schedule.fields)
-        if domain.transfers is None:
-            domain.adopt(schedule)  # before anything is compiled: wrong cuts and patches are found here
-            comm.check_same(
-                f"the decomposition for program {name!r} is",
-                domain.transfers,
-                "all ranks must run the same version of Halocline on the same kind of machine",
-            )
-        assert domain.transfers is not None
-        how = domain.how if patch is None else replace(domain.how, patch=patch)
-        planned = functools.partial(
-            plan_rank, schedule, domain.transfers, comm.rank, threads=domain.threads, caches=caches()
-        )
-        self.plan = planned(patch=how.patch_shape)
-        # one library for all ranks, also where those of another node hold less
-        streaming = any(comm.allgather(exceeds_cache(self.plan, comm.ranks_of_node)))
-        self.library = compile_once(schedule.source, comm, streaming=streaming)
-        self._loops = any(isinstance(operation, Loop) for operation in schedule.operations)
-        tunable = self._loops and how.patch in (None, TUNE) and not domain.devices
-        self.tuned = None
-        if tunable:
-            library = self.library.stem
-            self.tuned = measured.tuned_patches(store, schedule, name, library, self.plan.transfers, Prepared)
-        if self.tuned is not None and self.tuned.patch is not None:
-            self.plan = planned(patch=self.tuned.patch)
+        self._planned = planned(store, schedule, name, Prepared, patch)
+        self.binding = Binding(store, schedule, self._planned, name)
         self._errors = {stop.reason for stop in schedule.stops() if stop.error}
-        self._overlap = OverlapTrial(domain.how.overlap, _needs_no_choice(schedule, comm))
-        self.values: NDArray[np.float64] = np.zeros(len(schedule.scalars))
-        if AROUND in schedule.scalars and wraps_rows(domain.transfers):
-            self.values[schedule.scalars.index(AROUND)] = domain.grid.shape[-1]
-        self._engine: Any = None
-        self._modules: dict[Any, Any] = {}  # kernels by device
-        self._generation = -1
+        self._overlap = OverlapTrial(self.domain.how.overlap, _needs_no_choice(schedule, self.domain.comm))
         store.allocate(schedule.fields, self.plan, name)
 
     @property
@@ -145,67 +78,45 @@ class Prepared:
         return self.store.domain
 
     @property
+    def plan(self) -> RankPlan:
+        """Of this rank."""
+        return self._planned.plan
+
+    @property
+    def library(self) -> Path:
+        """Of its kernels."""
+        return self._planned.library
+
+    @property
+    def tuned(self) -> Tuned | None:
+        """What is known of the speed of patches, where that decided."""
+        return self._planned.tuned
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """Of each scalar of the schedule; the engine reads and writes it."""
+        return self.binding.values
+
+    @property
     def running(self) -> Any:
         """The native engine where it is made already; any thread may ask."""
-        return self._engine
+        return self.binding.made
 
     @property
     def engine(self) -> Any:
         """The native engine, made anew where storages have changed."""
-        if self._engine is None or self._generation != self.store.generation:
-            if self.domain.devices:
-                self._engine = None  # what it takes of the devices' memory goes first
-                self._engine = self._on_devices()
-                self._generation = self.store.generation
-                return self._engine
-            self._engine = build_engine(
-                native(),
-                self.library,
-                self.schedule,
-                self.plan,
-                self.store.storages,
-                self.values,
-                self.domain.comm,
-                self.domain.spins,
-                self.domain.peers,
-                self.store.peer_storages,
-                self.domain.how,
-            )
-            self._generation = self.store.generation
-        return self._engine
+        return self.binding.engine
 
-    def _on_devices(self) -> Any:
-        domain, device = self.domain, self.schedule.device
-        assert device is not None
-        with domain.comm.agreement(f"compile kernels of {self.name!r} for devices"):
-            if not self._modules:
-                own = list(dict.fromkeys(domain.devices))
-                self._modules = {each: compile_for(each, device.source) for each in own}
-        devices = [domain.device_of(n) for n in range(len(self.plan.subdomains))]
-        return build_device_engine(
-            native(),
-            self.library,
-            self.schedule,
-            self.plan,
-            self.store.storages,
-            self.values,
-            domain.comm,
-            devices,
-            [self._modules[each] for each in devices],
-            domain.spins,
-            self.name,
-        )
-
-    def _minded(self) -> AbstractContextManager[None]:
-        """Around what runs: what a device says is a RunError, and so is memory that mailboxes lack."""
+    def _guarded(self) -> AbstractContextManager[None]:
+        """Around what runs: an error of a device is a RunError, and so is a lack of memory for mailboxes."""
         transfers = self.domain.transfers
-        minded = self.domain.devices or (transfers is not None and "rma" in transfers.methods)
-        return device_errors(f"program {self.name!r}") if minded else nullcontext()
+        guarded = self.domain.devices or (transfers is not None and "rma" in transfers.methods)
+        return device_errors(f"program {self.name!r}") if guarded else nullcontext()
 
     @property
     def bytes_per_pass(self) -> float:
         """Bytes per cell that must cross memory in one pass of the outermost loop, or in one run without a
-        loop; loops within count once, what runs every so many steps as often."""
+        loop; inner loops count once, and what runs every few steps by its share."""
         return sum(sweep.bytes * sweep.share for sweep in self.schedule.pass_sweeps())
 
     def run(
@@ -243,12 +154,12 @@ class Prepared:
             if name in given:
                 self.values[number] = given[name]
         engine = self.engine
-        timeline = self.domain.timeline if self._loops else None
+        timeline = self.domain.timeline if has_loop(self.schedule) else None
         if timeline is not None and all(self.domain.comm.allgather(timeline.full)):
             timeline = None
         outcomes: list[Outcome] = []
         undecided = self._overlap.open
-        with watching(engine, on_progress), self._minded():
+        with watching(engine, on_progress), self._guarded():
             for report in self._overlap.run(engine, traced=timeline is not None):
                 outcomes.append(self._outcome(report))
                 if timeline is not None:
@@ -289,7 +200,7 @@ class Prepared:
         for number, name in enumerate(self.schedule.scalars):
             if name in values:
                 self.values[number] = values[name]
-        with watching(self.engine), self._minded():
+        with watching(self.engine), self._guarded():
             report = self.engine.run(messages=messages, kernels=kernels, overlap=overlap)
         if report["stopped"]:
             raise KeyboardInterrupt
@@ -316,21 +227,8 @@ def _needs_no_choice(schedule: Schedule, comm: Communicator) -> str:
     """Why it need not be measured whether overlap pays; empty where it must be."""
     if comm.size == 1:
         return "since there is one rank"
-    if not any(isinstance(operation, Loop) for operation in schedule.operations):
+    if not has_loop(schedule):
         return "since there is no loop"
     if not any(sweep.exchange for sweep in schedule.pass_sweeps()):
         return "since nothing travels"
     return ""
-
-
-def compile_once(source: str, comm: Communicator, *, streaming: bool) -> Any:
-    """The kernel library: rank 0 compiles, the others find it in the cache or, without a shared one, compile
-    too."""
-    path = None
-    with comm.agreement("compile kernels"):
-        if comm.rank == 0:
-            path = compile_library(source, streaming=streaming)
-    with comm.agreement("compile kernels"):
-        if comm.rank != 0:
-            path = compile_library(source, streaming=streaming)
-    return path

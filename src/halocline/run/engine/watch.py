@@ -20,7 +20,7 @@ _listening: list[signal.Signals] = []  # what an outer block listens to
 @contextmanager
 def stopping_on(signals: Sequence[signal.Signals] = STOPPING) -> Iterator[None]:
     """Let these signals ask the engines of this process to stop meanwhile, where all ranks agree; inside
-    another such block, or one of `noting`, that one's count.
+    another such block, or one of `noting`, those of the outer block count.
 
     A request that came too late for the last run in the block stays: the next one follows it, or who called
     this asks for it (`forget_stop`).
@@ -34,7 +34,8 @@ def stopping_on(signals: Sequence[signal.Signals] = STOPPING) -> Iterator[None]:
 
 @contextmanager
 def noting(signals: Sequence[signal.Signals]) -> Iterator[None]:
-    """Let these signals be noted meanwhile, and engines go on until who asks `noted_signal` lets them pause.
+    """Let these signals be noted meanwhile: engines go on until a caller that sees `noted_signal` lets them
+    pause.
 
     One that came too late for that stays, for the next run.
     """

@@ -75,7 +75,7 @@ class Slice(Region):
     Raises
     ------
     InputError
-        No axis, or one that there is not; with a grid: a place outside of it, or along all axes.
+        No axis, or an unknown one; with a grid: a place outside of it, or along all axes.
     """
 
     def __init__(self, **at: float) -> None:
@@ -119,7 +119,7 @@ class Box(Region):
     Raises
     ------
     InputError
-        No axis, or one that there is not; with a grid: ends that no cell lies between.
+        No axis, or an unknown one; with a grid: ends that no cell lies between.
     """
 
     def __init__(self, **ends: tuple[float, float]) -> None:
@@ -154,7 +154,7 @@ class Box(Region):
 
 
 class Coarsen(Region):
-    """Averages of blocks of cells, as many along each axis: ``hc.Coarsen(4)``.
+    """Averages of blocks of cells, the same number along each axis: ``hc.Coarsen(4)``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the system allows a process: open files and stacks."""
+"""What the system allows a process: hardware threads, open files and stacks."""
 
 from __future__ import annotations
 
@@ -19,8 +19,13 @@ KERNEL_STACK, STACK = 256 * 1024, 1024 * 1024
 _UNITS = {"": 1024, "B": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 
+def affinity() -> int:
+    """The hardware threads that this process may use, bit by bit."""
+    return sum(1 << thread for thread in os.sched_getaffinity(0))
+
+
 def allow_files(ranks: int) -> None:
-    """Let this process, and those that it starts, open as many files as so many ranks of one node need.
+    """Let this process, and those that it starts, open the files that this number of ranks of a node need.
 
     Raises
     ------

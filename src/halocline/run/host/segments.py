@@ -39,7 +39,7 @@ def room() -> int | None:
 
 
 def lack(ranks: int, free: int | None) -> str:
-    """What to say where MPI cannot start so many ranks of a node with so many bytes; else an empty string."""
+    """What to say where MPI cannot start these ranks of a node with these bytes; else an empty string."""
     needed = ranks * NEEDED
     if free is None or free >= needed:
         return ""
@@ -53,8 +53,8 @@ def lack(ranks: int, free: int | None) -> str:
 def prepare(environment: Mapping[str, str] = os.environ) -> None:
     """Before MPI starts: see that it has room.
 
-    Where there is less than UCX would like to take, it is told to do without: it takes what there is, and
-    now and then dies of what is missing.
+    Where there is less than UCX would like to take, it is configured to do without: it takes what there is,
+    and now and then dies of what is missing.
 
     Raises
     ------

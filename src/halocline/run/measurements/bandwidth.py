@@ -18,7 +18,7 @@ from halocline.run.ranks.communicator import Communicator
 log = logging.getLogger("halocline")
 
 LEAST = 256 * 2**10  # bytes a thread: enough for a pass to be timed, little enough for a cache of its own
-ENOUGH = 128 * 2**20  # bytes a thread: beyond the caches of most cores; a round of so many takes milliseconds
+ENOUGH = 128 * 2**20  # bytes a thread: beyond the caches of most cores, in a round of milliseconds
 MOMENT = 0.1  # seconds at least: rounds that follow each other may all meet one in which a core is taken away
 ROUND = 0.01  # seconds of a round on devices
 FEWEST = 3  # rounds, however long one takes
@@ -179,7 +179,7 @@ def best_rate(comm: Communicator, make: Callable[[], int]) -> float:
     """Bytes a second of all ranks at once, in the best of some rounds.
 
     A round lasts from the moment in which its first rank begins to that in which its last one ends. Ranks
-    that were timed one by one would each tell of a moment in which the others left memory, or a core, to it.
+    that were timed one by one would each report a moment in which the others left memory, or a core, to it.
 
     Parameters
     ----------
@@ -200,8 +200,8 @@ def best_rate(comm: Communicator, make: Callable[[], int]) -> float:
         begun = perf_counter()
         moved = make()
         comm.barrier()  # the rank that began first sees the last one end, without a clock in common
-        told = comm.allgather((moved, perf_counter() - begun))
-        seconds = max(took for _, took in told)
-        rates.append(sum(moved for moved, _ in told) / seconds)
+        shares = comm.allgather((moved, perf_counter() - begun))
+        seconds = max(took for _, took in shares)
+        rates.append(sum(moved for moved, _ in shares) / seconds)
         spent += seconds
     return max(rates)

@@ -64,10 +64,10 @@ class EnergyMeter:
     def __init__(self, comm: Communicator, devices: Sequence[Any] = (), nvml: Any = None) -> None:
         self.comm, self.nvml, self.on_devices = comm, nvml, bool(devices)
         own = [device.identity for device in devices if device.interface == "cuda"]
-        told = comm.allgather((platform.node(), own))
-        here = [rank for rank, (host, _) in enumerate(told) if host == platform.node()]
+        reports = comm.allgather((platform.node(), own))
+        here = [rank for rank, (host, _) in enumerate(reports) if host == platform.node()]
         self.reads = comm.rank == here[0]  # one process for all of a node
-        driven = {each for rank in here for each in told[rank][1]}
+        driven = {each for rank in here for each in reports[rank][1]}
         self.identities = sorted(driven) if self.reads else []
         self._parts: dict[str, list[float | None]] = {"processors": [], "devices": []}
 

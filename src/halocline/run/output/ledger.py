@@ -24,7 +24,7 @@ from halocline.run.output.every import Every
 from halocline.run.output.output import Output, OutputStore
 from halocline.run.output.restart import Resumable
 from halocline.run.output.saved import Saved, newest
-from halocline.run.output.statistics import PREFIX
+from halocline.run.output.statistics import PREFIX, Statistics
 from halocline.run.ranks.communicator import Communicator
 
 log = logging.getLogger("halocline")
@@ -265,6 +265,12 @@ class RunFiles:
                 self.checkpoints.folder.close()
 
     @property
+    def statistics(self) -> list[Statistics]:
+        """Of all outputs that have some."""
+        found = [store.contents.statistics for store in self.outputs]
+        return [each for each in found if each is not None]
+
+    @property
     def writing(self) -> Writing:
         """What output and checkpoints took of the run."""
         parts = [store.writing for store in self.outputs]
@@ -345,7 +351,7 @@ class Checkpoints:
         return [(store, count) for store, count in counts if store.synced < count]
 
     def write_last(self) -> None:
-        """Write one of what there is now, and wait until it is whole."""
+        """Write a checkpoint of the present state, and wait until it is whole."""
         self.session.fields.check_all("before a checkpoint was written")
         self.write()
         self.finish()

@@ -260,7 +260,7 @@ class OutputStore:
         return self.count - len(self._rows)
 
     def write(self, time: float, step: int) -> None:
-        """Begin to write what there is now; `poll` and `finish` let readers see it."""
+        """Begin to write the present state; `poll` and `finish` let readers see it."""
         self.poll()
         began = perf_counter()
         self._rows.append((time, step, self.contents.compute()))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def writer(comm: Communicator, threads: int) -> Writer | RemoteWriter:
-    """What writes chunks: I/O ranks where the run has some, else so many threads of this rank."""
+    """What writes chunks: I/O ranks where the run has some, else threads of this rank."""
     return Writer(threads) if comm.io_ranks is None else RemoteWriter(comm.io_ranks)
 
 

@@ -58,12 +58,12 @@ def describe(error: BaseException) -> str:
 
 
 def _story(error: BaseException) -> str:
-    told = traceback.TracebackException.from_exception(error)
+    summary = traceback.TracebackException.from_exception(error)
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     if _raised_by_user(error):
-        kept = [line for line, frame in zip(told.stack, frames, strict=True) if _is_users(frame)]
-        told.stack = traceback.StackSummary.from_list(kept)
-    return "".join(told.format()).rstrip()
+        kept = [line for line, frame in zip(summary.stack, frames, strict=True) if _is_users(frame)]
+        summary.stack = traceback.StackSummary.from_list(kept)
+    return "".join(summary.format()).rstrip()
 
 
 def _raised_by_user(error: BaseException) -> bool:

@@ -26,6 +26,7 @@ from halocline.ranges import RANKS
 from halocline.run.host import limits, segments
 from halocline.run.host.streams import complain, give_up, why_lost
 from halocline.run.ranks import mpi
+from halocline.run.ranks.launchers import launcher
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
@@ -62,16 +63,16 @@ def mpiexec() -> Path:
 
 
 def environment() -> dict[str, str]:
-    """The environment to start mpiexec in: Open MPI refuses root, and more ranks than cores, unless told;
-    other MPIs ignore these variables."""
-    told = {
+    """The environment to start mpiexec in: Open MPI refuses root, and more ranks than cores, unless these
+    variables allow it; other MPIs ignore these variables."""
+    allowed = {
         "OMPI_MCA_rmaps_base_oversubscribe": "true",  # version 4
         "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",  # version 5
-        "OMPI_MCA_orte_execute_quiet": "true",  # no essay about a rank that failed; we say what is to say
+        "OMPI_MCA_orte_execute_quiet": "true",  # no long message about a rank that failed: ours is printed
     }
     if os.geteuid() == 0:
-        told |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return {**told, **os.environ}
+        allowed |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return {**allowed, **os.environ}
 
 
 def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0) -> int:
@@ -90,7 +91,7 @@ def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0) -> int:
     """
     RANKS.check("ranks", ranks)
     ranks += io_ranks
-    started = mpi.launcher()
+    started = launcher()
     if started is not None:
         size = "some" if started.size is None else started.size
         raise InputError(
@@ -228,7 +229,7 @@ def _relay(source: IO[str], target: TextIO, facts: dict[str, str], lost: list[OS
 
 
 class Ranks:
-    """Listens to the ranks of this node (see the end of `halocline.run.ranks.mpi`).
+    """Listens to the ranks of this node (see `halocline.run.ranks.launch_socket`).
 
     Attributes
     ----------

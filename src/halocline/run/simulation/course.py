@@ -23,7 +23,7 @@ from halocline.run.simulation.requests import Requests
 log = logging.getLogger("halocline")
 
 WRITES = 3.0  # time that a run keeps free at its end, in durations of the longest checkpoint
-LOOK = 1.0  # seconds after which a run looks whether a checkpoint is whole; then twice as many, and so on
+LOOK = 1.0  # seconds until a run checks whether a checkpoint is whole; then twice as many, and so on
 
 
 class Advancing(Resumable, Protocol):

@@ -173,7 +173,7 @@ class FailureReplay:
         return _longer(error, f"terms that are not finite in that cell: {', '.join(bad)}" if bad else "")
 
     def _longer(self, error: HaloclineError, when: str) -> HaloclineError:
-        """The error with the terms of what the simulation holds, where there is memory to look at them."""
+        """The error with the terms of what the simulation holds, where there is memory to compute them."""
         try:
             return _longer(error, self._told(when))
         except RunError:
@@ -186,8 +186,8 @@ class FailureReplay:
         if bad:
             return f"terms that are not finite {when}: {', '.join(bad)}\n{self._place(bad[0])}".rstrip()
         largest = sorted(sizes, key=sizes.__getitem__, reverse=True)[:LARGEST]
-        told = ", ".join(f"{term} ({sizes[term]:.3g})" for term in largest)
-        return told and f"largest terms {when}: {told}"
+        sized = ", ".join(f"{term} ({sizes[term]:.3g})" for term in largest)
+        return sized and f"largest terms {when}: {sized}"
 
     def _place(self, term: str) -> str:
         """The first cell in which a term is not finite, and what the fields are there."""
@@ -239,9 +239,9 @@ class FailureReplay:
         return {"dt": 1.0, **self.session.state.values}  # before the first step it has none
 
 
-def _longer(error: HaloclineError, told: str) -> HaloclineError:
-    if not told:
+def _longer(error: HaloclineError, explanation: str) -> HaloclineError:
+    if not explanation:
         return error
-    longer = type(error)(f"{error}\n{told}")
+    longer = type(error)(f"{error}\n{explanation}")
     longer.place = error.place
     return longer

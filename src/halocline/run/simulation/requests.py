@@ -31,7 +31,7 @@ class Alarm:
         self.rang = False
 
     def wind(self, seconds: float) -> None:
-        """Ring in so many seconds."""
+        """Ring after these seconds."""
         self.due, self.rang = time.monotonic() + seconds, False
 
     def put_off(self) -> None:
@@ -57,7 +57,7 @@ class Requests:
     Attributes
     ----------
     margin : float
-        So many seconds before its time is up the run stops.
+        Seconds before its time is up at which the run stops.
     """
 
     def __init__(

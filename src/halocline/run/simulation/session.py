@@ -1,8 +1,9 @@
-"""Running a state: step by step towards a time, with a look now and then whether all of it is finite."""
+"""Running a state: step by step towards a time, and now and then checked for values that are not finite."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
@@ -17,8 +18,8 @@ from halocline.run.engine.prepared import Prepared, prepare
 from halocline.run.fields.fields import Fields
 from halocline.run.fields.state import State
 
-# all fields are checked for finite values after so many steps; then after twice as many, and so on, but at
-# most after so many seconds, or so many that checking takes no greater share of the time
+# All fields are checked for finite values after FIRST_CHECK steps, then after twice as many, and so on, but
+# at least every CHECK_SECONDS, or as often as takes CHECK_SHARE of the time if that is more seldom.
 FIRST_CHECK = 64
 CHECK_SECONDS = 10.0
 CHECK_SHARE = 0.01
@@ -108,7 +109,7 @@ class Session:
 
     def scalars(self) -> dict[str, float]:
         """All scalars of the program but those of grid and machine, as they are while a run goes on, which
-        another thread may look at: some may be of a step later than others."""
+        another thread may read: some may be of a step later than others."""
         known = zip(self.prepared.schedule.scalars, self.prepared.values.tolist(), strict=True)
         own = {*self.fields.grid.scalar_values(), AROUND}
         return {name: value for name, value in known if name not in own}
@@ -125,6 +126,16 @@ class Session:
             scalars = self.scalars()
             self.stepping, self.prepared = stepping, prepared
             self.set_scalars(scalars)
+
+    @contextmanager
+    def using(self, stepping: Stepping) -> Iterator[None]:
+        """Go on with such another program meanwhile."""
+        own, prepared = self.stepping, self.prepared
+        self.use(stepping, self.ready(stepping))
+        try:
+            yield
+        finally:
+            self.use(own, prepared)
 
     def replace(self, prepared: Prepared) -> None:
         """Go on with the same program prepared anew, for a store that has changed."""
@@ -204,7 +215,7 @@ class Session:
         *,
         pause: float | None = None,
     ) -> Outcome:
-        """Do so many steps at most, and do not check what comes out."""
+        """Do at most `steps` steps, and do not check the result."""
         values = self.state.values
         given = {"until": until, PAUSE: until if pause is None else pause, "steps": steps}
         outcome = self.prepared.run({**values, **given}, on_progress)

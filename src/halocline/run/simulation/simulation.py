@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,6 @@ from halocline.lang.grid import Field, Grid, check_options, unknown
 from halocline.lang.program import Program, ProgramFunction, bind
 from halocline.lang.stepping import OWN_SCALARS, WANTED_STEP, Scheme, stepping
 from halocline.plan.fit import check_fit
-from halocline.ranges import STEPS
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
 from halocline.run.engine.outcome import Outcome
@@ -29,15 +27,15 @@ from halocline.run.measurements.bandwidth import bandwidth_share
 from halocline.run.memory.store import FieldStore
 from halocline.run.output import restart
 from halocline.run.output.checkpoint import Checkpoint
-from halocline.run.output.every import Every
 from halocline.run.output.ledger import Ledger
-from halocline.run.output.output import Output, OutputStore
+from halocline.run.output.output import Output
 from halocline.run.output.saved import Saved
 from halocline.run.ranks.mpi import communicator_of
 from halocline.run.simulation import observers
 from halocline.run.simulation.course import Course
 from halocline.run.simulation.replay import FailureReplay
 from halocline.run.simulation.session import Session
+from halocline.run.simulation.span import span_of
 
 log = logging.getLogger("halocline")
 
@@ -238,7 +236,7 @@ class Simulation(Fields):
         return self._ledger.resumed
 
     def present_scalars(self) -> dict[str, float]:
-        """Scalars as they are while a run goes on, which another thread may look at: some may be of a step
+        """Scalars as they are while a run goes on, which another thread may read: some may be of a step
         later than others."""
         return self._session.scalars()
 
@@ -338,8 +336,8 @@ class Simulation(Fields):
             A time, a number of steps or a field that cannot be; `until` for a program that has no time.
         RunError
             A field is not finite, the time step is not positive, or a loop cannot end. Fields are checked
-            after 64 steps, after twice as many, and so on, but at most after 10 seconds, or so many that
-            checking takes 1 % of the time; before each call of `callback`, and at the end. With `terms` the
+            after 64 steps, after 128 more, and so on, but at least every 10 seconds, or every 100 times what
+            a check takes, if that is longer; before each call of `callback`, and at the end. With `terms` the
             first step that left such a value is found, and reported with the terms that led to it; the
             simulation holds what was before that step then. Or a checkpoint cannot be written.
         KeyboardInterrupt
@@ -348,39 +346,23 @@ class Simulation(Fields):
         Stopped
             With `checkpoint`: the run was asked to end, and has left a checkpoint.
         """
-        if until is not None and not math.isfinite(until):
-            raise InputError(f"until is {until!r}; expected a finite time")
-        if steps is not None:
-            STEPS.check("steps", steps)
-        often = None if every is None else Every.parse("every", every)
-        if often is not None and callback is None:
-            raise InputError(f"every is {every!r}, but there is no callback to call so often")
-        if exact and (often is None or often.time is None):
-            raise InputError(
-                f"exact=True shortens steps to meet times, but every is {every!r}; give a time (a float)"
-            )
-        if not self._stepping.timed and (until is not None or (often is not None and often.time is not None)):
-            raise InputError(
-                f"{'every' if until is None else 'until'} is given, but this program has no time: give dt=, "
-                "let it set t, or run a number of steps"
-            )
-        if until is None and steps is None:
-            if every is not None:
-                raise InputError("every is given without an end: give until or steps too")
-            steps = 1
+        span = span_of(
+            until, steps, every, exact=exact, called=callback is not None, timed=self._stepping.timed
+        )
         self._ready()
         first = self.steps
-        last = math.inf if steps is None else first + steps
         report = None if on_progress is None else (lambda step: on_progress(step - first))
         files = self._ledger.files(
             self._session, self.title, self.given, output=output, checkpoint=checkpoint, also=self.notes
         )
-        with self._counting(files.outputs), files.ready(first):
+        counted = files.statistics  # steps add up what the statistics of outputs are of
+        counting = self._session.using(self._traced(counting=counted)) if counted else nullcontext()
+        with counting, files.ready(first):
             course = Course(self._session, files)
             if callback is not None:
-                course.add(often, lambda: course.call(lambda: callback(self)), exact=exact, at_end=True)
+                course.add(span.often, lambda: course.call(lambda: callback(self)), exact=exact, at_end=True)
             try:
-                outcome = course.run(math.inf if until is None else until, last, report)
+                outcome = course.run(span.until, first + span.steps, report)
             finally:
                 self.writing += files.writing
         self._last_run = self.steps - first, outcome.loop_seconds
@@ -392,21 +374,6 @@ class Simulation(Fields):
         if not self._checked.issuperset(self.held):  # the user set some
             self._session.forget_checks()
         self.check_inputs("before the run")
-
-    @contextmanager
-    def _counting(self, outputs: Sequence[OutputStore]) -> Iterator[None]:
-        """Let steps count in what the statistics of outputs are of."""
-        statistics = [each.contents.statistics for each in outputs if each.contents.statistics is not None]
-        if not statistics:
-            yield
-            return
-        alone = self._session.prepared
-        counting = self._traced(counting=statistics)
-        self._session.use(counting, self._session.ready(counting))
-        try:
-            yield
-        finally:
-            self._session.use(self._stepping, alone)
 
     def explained(self, error: HaloclineError) -> HaloclineError:
         """The same error with the terms that led to it, where `terms` are known; all ranks call this."""
@@ -424,10 +391,3 @@ class Simulation(Fields):
     def __setitem__(self, field: Field | str, value: Any) -> None:
         self._session.forget_step()
         super().__setitem__(field, value)
-
-
-def program_of(grid: Grid, function: Callable[..., Any] | ProgramFunction, **options: Any) -> Program:
-    """The program that a simulation would run, without any memory; takes what `Simulation` does, but how it
-    runs."""
-    names = tuple(options.pop("parameters", None) or ())
-    return stepping(grid, function, parameters=names, **options).program

@@ -74,7 +74,7 @@ def _strategies(ndim: int) -> Iterator[Strategy]:
 
 def key(source: str, devices: Sequence[str], shape: Sequence[int], ranks: int) -> str:
     """What a measurement holds for: these kernels, as the default has them, on such devices, for a grid of
-    this shape on so many ranks."""
+    this shape on this number of ranks."""
     return sha256(repr((source, tuple(devices), tuple(shape), ranks)).encode()).hexdigest()[:32]
 
 

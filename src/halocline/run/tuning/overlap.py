@@ -1,6 +1,6 @@
 """Whether computing and messages overlap: as a user asks, or as the first passes of a loop show.
 
-Overlap wins where messages travel by themselves, and can lose where they do not: the cavity code of
+Overlap wins where messages progress by themselves, and can lose where they do not: the cavity code of
 Virginia Tech ran 20 to 30 % slower with it. So it is measured. Kernels change fields, and no copy of these is
 made: what is measured are the program's own passes, some with overlap and some without, since no bit depends
 on it.

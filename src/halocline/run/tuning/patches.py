@@ -71,15 +71,15 @@ def race(
     choices: Sequence[T], timer_of: Callable[[T | None], Callable[[int], float]]
 ) -> tuple[T | None, float, int]:
     """Measure choices in turn; all ranks call this, and find the same. One that cannot run is left out, and
-    one that is far behind is let go of at once, with what it holds.
+    one that is far slower is dropped at once, with its memory.
 
     Parameters
     ----------
     choices : sequence
         To be tried beside the default.
     timer_of : callable
-        Of a choice, or None for the default: a function that runs so many passes, and returns the seconds of
-        the slowest rank.
+        Of a choice, or None for the default: a function that runs a number of passes, and returns the seconds
+        of the slowest rank.
 
     Returns
     -------
@@ -138,15 +138,15 @@ def key(
     schedule: str,
     blocks: Blocks | None = None,
 ) -> str:
-    """What a measurement holds for: these kernels on this kind of processor, subdomains of this size and so
-    many threads and ranks on a node.
+    """What a measurement holds for: these kernels on this kind of processor, subdomains of this size, and
+    these numbers of threads and ranks on a node.
 
     Parameters
     ----------
     library : str
         The key of the compiled kernels; it holds source, compiler, flags and the model of the CPU.
     transfers : Transfers
-        How the grid is cut, and how messages travel.
+        How the grid is cut, and how messages are sent.
     schedule : str
         See Execution.
     blocks : Blocks, optional
@@ -166,8 +166,8 @@ def _place(name: str) -> Path:
 
 
 def recall(name: str, axes: int) -> Tuned | None:
-    """What is remembered under a key, for a grid of so many axes; None where nothing is, or nothing that can
-    have been measured."""
+    """What is remembered under a key, for a grid of this number of axes; None where nothing is, or nothing
+    that can have been measured."""
     try:
         found = _place(name).read_bytes()
     except OSError:
@@ -184,7 +184,7 @@ def recall(name: str, axes: int) -> Tuned | None:
 
 
 def remember(name: str, tuned: Tuned, program: str) -> None:
-    """Keep it for later runs: whole or not at all, whoever else writes.
+    """Keep it for later runs: whole or not at all, also where other processes write.
 
     Raises
     ------
@@ -195,7 +195,7 @@ def remember(name: str, tuned: Tuned, program: str) -> None:
 
 
 def keep(place: Path, record: dict[str, Any]) -> None:
-    """Write what was found to a file of the cache: whole or not at all, whoever else writes.
+    """Write what was found to a file of the cache: whole or not at all, also where other processes write.
 
     Raises
     ------

@@ -16,6 +16,7 @@ from halocline.lang import trace
 from halocline.lang.expression import Expr
 from halocline.lang.grid import Field, Grid, unknown
 from halocline.lang.program import Program, ProgramFunction
+from halocline.lang.stepping import program_of
 from halocline.physics import events as counters
 from halocline.physics.case import Check, Checked, Setup
 from halocline.physics.cases import case_named
@@ -28,7 +29,7 @@ from halocline.run.output import restart
 from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.output import Output
 from halocline.run.output.saved import Saved, newest
-from halocline.run.simulation.simulation import Simulation, program_of
+from halocline.run.simulation.simulation import Simulation
 from halocline.solvers.schemes import SCHEMES
 from halocline.study.problems.live import LiveLine
 from halocline.study.problems.record import Timing, checksums, recorded

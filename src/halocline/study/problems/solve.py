@@ -166,7 +166,7 @@ def poisson(
 
     Examples
     --------
-    >>> from halocline.study import solve
+    >>> from halocline.study.problems import solve
     >>> solve.poisson(64).record.converged
     True
     """

@@ -20,7 +20,7 @@ def whole_steps(group: Group) -> Group:
 
 def own_order(group: Group) -> Group:
     """Those of the order that was measured first."""
-    return group.those(lambda m: m["order"] == group.one["order"])
+    return group.those(lambda m: m["order"] == group.one["order"]) if group.found else group
 
 
 def size_label(line: Group, panel: Group) -> str:

@@ -339,6 +339,8 @@ class Figure:
         Above all panels.
     columns : int
         Of the legend.
+    shared : bool
+        Whether all panels have one scale of y.
     """
 
     file: str
@@ -347,6 +349,7 @@ class Figure:
     where: Callable[[Measurement], Any] = lambda measurement: True
     title: str = ""
     columns: int = 3
+    shared: bool = False
 
     def draw(self, group: Group) -> Drawn | None:
         """The figure; None where nothing belongs to it."""
@@ -359,8 +362,7 @@ class Figure:
         columns = min(COLUMNS, len(drawn))
         rows = -(-len(drawn) // columns)
         figure = figure_of(rows, columns, title=self.title)
-        same = len(self.panels) > 1 and len({panel.ylabel for panel in self.panels}) == 1
-        axes = figure.subplots(rows, columns, squeeze=False, sharey=same).flatten()
+        axes = figure.subplots(rows, columns, squeeze=False, sharey=self.shared).flatten()
         for ax in axes[len(drawn) :]:
             ax.set_visible(False)
         for number, (ax, (panel, own)) in enumerate(zip(axes, drawn, strict=False)):

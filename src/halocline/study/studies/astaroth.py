@@ -23,11 +23,11 @@ def _place(n: int, devices: int, **more: Any) -> Row:
 
 
 def _ns(seconds: float, row: Row) -> float:
-    return 1e9 * seconds / prod(row["shape"])
+    return 1e9 * seconds / float(prod(row["shape"]))
 
 
 def _of_a_device(seconds: float, row: Row) -> float:
-    return _ns(seconds, row) * row["devices"]
+    return _ns(seconds, row) * float(row["devices"])
 
 
 def _strong() -> list[Row]:

@@ -1,4 +1,4 @@
-"""The buoyancy-driven cavity of Virginia Tech, MPI and OpenACC: growth, ssspnt, ranks of a node, libraries."""
+"""The buoyancy-driven cavity of Virginia Tech: growth, ssspnt, ranks of a node, MPI libraries."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def _study(name: str, title: str, about: str, study: str, **more: Any) -> Paper:
     )
 
 
-_GROWTH = {"rows": "decomposition", "columns": "ranks", "value": "n_i", "text": str}
-_SSSPNT = {"rows": "version", "columns": "cut", "value": "ssspnt", "text": str}
+_GROWTH: dict[str, Any] = {"rows": "decomposition", "columns": "ranks", "value": "n_i", "text": str}
+_SSSPNT: dict[str, Any] = {"rows": "version", "columns": "cut", "value": "ssspnt", "text": str}
 PAPERS = (
     *(
         _study(

@@ -53,13 +53,14 @@ STUDY = Study(
     "exchange",
     title="The exchange of halos",
     about="The exchange alone, by each set of transfer methods.",
-    help="Four fields of single precision with halos of three layers, as Pearson et al. 2020; say exchange for "
+    help="Four fields of single precision with halos of three layers, as Pearson et al. 2020; say exchange "
+    "for "
     "the problem. `halocline study ablation exchange` times more variants, in turn.",
     examples=("halocline study exchange exchange --n 64 --ranks 2",),
     contents=(
         comparison(
             "methods",
-            lambda m: NAMES.get(m["methods_asked"], m["methods_asked"]),
+            lambda m: NAMES[m["methods_asked"]],
             Column("an exchange", lambda m, g: duration(m["seconds"])),
             Column("into a rank", lambda m, g: _bytes(m)),
         ),

@@ -58,7 +58,8 @@ STUDY = Study(
     "hybrid",
     title="Hybrid runs",
     about="The same cores shared out among ranks and threads in every way.",
-    help="Each divisor of ranks times threads is a number of ranks, the rest are threads, as in Tables 7.1 and "
+    help="Each divisor of ranks times threads is a number of ranks, the rest are threads, as in Tables 7.1 "
+    "and "
     "7.2 of UMBC HPCF-2018-10.",
     examples=("halocline study hybrid poisson --n 1024 --ranks 2 --threads 2",),
     contents=(

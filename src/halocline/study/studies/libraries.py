@@ -35,7 +35,8 @@ STUDY = Study(
     "libraries",
     title="MPI libraries",
     about="The same runs with several MPI libraries.",
-    help="Each in the Python environment that it is installed in, such as .venv with MPICH and .venv-openmpi, "
+    help="Each in the Python environment that it is installed in, such as .venv with MPICH and "
+    ".venv-openmpi, "
     "which `make test-openmpi` makes. As Figs. 11 and 12 of the cavity code of Virginia Tech.",
     examples=("halocline study libraries cavity --n 32 --pythons .venv/bin/python,.venv-openmpi/bin/python",),
     contents=(comparison("MPI", library, c.SSSPNT),),

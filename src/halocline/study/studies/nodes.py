@@ -17,12 +17,14 @@ STUDY = Study(
     "nodes",
     title="Ranks of a node",
     about="The same ranks on fewer or more nodes.",
-    help="So many ranks are taken for a node, whatever they run on: those of one node share memory, others send "
-    "messages by MPI. As Fig. 5 of the cavity code of Virginia Tech; `halocline model figures` predicts nodes "
+    help="So many ranks are taken for a node, whatever they run on: those of one node share memory, others "
+    "send "
+    "messages by MPI. As Fig. 5 of the cavity code of Virginia Tech; `halocline model figures` predicts "
+    "nodes "
     "of a real machine.",
-    examples=("halocline study nodes cavity --n 32 --ranks 4 --per-node 1,2,4",),
+    examples=("halocline study nodes cavity --n 32 --ranks 4 --ranks-of-node 1,2,4",),
     contents=(comparison("ranks of\na node", lambda m: f"{per_node(m)}", c.SSSPNT, order=per_node),),
-    sweeps=(Sweep("ranks_per_node", "--per-node R,R,...", "Ranks of a node.", "1,2"),),
+    sweeps=(Sweep("ranks_per_node", "--ranks-of-node R,R,...", "Ranks of a node.", "1,2"),),
     ranks="2",
     repeat=3,
 )

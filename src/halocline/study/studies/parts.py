@@ -74,9 +74,10 @@ def _time(name: str, head: str) -> Column:
 
 def _complete(group: Group) -> Group:
     """Those of the layouts of which all parts were timed."""
-    own = own_order(group)
+    own = group.those(lambda m: not q.is_solve(m))
+    own = own_order(own)
     counts = {key: len(found) for key, found in q.by(own.found, LAYOUT[0])}
-    return own.those(lambda m: not q.is_solve(m) and counts[LAYOUT[0](m)] >= len(PARTS))
+    return own.those(lambda m: counts[LAYOUT[0](m)] >= len(PARTS))
 
 
 PARTS_OF_A_STEP = Contents(

@@ -256,6 +256,7 @@ STEPS = Contents(
                     ("Closed formula", lambda m, g: g.formula(m)),
                 )
             ),
+            shared=True,
         ),
         Figure(
             "energy.png",
@@ -294,7 +295,8 @@ STUDY = Study(
     title="Strong scaling",
     about="One problem on more and more ranks and threads: time, speed-up, efficiency, hybrid runs.",
     help="Each N on each number of ranks and threads: a linear problem in the form of UMBC HPCF-2018-10, "
-    "Tables 4.1 and 7.1, steps as in Figs. 10 to 12, 14 and 15 of Pekkilä et al. 2022, beside their closed formula, "
+    "Tables 4.1 and 7.1, steps as in Figs. 10 to 12, 14 and 15 of Pekkilä et al. 2022, beside their closed "
+    "formula, "
     "max(work, exchange), with constants that were measured too.",
     examples=(
         "halocline study strong poisson --n 1024 --ranks 1,2 --threads 1,2",

@@ -1,0 +1,197 @@
+"""The ranks that work on one problem, with or without MPI."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import Any, TypeVar
+
+from halocline.errors import InputError
+from halocline.run.ranks.failure import pack, unpack
+from halocline.run.ranks.io_ranks import IORanks
+
+T = TypeVar("T")
+
+# A rank that waits for others asks again at once for AT_ONCE seconds, in which ranks with cores of their own
+# arrive. Then it sleeps before it asks again: for PAUSE_SHARE of the time waited so far, but no longer than
+# LONGEST_PAUSE.
+AT_ONCE, PAUSE_SHARE, LONGEST_PAUSE = 5e-5, 0.125, 2e-3
+EXCHANGE_TAG = 7  # of arrays between ranks
+
+
+@dataclass(frozen=True)
+class Communicator:
+    """The ranks that work on one problem.
+
+    Parameters
+    ----------
+    rank, size : int
+    mpi : mpi4py.MPI.Intracomm or None
+        Halocline's own duplicate, so that its messages never meet the user's; None where the run is
+        serial.
+    thread_level : str
+        What MPI allows threads: "single", "funneled", "serialized" or "multiple".
+    ranks_of_node : int
+        How many of the ranks share this rank's node.
+    masks : tuple of int
+        The affinity of each of these, bit by bit; empty where it was not asked for.
+    node : mpi4py.MPI.Intracomm or None
+        The ranks that count as this rank's node (see `grouped`); None where the run is serial.
+    ranks_per_node : int
+        How many that are, where every node has as many, the last perhaps fewer, and ranks follow each other
+        node by node.
+    nodes_of_ranks : tuple of int
+        Otherwise the node of each rank.
+    io_ranks : IORanks or None
+        Other ranks, which write what these send.
+    """
+
+    rank: int = 0
+    size: int = 1
+    mpi: Any = field(default=None, repr=False)
+    thread_level: str = "multiple"
+    ranks_of_node: int = 1
+    masks: tuple[int, ...] = field(default=(), repr=False)
+    node: Any = field(default=None, repr=False)
+    ranks_per_node: int = 1
+    nodes_of_ranks: tuple[int, ...] = ()
+    io_ranks: IORanks | None = field(default=None, repr=False)
+    _groups: dict[int, Communicator] = field(default_factory=dict, repr=False, compare=False)
+
+    def grouped(self, ranks_per_node: int | None) -> Communicator:
+        """The same ranks, as if `ranks_per_node` consecutive ones were on a node; all ranks call this.
+
+        Ranks that do not share a machine do not share a node either.
+        """
+        if ranks_per_node is None or self.mpi is None:
+            return self
+        if ranks_per_node not in self._groups:
+            node = self.node.Split(self.rank // ranks_per_node)
+            self._groups[ranks_per_node] = replace(self, node=node, **nodes_of(self.mpi, node), _groups={})
+        return self._groups[ranks_per_node]
+
+    def free(self) -> None:
+        """Free what was made of the user's communicator; collective."""
+        for grouped in self._groups.values():
+            grouped.node.Free()
+        self.node.Free()
+        self.mpi.Free()
+
+    @property
+    def handle(self) -> int | None:
+        """The Fortran handle of the communicator, for native code; None where the run is serial."""
+        return None if self.mpi is None else self.mpi.py2f()
+
+    def allgather(self, value: T) -> list[T]:
+        """The value of every rank, by rank."""
+        return [value] if self.mpi is None else _together(self.mpi).allgather(value)
+
+    def allgather_of_node(self, value: T) -> list[T]:
+        """The values of all ranks on this rank's node, by rank."""
+        return [value] if self.node is None else _together(self.node).allgather(value)
+
+    def gather(self, value: T) -> list[T] | None:
+        """The value of every rank on rank 0; None elsewhere."""
+        return [value] if self.mpi is None else _together(self.mpi).gather(value)
+
+    def bcast(self, value: T, root: int = 0) -> T:
+        """The value of the rank `root`."""
+        return value if self.mpi is None else _together(self.mpi).bcast(value, root)
+
+    def bcast_of_node(self, value: T) -> T:
+        """The value of the first rank on this rank's node."""
+        return value if self.node is None else _together(self.node).bcast(value)
+
+    def most(self, value: int) -> int:
+        """The greatest value of all ranks."""
+        if self.mpi is None:
+            return int(value)
+        from mpi4py import MPI
+
+        return int(_together(self.mpi).allreduce(int(value), MPI.MAX))
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+        if self.mpi is not None:
+            _together(self.mpi).barrier()
+
+    def exchange(self, sends: Sequence[tuple[int, Any]], receives: Sequence[tuple[int, Any]]) -> None:
+        """Send contiguous arrays to ranks, and receive into others from ranks; all of both ends call this.
+        Two ranks list what goes from one to the other in the same order."""
+        if self.mpi is None:
+            return
+        from mpi4py import MPI
+
+        requests = [self.mpi.Irecv([into, MPI.BYTE], rank, EXCHANGE_TAG) for rank, into in receives]
+        requests += [self.mpi.Isend([array, MPI.BYTE], rank, EXCHANGE_TAG) for rank, array in sends]
+        _wait(lambda: bool(MPI.Request.Testall(requests)))
+
+    @contextlib.contextmanager
+    def agreement(self, what: str) -> Iterator[None]:
+        """A phase of set-up that all ranks pass, or none: `with comm.agreement("compile kernels"):`.
+
+        Where the block fails on some ranks, the exception of the lowest of them is raised on all ranks,
+        with a note that names the rank. All ranks must enter the block; inside it, no rank may wait for
+        another one.
+        """
+        error: BaseException | None = None
+        try:
+            yield
+        except Exception as raised:
+            if self.mpi is None:
+                raise
+            error = raised
+        if self.mpi is None:
+            return
+        first = min(self.allgather(self.size if error is None else self.rank))
+        if first == self.size:
+            return
+        count = sum(self.allgather(error is not None))
+        if error is None or self.rank != first:
+            raise unpack(self.bcast(b"", first))
+        if count < self.size:
+            more = f" and on {count - 1} more" if count > 1 else ""
+            error.add_note(f"This happened on rank {first} of {self.size}{more}, in: {what}.")
+        self.bcast(pack(error), first)
+        raise error
+
+    def check_same(self, what: str, mine: Any, advice: str) -> None:
+        """Raise InputError where ranks do not have the same; all ranks call this."""
+        same = self.allgather(blake2b(repr(mine).encode()).digest())
+        other = next((rank for rank, digest in enumerate(same) if digest != same[0]), None)
+        if other is not None:
+            raise InputError(f"{what} not the same on ranks 0 and {other}: {advice}")
+
+
+def _together(mpi: Any) -> Any:
+    """An MPI communicator, when all of its ranks have arrived.
+
+    A rank that waits in MPI's own collective operations takes all of a core, also where a rank that it waits
+    for, or a compiler that this one runs, has none. Here it asks whether the others have arrived, and sleeps
+    in between.
+    """
+    request = mpi.Ibarrier()
+    _wait(request.Test)
+    return mpi
+
+
+def _wait(done: Callable[[], bool]) -> None:
+    """Ask until it is done, and sleep in between; see `_together`."""
+    begun = time.perf_counter()
+    while not done():
+        waited = time.perf_counter() - begun
+        if waited > AT_ONCE:
+            time.sleep(min(PAUSE_SHARE * waited, LONGEST_PAUSE))
+
+
+def nodes_of(mpi: Any, node: Any) -> dict[str, Any]:
+    """`Communicator.ranks_per_node` and `nodes_of_ranks`."""
+    first = mpi.allgather(min(node.allgather(mpi.rank)))  # of each rank's node
+    wide = first.count(first[0])
+    if all(leader == rank - rank % wide for rank, leader in enumerate(first)):
+        return {"ranks_per_node": wide, "nodes_of_ranks": ()}
+    numbers = {leader: number for number, leader in enumerate(dict.fromkeys(first))}
+    return {"ranks_per_node": wide, "nodes_of_ranks": tuple(numbers[leader] for leader in first)}

@@ -1,0 +1,33 @@
+"""The connection of a rank to `halocline.run.ranks.launch`, where that started it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+# Open as long as the rank lives: that it closes reports a death, unless "end" was sent before.
+_connection: Any = None
+
+
+def send(text: str) -> bool:
+    """Send a line: "rank R PROCESS", "status S TEXT" before all ranks end, or "end". Return whether it was
+    received."""
+    global _connection
+    name = os.environ.get("HALOCLINE_LAUNCH")
+    if name is None:
+        return False
+    import fcntl
+    import socket
+
+    try:
+        if _connection is None:
+            with socket.socket(socket.AF_UNIX) as line:
+                # Of a process that dies, Linux closes the highest first: mpiexec must not be the first to see
+                # the end, since it kills the others then.
+                above = int(os.environ.get("PMI_FD", "2")) + 1
+                _connection = socket.socket(fileno=fcntl.fcntl(line, fcntl.F_DUPFD_CLOEXEC, above))
+            _connection.connect(f"\0{name}")
+        _connection.sendall(f"{text}\n".encode())
+    except OSError:  # on another node, or gone
+        return False
+    return True
