@@ -71,7 +71,7 @@ def _list(chosen: Mapping[str, Case]) -> str:
 
 
 def _page(name: str, case: Case) -> str:
-    from halocline.study.reporting.table import Table
+    from halocline.study.reporting.table import Table, joined
 
     rows = tuple(
         (
@@ -84,8 +84,8 @@ def _page(name: str, case: Case) -> str:
         for key, p in case.parameters.items()
     )
     shape = " x ".join(map(str, case.shape))
-    end = f"to time {case.until:g}" if case.until is not None else f"{case.steps} steps"
-    end = f"{end}, {case.end}" if case.end else end
+    steps = None if case.steps is None else f"{case.steps} steps"
+    end = joined(steps if case.until is None else f"to time {case.until:g}", case.end)
     further = [
         f"{'':9} {' x '.join(map(str, own))} cells with --dim {dim}" for dim, own in case.shapes.items()
     ]

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from halocline.archive.writer import Writing
+from halocline.compile.schedule import Schedule
 from halocline.errors import HaloclineError, InputError, RunError
 from halocline.io.figure import Figure
 from halocline.lang import trace
@@ -30,6 +32,7 @@ from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.output import Output
 from halocline.run.output.saved import Saved, newest
 from halocline.run.simulation.simulation import Simulation
+from halocline.solvers.linear import Solution
 from halocline.solvers.schemes import SCHEMES
 from halocline.study.problems.live import LiveLine
 from halocline.study.problems.record import Timing, checksums, recorded
@@ -243,9 +246,16 @@ class CaseRun:
         return joined(self.name, f"{' x '.join(f'{n:,}' for n in self.shape)} cells", self.method)
 
     def bench(self, *, communicator: Any = None, **execution: Any) -> StepBench:
-        """Its steps, to be timed whole and in parts; all ranks call this."""
+        """Its steps or iterations, to be timed whole and in parts; all ranks call this."""
+        return StepBench(*self._prepared(communicator, execution)[:2])
+
+    def _prepared(
+        self, communicator: Any, execution: Mapping[str, Any]
+    ) -> tuple[Fields, Program, Schedule, float]:
+        """Fields and program of a problem made for this alone; its schedule, and the bytes that a step must
+        move."""
         sim = self._simulation(communicator, execution)
-        return StepBench(sim, sim.program)
+        return sim, sim.program, sim.schedule, sim.bytes_per_step
 
     def _simulation(self, communicator: Any, execution: Mapping[str, Any]) -> Simulation:
         grid, equations = self.setup.grid, self.setup.equations
@@ -374,8 +384,8 @@ class CaseRun:
             steps=sim.steps - started,
             energy=meter.total,
         )
-        told = self._told(sim, series, warm_up)
-        return self._result(sim, measured, whole, told)
+        facts = self._facts_of(sim, series, warm_up)
+        return self._result(sim, measured, whole, facts, sim.schedule, sim.bytes_per_step, sim.writing)
 
     def _advanced(
         self,
@@ -496,7 +506,7 @@ class CaseRun:
         **execution: Any,
     ) -> Result:
         """Time so many steps without messages, or without kernels: fields then hold nonsense, and nothing is
-        told of them. All ranks call this.
+        known of them. All ranks call this.
 
         Parameters
         ----------
@@ -518,9 +528,9 @@ class CaseRun:
         steps = self._steps(steps)
         SOME_STEPS.check("steps", steps)
         _check_warm_up(warm_up, steps)
-        sim = self._simulation(communicator, execution)
-        bench = StepBench(sim, sim.program)
-        meter = EnergyMeter(sim.domain.comm, sim.domain.devices)
+        fields, program, schedule, bytes_per_step = self._prepared(communicator, execution)
+        bench = StepBench(fields, program)
+        meter = EnergyMeter(fields.domain.comm, fields.domain.devices)
         if warm_up:
             bench.passes = warm_up
             bench.run(**KINDS[only])
@@ -532,8 +542,8 @@ class CaseRun:
             "time", "time_step", "limiter", "checksum", "checksums", "diagnostics", "series", "error",
             "events",
         )  # fmt: skip
-        told = {"steps": steps, "warm_up": warm_up, "only": only, **dict.fromkeys(nothing)}
-        return self._result(sim, measured, None, told)
+        facts = {"steps": steps, "warm_up": warm_up, "only": only, **dict.fromkeys(nothing)}
+        return self._result(fields, measured, None, facts, schedule, bytes_per_step, Writing())
 
     def _resumed(
         self,
@@ -575,7 +585,7 @@ class CaseRun:
                 self.setup.check_start(sim)
             return dict(self.setup.diagnostics())
 
-    def _told(self, sim: Simulation, series: list[dict[str, Any]], warm_up: int) -> dict[str, Any]:
+    def _facts_of(self, sim: Simulation, series: list[dict[str, Any]], warm_up: int) -> dict[str, Any]:
         """What a record holds of the result of whole steps."""
         last, events = series[-1], counters.found(sim, self.setup.events)
         if sim.domain.comm.rank == 0:
@@ -614,16 +624,22 @@ class CaseRun:
         return steps
 
     def _result(
-        self, sim: Simulation, measured: Timing, whole: Outcome | None, told: Mapping[str, Any]
+        self,
+        fields: Fields,
+        measured: Timing,
+        whole: Outcome | Solution | None,
+        facts: Mapping[str, Any],
+        schedule: Schedule,
+        bytes_per_step: float,
+        writing: Writing,
     ) -> Result:
         """What was measured beside what this machine can do, and what is said of the result."""
         record, reference, peak = recorded(
-            sim, measured, told,
+            fields, measured, facts,
             case=self.name, order=None if self.is_program else self.order, scheme=self.scheme,
-            parameters=self.values, schedule=sim.schedule, bytes_per_step=sim.bytes_per_step,
-            writing=sim.writing,
+            parameters=self.values, schedule=schedule, bytes_per_step=bytes_per_step, writing=writing,
         )  # fmt: skip
-        return Result(record, reference, peak, sim, whole, self.fields)
+        return Result(record, reference, peak, fields, whole, self.fields)
 
     def _start(self, sim: Fields) -> None:
         for f, at_start in self.setup.start.items():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from halocline.archive.reader import Store
+from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
 from halocline.lang.expression import Expr
 from halocline.lang.functions import abs as magnitude
@@ -15,15 +17,15 @@ from halocline.lang.program import Program, Scalar
 from halocline.lang.reductions import max as largest
 from halocline.physics.case import LinearSetup
 from halocline.physics.cases import case_named
+from halocline.run.fields.fields import Fields
 from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.output import Output
 from halocline.run.output.saved import Saved, newest
 from halocline.solvers.cg import method_named
 from halocline.solvers.linear import LinearProblem, Solution, check_limits
 from halocline.study.problems.case import CaseRun
-from halocline.study.problems.record import Timing, checksums, recorded
+from halocline.study.problems.record import Timing, checksums
 from halocline.study.problems.result import Result
-from halocline.study.problems.step_bench import StepBench
 
 
 class LinearCase(CaseRun):
@@ -129,9 +131,11 @@ class LinearCase(CaseRun):
             own.operator, own.unknown, own.rhs, method=own.method, communicator=communicator, **execution
         )
 
-    def bench(self, *, communicator: Any = None, **execution: Any) -> StepBench:
-        problem = self.problem(communicator, **execution)
-        return StepBench(problem.fields, problem.program)
+    def _prepared(
+        self, communicator: Any, execution: Mapping[str, Any]
+    ) -> tuple[Fields, Program, Schedule, float]:
+        made = self.problem(communicator, **execution)
+        return made.fields, made.program, made.schedule, made.prepared.bytes_per_pass * self.grid.active_cells
 
     def run(
         self,
@@ -200,11 +204,9 @@ class LinearCase(CaseRun):
             "events": {},
             **checksums(fields, self.fields),
         }
-        record, reference, peak = recorded(
-            fields, timing, facts, case=self.name, order=None, scheme=self.scheme, parameters=self.values,
-            schedule=problem.schedule, bytes_per_step=solution.bytes_per_iteration, writing=solution.writing,
-        )  # fmt: skip
-        return Result(record, reference, peak, fields, solution, self.fields, problem.prepared.tuned)
+        moved, writing = solution.bytes_per_iteration, solution.writing
+        found = self._result(fields, timing, solution, facts, problem.schedule, moved, writing)
+        return replace(found, tuned=problem.prepared.tuned)
 
     def findings(self, result: Result) -> dict[str, Any]:
         """Whether it converged, after how many iterations, and how far it is from the exact solution."""
