@@ -22,7 +22,8 @@ from halocline.physics.cases import cases
 from halocline.physics.mhd import MHD, Physics, parameters
 from halocline.physics.mhd.forcing import Forcing
 from halocline.run.simulation.replay import FailureReplay
-from halocline.study.problems.case import CaseRun, Result
+from halocline.study.problems.case import CaseRun
+from halocline.study.problems.result import Result
 
 Array = NDArray[np.float64]
 

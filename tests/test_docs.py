@@ -175,7 +175,7 @@ def test_the_reference_names_every_result_of_a_solve():
 
 
 def test_the_reference_names_every_result_of_a_case():
-    from halocline.study.problems.case import Record
+    from halocline.study.problems.record import Record
 
     text = COMMAND.read_text()
     for field in fields(Record):

@@ -209,7 +209,7 @@ class LinearCase(CaseRun):
         return replace(found, tuned=problem.prepared.tuned)
 
     def findings(self, result: Result) -> dict[str, Any]:
-        """Whether it converged, after how many iterations, and its error; nothing of a part of the iterations."""
+        """Whether it converged, after how many iterations, and its error."""
         solution = result.outcome
         if not isinstance(solution, Solution):
             return {}
