@@ -1,0 +1,304 @@
+"""Studies as declarations, tables of papers, jobs and joined reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from halocline.cli.app import run
+from halocline.errors import InputError
+from halocline.plan.machine import load_machine
+from halocline.study import joining
+from halocline.study.engine import Asked, plan, reported
+from halocline.study.growth import grown, grown_as_cut
+from halocline.study.measuring.command import Command, measure
+from halocline.study.papers import papers
+from halocline.study.reporting.published import FOLDER, published
+from halocline.study.studies.hybrid import factors
+from halocline.study.study import Study, Sweep, studies
+
+SOURCE = Path(__file__).parents[1] / "src" / "halocline" / "study"
+
+
+def halocline(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "halocline.cli", *words],
+        cwd=cwd, capture_output=True, text=True, timeout=300, env=os.environ | {"OMP_WAIT_POLICY": "passive"},
+    )  # fmt: skip
+
+
+def found(*words: str, cwd: Path) -> Any:
+    done = halocline(*words, "--json", "found.json", cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return json.loads((cwd / "found.json").read_text())
+
+
+# -- declarations --------------------------------------------------------------------------------------------
+
+
+def test_a_new_study_is_one_short_file() -> None:
+    """Those that compare one option, as a new one would."""
+    for name in ("ablation", "affinity", "libraries", "nodes"):
+        text = (SOURCE / "studies" / f"{name}.py").read_text()
+        assert len(text.splitlines()) <= 60
+    named = {path.stem for path in (SOURCE / "studies").glob("*.py")} - {"__init__"}
+    for folder in (SOURCE, SOURCE.parent / "cli"):
+        for path in folder.rglob("*.py"):
+            if path.parent.name != "studies" and path.name != "studies.py":
+                assert not re.search(r"study\.studies\.(affinity|libraries|nodes|patches)", path.read_text())
+    assert {"strong", "weak", "hybrid", "patches", "convergence", "umbc"} <= named
+
+
+def test_a_study_runs_each_option_on_each_layout() -> None:
+    own = Study(
+        "packed", "Packed", "", "", (),
+        sweeps=(Sweep("packing", "--packings P,P", "", "all,none"),),
+        variants=({}, {"overlap": "off"}),
+    )  # fmt: skip
+    asked = Asked(own, Command("run", "heat", {"steps": 4, "dim": 1}), (16, 32), (1, 2), (1,))
+    runs = plan(asked)
+    assert [(r.n, r.ranks, r.command.packing, r.command.overlap) for r in runs[:4]] == [
+        (16, 1, "all", "auto"), (16, 1, "none", "auto"), (16, 1, "all", "off"), (16, 1, "none", "off"),
+    ]  # fmt: skip
+    assert len(runs) == 2 * 2 * 2 * 2
+    assert {r.command.warm_up for r in runs} == {2}
+    assert runs[-1].command.words()["--packing"] == "none"
+
+
+def test_grids_grow_with_ranks() -> None:
+    assert [grown((8, 8, 8), count) for count in (1, 2, 4, 12)] == [
+        (8, 8, 8), (16, 8, 8), (16, 16, 8), (48, 16, 8),
+    ]  # fmt: skip
+    assert grown_as_cut((8, 8, 8), 4, "1d-z") == (8, 8, 32)
+    assert grown_as_cut((8, 8, 8), 8, "3d") == (16, 16, 16)
+
+
+def test_cores_are_shared_out_in_every_way() -> None:
+    assert factors([2], [2]) == [(1, 4), (2, 2), (4, 1)]
+    assert factors([1], [6]) == [(1, 6), (2, 3), (3, 2), (6, 1)]
+
+
+def test_a_solve_has_the_keys_of_steps(tmp_path: Path) -> None:
+    one = measure(Command("solve", "poisson", {"dim": 3}), 8, ranks=1, threads=1)
+    assert (one["shape"], one["cells"], one["steps"]) == ([8, 8, 8], 512, one["iterations"])
+    assert one["ns_per_cell_step"] == pytest.approx(1e9 * one["seconds_per_iteration"] / 512)
+    assert one["ssspnt"] == pytest.approx(1e-7 * 512 / one["seconds_per_iteration"])
+
+
+# -- every problem in every verb -----------------------------------------------------------------------------
+
+
+def test_a_linear_problem_is_a_case(tmp_path: Path) -> None:
+    solved = found("solve", "poisson", "--n", "32", "--threads", "1", cwd=tmp_path)
+    case = found("run", "poisson", "--n", "32", "--threads", "1", "--ranks", "2", cwd=tmp_path)
+    assert (case["iterations"], case["error_max"]) == (solved["iterations"], solved["error_max"])
+    assert case["checksums"]["u"] == solved["checksum"]
+    assert (case["steps"], case["time"], case["converged"]) == (solved["iterations"], None, True)
+    loose = found("run", "poisson", "--n", "32", "--set", "rtol=0.1", "--set", "method=cg", cwd=tmp_path)
+    assert loose["iterations"] < case["iterations"]
+    part = found("run", "poisson", "--n", "32", "--only", "compute", "--steps", "3", cwd=tmp_path)
+    assert (part["only"], part["checksum"]) == ("compute", None)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("run poisson --n 8 --until 1", "until: poisson is a linear problem"),
+        ("run poisson --n 8 --order 4", "order is 4, but poisson is a program"),
+        ("run poisson --n 8,4", "expected as many points along each axis"),
+        ("run poisson --n 8 --only compute", "has no number of steps by default"),
+        ("study strong poisson --steps 3", "--steps 3: poisson is a linear problem, which has none"),
+        ("study strong heat --method cg", "--method cg: heat is no linear problem"),
+        ("study hybrid heat --nodes 2", "--nodes 2: give --submit too, or"),
+        ("study exchange heat", "this study is of the exchange alone"),
+        ("study libraries heat --steps 3 --pythons /nowhere/python", "there is no file /nowhere/python"),
+        ("study paper umbc-9.9", "table or figure 'umbc-9.9' is unknown"),
+        ("study paper umbc-4.1 --n 100", "--n 100: umbc-4.1 has 1024, 2048, 4096"),
+        ("study strong heat --submit lsf --steps 4", "--submit lsf: expected slurm or pbs"),
+        ("study report /proc/nothing.json", "cannot read /proc/nothing.json"),
+    ],
+)
+def test_what_a_problem_does_not_take_is_refused(line: str, words: str) -> None:
+    with pytest.raises(InputError, match=re.escape(words)):
+        run(line.split())
+
+
+def test_overlap_is_measured_of_cases_and_files(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(
+        "import halocline as hc\nn = 16\ngrid = hc.Grid((n, n), periodic=True)\nu = grid.field('u')\n"
+        "sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-5)\n"
+        "sim[u] = 1.0\nsim.run(steps=2)\n"
+    )
+    for name in ("wave", "poisson", "own.py"):
+        told = found("study", "overlap", name, "--n", "16", "--ranks", "2", "--repeat", "1", cwd=tmp_path)
+        assert {own["name"] for own in told["methods"]} == {"colocated", "mpi", "rma"}, name
+        assert all(own["step"] > 0 for own in told["methods"])
+        assert told["case"] == name
+
+
+COMPARED = [
+    ("hybrid", "poisson", ["--n", "24", "--ranks", "1", "--threads", "2"], 2),
+    ("patches", "heat", ["--n", "16", "--patches", "8,16", "--threads", "1", "--steps", "4"], 2),
+    ("affinity", "heat", ["--n", "16", "--threads", "1", "--steps", "4"], 3),
+    ("nodes", "heat", ["--n", "16", "--steps", "4"], 2),
+    ("exchange", "exchange", ["--n", "8"], 5),
+    ("libraries", "heat", ["--n", "16", "--ranks", "1", "--steps", "4"], 1),
+    ("ablation", "heat", ["--n", "16", "--steps", "4", "--dim", "2"], 10),
+]
+
+
+@pytest.mark.parametrize(("name", "problem", "words", "count"), COMPARED, ids=lambda each: str(each)[:12])
+def test_studies_that_compare(name: str, problem: str, words: list[str], count: int, tmp_path: Path) -> None:
+    told = found("study", name, problem, *words, "--repeat", "1", "--html", "s.html", cwd=tmp_path)
+    measured = told if isinstance(told, list) else told["measurements"]
+    assert len(measured) == count
+    assert {m["study"] for m in measured} == {name}
+    sums = {m["checksum"] for m in measured}
+    assert len(sums) == 1  # no option changes a bit
+    assert studies()[name].title in (tmp_path / "s.html").read_text()
+
+
+# -- papers --------------------------------------------------------------------------------------------------
+
+
+def test_every_data_file_says_where_it_comes_from() -> None:
+    names = sorted(path.name.removesuffix(".csv") for path in FOLDER.iterdir() if path.name.endswith(".csv"))
+    assert len(names) > 50
+    for name in names:
+        data = published(name)
+        assert data.source, name
+        assert data.place, name
+        assert data.about, name
+    assert set(papers()) <= set(names)
+
+
+@pytest.mark.parametrize("name", list(papers()))
+def test_tables_of_papers_hold_what_is_published(name: str) -> None:
+    own = papers()[name]
+    places = own.places_of(None, None)
+    tables = own.tables(places, None)
+    values = [row[own.value] for row in places if row.get(own.value) is not None]
+    shown = [cell for table in tables for row in table.rows for cell in row[1:] if cell]
+    assert len(shown) == len(values)
+    assert own.study in studies()
+    for table in tables:
+        assert own.data.place in table.note
+
+
+def test_a_prediction_stands_beside_what_is_published() -> None:
+    own = papers()["umbc-4.1"]
+    (row,) = own.predict(own.places_of([4096], [1])[:1], own.there(None))  # type: ignore[arg-type]
+    # one core of Stampede2: the bytes of cg at what one core draws from memory, which is from Table 3.1
+    assert row["predicted"] == pytest.approx(764, rel=0.1)
+    assert row["seconds"] == 784
+    many = own.predict(own.places_of([4096], [1])[-1:], own.there(None))[0]  # type: ignore[arg-type]
+    assert many["ranks_per_node"] == 32
+    assert 40 < many["predicted"] < 60 == many["seconds"]
+
+
+def test_a_slower_network_takes_longer() -> None:
+    fast, slow = (papers()[f"umbc-6.{number}"] for number in (1, 3))
+    times = [
+        own.predict(own.places_of([1024], [16])[-1:], own.there(None))[0]["predicted"]  # type: ignore[arg-type]
+        for own in (fast, slow)
+    ]
+    assert times[1] > 1.5 * times[0]
+
+
+def test_a_paper_is_measured_here_too(tmp_path: Path) -> None:
+    words = [
+        "study",
+        "paper",
+        "umbc-4.1",
+        "--n",
+        "1024",
+        "--nodes",
+        "1",
+        "--ranks",
+        "1,2",
+        "--html",
+        "p.html",
+    ]
+    told = found(*words, "--not-here", cwd=tmp_path)
+    assert {row["ranks_per_node"] for row in told["places"]} == {1, 2, 4, 8, 16, 32}
+    assert all(row["predicted"] > 0 for row in told["places"])
+    measured = found(
+        "study", "paper", "wombat-fig9", "--ranks", "1", "--threads", "1", "--html", "w.html", cwd=tmp_path
+    )
+    assert {m["schedule"] for m in measured["measurements"]} == {"guided", "static"}
+    assert "Mendygral" in (tmp_path / "w.html").read_text()
+
+
+# -- clusters ------------------------------------------------------------------------------------------------
+
+
+STRONG = ("study", "strong", "heat", "--n", "16", "--dim", "2", "--ranks", "1,2", "--steps", "4")
+
+
+@pytest.mark.parametrize(
+    ("system", "end", "head"), [("slurm", "sh", "#SBATCH --nodes=4"), ("pbs", "pbs", "select=4")]
+)
+def test_job_scripts(system: str, end: str, head: str, tmp_path: Path) -> None:
+    words = f"study weak heat --n 16 --ranks 1,2 --steps 4 --submit {system} --nodes 1,4 --per-node 8"
+    done = halocline(*words.split(), "--time", "00:10:00", "--account", "mine", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"weak-heat-1-node.{end}",
+        f"weak-heat-4-nodes.{end}",
+    }
+    text = (tmp_path / f"weak-heat-4-nodes.{end}").read_text()
+    assert head in text
+    assert "mine" in text
+    assert "00:10:00" in text
+    assert "study weak heat --n 16 --steps 4 --ranks 32 --json weak-heat-4-nodes.json" in text
+    assert subprocess.run(["bash", "-n", tmp_path / f"weak-heat-4-nodes.{end}"]).returncode == 0
+    assert "halocline study report weak-heat-1-node.json weak-heat-4-nodes.json" in done.stdout
+
+
+def test_measurement_files_are_joined(tmp_path: Path) -> None:
+    found(
+        "study", "strong", "heat", "--n", "16", "--dim", "2", "--ranks", "1,2", "--steps", "4", cwd=tmp_path
+    )
+    here = tmp_path / "found.json"
+    there = json.loads(here.read_text())
+    for m in there["measurements"]:
+        m["machine"] = {**m["machine"], "host": "elsewhere", "mpi_version": "Open MPI v4.1.4"}
+        m["ns_per_cell_step"] *= 2
+    (tmp_path / "there.json").write_text(json.dumps(there))
+    done = halocline("study", "report", "found.json", "there.json", "--html", "j.html", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Machines, MPI libraries and commits" in done.stdout
+    assert done.stdout.count("Time of a cell and step") == 2
+    assert "elsewhere, Open MPI v4.1.4" in done.stdout
+    assert "heat, 16²: fastest on" in done.stdout
+    alone = halocline("study", "report", "found.json", cwd=tmp_path)
+    assert "Time of a cell and step" in alone.stdout
+    assert "of the formula" in alone.stdout.replace("\n", " ") or "formula" in alone.stdout
+    (tmp_path / "empty.json").write_text("{}")
+    with pytest.raises(InputError, match="holds no measurements of a study"):
+        list(joining.reports([tmp_path / "empty.json"]))
+
+
+def test_the_formula_comes_from_the_file(tmp_path: Path) -> None:
+    found(
+        "study", "strong", "heat", "--n", "16", "--dim", "2", "--ranks", "1,2", "--steps", "4", cwd=tmp_path
+    )
+    ((own, measured, again),) = joining.reports([tmp_path / "found.json"])
+    formula = [row[4] for row in again.tables[0].rows]
+    assert all(formula)
+    assert reported(own, measured, None).tables[0].rows[0][4] == ""
+
+
+def test_one_core_draws_no_more_than_it_can() -> None:
+    from halocline.model import Rates
+
+    machine = load_machine("stampede2-skx")
+    assert Rates.of(machine, 1, threads=1).bandwidth == 1.25e10
+    assert Rates.of(machine, 1, threads=48).bandwidth == Rates.of(machine, 1).bandwidth
