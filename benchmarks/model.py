@@ -32,9 +32,7 @@ CASES: tuple[tuple[dict[str, Any], int], ...] = (
 
 def made(case: dict[str, Any], n: int) -> predict.Case:
     """The schedule and the shape of a case with another size."""
-    options = {**case, "n": n}
-    make = {"poisson": predict.poisson, "heat": predict.heat, "wave": predict.wave}[options.pop("case")]
-    return make(**options)
+    return predict.prepared(case["case"], n)
 
 
 def predicted(case: predict.Case, there: Machine, ranks: int, pace: float) -> float:
