@@ -58,6 +58,8 @@ class Paper:
         ``passes(n)`` gives the passes of the loop that the value is of; 1 by default.
     scale : callable, optional
         ``scale(seconds, row)`` makes the value of the seconds of these passes.
+    on_one : float, optional
+        The published value on one device: predicted sweeps take as long there.
     make : callable, optional
         ``make(row)`` gives the schedule and the shape of the grid, where it is no case.
     weak : bool
@@ -82,6 +84,7 @@ class Paper:
     sizes: tuple[int, ...] = ()
     passes: Callable[[int], float] = lambda n: 1.0
     scale: Callable[[float, Row], float] = lambda seconds, row: seconds
+    on_one: float | None = None
     make: Callable[[Row], Any] | None = None
     weak: bool = False
     rows: str = "ranks_per_node"
@@ -138,8 +141,9 @@ class Paper:
         for number, row in enumerate(places, 1):
             key = row["n"], row.get("order")
             if key not in made:
-                made[key] = self._made(row)
-            schedule, shape = made[key]
+                schedule, shape = self._made(row)
+                made[key] = schedule, shape, self._pace(schedule, shape, machine)
+            schedule, shape, pace = made[key]
             per_node = row.get("ranks_per_node") or _per_node(row, machine)
             if self.weak:
                 shape = grown(shape, row["nodes"] * per_node)
@@ -148,6 +152,7 @@ class Paper:
                 ranks_per_node=per_node,
                 threads=row.get("threads"),
                 methods=row.get("methods"),
+                pace=pace,
             )
             seconds = one.seconds * self.passes(row["n"])
             own = {**row, "shape": list(shape)}
@@ -155,6 +160,16 @@ class Paper:
             if on_progress is not None:
                 on_progress(number)
         return found
+
+    def _pace(self, schedule: Any, shape: tuple[int, ...], machine: Machine) -> float:
+        """How many times as long sweeps take as their bytes let expect, by the published value on one device:
+        1/π of the formula of Pekkilä et al. 2022, which they measure on one device too."""
+        from halocline.study.measuring.predict import predict
+
+        if self.on_one is None:
+            return 1.0
+        (one,) = predict(schedule, shape, machine, [1], ranks_per_node=1)
+        return self.on_one / self.scale(one.seconds, {"shape": shape, "devices": 1})
 
     def _made(self, row: Row) -> Any:
         """The schedule, and the shape of the grid of one rank or of all."""

@@ -52,6 +52,7 @@ def _figure(number: str, title: str, about: str, study: str, **more: Any) -> Pap
             "machine": "puhti",
             "value": "ns_per_cell_step",
             "scale": _ns,
+            "on_one": published("astaroth-fig10").values("ns_per_cell_step", devices=1)[0],
             "rows": "n",
             "columns": "devices",
             "by": "unit",
@@ -80,6 +81,7 @@ PAPERS = (
         *("14", "Orders", "Order of differences varied, 256³ cells.", "orders"),
         here={"n": "32", "ranks": "1,2", "threads": "1", "orders": "2,6"},
         places=[_place(256, devices, order=order) for order in (2, 4, 6, 8) for devices in DEVICES],
+        on_one=None,  # of sixth order alone
         rows="order",
     ),
     *(
