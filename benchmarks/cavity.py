@@ -24,8 +24,8 @@ from measure import arguments, at_once, competitor, in_turn, median, numbers, ra
 from mhd import peak
 
 from halocline.compile.driver import find_compiler
+from halocline.problems.case import CaseRun
 from halocline.run.measurements.bandwidth import bandwidth
-from halocline.study.problems.case import CaseRun
 
 HERE = Path(__file__).parent
 BYTES = 80  # of a point: five fields, read and written

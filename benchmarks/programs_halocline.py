@@ -107,7 +107,7 @@ def hancock(n: int, dim: int) -> Run:
 
 def mhd(n: int) -> Run:
     """Steps of the case mhd-benchmark."""
-    from halocline.study.problems.case import CaseRun
+    from halocline.problems.case import CaseRun
 
     ready = CaseRun("mhd-benchmark", [n])
     sim = ready._simulation(None, {"threads": 1})

@@ -21,7 +21,7 @@ import halocline as hc
 from halocline.archive.reader import Store
 from halocline.errors import Stopped
 from halocline.physics.cases import case_named
-from halocline.study.problems.case import CaseRun
+from halocline.problems.case import CaseRun
 
 EXECUTION: dict[str, Any] = {"threads": 1}
 if "HALOCLINE_TEST_DEVICE" in os.environ:

@@ -112,7 +112,7 @@ def start(words: Sequence[str], folder: Path) -> int:
         for number, name in ((1, "out"), (2, "err")):
             os.dup2(os.open(folder / f".{name}", os.O_WRONLY | os.O_CREAT, 0o600), number)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        from halocline.cli import main
+        from halocline.cli.main import main
 
         sys.argv = ["halocline", *words]
         status = main()

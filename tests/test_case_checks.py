@@ -17,7 +17,7 @@ import halocline as hc
 from halocline.cli.app import run as command
 from halocline.errors import InputError
 from halocline.physics.case import Case, Check, Checked, Event, Parameter, Setup
-from halocline.study.problems.case import CaseRun
+from halocline.problems.case import CaseRun
 
 FLOOR = Event("floor", "floored", "the sink takes less than it should", warn_above=0.01)
 RATES = {"slow": 1.0, "fast": 2.0, "faster": 4.0}

@@ -17,8 +17,8 @@ from halocline.errors import InputError
 from halocline.io.style import styled
 from halocline.physics.case import Case, Family, Parameter, Setup
 from halocline.physics.cases import case_named, cases
+from halocline.problems.case import CaseRun
 from halocline.run.ranks.communicator import Communicator
-from halocline.study.problems.case import CaseRun
 from halocline.study.reporting.errors import SHORT_OF, Line, lines, order, orders, plot, tables, verdicts
 
 

@@ -26,8 +26,8 @@ from halocline.physics.case import Case, Checked, Setup
 from halocline.physics.mhd_tvd import alfven_waves, tubes
 from halocline.physics.mhd_tvd.observed import primitives, restricted
 from halocline.physics.mhd_tvd.vortices import DATA
+from halocline.problems.case import CaseRun
 from halocline.run.ranks.mpi import world
-from halocline.study.problems.case import CaseRun
 
 Array = NDArray[np.float64]
 

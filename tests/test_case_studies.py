@@ -22,15 +22,15 @@ from halocline.compile.compiler import arranged, compile_program
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import Statement, roots
 from halocline.errors import InputError
+from halocline.explanation.explain import explain_program
+from halocline.explanation.text import lines
 from halocline.plan.traffic import Traffic
+from halocline.problems.case import CaseRun
 from halocline.run.measurements import energy
 from halocline.run.measurements.energy import Counter, EnergyMeter, gpus, processors
 from halocline.run.measurements.peak import multiply_add_peak
 from halocline.run.ranks.communicator import Communicator
-from halocline.study.explanation.explain import explain_program
-from halocline.study.explanation.text import lines
 from halocline.study.measuring.command import Command, as_csv, measure
-from halocline.study.problems.case import CaseRun
 from halocline.study.reporting.page import Page, facts_of_measurements
 from halocline.study.reporting.quantities import nanoseconds, same_bits, size, units
 from halocline.study.reporting.report import Contents, Group, Report, report
@@ -297,7 +297,7 @@ def test_a_page_holds_all_of_a_study():
     figures = [
         shown(STEPS, whole, theory).figures()["strong.png"],
         shown(PARTS_OF_A_STEP, found).figures()["parts.png"],
-        shown(ORDERS, found).figures()["orders.png"],
+        shown(ORDERS, found, theory).figures()["orders.png"],
         shown(WEAK, weak()).figures()["weak.png"],
     ]
     for figure, panels in zip(figures, (2, 1, 1, 1), strict=True):

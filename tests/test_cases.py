@@ -21,9 +21,9 @@ from halocline.physics.case import Parameter
 from halocline.physics.cases import cases
 from halocline.physics.mhd import MHD, Physics, parameters
 from halocline.physics.mhd.forcing import Forcing
+from halocline.problems.case import CaseRun
+from halocline.problems.result import Result
 from halocline.run.simulation.replay import FailureReplay
-from halocline.study.problems.case import CaseRun
-from halocline.study.problems.result import Result
 
 Array = NDArray[np.float64]
 

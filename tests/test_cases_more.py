@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 import halocline as hc
 from halocline.errors import InputError
-from halocline.study.problems.case import CaseRun
-from halocline.study.problems.result import Result
+from halocline.problems.case import CaseRun
+from halocline.problems.result import Result
 
 Array = NDArray[np.float64]
 

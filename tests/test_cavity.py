@@ -19,8 +19,8 @@ from halocline.physics.case import Check
 from halocline.physics.cavity import Cavity
 from halocline.physics.cavity.cases import CUBIC, PLANAR
 from halocline.physics.cavity.equations import stable_steps
-from halocline.study.problems.case import CaseRun
-from halocline.study.problems.result import Result
+from halocline.problems.case import CaseRun
+from halocline.problems.result import Result
 
 
 def run(name: str, n: tuple[int, ...], given: dict[str, Any] | None = None, **how: Any) -> Result:

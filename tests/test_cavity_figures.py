@@ -24,8 +24,8 @@ from halocline.io.section import Section
 from halocline.io.style import styled
 from halocline.physics.case import Checked
 from halocline.physics.cavity.figures import no_flux, parabola, stream_function
+from halocline.problems.case import CaseRun
 from halocline.run.ranks.mpi import world
-from halocline.study.problems.case import CaseRun
 
 Array = NDArray[np.float64]
 NAMES = ("temperature-contours", "pressure-contours", "streamlines")

@@ -382,7 +382,7 @@ def test_wrong_use(tmp_path, line, words):
 @pytest.mark.ranks(4)
 def test_wrong_use_of_ranks_is_told_once(shared_tmp_path, monkeypatch, capfd):
     """The command itself on four ranks that stay alive: starting them anew for each line would take long."""
-    from halocline.cli import main
+    from halocline.cli.main import main
     from halocline.run.ranks.mpi import world
 
     monkeypatch.chdir(shared_tmp_path)

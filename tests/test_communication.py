@@ -12,11 +12,11 @@ import pytest
 
 import halocline as hc
 from halocline.cli.app import run
+from halocline.explanation.explain import explain_program
 from halocline.plan.communication import COMMUNICATIONS
+from halocline.problems.case import CaseRun
 from halocline.run.domain.execution import Execution
 from halocline.run.ranks.mpi import world
-from halocline.study.explanation.explain import explain_program
-from halocline.study.problems.case import CaseRun
 
 SHAPE = (16, 12, 20)
 CUTS = {

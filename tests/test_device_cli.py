@@ -21,6 +21,8 @@ import test_device
 from halocline import _native as native
 from halocline.cli.app import run
 from halocline.errors import InputError, RunError
+from halocline.explanation.device import DeviceAssignment
+from halocline.explanation.explain import Explanation, explain_program
 from halocline.physics.poisson import Poisson
 from halocline.plan.box import Box
 from halocline.plan.devices import DeviceChoice
@@ -41,8 +43,6 @@ from halocline.run.domain.execution import Execution
 from halocline.run.measurements import bandwidth
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world
-from halocline.study.explanation.device import DeviceAssignment
-from halocline.study.explanation.explain import Explanation, explain_program
 from halocline.study.measuring import host
 
 Devices = list[native.Device]
@@ -332,7 +332,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     here = SimpleNamespace(devices=lambda interface: there, why_no_devices=lambda interface: "")
     monkeypatch.setattr("halocline.run.devices.devices.native", lambda: here)
-    monkeypatch.setattr("halocline.study.explanation.device.native", lambda: here)
+    monkeypatch.setattr("halocline.explanation.device.native", lambda: here)
 
 
 @pytest.mark.usefixtures("made_up")

@@ -167,7 +167,7 @@ def test_the_reference_names_every_option_of_every_command():
 
 
 def test_the_reference_names_every_result_of_a_solve():
-    from halocline.study.problems.solve import Record
+    from halocline.problems.solve import Record
 
     text = COMMAND.read_text()
     for field in fields(Record):
@@ -175,7 +175,7 @@ def test_the_reference_names_every_result_of_a_solve():
 
 
 def test_the_reference_names_every_result_of_a_case():
-    from halocline.study.problems.record import Record
+    from halocline.problems.record import Record
 
     text = COMMAND.read_text()
     for field in fields(Record):

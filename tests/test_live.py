@@ -7,9 +7,9 @@ import re
 import pytest
 
 from halocline.cli import progress
-from halocline.study.problems import live
-from halocline.study.problems.case import CaseRun
-from halocline.study.problems.live import LiveLine, clock
+from halocline.problems import live
+from halocline.problems.case import CaseRun
+from halocline.problems.live import LiveLine, clock
 
 
 def test_speed_share_and_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,9 @@ import pytest
 import halocline as hc
 from halocline.cli.app import run
 from halocline.errors import InputError
+from halocline.explanation.matrix import traffic
 from halocline.plan import Transfers, lay_out
 from halocline.plan.traffic import Traffic
-from halocline.study.explanation.matrix import traffic
 from halocline.study.measuring.exchange import exchange_schedule
 
 

@@ -11,7 +11,7 @@ import pytest
 import halocline as hc
 from halocline.errors import InputError
 from halocline.physics.mhd_tvd import IdealMHD, MHDSimulation, Source, curl
-from halocline.study.problems.case import CaseRun
+from halocline.problems.case import CaseRun
 
 
 def gas(**options: Any) -> IdealMHD:

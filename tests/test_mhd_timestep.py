@@ -17,8 +17,8 @@ from halocline.errors import InputError, RunError
 from halocline.lang.operators import first_coefficients, second_coefficients
 from halocline.physics.mhd import MHD, Physics, parameters
 from halocline.physics.mhd.timestep import LIMITS, Courant, first_symbol, second_symbol
+from halocline.problems.case import CaseRun
 from halocline.solvers.schemes import SCHEMES, stable_until
-from halocline.study.problems.case import CaseRun
 
 Array = NDArray[np.float64]
 

@@ -27,8 +27,8 @@ from halocline.physics.mhd_tvd.observed import primitives
 from halocline.physics.mhd_tvd.parameters import ALL, of_program
 from halocline.physics.mhd_tvd.tubes import NARROWEST, RJ2A, plateaux, reference
 from halocline.physics.mhd_tvd.vortices import unmatched
-from halocline.study.problems.case import CaseRun
-from halocline.study.problems.result import Result
+from halocline.problems.case import CaseRun
+from halocline.problems.result import Result
 
 Array = NDArray[np.float64]
 SMALL = {

@@ -40,10 +40,10 @@ from halocline.physics.cases import cases
 from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
 from halocline.physics.wave import Wave
+from halocline.problems.case import CaseRun
 from halocline.run.engine import planning
 from halocline.run.tuning import kernels
 from halocline.solvers.schemes import SCHEMES
-from halocline.study.problems.case import CaseRun
 
 ARCHITECTURES = {12: ("sm_70", "sm_80", "sm_90"), 13: ("sm_80", "sm_90")}  # by NVRTC's version
 NEWER = "nvidia-cuda-nvrtc==13.5.37"  # version 12 is what requirements.lock says

@@ -151,8 +151,8 @@ def test_a_program_whose_halos_stay_at_home_measures_nothing() -> None:
 def test_steps_are_timed_whole_and_in_parts(case: str) -> None:
     from functools import partial
 
+    from halocline.problems.linear import LinearCase
     from halocline.study.measuring import overlap
-    from halocline.study.problems.linear import LinearCase
 
     make = {
         "heat": partial(overlap.heat, (24, 20, 16), radius=2, fields=2, dtype="float32"),
@@ -197,7 +197,7 @@ def test_parts_of_a_step_are_left_out_indeed() -> None:
 
 def test_a_program_that_would_end_is_repeated() -> None:
     """A solve that has converged goes on, for times to be taken."""
-    from halocline.study.problems.linear import LinearCase
+    from halocline.problems.linear import LinearCase
 
     bench = LinearCase("poisson", [15]).bench(threads=1)
     bench.passes = 500

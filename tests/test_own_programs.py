@@ -15,9 +15,9 @@ import pytest
 
 from halocline.cli.app import run
 from halocline.errors import InputError
+from halocline.problems.file import FileProblem
 from halocline.run.simulation.script import Script
 from halocline.study.measuring.self_convergence import differences
-from halocline.study.problems.file import FileProblem
 
 ACOUSTIC = Path(__file__).parents[1] / "examples" / "acoustic.py"
 

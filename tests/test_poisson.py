@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from halocline.errors import InputError
+from halocline.problems import solve
+from halocline.problems.solve import predicted_bytes
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world
 from halocline.solvers.cg import METHODS
-from halocline.study.problems import solve
-from halocline.study.problems.solve import predicted_bytes
 
 KEYS = [
     *("n", "dof", "iterations", "converged", "reason", "error_max", "seconds", "seconds_per_iteration"),
@@ -249,7 +249,7 @@ def test_table_3_1_at_2048(method):
 def test_memory_at_8192():
     """Of a process of its own: the most that this one ever had would count what other tests took."""
     made = "solve.poisson(8192, max_iterations=2)"
-    script = f"from halocline.study.problems import solve; print({made}.record.memory_bytes)"
+    script = f"from halocline.problems import solve; print({made}.record.memory_bytes)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert int(done.stdout) <= 1.1 * predicted_bytes(8192, 2) + 60e6
 

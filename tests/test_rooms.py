@@ -82,9 +82,22 @@ def test_a_folder_of_run_imports_only_from_those_before_it(folder: str) -> None:
 # -- circles -----------------------------------------------------------------------------------------
 
 # Fields, expressions and programs of the language are made of each other.
-LAYERS = ("compile", "plan", "model", "archive", "run", "io", "solvers", "physics", "study", "cli")
+LAYERS = (
+    "compile",
+    "plan",
+    "model",
+    "archive",
+    "run",
+    "io",
+    "solvers",
+    "physics",
+    "problems",
+    "explanation",
+    "study",
+    "cli",
+)
 # Circles that are to be taken apart. An entry that is none any more fails, and is to be removed here.
-KNOWN = {frozenset({"halocline.study.explanation.text", "halocline.study.explanation"})}
+KNOWN: set[frozenset[str]] = set()
 
 
 def module_name(path: Path) -> str:

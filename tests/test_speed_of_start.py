@@ -50,7 +50,7 @@ print(time.perf_counter() - start, seconds() - used)
 BENCHMARK = """
 import resource
 from halocline.compile.compiler import compile_program
-from halocline.study.problems.case import CaseRun
+from halocline.problems.case import CaseRun
 
 def seconds():
     spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]

@@ -16,13 +16,13 @@ from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.plan.machine import load_machine
 from halocline.study import joining
-from halocline.study.engine import Asked, plan, reported
+from halocline.study.engine import plan, reported
 from halocline.study.growth import grown, grown_as_cut
 from halocline.study.measuring.command import Command, measure
 from halocline.study.papers import papers
 from halocline.study.reporting.published import FOLDER, published
 from halocline.study.studies.hybrid import factors
-from halocline.study.study import Study, Sweep, studies
+from halocline.study.study import Asked, Study, Sweep, studies
 
 SOURCE = Path(__file__).parents[1] / "src" / "halocline" / "study"
 

@@ -12,7 +12,7 @@ from halocline.cli.app import run
 from halocline.compile.compiler import compile_program
 from halocline.compile.footprint import Footprint
 from halocline.errors import InputError
-from halocline.study.explanation import explain as telling
+from halocline.explanation import explain as telling
 
 
 def whole(width: int, ndim: int) -> Footprint:

@@ -18,7 +18,7 @@ import pytest
 from halocline.compile.compiler import compile_program
 from halocline.compile.driver import Compiler
 from halocline.compile.headers import include_folder
-from halocline.study.problems.case import CaseRun
+from halocline.problems.case import CaseRun
 
 BUILDS = {256: ("-march=x86-64-v3",), 512: ("-march=x86-64-v4", "-mprefer-vector-width=512")}
 LATER = 5  # lines after the pragma where a loop or its body may begin

@@ -25,13 +25,13 @@ from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
 from halocline.physics.wave import Wave
 from halocline.plan.devices import DeviceChoice
+from halocline.problems.case import CaseRun
 from halocline.run.devices.devices import compile_for
 from halocline.run.ranks.launch import environment, mpiexec
 from halocline.run.ranks.launchers import launcher
 from halocline.run.ranks.mpi import world
 from halocline.study.measuring import overlap
 from halocline.study.measuring.exchange import moved
-from halocline.study.problems.case import CaseRun
 
 Row = tuple[str, str, str]
 STEPS = 12

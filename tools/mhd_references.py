@@ -16,7 +16,7 @@ import numpy as np
 from halocline.physics.case import Checked
 from halocline.physics.mhd_tvd import tubes
 from halocline.physics.mhd_tvd.observed import primitives, restricted
-from halocline.study.problems.case import CaseRun
+from halocline.problems.case import CaseRun
 
 DATA = Path(tubes.__file__).parent / "data"
 TUBE, KEPT = 8192, 1024  # cells that are computed, and means that are kept

@@ -45,7 +45,7 @@ _HOMES = {
     "run.domain.execution": ("Execution",),
     "run.ranks.printing": ("print",),
     "solvers.schemes": ("RK2", "RK3", "RK4", "SSPRK3", "Euler"),
-    "study.explanation.explain": ("explain",),
+    "explanation.explain": ("explain",),
     "solvers.linear": ("LinearProblem", "Solution", "solve"),
     "io.picture": ("picture", "plot_lines"),
     "errors": ("BreakdownError", "CompileError", "HaloclineError", "InputError", "RunError", "Stopped"),

@@ -2,6 +2,6 @@
 
 import sys
 
-from halocline.cli import main
+from halocline.cli.main import main
 
 sys.exit(main())

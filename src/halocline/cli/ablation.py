@@ -31,13 +31,14 @@ def ablation(
 ) -> None:
     """Time the exchange with one thing changed at a time, and print the tables."""
     spread(ranks)
+    from halocline.io.table import as_rows
     from halocline.plan.machine import load_machine
     from halocline.run.devices.devices import devices_in_use, summary
     from halocline.run.host.machine import this_machine
     from halocline.run.ranks.mpi import world
     from halocline.study.measuring import ablation as study
     from halocline.study.measuring.exchange import weak_shape
-    from halocline.study.reporting.table import as_rows, counted
+    from halocline.words import counted
 
     check_files(json, csv, html)
     there = load_machine(machine)

@@ -30,7 +30,7 @@ def exchange(
     spread(ranks)
     from halocline.run.ranks.mpi import world
     from halocline.study.measuring import exchange as study
-    from halocline.study.reporting.table import amount, counted, duration, where
+    from halocline.words import amount, counted, duration, where
 
     check_files(json)
     if scaling not in ("strong", "weak"):

@@ -63,7 +63,7 @@ def _axes(case: Case) -> str:
 
 
 def _list(chosen: Mapping[str, Case]) -> str:
-    from halocline.study.reporting.table import Table
+    from halocline.io.table import Table
 
     rows = tuple((name, _axes(case), case.about) for name, case in chosen.items())
     note = "halocline cases NAME shows the parameters of one, halocline run NAME runs it."
@@ -71,7 +71,8 @@ def _list(chosen: Mapping[str, Case]) -> str:
 
 
 def _page(name: str, case: Case) -> str:
-    from halocline.study.reporting.table import Table, joined
+    from halocline.io.table import Table
+    from halocline.words import joined
 
     rows = tuple(
         (

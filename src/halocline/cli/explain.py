@@ -12,7 +12,7 @@ from halocline.cli.output import check_files, check_pictures, first, say, write_
 from halocline.cli.texts import cells_of
 
 if TYPE_CHECKING:
-    from halocline.study.explanation.facts import Explanation
+    from halocline.explanation.explain import Explanation
 
 
 def case(
@@ -33,8 +33,8 @@ def case(
     execution: Mapping[str, Any],
 ) -> None:
     """Compile and plan a case or a file, and report."""
-    from halocline.study.explanation.explain import explain_program
-    from halocline.study.problems.named import described, problem_of
+    from halocline.explanation.explain import explain_program
+    from halocline.problems.named import described, problem_of
 
     check_files(json, picture)
     check_pictures(picture)
@@ -55,14 +55,14 @@ def _show(
 ) -> None:
     """Print, draw and keep an explanation."""
     from halocline.compile.ir.show import show_trail
-    from halocline.study.explanation.text import lines
+    from halocline.explanation.text import lines
 
     bound = found.bound()
     facts = {**heading, "threads": found.plan.threads, **found.as_dict()}
     write_json(json, {**facts, "bound": asdict(bound) if bound else None})
     if picture is not None:
+        from halocline.explanation.matrix import plot
         from halocline.io.style import save, styled
-        from halocline.study.explanation.matrix import plot
 
         with styled():
             save(plot(found.schedule, found.plan.transfers), picture)

@@ -10,7 +10,7 @@ from halocline.cli.output import note
 from halocline.errors import InputError
 from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.output import Output
-from halocline.study.reporting.table import amount, counted, duration
+from halocline.words import amount, counted, duration
 
 
 @dataclass(frozen=True)

@@ -47,9 +47,9 @@ def case(
 ) -> None:
     """Predict steps or iterations of a case or a file, and print the table."""
     from halocline.compile.compiler import compile_program
+    from halocline.problems.named import described, problem_of
     from halocline.study.measuring import host
     from halocline.study.measuring import predict as study
-    from halocline.study.problems.named import described, problem_of
 
     counts = whole_numbers(nodes, "--nodes", NODES)
     check_files(json, picture, trace, timeline)
@@ -113,9 +113,9 @@ def case(
 def _draw(
     found: list[Predicted], scaling: str, picture: Path | None, trace: Path | None, timeline: Path | None
 ) -> None:
+    from halocline.explanation import timeline as lanes
     from halocline.io.style import save, styled
     from halocline.run.domain.trace import chrome_events
-    from halocline.study.explanation import timeline as lanes
     from halocline.study.measuring import predict as study
 
     trace_events = study.trace_events(found[-1].spans)

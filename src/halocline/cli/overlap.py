@@ -13,7 +13,7 @@ from halocline.cli.ranks import spread
 from halocline.cli.texts import cells_of
 
 if TYPE_CHECKING:
-    from halocline.study.problems.step_bench import StepBench
+    from halocline.problems.step_bench import StepBench
 
 
 def heat(
@@ -33,7 +33,7 @@ def heat(
     from halocline.run.ranks.mpi import world
     from halocline.study.measuring import overlap
     from halocline.study.measuring.exchange import weak_shape
-    from halocline.study.reporting.table import counted
+    from halocline.words import counted
 
     shape = weak_shape(n, world().size, dim)
     what = f"Heat: {counted(fields, dtype + ' field')} of {'x'.join(map(str, shape))} cells, radius {radius}"
@@ -56,7 +56,7 @@ def case(
     execution: Mapping[str, Any],
 ) -> None:
     """Measure steps or iterations of a case or a file, and report."""
-    from halocline.study.problems.named import described, problem_of
+    from halocline.problems.named import described, problem_of
 
     options = {"dim": dim, "order": order, "scheme": scheme or method}
     ready = problem_of(name, cells_of(n), settings, **options)
@@ -78,7 +78,7 @@ def _show(
     from halocline.run.devices.devices import devices_in_use
     from halocline.run.ranks.mpi import world
     from halocline.study.measuring import overlap
-    from halocline.study.reporting.table import where
+    from halocline.words import where
 
     check_files(json)
     options = {name: value for name, value in execution.items() if name not in ("methods", "overlap")}

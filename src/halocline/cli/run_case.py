@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from halocline.cli.keeping import Kept
     from halocline.io.figure import Figure
     from halocline.physics.case import Check
-    from halocline.study.problems.result import Result
+    from halocline.problems.result import Result
 
 WIDEST = 11  # characters of a number: -1.2346e-05
 
@@ -55,7 +55,7 @@ def case(
     known = cases()
     if name not in known:
         raise _neither(name, list(known))
-    from halocline.study.problems.named import case_run, parameters_of
+    from halocline.problems.named import case_run, parameters_of
 
     given = parameters_of(settings, name, known[name])
     cells = cells_of(n)
@@ -127,14 +127,14 @@ def case(
 
 def _write_series(csv: Path | None, series: Sequence[Mapping[str, Any]]) -> None:
     if csv is not None:
-        from halocline.study.reporting.table import as_rows
+        from halocline.io.table import as_rows
 
         write(csv, as_rows(series))
 
 
 def _check_part(only: str, refused: Mapping[str, Any]) -> None:
     """Raise InputError where steps are not to be timed in part, or more is asked for than a time."""
-    from halocline.study.problems.case import PARTS
+    from halocline.problems.case import PARTS
 
     if only not in PARTS:
         raise InputError(f"--only {only}: expected {' or '.join(PARTS)}")
@@ -192,7 +192,8 @@ def _verdict(check: Check) -> str:
 
 def _judgement(checks: Sequence[Check]) -> str:
     """The table of checks."""
-    from halocline.study.reporting.table import Table, counted
+    from halocline.io.table import Table
+    from halocline.words import counted
 
     rows = tuple(
         (
@@ -241,9 +242,9 @@ def _rows(shown: Sequence[str]) -> Callable[[Mapping[str, Any]], None]:
 def _summary(result: Result, shown: Sequence[str]) -> str:
     from halocline.cli.keeping import writing_lines
     from halocline.physics.cases import case_named
+    from halocline.problems import events as case_events
     from halocline.run.measurements.bandwidth import yardstick
-    from halocline.study.problems import events as case_events
-    from halocline.study.reporting.table import amount, counted, duration, joined, method, where
+    from halocline.words import amount, counted, duration, joined, method, where
 
     r, whole = result.record, result.outcome
     shape = " x ".join(f"{n:,}" for n in r.shape)

@@ -39,9 +39,9 @@ def script(
     arguments: Sequence[str],
 ) -> None:
     """Run a Python file as `python FILE` does, on as many ranks as asked for."""
-    from halocline.study.problems.file import values_of
-    from halocline.study.problems.file_run import CHECK, record_of, write_state
-    from halocline.study.problems.named import texts_of
+    from halocline.problems.file import values_of
+    from halocline.problems.file_run import CHECK, record_of, write_state
+    from halocline.problems.named import texts_of
 
     source = _read(file)
     given = values_of(source, None if n is None else _cells(n), texts_of(settings))

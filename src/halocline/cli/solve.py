@@ -31,10 +31,10 @@ def poisson(
 ) -> None:
     """Solve the elliptic problem, and report how it went."""
     spread(ranks, kept.io_ranks)
-    from halocline.study.problems import solve
+    from halocline.problems import solve
 
     if kept.resume is not None:
-        from halocline.study.problems.linear import goes_on
+        from halocline.problems.linear import goes_on
 
         n, dim, method = goes_on(kept.resume, n, dim, method)
     if n is None:
@@ -72,7 +72,7 @@ def _pictures(folder: Path | None, trace: Path | None) -> list[Path]:
 
 def _draw(result: object, folder: Path) -> None:
     from halocline.io.picture import picture
-    from halocline.study.problems.solve import Result
+    from halocline.problems.solve import Result
 
     assert isinstance(result, Result)
     solution, error = _pictures(folder, None)
@@ -82,10 +82,10 @@ def _draw(result: object, folder: Path) -> None:
 
 
 def _draw_trace(result: object, folder: Path) -> None:
+    from halocline.explanation import timeline
     from halocline.io.style import save, styled
+    from halocline.problems.solve import Result
     from halocline.run.ranks.mpi import world
-    from halocline.study.explanation import timeline
-    from halocline.study.problems.solve import Result
 
     assert isinstance(result, Result)
     kept = result.solution.fields.domain.timeline
@@ -98,9 +98,9 @@ def _draw_trace(result: object, folder: Path) -> None:
 
 
 def _summary(result: object, dim: int, method: str, rtol: float) -> str:
+    from halocline.problems.solve import Result
     from halocline.run.measurements.bandwidth import yardstick
-    from halocline.study.problems.solve import Result
-    from halocline.study.reporting.table import amount, counted, duration, where
+    from halocline.words import amount, counted, duration, where
 
     assert isinstance(result, Result)
     r, s = result.record, result.solution

@@ -75,7 +75,8 @@ def export(path: Path, target: Path, names: str | None, overwrite: bool) -> None
 
 
 def _output(found: dict[str, Any], equations: bool) -> str:
-    from halocline.study.reporting.table import Table, amount, counted
+    from halocline.io.table import Table
+    from halocline.words import amount, counted
 
     times, steps = found["times"], found["steps"]
     head = [f"{found['path']}: output of {found['title']}, {found['source']}"]
@@ -107,7 +108,8 @@ def _output(found: dict[str, Any], equations: bool) -> str:
 
 
 def _checkpoint(found: dict[str, Any], equations: bool) -> str:
-    from halocline.study.reporting.table import Table, amount
+    from halocline.io.table import Table
+    from halocline.words import amount
 
     head = [
         f"{found['path']}: checkpoint of step {found['step']:,} (time {found['time']:.6g})",
@@ -126,7 +128,8 @@ def _checkpoint(found: dict[str, Any], equations: bool) -> str:
 
 
 def _checkpoints(found: dict[str, Any], equations: bool) -> str:
-    from halocline.study.reporting.table import Table, amount
+    from halocline.io.table import Table
+    from halocline.words import amount
 
     rows = tuple(
         (

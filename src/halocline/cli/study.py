@@ -20,11 +20,10 @@ from halocline.run.host.command_line import command_line
 from halocline.run.ranks.launchers import launcher
 
 if TYPE_CHECKING:
-    from halocline.study.engine import Asked
     from halocline.study.measurement import Measurement
     from halocline.study.measuring.command import Command
     from halocline.study.reporting.report import Report
-    from halocline.study.study import Study
+    from halocline.study.study import Asked, Study
 
 Files = Mapping[str, Any]  # json, csv, html, pictures
 SOLVED = "poisson"  # what `halocline solve` knows
@@ -60,7 +59,7 @@ def study(
 
 def _asked(own: Study, problem: str, options: Mapping[str, Any], scratch: Path, results: Files) -> Asked:
     """What the options ask for."""
-    from halocline.study.engine import Asked
+    from halocline.study.study import Asked
 
     given = dict(options)
     sizes = given.pop("n", None)
@@ -76,7 +75,7 @@ def _asked(own: Study, problem: str, options: Mapping[str, Any], scratch: Path, 
 
 def _command(problem: str, given: dict[str, Any]) -> Command:
     """What is measured; options that the problem does not take are refused."""
-    from halocline.study.measurement import is_file
+    from halocline.problems.files import is_file
     from halocline.study.measuring.command import Command
 
     device, settings = given.pop("device", None), tuple(given.pop("settings", ()) or ())
@@ -179,7 +178,7 @@ def _leave(
         for table in report.tables:
             say("\n" + table.text())
         say("\n".join(report.said))
-    solves = "iterations" in found[0]
+    solves = "dof" in found[0]
     write_json(json, list(found) if solves else {"measurements": list(found), **report.facts})
     if csv:
         write(csv, as_csv(found))
@@ -318,8 +317,8 @@ def _defaults(study: Study) -> dict[str, Any]:
 
 def list_papers() -> None:
     """The tables and figures of papers, with what each shows."""
+    from halocline.io.table import Table
     from halocline.study.papers import papers
-    from halocline.study.reporting.table import Table
 
     rows = tuple((name, own.title, own.study, own.about) for name, own in papers().items())
     note_ = "halocline study paper NAME runs one."

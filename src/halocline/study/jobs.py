@@ -13,7 +13,7 @@ from jinja2 import Template
 from halocline.errors import InputError
 
 if TYPE_CHECKING:
-    from halocline.study.engine import Asked
+    from halocline.study.study import Asked
 
 SYSTEMS = {"slurm": ("sbatch", "sh"), "pbs": ("qsub", "pbs")}
 SLURM = """#!/bin/bash

@@ -10,8 +10,9 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
+from halocline.io.table import Table
 from halocline.study.reporting.published import Published, published
-from halocline.study.reporting.table import Table, clock, in_seconds
+from halocline.words import clock, in_seconds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

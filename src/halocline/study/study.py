@@ -1,4 +1,4 @@
-"""What a study is: what it varies, what it holds, and what its report shows.
+"""What a study is: what it varies, what it holds, what its report shows; and what it is asked for.
 
 A study is a declaration in a file of its own in `halocline.study.studies`, named STUDY or listed in STUDIES:
 the command line, the engine, tables, plots and pages follow from it.
@@ -6,19 +6,28 @@ the command line, the engine, tables, plots and pages follow from it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
+from halocline.errors import InputError
+from halocline.problems.files import is_file
 from halocline.study.measurement import Measurement
 from halocline.study.reporting.report import Contents, Group
+from halocline.words import joined, method
 
 if TYPE_CHECKING:
-    from halocline.study.engine import Asked, Run
+    from halocline.problems.case import CaseRun
+    from halocline.problems.file import FileProblem
+    from halocline.study.measuring.command import Command
     from halocline.study.reporting.report import Report
 
+N = 64  # cells along the first axis, where none are given
+WARM_UP = 2  # steps, where there are more
 CLOCK = (
     "Time is that of the loop over steps, from a barrier before to one after, without those at the start "
     "that warm up; the median of the runs."
@@ -121,6 +130,123 @@ class Study:
     repeat: int = 1
     footer: str = CLOCK
     says: Callable[[Measurement], str] | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of a study.
+
+    Parameters
+    ----------
+    command : Command
+    n : int
+        Points or cells along the first axis, for the measurement.
+    shape : tuple of int
+        Cells along each axis.
+    ranks, threads : int
+    at : int, tuple of int or None
+        What --n takes.
+    facts : mapping
+        For the measurement, beside what the command reports.
+    extra : mapping of str to str
+        Options for its first run alone, such as pictures.
+    """
+
+    command: Command
+    n: int
+    shape: tuple[int, ...]
+    ranks: int
+    threads: int
+    at: int | tuple[int, ...] | None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def words(self) -> str:
+        """What it is, for a line."""
+        own = self.command
+        device = own.words().get("--device")
+        where = joined(f"ranks {self.ranks}", f"threads {self.threads}", device and f"device {device}")
+        if own.verb == "solve":
+            return joined(f"N = {self.n}", where)
+        cells = f"{'x'.join(map(str, self.shape))} cells"
+        part = "" if own.only is None else f", {own.only} alone"
+        part += "" if own.halo == "read" else ", with corners"
+        return joined(cells, *own.settings, method(own.order, None), where) + part
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a study is asked for.
+
+    Parameters
+    ----------
+    study : Study
+    command : Command
+        What is measured.
+    sizes : tuple of int, optional
+    ranks, threads : tuple of int
+    given : mapping
+        Options of this study alone.
+    """
+
+    study: Study
+    command: Command
+    sizes: tuple[int, ...] | None
+    ranks: tuple[int, ...]
+    threads: tuple[int, ...]
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a user's file."""
+        return is_file(self.command.name)
+
+    def ready(self, n: int | None, **options: Any) -> CaseRun | FileProblem:
+        """The problem on its grid: what cannot be is found before anything runs."""
+        own = self.command.but(**options) if options else self.command
+        from halocline.problems.named import problem_of
+
+        cells = None if n is None else [n]
+        if own.verb == "solve":
+            settings = [f"method={own.method}", f"rtol={own.rtol}"]
+            return problem_of(own.name, cells, settings, dim=own.dim)
+        return problem_of(own.name, cells, own.settings, dim=own.dim, order=own.order, scheme=own.scheme)
+
+    @cached_property
+    def problems(self) -> list[tuple[int | None, CaseRun | FileProblem]]:
+        """The problem of each size, with what --n takes for it."""
+        default = None if self.is_file else N
+        return [(n, self.ready(n)) for n in (self.sizes or (default,))]
+
+    @property
+    def layouts(self) -> list[tuple[int, int]]:
+        """The pairs of ranks and threads."""
+        if self.study.layouts is not None:
+            return self.study.layouts(self.ranks, self.threads)
+        return list(itertools.product(self.ranks, self.threads))
+
+    def chosen(self) -> Asked:
+        """With steps, warm-up, order and scheme of the case where they are not given."""
+        if self.command.verb == "solve" or self.is_file:
+            return self
+        from halocline.physics.cases import case_named
+
+        case = case_named(self.command.name)
+        steps = case.steps if self.command.steps is None else self.command.steps
+        if steps is None:
+            raise InputError(
+                f"{self.command.name} runs to a time, but a study measures a number of steps: give --steps"
+            )
+        warm_up = self.given.get("warm_up")
+        warm_up = min(WARM_UP, steps - 1) if warm_up is None else warm_up
+        if not 0 <= warm_up < steps:
+            raise InputError(
+                f"--warm-up {warm_up}: expected a whole number from 0, fewer than the {steps} steps"
+            )
+        ready = self.problems[0][1]
+        own = {} if ready.is_program else {"order": ready.order, "scheme": ready.scheme}
+        return replace(self, command=self.command.but(steps=steps, warm_up=warm_up, **own))
 
 
 def studies() -> dict[str, Study]:

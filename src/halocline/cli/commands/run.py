@@ -11,8 +11,8 @@ from typer.core import TyperCommand
 from halocline.cli import options
 from halocline.cli.declare import PLACE, REQUIRED, Command, FromLine, Group, Option, whole
 from halocline.errors import InputError
+from halocline.problems.files import is_file as names_file
 from halocline.ranges import SOME_STEPS
-from halocline.study.measurement import is_file as names_file
 
 
 class FileOrCase(TyperCommand):

@@ -22,7 +22,9 @@ from halocline.cli.declare import (
 from halocline.ranges import RANKS_PER_NODE, SOME_STEPS
 from halocline.study.study import Study, studies
 
-PROBLEM = Option(None, "problem PROBLEM", "A case of `halocline cases`, or a Python file.", TEXT, REQUIRED)
+PROBLEM = Option(
+    None, "problem CASE|FILE.py", "A case of `halocline cases`, or a Python file.", TEXT, REQUIRED
+)
 EACH_N = options.problem(
     "--n N,N,...",
     "Points or cells along the first axis, the others in the problem's own proportion, for each run; by "

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
+from halocline.io.table import Table
 from halocline.lang.grid import Grid
 from halocline.model.execute import execute
 from halocline.plan.communication import COMMUNICATIONS
@@ -20,13 +21,13 @@ from halocline.plan.machine import Machine
 from halocline.plan.placement import STRATEGIES as PLACEMENTS
 from halocline.plan.traffic import Traffic
 from halocline.plan.transfer import UNFIT_ON_DEVICES
+from halocline.problems.step_bench import StepBench
 from halocline.ranges import REPEATS
 from halocline.run.domain.execution import chosen_devices
 from halocline.run.ranks.mpi import world
 from halocline.study.measuring.exchange import Bench, exchange_schedule, moved
 from halocline.study.measuring.overlap import heat
-from halocline.study.problems.step_bench import StepBench
-from halocline.study.reporting.table import Table, amount, duration
+from halocline.words import amount, duration
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

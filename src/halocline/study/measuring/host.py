@@ -15,6 +15,7 @@ import tomli_w
 
 from halocline.compile.cache import cache_folder
 from halocline.errors import InputError, RunError
+from halocline.io.table import Table
 from halocline.model import Rates, execute, memory_of_node
 from halocline.plan.layout import Layout, lay_out
 from halocline.plan.machine import Device, Link, Machine, Measured, Network, Throughput, load_machine
@@ -25,7 +26,7 @@ from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.launch import environment, mpiexec
 from halocline.study.measuring.paces import RADIUS, SIDE
 from halocline.study.measuring.predict import Case
-from halocline.study.reporting.table import Table, amount, counted, duration
+from halocline.words import amount, counted, duration
 
 HOST = "host"
 

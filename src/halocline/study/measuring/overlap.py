@@ -12,17 +12,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from halocline.io.table import Table
 from halocline.lang.grid import unknown
 from halocline.physics.heat import Heat
 from halocline.plan.transfer import UNFIT_ON_DEVICES
+from halocline.problems.step_bench import KINDS, StepBench
 from halocline.ranges import ORDER, REPEATS, Range
 from halocline.run.domain.execution import chosen_devices
 from halocline.run.engine.prepared import Prepared
 from halocline.run.simulation.simulation import Simulation
 from halocline.solvers.schemes import Euler
 from halocline.study.measuring.exchange import moved
-from halocline.study.problems.step_bench import KINDS, StepBench
-from halocline.study.reporting.table import Table, amount, duration
+from halocline.words import amount, duration
 
 # by what crosses ranks; copies within a rank are the same in all
 METHODS = {

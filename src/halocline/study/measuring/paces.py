@@ -15,13 +15,13 @@ from halocline.lang.grid import Grid
 from halocline.lang.operators import laplacian
 from halocline.lang.program import ProgramFunction, program, scalar
 from halocline.lang.reductions import sum as total
+from halocline.problems.named import problem_of
 from halocline.run.host.machine import last_level_cache
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world
 from halocline.run.simulation.simulation import Simulation
 from halocline.solvers.schemes import Euler
 from halocline.study.measuring.exchange import Bench
-from halocline.study.problems.named import problem_of
 
 Passes = Callable[[int], float]  # runs so many passes of a loop, and gives the seconds of one
 

@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
+from halocline.io.table import Table
 from halocline.model import Rates, Span, execute, memory_of_node, step_time
 from halocline.plan.fit import least_thickness
 from halocline.plan.layout import lay_out
 from halocline.plan.machine import Machine
 from halocline.plan.traffic import Traffic
 from halocline.plan.transfer import chosen_methods
+from halocline.problems.named import problem_of
 from halocline.ranges import MODELLED_RANKS, NODES, RANKS_PER_NODE
 from halocline.run.domain.trace import TraceEvent
 from halocline.study.growth import grown
-from halocline.study.problems.named import problem_of
-from halocline.study.reporting.table import Table, counted, duration
+from halocline.words import counted, duration
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,7 +74,7 @@ def prepared(name: str, n: int, **options: Any) -> Case:
     Parameters
     ----------
     **options
-        ``settings``, ``dim``, ``order`` and ``scheme``; see `halocline.study.problems.named.problem_of`.
+        ``settings``, ``dim``, ``order`` and ``scheme``; see `halocline.problems.named.problem_of`.
     """
     ready = problem_of(name, [n], **options)
     return compile_program(ready.program, ready.grid), ready.shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.report import Column, Group
-from halocline.study.reporting.table import clock, counted, in_seconds
+from halocline.words import clock, counted, in_seconds
 
 
 def of_formula(measurement: Measurement, group: Group) -> float | None:

@@ -9,11 +9,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
+from halocline.io.table import Table
 from halocline.physics.case import Case, Family
 from halocline.study.measurement import Measurement
 from halocline.study.reporting.plots import draw_ideal, figure_of, style
 from halocline.study.reporting.quantities import size
-from halocline.study.reporting.table import Table, joined
+from halocline.words import joined
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

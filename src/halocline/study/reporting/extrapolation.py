@@ -8,13 +8,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import RunError
+from halocline.io.table import Table
 from halocline.physics.case import Case, Extrapolated
 from halocline.study.measurement import Measurement
 from halocline.study.reporting.errors import SHORT_OF, by_line, cells
 from halocline.study.reporting.plots import draw_ideal, figure_of, style
 from halocline.study.reporting.quantities import size, wrapped
 from halocline.study.reporting.richardson import SAFETY, SAFETY_UNKNOWN, Trend, limit
-from halocline.study.reporting.table import Table, joined
+from halocline.words import joined
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.published import MHD_CASE, MHD_ORDER
 from halocline.study.reporting.report import Group
-from halocline.study.reporting.table import counted
+from halocline.words import counted
 
 
 def solves(group: Group) -> Group:

@@ -17,7 +17,7 @@ from halocline.plan.fit import least_thickness
 from halocline.plan.layout import lay_out
 from halocline.plan.machine import Machine
 from halocline.plan.traffic import Traffic
-from halocline.study.reporting.table import counted, duration
+from halocline.words import counted, duration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from halocline.io.table import Table
 from halocline.study.measurement import Measurement
 from halocline.study.measuring.command import devices_of
-from halocline.study.reporting.table import Table, amount
+from halocline.words import amount
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from halocline.study.measurement import Measurement
-from halocline.study.reporting.table import counted, joined, method
+from halocline.words import counted, joined, method
 
 Key = Callable[[Measurement], Any]
 
@@ -29,7 +29,7 @@ def by(measurements: Iterable[Measurement], key: Key) -> Iterator[tuple[Any, lis
 
 def is_solve(measurement: Measurement) -> bool:
     """Whether it is of a linear solve, whose whole time counts, and not of steps."""
-    return "iterations" in measurement
+    return "dof" in measurement
 
 
 def units(measurement: Measurement) -> int:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from halocline.io.table import Table
 from halocline.study.measurement import Measurement
 from halocline.study.reporting.quantities import Key, baseline, by, layout, pace, unit, units
-from halocline.study.reporting.table import Table, counted
+from halocline.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

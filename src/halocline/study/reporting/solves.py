@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from halocline.io.table import Table
+from halocline.problems.solve import predicted_bytes
 from halocline.study.measurement import Measurement
 from halocline.study.measuring.command import ran_on
-from halocline.study.problems.solve import predicted_bytes
 from halocline.study.reporting.published import POISSON, poisson_convergence
-from halocline.study.reporting.table import Table, clock, gigabytes, in_seconds
+from halocline.words import clock, gigabytes, in_seconds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

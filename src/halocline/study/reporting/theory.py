@@ -15,9 +15,9 @@ from halocline.model.formula import StepTime, step_time
 from halocline.plan.fit import least_thickness
 from halocline.plan.layout import lay_out
 from halocline.plan.traffic import Traffic
+from halocline.problems.case import CaseRun
+from halocline.problems.file import FileProblem
 from halocline.study.measurement import Measurement
-from halocline.study.problems.case import CaseRun
-from halocline.study.problems.file import FileProblem
 from halocline.study.reporting.quantities import baseline, ns, subdomains
 
 

@@ -13,7 +13,7 @@ from halocline.study.reporting.report import Group, Report
 from halocline.study.study import Study
 
 if TYPE_CHECKING:
-    from halocline.study.engine import Asked, Run
+    from halocline.study.study import Asked, Run
 
 LEAST_GRIDS = 3  # for an order without an exact solution
 PICTURES = ("solution.png", "error.png", "timeline.png")  # of the last solve
@@ -28,7 +28,7 @@ def plan(asked: Asked) -> list[Run]:
 
 def _solves(asked: Asked) -> list[Run]:
     from halocline.run.domain.execution import chosen_devices
-    from halocline.study.engine import Run
+    from halocline.study.study import Run
 
     (ranks,), (threads,), folder = asked.ranks, asked.threads, asked.given.get("scratch")
     sizes = asked.sizes or (256, 512, 1024)
@@ -43,8 +43,9 @@ def _solves(asked: Asked) -> list[Run]:
 
 
 def _of_file(asked: Asked) -> list[Run]:
-    from halocline.study.engine import Run, own_size
-    from halocline.study.problems.file_run import EXACT
+    from halocline.problems.file_run import EXACT
+    from halocline.study.engine import own_size
+    from halocline.study.study import Run
 
     first: Any = asked.ready(None)
     sizes = asked.sizes
@@ -68,9 +69,9 @@ def _of_case(asked: Asked) -> list[Run]:
     from dataclasses import replace
 
     from halocline.physics.cases import case_named, cases_that_converge
-    from halocline.study.engine import Run
-    from halocline.study.problems.named import parameters_of
+    from halocline.problems.named import parameters_of
     from halocline.study.reporting import errors
+    from halocline.study.study import Run
 
     command, known = asked.command, cases_that_converge()
     own = case_named(command.name, listed=["poisson", *known])

@@ -8,11 +8,11 @@ from halocline.errors import InputError
 from halocline.study.measurement import Measurement
 from halocline.study.reporting.comparison import comparison
 from halocline.study.reporting.report import Column
-from halocline.study.reporting.table import amount, duration
 from halocline.study.study import Study
+from halocline.words import amount, duration
 
 if TYPE_CHECKING:
-    from halocline.study.engine import Asked, Run
+    from halocline.study.study import Asked, Run
 
 METHODS = {
     "staged": "mpi",
@@ -26,9 +26,9 @@ NAMES = {methods: name for name, methods in METHODS.items()}
 
 def _plan(asked: Asked) -> list[Run]:
     """`halocline bench exchange` for each."""
-    from halocline.study.engine import Run
     from halocline.study.measuring.command import Command
     from halocline.study.measuring.exchange import weak_shape
+    from halocline.study.study import Run
 
     if asked.command.name != "exchange":
         raise InputError(f"{asked.command.name}: this study is of the exchange alone; say exchange")

@@ -9,8 +9,8 @@ from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.labels import size_label
 from halocline.study.reporting.report import Block, Column, Contents, Figure, Group, Panel, Rows
-from halocline.study.reporting.table import counted
 from halocline.study.study import Study
+from halocline.words import counted
 
 
 def equals(measurement: Measurement, group: Group) -> Group:

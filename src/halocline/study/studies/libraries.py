@@ -13,7 +13,7 @@ from halocline.study.reporting.comparison import comparison
 from halocline.study.study import Study
 
 if TYPE_CHECKING:
-    from halocline.study.engine import Asked
+    from halocline.study.study import Asked
 
 
 def library(measurement: Measurement) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from halocline.study.papers import Paper, Row
-from halocline.study.reporting.table import duration
+from halocline.words import duration
 
 METHODS = {
     "staged": "mpi",

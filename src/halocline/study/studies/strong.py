@@ -13,14 +13,14 @@ from halocline.study.reporting import quantities as q
 from halocline.study.reporting.labels import of_the_paper, own_order, size_label, solves, whole_steps
 from halocline.study.reporting.published import ASTAROTH, published
 from halocline.study.reporting.report import Block, Column, Contents, Figure, Group, Panel, Pivot, Rows
-from halocline.study.reporting.table import clock, counted, duration, in_seconds
 from halocline.study.studies.hybrid import HYBRID
 from halocline.study.studies.orders import ORDERS
 from halocline.study.studies.parts import PARTS_OF_A_STEP, VARIANTS
 from halocline.study.study import Study
+from halocline.words import clock, counted, duration, in_seconds
 
 if TYPE_CHECKING:
-    from halocline.study.engine import Asked
+    from halocline.study.study import Asked
 
 # -- solves --------------------------------------------------------------------------------------------------
 

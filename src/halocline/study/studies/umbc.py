@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from halocline.study.papers import Paper
 from halocline.study.reporting.published import published
-from halocline.study.reporting.table import clock
+from halocline.words import clock
 
 NETWORKS = {  # bytes a second and seconds; latencies are round figures
     "Omni-Path": {"bandwidth": 1.25e10, "latency": 1.0e-6},

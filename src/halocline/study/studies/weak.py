@@ -8,8 +8,8 @@ from halocline.study.reporting import quantities as q
 from halocline.study.reporting.labels import of_the_paper, whole_steps
 from halocline.study.reporting.published import ASTAROTH, published
 from halocline.study.reporting.report import Block, Column, Contents, Figure, Group, Panel, Rows
-from halocline.study.reporting.table import counted
 from halocline.study.study import Study
+from halocline.words import counted
 
 
 def efficiency(measurement: Measurement, group: Group) -> float:

@@ -10,12 +10,12 @@ from typing import Any
 from halocline.errors import HaloclineError, InputError
 from halocline.lang.grid import Grid
 from halocline.lang.program import Program
+from halocline.problems.step_bench import StepBench
 from halocline.run.simulation.observers import Observer, observing
 from halocline.run.simulation.script import Script, Value
 from halocline.run.simulation.simulation import Simulation
 from halocline.solvers.schemes import SCHEMES
-from halocline.study.problems.step_bench import StepBench
-from halocline.study.reporting.table import joined
+from halocline.words import joined
 
 RESOLUTION = "n"  # the name that a file gives its cells along the first axis
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from halocline.compile.chains import Chain
-from halocline.compile.footprint import Direction
+from halocline.io.table import Table
 from halocline.lang.grid import AXES
 from halocline.plan.transfer import BY_MPI, COPIED, METHODS, PACKING
 from halocline.run.devices.devices import storage_bytes
-from halocline.study.reporting.table import Table, amount, counted, duration
+from halocline.words import amount, counted, duration
 
 if TYPE_CHECKING:
-    from halocline.study.explanation.device import DevicePlan, KernelUse
-    from halocline.study.explanation.facts import Bound, Explanation, Halo, Step
+    from halocline.explanation.device import DevicePlan, KernelUse
+    from halocline.explanation.facts import Bound, Explained, Halo, Step
 
 WIDTH = 100
 OVERLAP = {
@@ -30,21 +30,7 @@ SECOND = """A field has a second buffer, its next values, where it is written wh
 The two change places after the sweep."""
 
 
-def side(direction: Direction) -> str:
-    """A direction in words: "x-" is the lower side of axis x, "x-y+" an edge."""
-    return "".join(AXES[a] + ("-" if d < 0 else "+") for a, d in enumerate(direction) if d)
-
-
-def in_order(direction: Direction) -> tuple[Any, ...]:
-    """Sorts sides before edges before corners, axis by axis."""
-    return (sum(map(abs, direction)), [-abs(d) for d in direction], direction)
-
-
-def sides(directions: Iterable[Direction]) -> tuple[str, ...]:
-    return tuple(side(d) for d in sorted(directions, key=in_order))
-
-
-def lines(told: Explanation, bound: Bound | None) -> Iterator[str]:
+def lines(told: Explained, bound: Bound | None) -> Iterator[str]:
     """The explanation as text."""
     yield from _cut(told)
     yield ""
@@ -66,7 +52,7 @@ def lines(told: Explanation, bound: Bound | None) -> Iterator[str]:
     yield from _totals(told, bound)
 
 
-def _cut(told: Explanation) -> Iterator[str]:
+def _cut(told: Explained) -> Iterator[str]:
     plan, cut, layout = told.plan, told.plan.decomposition, told.plan.layout
     parts = " x ".join(map(str, cut.parts))
     ranks = f"{counted(layout.ranks, 'rank')} of {counted(plan.threads, 'thread')}"
@@ -105,7 +91,7 @@ def _cut(told: Explanation) -> Iterator[str]:
     yield patches + (f"; {told.inner_patches} of them wait for no message" if waits else "")
 
 
-def _routes(told: Explanation) -> Iterator[str]:
+def _routes(told: Explained) -> Iterator[str]:
     """Where halos come from, and how."""
     routes = told.routes
     if not routes:
@@ -130,7 +116,7 @@ def _routes(told: Explanation) -> Iterator[str]:
     yield ""
 
 
-def _fields(told: Explanation) -> Iterator[str]:
+def _fields(told: Explained) -> Iterator[str]:
     axes = "xyz"[: told.schedule.ndim]
     rows = []
     plans = (own.fields for own in told.plan.subdomains)
@@ -186,7 +172,7 @@ def _devices(on: DevicePlan, placement: str) -> Iterator[str]:
     yield from table.text().rstrip().splitlines()
 
 
-def _placement(told: Explanation) -> str:
+def _placement(told: Explained) -> str:
     """Why the subdomains of a node lie on the devices that they do."""
     slots, worth = told.plan.layout.slots, told.link_time
     said = "Subdomains of a node lie on its devices in order"
@@ -308,7 +294,7 @@ def _halo(halo: Halo) -> str:
     return "; ".join(said)
 
 
-def _totals(told: Explanation, bound: Bound | None) -> Iterator[str]:
+def _totals(told: Explained, bound: Bound | None) -> Iterator[str]:
     loop = told.loop
     sent = _sent(sum(step.bytes_sent for step in loop), sum(step.bytes_not_packed for step in loop))
     yield "One pass of the loop, this rank"
@@ -346,7 +332,7 @@ def _launched(on: DevicePlan) -> str:
     return ", ".join(said) or "none"
 
 
-def _bound(told: Explanation, bound: Bound | None) -> Iterator[str]:
+def _bound(told: Explained, bound: Bound | None) -> Iterator[str]:
     if bound is None:
         yield "  bound by memory: not known, since this machine does not have the devices"
         return

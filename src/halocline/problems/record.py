@@ -10,13 +10,13 @@ from typing import Any
 from halocline.archive.writer import Writing
 from halocline.compile.schedule import Schedule
 from halocline.lang.grid import Field
+from halocline.problems.written import written
 from halocline.run.devices.devices import OnDevice
 from halocline.run.fields.fields import Fields
 from halocline.run.host.machine import resident_bytes
 from halocline.run.measurements.bandwidth import bandwidth
 from halocline.run.measurements.energy import Energy
 from halocline.run.measurements.peak import multiply_add_peak
-from halocline.study.problems.written import written
 
 
 @dataclass(frozen=True)

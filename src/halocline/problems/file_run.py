@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
+from halocline.problems.file import method_of
+from halocline.problems.record import Record, Timing, checksums, recorded
 from halocline.run.engine.outcome import Outcome
 from halocline.run.fields.fields import Fields
 from halocline.run.simulation.observers import Observer
 from halocline.run.simulation.script import Value
 from halocline.run.simulation.simulation import Simulation
-from halocline.study.problems.file import method_of
-from halocline.study.problems.record import Record, Timing, checksums, recorded
 
 if TYPE_CHECKING:
     from halocline.lang.grid import Field

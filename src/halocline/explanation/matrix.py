@@ -8,7 +8,7 @@ from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
 from halocline.plan.rank import plan_subdomain
 from halocline.plan.transfer import METHODS, Transfers
-from halocline.study.reporting.table import amount
+from halocline.words import amount
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

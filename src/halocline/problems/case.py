@@ -22,6 +22,10 @@ from halocline.lang.stepping import program_of
 from halocline.physics import events as counters
 from halocline.physics.case import Check, Checked, Setup
 from halocline.physics.cases import case_named
+from halocline.problems.live import LiveLine
+from halocline.problems.record import Timing, checksums, recorded
+from halocline.problems.result import Result
+from halocline.problems.step_bench import KINDS, StepBench
 from halocline.ranges import SOME_STEPS, STEPS
 from halocline.run.engine.outcome import Outcome
 from halocline.run.fields.fields import Fields
@@ -34,11 +38,7 @@ from halocline.run.output.saved import Saved, newest
 from halocline.run.simulation.simulation import Simulation
 from halocline.solvers.linear import Solution
 from halocline.solvers.schemes import SCHEMES
-from halocline.study.problems.live import LiveLine
-from halocline.study.problems.record import Timing, checksums, recorded
-from halocline.study.problems.result import Result
-from halocline.study.problems.step_bench import KINDS, StepBench
-from halocline.study.reporting.table import joined, method
+from halocline.words import joined, method
 
 log = logging.getLogger("halocline")
 
@@ -105,7 +105,7 @@ class CaseRun:
 
     Examples
     --------
-    >>> from halocline.study.problems.case import CaseRun
+    >>> from halocline.problems.case import CaseRun
     >>> run = CaseRun("alfven-decay", [16], {"nu": 0.1, "eta": 0.1})
     >>> run.run(steps=4).record.cells
     16
@@ -123,9 +123,7 @@ class CaseRun:
     ) -> None:
         self.name, self.case = name, case_named(name)
         if self.case.linear:
-            raise InputError(
-                f"case {name} is a linear problem; see halocline.study.problems.linear.LinearCase"
-            )
+            raise InputError(f"case {name} is a linear problem; see halocline.problems.linear.LinearCase")
         if scheme is not None and scheme not in SCHEMES:
             raise unknown("scheme", scheme, list(SCHEMES))
         self.order = self.case.order if order is None else order

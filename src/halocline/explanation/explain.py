@@ -14,6 +14,16 @@ from halocline.compile.ir import pipeline
 from halocline.compile.schedule import Schedule
 from halocline.compile.strategy import SHARED_BYTES, Strategy
 from halocline.errors import CompileError, InputError
+from halocline.explanation.device import (
+    DeviceAssignment,
+    device_plan,
+    planned_links,
+    ranks_of_node,
+    shared_here,
+)
+from halocline.explanation.facts import UNABLE, Explained
+from halocline.explanation.steps import steps_of
+from halocline.explanation.text import lines
 from halocline.lang.grid import Grid
 from halocline.lang.program import Program
 from halocline.plan.layout import Layout
@@ -29,15 +39,13 @@ from halocline.run.ranks.mpi import has_ranks
 from halocline.run.tuning import patches as tuning
 from halocline.run.tuning.kernels import AUTO
 from halocline.run.tuning.patches import BY_CACHES, TUNE
-from halocline.study.explanation.device import (
-    DeviceAssignment,
-    device_plan,
-    planned_links,
-    ranks_of_node,
-    shared_here,
-)
-from halocline.study.explanation.facts import UNABLE, Explanation
-from halocline.study.explanation.steps import steps_of
+
+
+class Explanation(Explained):
+    """What ``print`` shows as text."""
+
+    def __str__(self) -> str:
+        return "\n".join(lines(self, self.bound()))
 
 
 def explain_program(

@@ -17,15 +17,15 @@ from halocline.lang.program import Program, Scalar
 from halocline.lang.reductions import max as largest
 from halocline.physics.case import LinearSetup
 from halocline.physics.cases import case_named
+from halocline.problems.case import CaseRun
+from halocline.problems.record import Timing, checksums
+from halocline.problems.result import Result
 from halocline.run.fields.fields import Fields
 from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.output import Output
 from halocline.run.output.saved import Saved, newest
 from halocline.solvers.cg import method_named
 from halocline.solvers.linear import LinearProblem, Solution, check_limits
-from halocline.study.problems.case import CaseRun
-from halocline.study.problems.record import Timing, checksums
-from halocline.study.problems.result import Result
 
 
 class LinearCase(CaseRun):

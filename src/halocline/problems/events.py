@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from halocline.study.reporting.table import counted
+from halocline.words import counted
 
 
 def lines(told: Mapping[str, Mapping[str, Any]], steps: int) -> list[str]:

@@ -12,6 +12,8 @@ from halocline.compile.chains import Chain
 from halocline.compile.footprint import Direction
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.schedule import Schedule, StageUse
+from halocline.explanation.device import DevicePlan, link_time
+from halocline.explanation.sides import in_order, side
 from halocline.plan.decompose import Decomposition
 from halocline.plan.exchange import Copy
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
@@ -19,8 +21,6 @@ from halocline.run.devices.topology import DeviceLinks
 from halocline.run.host.caches import exceeds_cache
 from halocline.run.measurements.bandwidth import device_bandwidth, triad_bandwidth
 from halocline.run.ranks.communicator import Communicator
-from halocline.study.explanation.device import DevicePlan, link_time
-from halocline.study.explanation.text import in_order, lines, side
 
 LATENCY = 2e-6  # seconds
 # By transfer method, how often each byte crosses memory (read and written: copied; packed and unpacked), and
@@ -172,7 +172,7 @@ class Route:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explained:
     """A program on one rank: everything that `halocline explain` prints.
 
     Attributes
@@ -208,9 +208,6 @@ class Explanation:
     links: DeviceLinks = field(default_factory=DeviceLinks)
     trail: tuple[tuple[str, Kernel], ...] = ()
 
-    def __str__(self) -> str:
-        return "\n".join(lines(self, self.bound()))
-
     @property
     def loop(self) -> tuple[Step, ...]:
         """The sweeps of one pass of the loops, or all where there is none."""
@@ -229,7 +226,7 @@ class Explanation:
 
     @property
     def link_time(self) -> float | None:
-        """What placement by links is worth; see `halocline.study.explanation.device.link_time`."""
+        """What placement by links is worth; see `halocline.explanation.device.link_time`."""
         return link_time(self.schedule, self.plan.layout, self.links)
 
     @property

@@ -13,12 +13,12 @@ from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, Stop
 from halocline.compile.numbering import Sweeps
 from halocline.compile.reading import scalars_in
 from halocline.compile.schedule import Loop, Operation, Schedule, Stop, Sweep
+from halocline.explanation.facts import Halo, Step
+from halocline.explanation.sides import in_order, side, sides
 from halocline.lang.expression import Expr, text, unary
 from halocline.lang.program import AssignScalar, Line, Program
 from halocline.lang.trace import OWN
 from halocline.plan.rank import RankPlan
-from halocline.study.explanation.facts import Halo, Step
-from halocline.study.explanation.text import in_order, side, sides
 
 LONG = 32  # characters of a reduction, beyond which its terms are left out
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from halocline.problems.linear import LinearCase
 from halocline.run.devices.devices import OnDevice
 from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.output import Output
 from halocline.run.tuning.patches import Tuned
 from halocline.solvers.linear import Solution
-from halocline.study.problems.linear import LinearCase
 
 SAME = (  # as in the record of `halocline run`
     *("ranks", "threads", "devices", "memory_bytes"),
@@ -166,7 +166,7 @@ def poisson(
 
     Examples
     --------
-    >>> from halocline.study.problems import solve
+    >>> from halocline.problems import solve
     >>> solve.poisson(64).record.converged
     True
     """

@@ -11,11 +11,11 @@ from halocline.errors import InputError
 from halocline.lang.grid import near
 from halocline.physics.case import Case, Parameter
 from halocline.physics.cases import case_named
-from halocline.study.measurement import is_file
+from halocline.problems.files import is_file
 
 if TYPE_CHECKING:
-    from halocline.study.problems.case import CaseRun
-    from halocline.study.problems.file import FileProblem
+    from halocline.problems.case import CaseRun
+    from halocline.problems.file import FileProblem
 
 
 def problem_of(
@@ -40,7 +40,7 @@ def problem_of(
     if not is_file(name):
         case = case_named(name)
         return case_run(name, cells, parameters_of(settings, name, case), **options)
-    from halocline.study.problems.file import FileProblem
+    from halocline.problems.file import FileProblem
 
     for option, value in options.items():
         if value is not None:
@@ -58,8 +58,8 @@ def case_run(
     **options: Any,
 ) -> CaseRun:
     """A case ready to run, of steps or a linear problem; with a checkpoint, the case that left it."""
-    from halocline.study.problems.case import CaseRun
-    from halocline.study.problems.linear import LinearCase
+    from halocline.problems.case import CaseRun
+    from halocline.problems.linear import LinearCase
 
     kind = LinearCase if case_named(name).linear else CaseRun
     if checkpoint is not None:

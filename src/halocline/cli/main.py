@@ -1,0 +1,48 @@
+"""The entry of the `halocline` command: exit statuses, and what is printed where it fails."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+from halocline.run.host import streams
+from halocline.run.ranks.abort import report
+from halocline.run.ranks.launchers import launcher
+
+
+def main() -> int:
+    """Run the command with the words of sys.argv; return its exit status.
+
+    0 only where all went well, 2 where what was given cannot work, 130 after Ctrl-C, else 1: also where what
+    it prints cannot be written. Where several ranks run the command, each error is printed once.
+    """
+    streams.open_closed()
+    started = launcher()
+    words = sys.argv[1:]
+    if started and started.rank and words[:1] != ["run"] and not {"-h", "--help"}.isdisjoint(words):
+        return 0  # the first rank has it printed
+    try:
+        from halocline.cli.app import run
+
+        logging.lastResort = (
+            streams.Warnings()
+        )  # what prints warnings unless the user's script says otherwise
+        status = run(words)
+        sys.stdout.flush()
+        streams.close_errors()
+        return status or int(streams.lost())
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            streams.complain(end.code)
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BrokenPipeError:  # whoever read the output, such as `head`, has had enough
+        streams.give_up(sys.stdout)
+        return 1
+    except OSError as error:
+        if not streams.is_lost_output(error):
+            return report(error)
+        streams.give_up(sys.stdout)
+        streams.complain(f"halocline: error: the output cannot be written: {streams.why_lost(error)}")
+        return 1
+    except BaseException as error:
+        return report(error)

@@ -1,0 +1,70 @@
+"""Numbers and lists as words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from halocline.run.devices.devices import OnDevice
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things: "1 rank", "2 ranks"."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def joined(*parts: str | None) -> str:
+    """The parts that are not empty, with commas between them."""
+    return ", ".join(filter(None, parts))
+
+
+def method(order: int | None, scheme: str | None) -> str:
+    """How a case is solved: "order 6, rk3"; either may be missing."""
+    return joined(None if order is None else f"order {order}", scheme)
+
+
+def where(ranks: int, threads: int, places: Sequence[OnDevice] = ()) -> str:
+    """Where something ran: "2 ranks of 4 threads", or "2 ranks, devices cuda:0, cuda:1 (NVIDIA H100)"."""
+    if places:
+        from halocline.run.devices.devices import summary
+
+        return f"{counted(ranks, 'rank')}, {summary(places)}"
+    return f"{counted(ranks, 'rank')} of {counted(threads, 'thread')}"
+
+
+def clock(seconds: float) -> str:
+    """Seconds as HH:MM:SS, rounded as the tables of UMBC HPCF-2018-10 are."""
+    whole = int(seconds + 0.5)
+    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+
+
+def in_seconds(seconds: float) -> str:
+    """Seconds as a number: two decimals, as the tables of UMBC HPCF-2018-10 have; three digits below one."""
+    return f"{seconds:,.2f}" if seconds >= 1 else f"{Decimal(f'{seconds:.2e}'):f}"
+
+
+def gigabytes(size: float) -> str:
+    """Bytes as GB of 1024³ bytes."""
+    value = size / 2**30
+    if 0 < value < 0.001:
+        return "< 0.001"
+    return f"{value:.3f}" if value < 1 else f"{value:.2f}"
+
+
+def amount(size: float) -> str:
+    """Bytes with the unit that suits them."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(size) < 1000 or unit == "GB":
+            break
+        size /= 1000
+    return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.3g} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds with the unit that suits them."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= scale or unit == "µs":
+            break
+    return f"{seconds / scale:.3g} {unit}"
