@@ -10,9 +10,9 @@
 #include <mutex>
 #include <utility>
 
-#include "../memory.hpp"
-#include "cuda_library.hpp"
-#include "device.hpp"
+#include "device/cuda_library.hpp"
+#include "device/device.hpp"
+#include "storage/memory.hpp"
 
 namespace halocline::device {
 namespace cuda {

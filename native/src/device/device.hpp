@@ -179,7 +179,7 @@ class Device {
   virtual const Description& description() const = 0;
   // Bytes that can still be allocated, as far as the device tells.
   virtual size_t free_memory() const = 0;
-  // Throws OutOfMemory (memory.hpp), naming the device.
+  // Throws OutOfMemory (storage/memory.hpp), naming the device.
   virtual std::unique_ptr<Buffer> allocate(size_t bytes) = 0;
   virtual std::unique_ptr<Pinned> pinned(size_t bytes) = 0;
   // What is in urgent queues runs before what other queues have ready.

@@ -1,4 +1,4 @@
-#include "exchange.hpp"
+#include "device/exchange.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -10,9 +10,9 @@
 #include <sstream>
 #include <utility>
 
-#include "../memory.hpp"
-#include "device.hpp"
-#include "opencl_library.hpp"
+#include "device/device.hpp"
+#include "device/opencl_library.hpp"
+#include "storage/memory.hpp"
 
 namespace halocline::device {
 

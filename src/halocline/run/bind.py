@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# How often a thread that waits looks again at once, before it sleeps in between: see native/src/team.hpp.
+# How often a thread that waits looks again at once, before it sleeps in between: native/src/threads/team.hpp
 SPINS = {"passive": 20, "usual": 1000, "active": 2**32 - 1}
 AFTER_ROWS = 64  # bytes of scratch memory that whole vectors may read beyond the last row: passes/whole.py
 
