@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "device/ahead.hpp"
+#include "ranks/rank.hpp"
 #include "ranks/reduction.hpp"
-#include "ranks/subdomain.hpp"
 #include "sweep/host_sweep.hpp"
 #include "threads/team.hpp"
 

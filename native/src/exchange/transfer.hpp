@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ranks/subdomain.hpp"
+#include "ranks/rank.hpp"
 
 namespace halocline {
 

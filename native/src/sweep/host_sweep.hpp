@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "exchange/exchange.hpp"
+#include "sweep/call.hpp"
 #include "sweep/sweep.hpp"
 #include "threads/chain.hpp"
 #include "threads/work.hpp"

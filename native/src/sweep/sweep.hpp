@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "ranks/rank.hpp"
 #include "ranks/reduction.hpp"
-#include "ranks/subdomain.hpp"
 #include "threads/clock.hpp"
 #include "threads/team.hpp"
 

@@ -5,8 +5,6 @@
 #include <cstddef>
 #include <vector>
 
-#include "threads/team.hpp"
-
 namespace halocline {
 
 class Chain {

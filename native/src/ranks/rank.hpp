@@ -1,4 +1,4 @@
-// What all operations of an engine work on.
+// One rank with its subdomains: what all operations of an engine work on.
 #pragma once
 
 #include <functional>
@@ -101,30 +101,6 @@ struct Rank {
   // The number itself; throws std::invalid_argument where there is no such storage or scalar.
   uint32_t check_storage(int64_t number) const;
   size_t check_scalar(int64_t number) const;
-};
-
-// A kernel with the storages that it works on.
-class Call {
- public:
-  Call(const Rank& rank, const Subdomain& subdomain, const std::string& kernel,
-       const std::vector<int64_t>& operands);
-
-  // Takes the present addresses of the storages; they change with swaps.
-  void bind();
-  void operator()(hc_accumulator* reductions, void* scratch, const hc_box& box) const {
-    const hc_arguments arguments{fields_.data(), strides_.data(), scalars_, subdomain_.origin.data(),
-                                 shape_.data(),  reductions,      scratch};
-    kernel_(&arguments, &box);
-  }
-
- private:
-  const Subdomain& subdomain_;
-  const double* scalars_;
-  const Index& shape_;
-  hc_kernel kernel_;
-  std::vector<uint32_t> operands_;
-  std::vector<void*> fields_;
-  std::vector<int64_t> strides_;
 };
 
 }  // namespace halocline
