@@ -23,6 +23,7 @@
 
 #include "bindings/bindings.hpp"
 #include "engine/engine.hpp"
+#include "engine/requests.hpp"
 #include "storage/bandwidth.hpp"
 #include "storage/hash.hpp"
 

@@ -18,16 +18,6 @@
 
 namespace halocline {
 
-// Asks every engine of this process to stop; may be called from a signal handler.
-void request_stop() noexcept;
-// Forgets the request; returns whether there was one that no run has followed.
-bool forget_stop() noexcept;
-// Notes a signal, for whoever asks; may be a signal handler.
-void note_signal(int number) noexcept;
-// The last signal that was noted; 0 where none was.
-int noted_signal() noexcept;
-void forget_signal() noexcept;
-
 struct Result {
   std::string reason;              // "completed", "paused", "interrupted" or the reason of a stop
   std::vector<std::string> loops;  // how each ended: "condition", "limit", or "" where it did not
