@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "storage/storage.hpp"
+#include "storage/memory.hpp"
 
 namespace halocline {
 
