@@ -10,8 +10,8 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-r
 # of gpu-check and gpu-bench; CHECK and BENCH are more options for their programs
 DEVICE ?= cuda
 WITH_WHEELS = $(if $(WHEELS),--wheels $(WHEELS))
-NATIVE := $(wildcard native/src/* native/src/device/* native/include/halocline/*)
-SOURCES := $(wildcard native/*/*.cpp native/*/*.hpp native/src/device/*pp native/include/halocline/*)
+NATIVE := $(wildcard native/src/*/* native/include/halocline/*)
+SOURCES := $(wildcard native/src/*/*pp native/tests/*pp native/include/halocline/*)
 
 # tests start thousands of processes: none of them is to compile all Python anew
 unexport PYTHONDONTWRITEBYTECODE
@@ -40,7 +40,7 @@ lint: build $(VENV)/dev ## Check style, types and native code
 	$(BIN)/mypy
 	$(STUB) -o build/_native.pyi && diff build/_native.pyi src/halocline/_native.pyi
 	$(BIN)/clang-format --dry-run -Werror $(SOURCES)
-	printf '%s\n' native/src/*.cpp native/src/device/*.cpp | \
+	printf '%s\n' native/src/*/*.cpp | \
 	  xargs -P $(JOBS) -n 2 $(BIN)/clang-tidy --quiet -p build/native \
 	  --extra-arg=-idirafter$$(dirname $$(g++ -print-file-name=include/omp.h))
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine.hpp"
+#include "engine/engine.hpp"
 
 #define CHECK(condition)                                                   \
   do {                                                                     \

@@ -4,8 +4,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "hash.hpp"
 #include "plans.hpp"
+#include "storage/hash.hpp"
 
 namespace {
 

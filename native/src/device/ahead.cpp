@@ -1,4 +1,4 @@
-#include "ahead.hpp"
+#include "device/ahead.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "sweep.hpp"
+#include "device/sweep.hpp"
 
 namespace halocline::device {
 

@@ -10,9 +10,9 @@
 #include <mutex>
 #include <utility>
 
-#include "../memory.hpp"
-#include "cuda_library.hpp"
-#include "device.hpp"
+#include "device/cuda_library.hpp"
+#include "device/device.hpp"
+#include "storage/memory.hpp"
 
 namespace halocline::device {
 namespace cuda {
@@ -360,35 +360,26 @@ class CudaQueue : public Queue {
   }
 
   void upload(Buffer& to, const Rows& rows, const void* from) override {
-    RowsCopy copy = rows_copy(rows);
-    copy.source_kind = kMemoryHost;
+    RowsCopy copy;
     copy.source_host = from;
     copy.source_pitch = rows.bytes;
-    target(copy, to, rows.offset, rows.end() - rows.offset, rows.pitch);
-    run(copy, "a copy of rows to the device");
+    target(copy, to, rows);
+    run(copy, rows, "a copy of rows to the device");
   }
 
   void download(void* to, const Buffer& from, const Rows& rows) override {
-    RowsCopy copy = rows_copy(rows);
-    copy.target_kind = kMemoryHost;
+    RowsCopy copy;
+    source(copy, from, rows);
     copy.target_host = to;
     copy.target_pitch = rows.bytes;
-    source(copy, from, rows.offset, rows.end() - rows.offset, rows.pitch);
-    run(copy, "a copy of rows from the device");
+    run(copy, rows, "a copy of rows from the device");
   }
 
-  void gather(Buffer& to, size_t offset, const Buffer& from, const Rows& rows) override {
-    RowsCopy copy = rows_copy(rows);
-    source(copy, from, rows.offset, rows.end() - rows.offset, rows.pitch);
-    target(copy, to, offset, rows.bytes * rows.count, rows.bytes);
-    run(copy, "a copy of rows");
-  }
-
-  void scatter(Buffer& to, const Rows& rows, const Buffer& from, size_t offset) override {
-    RowsCopy copy = rows_copy(rows);
-    source(copy, from, offset, rows.bytes * rows.count, rows.bytes);
-    target(copy, to, rows.offset, rows.end() - rows.offset, rows.pitch);
-    run(copy, "a copy of rows");
+  void copy(Buffer& to, const Rows& there, const Buffer& from, const Rows& here) override {
+    RowsCopy copy;
+    source(copy, from, here);
+    target(copy, to, there);
+    run(copy, here, "a copy of rows");
   }
 
   void clear(Buffer& buffer, size_t offset, size_t bytes) override {
@@ -444,27 +435,23 @@ class CudaQueue : public Queue {
   const Stream stream;
 
  private:
-  static RowsCopy rows_copy(const Rows& rows) {
-    RowsCopy copy;
+  // The end that neither of these sets is in memory of the host.
+  static void source(RowsCopy& copy, const Buffer& from, const Rows& rows) {
+    copy.source_kind = kMemoryDevice;
+    copy.source = ours(from).at(rows.offset, rows.end() - rows.offset);
+    copy.source_pitch = rows.pitch;
+  }
+
+  static void target(RowsCopy& copy, const Buffer& to, const Rows& rows) {
+    copy.target_kind = kMemoryDevice;
+    copy.target = ours(to).at(rows.offset, rows.end() - rows.offset);
+    copy.target_pitch = rows.pitch;
+  }
+
+  void run(RowsCopy& copy, const Rows& rows, const char* doing) const {
+    if (rows.bytes == 0 || rows.count == 0) return;
     copy.bytes = rows.bytes;
     copy.rows = rows.count;
-    return copy;
-  }
-
-  static void source(RowsCopy& copy, const Buffer& from, size_t offset, size_t bytes, size_t pitch) {
-    copy.source_kind = kMemoryDevice;
-    copy.source = ours(from).at(offset, bytes);
-    copy.source_pitch = pitch;
-  }
-
-  static void target(RowsCopy& copy, const Buffer& to, size_t offset, size_t bytes, size_t pitch) {
-    copy.target_kind = kMemoryDevice;
-    copy.target = ours(to).at(offset, bytes);
-    copy.target_pitch = pitch;
-  }
-
-  void run(const RowsCopy& copy, const char* doing) const {
-    if (copy.bytes == 0 || copy.rows == 0) return;
     device.use();
     device.check(library().copy_rows(&copy, stream), doing);
   }

@@ -1,4 +1,4 @@
-#include "cuda_library.hpp"
+#include "device/cuda_library.hpp"
 
 namespace halocline::device::cuda {
 

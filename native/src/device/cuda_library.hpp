@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "symbols.hpp"
+#include "device/symbols.hpp"
 
 namespace halocline::device::cuda {
 

@@ -127,6 +127,8 @@ struct Rows {
   size_t offset, pitch, bytes, count;
 
   size_t end() const { return count == 0 ? offset : offset + (count - 1) * pitch + bytes; }
+  // As many of the same size that lie one after the other.
+  Rows dense(size_t from) const { return {from, bytes, bytes, count}; }
 };
 
 class Queue {
@@ -145,12 +147,11 @@ class Queue {
   // The host's memory must stay as it is until this is done; only where it is pinned does the host not wait.
   virtual void upload(Buffer& to, size_t offset, const void* from, size_t bytes) = 0;
   virtual void download(void* to, const Buffer& from, size_t offset, size_t bytes) = 0;
-  // The same for rows of this device's memory; the host's lie one after the other, as do those in `to` and
-  // `from` at an offset of copies within the device.
+  // The same for rows of this device's memory; the host's lie one after the other.
   virtual void upload(Buffer& to, const Rows& rows, const void* from) = 0;
   virtual void download(void* to, const Buffer& from, const Rows& rows) = 0;
-  virtual void gather(Buffer& to, size_t offset, const Buffer& from, const Rows& rows) = 0;
-  virtual void scatter(Buffer& to, const Rows& rows, const Buffer& from, size_t offset) = 0;
+  // As many rows of the same size, between two places of this device's memory.
+  virtual void copy(Buffer& to, const Rows& there, const Buffer& from, const Rows& here) = 0;
   virtual void clear(Buffer& buffer, size_t offset, size_t bytes) = 0;  // to zero bytes
   virtual std::shared_ptr<Event> record() = 0;
   // What follows in this queue waits for the event.
@@ -179,7 +180,7 @@ class Device {
   virtual const Description& description() const = 0;
   // Bytes that can still be allocated, as far as the device tells.
   virtual size_t free_memory() const = 0;
-  // Throws OutOfMemory (memory.hpp), naming the device.
+  // Throws OutOfMemory (storage/memory.hpp), naming the device.
   virtual std::unique_ptr<Buffer> allocate(size_t bytes) = 0;
   virtual std::unique_ptr<Pinned> pinned(size_t bytes) = 0;
   // What is in urgent queues runs before what other queues have ready.

@@ -1,4 +1,4 @@
-#include "exchange.hpp"
+#include "device/exchange.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -84,7 +84,7 @@ void Exchange::copy_out(const Packet& packet, Queue& queue) const {
     if (packet.staged) {
       queue.download(packet.staged->data() + box.offset, field, box.rows);
     } else {
-      queue.gather(*packet.buffer, box.offset, field, box.rows);
+      queue.copy(*packet.buffer, box.rows.dense(box.offset), field, box.rows);
     }
   }
 }
@@ -95,7 +95,7 @@ void Exchange::copy_in(const Packet& packet, Queue& queue) {
     if (packet.staged) {
       queue.upload(field, box.rows, packet.staged->data() + box.offset);
     } else {
-      queue.scatter(field, box.rows, *packet.buffer, box.offset);
+      queue.copy(field, box.rows, *packet.buffer, box.rows.dense(box.offset));
     }
   }
 }

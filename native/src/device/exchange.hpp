@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "../transfer.hpp"
-#include "link.hpp"
-#include "moves.hpp"
+#include "device/link.hpp"
+#include "device/moves.hpp"
+#include "exchange/transfer.hpp"
 
 namespace halocline::device {
 

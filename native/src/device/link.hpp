@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "../counters.hpp"
-#include "device.hpp"
+#include "device/device.hpp"
+#include "storage/counters.hpp"
 
 namespace halocline::device {
 

@@ -1,4 +1,4 @@
-#include "moves.hpp"
+#include "device/moves.hpp"
 
 #include <algorithm>
 

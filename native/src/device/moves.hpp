@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "subdomain.hpp"
+#include "device/subdomain.hpp"
 
 namespace halocline::device {
 

@@ -1,4 +1,4 @@
-#include "nvrtc.hpp"
+#include "device/nvrtc.hpp"
 
 #include <stdexcept>
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "symbols.hpp"
+#include "device/symbols.hpp"
 
 namespace halocline::device {
 

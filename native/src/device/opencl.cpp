@@ -10,9 +10,9 @@
 #include <sstream>
 #include <utility>
 
-#include "../memory.hpp"
-#include "device.hpp"
-#include "opencl_library.hpp"
+#include "device/device.hpp"
+#include "device/opencl_library.hpp"
+#include "storage/memory.hpp"
 
 namespace halocline::device {
 
@@ -390,12 +390,15 @@ class ClQueue : public Queue {
     });
   }
 
-  void gather(Buffer& to, size_t offset, const Buffer& from, const Rows& rows) override {
-    rows_copy(to, {offset, rows.bytes, rows.bytes, rows.count}, from, rows);
-  }
-
-  void scatter(Buffer& to, const Rows& rows, const Buffer& from, size_t offset) override {
-    rows_copy(to, rows, from, {offset, rows.bytes, rows.bytes, rows.count});
+  void copy(Buffer& to, const Rows& there, const Buffer& from, const Rows& here) override {
+    const cl::Memory target = at(to, there.offset, there.end() - there.offset);
+    const cl::Memory source = at(from, here.offset, here.end() - here.offset);
+    if (here.bytes == 0 || here.count == 0) return;
+    const Box one(here), other(there);
+    queued("a copy of rows", [&](cl::Event* event) {
+      return api().EnqueueCopyBufferRect(queue_, source, target, one.first, other.first, one.region,
+                                         here.pitch, 0, there.pitch, 0, 0, nullptr, event);
+    });
   }
 
   void clear(Buffer& buffer, size_t offset, size_t bytes) override {
@@ -442,17 +445,6 @@ class ClQueue : public Queue {
     static constexpr size_t kDense[3] = {0, 0, 0};
     size_t first[3], region[3];
   };
-
-  void rows_copy(Buffer& to, const Rows& there, const Buffer& from, const Rows& here) {
-    const cl::Memory target = at(to, there.offset, there.end() - there.offset);
-    const cl::Memory source = at(from, here.offset, here.end() - here.offset);
-    if (here.bytes == 0 || here.count == 0) return;
-    const Box one(here), other(there);
-    queued("a copy of rows", [&](cl::Event* event) {
-      return api().EnqueueCopyBufferRect(queue_, source, target, one.first, other.first, one.region,
-                                         here.pitch, 0, there.pitch, 0, 0, nullptr, event);
-    });
-  }
 
   cl::Memory at(const Buffer& buffer, size_t offset, size_t bytes) const {
     check_range(*home_, buffer, offset, bytes);

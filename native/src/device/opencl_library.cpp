@@ -1,4 +1,4 @@
-#include "opencl_library.hpp"
+#include "device/opencl_library.hpp"
 
 #include <dlfcn.h>
 

@@ -1,9 +1,9 @@
-#include "search.hpp"
+#include "device/search.hpp"
 
 #include <algorithm>
 #include <array>
 
-#include "subdomain.hpp"
+#include "device/subdomain.hpp"
 
 namespace halocline::device {
 

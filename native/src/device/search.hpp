@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "device.hpp"
-#include "storage.hpp"
+#include "device/device.hpp"
+#include "device/storage.hpp"
 
 namespace halocline::device {
 

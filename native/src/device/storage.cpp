@@ -1,4 +1,4 @@
-#include "storage.hpp"
+#include "device/storage.hpp"
 
 #include <algorithm>
 #include <array>

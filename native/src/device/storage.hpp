@@ -4,10 +4,10 @@
 #include <functional>
 #include <memory>
 
-#include "../box.hpp"
-#include "../storage.hpp"
-#include "device.hpp"
+#include "device/device.hpp"
 #include "halocline/frame.h"
+#include "storage/box.hpp"
+#include "storage/storage.hpp"
 
 namespace halocline::device {
 

@@ -1,4 +1,4 @@
-#include "subdomain.hpp"
+#include "device/subdomain.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "device.hpp"
-#include "storage.hpp"
+#include "device/device.hpp"
+#include "device/storage.hpp"
 
 namespace halocline::device {
 

@@ -1,4 +1,4 @@
-#include "sweep.hpp"
+#include "device/sweep.hpp"
 
 #include <algorithm>
 #include <cstring>

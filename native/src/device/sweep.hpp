@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "../sweep.hpp"
-#include "exchange.hpp"
+#include "device/exchange.hpp"
+#include "sweep/sweep.hpp"
 
 namespace halocline::device {
 

@@ -1,4 +1,4 @@
-#include "symbols.hpp"
+#include "device/symbols.hpp"
 
 #include <dlfcn.h>
 

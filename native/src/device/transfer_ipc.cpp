@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "link.hpp"
+#include "device/link.hpp"
 
 namespace halocline::device {
 

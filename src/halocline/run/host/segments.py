@@ -1,6 +1,7 @@
 """MPICH's segments of shared memory: files in /dev/shm, which every rank of a node maps when MPI starts.
 
-Halocline's own shared memory is anonymous files (native/src/memory.hpp): they have no name that could stay.
+Halocline's own shared memory is anonymous files (native/src/storage/memory.hpp): they have no name that could
+stay.
 """
 
 from __future__ import annotations

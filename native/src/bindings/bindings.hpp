@@ -1,0 +1,15 @@
+// The parts of the Python module, in the order in which they are made: signatures name types of those before.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace halocline {
+
+void bind_storage(nanobind::module_& m);
+void bind_plan(nanobind::module_& m);
+void bind_engine(nanobind::module_& m);
+void bind_device(nanobind::module_& m);
+void bind_device_plan(nanobind::module_& m);
+void bind_nvrtc(nanobind::module_& m);
+
+}  // namespace halocline

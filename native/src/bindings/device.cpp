@@ -1,0 +1,318 @@
+// Devices in the Python module: what tests and measurements at set-up need. Runs drive them natively.
+
+#include "device/device.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "bindings/bindings.hpp"
+#include "bindings/bound_module.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace halocline {
+namespace {
+
+using device::Buffer;
+using device::Device;
+using Source = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+using Target = nb::ndarray<nb::c_contig, nb::device::cpu>;
+
+std::invalid_argument unknown(const std::string& interface) {
+  return std::invalid_argument("devices of interface '" + interface + "', expected 'cuda' or 'opencl'");
+}
+
+const std::vector<std::shared_ptr<Device>>& devices(const std::string& interface) {
+  if (interface == "cuda") return device::cuda_devices();
+  if (interface == "opencl") return device::opencl_devices();
+  throw unknown(interface);
+}
+
+std::string why_no_devices(const std::string& interface) {
+  if (interface == "cuda") return device::why_no_cuda();
+  if (interface == "opencl") return device::why_no_opencl();
+  throw unknown(interface);
+}
+
+// The bytes of what Python gives a kernel.
+class Arguments {
+ public:
+  explicit Arguments(const nb::list& given) : numbers_(given.size()) {
+    size_t n = 0;
+    for (const nb::handle each : given) {
+      std::byte* number = numbers_[n++].data();
+      if (nb::isinstance<Buffer>(each)) {
+        all_.emplace_back(nb::cast<const Buffer*>(each));
+      } else if (nb::isinstance<nb::bytes>(each)) {
+        const auto value = nb::borrow<nb::bytes>(each);  // the list keeps it alive
+        all_.emplace_back(std::span(static_cast<const std::byte*>(value.data()), value.size()));
+      } else if (nb::isinstance<nb::int_>(each)) {
+        add(number, nb::cast<int64_t>(each));
+      } else if (nb::isinstance<nb::float_>(each)) {
+        add(number, nb::cast<double>(each));
+      } else {
+        throw std::invalid_argument("argument " + std::to_string(n - 1) + " of a kernel is " +
+                                    nb::repr(each).c_str() + ", expected a Buffer, int, float or bytes");
+      }
+    }
+  }
+
+  std::span<const device::Argument> all() const { return all_; }
+
+ private:
+  template <typename Number>
+  void add(std::byte* to, Number number) {
+    std::memcpy(to, &number, sizeof number);
+    all_.emplace_back(std::span<const std::byte>(to, sizeof number));
+  }
+
+  std::vector<std::array<std::byte, 8>> numbers_;
+  std::vector<device::Argument> all_;
+};
+
+// A queue that keeps alive what is queued, until finish().
+class BoundQueue {
+ public:
+  explicit BoundQueue(std::unique_ptr<device::Queue> queue) : queue_(std::move(queue)) {}
+
+  device::Queue* operator->() { return queue_.get(); }
+  device::Queue* get() { return queue_.get(); }
+
+  template <typename Held>
+  void hold(Held held) {
+    held_.push_back(std::make_shared<Held>(std::move(held)));
+  }
+  void finish() {
+    {
+      const nb::gil_scoped_release release;
+      queue_->finish();
+    }
+    held_.clear();
+  }
+
+ private:
+  std::vector<std::shared_ptr<void>> held_;
+  std::unique_ptr<device::Queue> queue_;  // destroyed first: it waits
+};
+
+nb::object object_of(const Buffer& buffer) { return nb::find(buffer); }
+
+void upload(BoundQueue& queue, Buffer& to, Source from, size_t offset) {
+  queue->upload(to, offset, from.data(), from.nbytes());
+  queue.hold(object_of(to));
+  queue.hold(std::move(from));
+}
+
+void download(BoundQueue& queue, const Buffer& from, Target to, size_t offset) {
+  queue->download(to.data(), from, offset, to.nbytes());
+  queue.hold(object_of(from));
+  queue.hold(std::move(to));
+}
+
+void copy(BoundQueue& queue, Buffer& to, const Buffer& from, std::optional<size_t> bytes, size_t to_offset,
+          size_t from_offset) {
+  queue->copy(to, to_offset, from, from_offset, bytes.value_or(from.bytes()));
+  queue.hold(object_of(to));
+  queue.hold(object_of(from));
+}
+
+void clear(BoundQueue& queue, Buffer& buffer, std::optional<size_t> bytes, size_t offset) {
+  queue->clear(buffer, offset, bytes.value_or(buffer.bytes() - std::min(buffer.bytes(), offset)));
+  queue.hold(object_of(buffer));
+}
+
+void launch(BoundQueue& queue, BoundModule& module, const std::string& kernel,
+            const std::array<uint32_t, 3>& groups, const std::array<uint32_t, 3>& group,
+            const nb::list& arguments) {
+  const Arguments given(arguments);
+  queue->launch(module.kernel(kernel), groups, group, given.all());
+  queue.hold(nb::find(module));
+  queue.hold(nb::list(nb::tuple(arguments)));  // the user may change theirs
+}
+
+nb::bytes as_bytes(const device::Shared& shared) { return nb::bytes(shared.data(), shared.size()); }
+
+device::Shared as_shared(const nb::bytes& bytes) {
+  const auto* data = static_cast<const std::byte*>(bytes.data());
+  return {data, data + bytes.size()};
+}
+
+nb::ndarray<nb::numpy, uint8_t> pinned(Device& device, size_t bytes) {
+  auto* memory = device.pinned(bytes).release();
+  const nb::capsule owner(memory, [](void* held) noexcept { delete static_cast<device::Pinned*>(held); });
+  return nb::ndarray<nb::numpy, uint8_t>(memory->data(), {bytes}, owner);
+}
+
+}  // namespace
+
+void bind_device(nb::module_& m) {
+  const nb::exception<device::DeviceError> device_error(m, "DeviceError", PyExc_RuntimeError);
+
+  nb::class_<Buffer>(m, "Buffer", "Memory of a device; Device.allocate() makes it.")
+      .def_prop_ro("bytes", &Buffer::bytes)
+      .def_prop_ro(
+          "address", [](const Buffer& buffer) { return reinterpret_cast<uintptr_t>(buffer.address()); },
+          "Where MPI finds it; 0 where the interface has no addresses.");
+
+  nb::class_<device::Event>(m, "Event", "A place in a queue; Queue.record() makes it.")
+      .def("done", &device::Event::done,
+           "Whether all before it in its queue is done; DeviceError where something of that failed.")
+      .def("wait", &device::Event::wait, "Wait until it is done.", nb::call_guard<nb::gil_scoped_release>());
+
+  const nb::class_<device::Graph> graph(m, "Graph", "Work that was recorded; Queue.end_capture() makes it.");
+
+  nb::class_<BoundModule>(m, "Module", "Compiled code; Device.load() makes it.")
+      .def(
+          "largest_group",
+          [](BoundModule& module, const std::string& name) { return module.kernel(name).largest_group(); },
+          "kernel"_a, "The most threads of a group that a kernel can run with.")
+      .def(
+          "registers",
+          [](BoundModule& module, const std::string& name) { return module.kernel(name).registers(); },
+          "kernel"_a, "Registers of a thread; 0 where the device does not tell.")
+      .def(
+          "spilled",
+          [](BoundModule& module, const std::string& name) { return module.kernel(name).spilled(); },
+          "kernel"_a, "Bytes of a thread in the device's memory, which hold what registers could not.");
+
+  nb::class_<BoundQueue>(m, "Queue",
+                         "Work for a device, in order. Only wait() of events, finish() and the end of a "
+                         "queue wait for it; what\n"
+                         "is queued is kept alive until finish(), and arrays must not change before.")
+      .def("upload", &upload, "to"_a, "array"_a, "offset"_a = 0,
+           "Copy an array to a buffer, from byte `offset` on.")
+      .def("download", &download, "source"_a, "array"_a.noconvert(), "offset"_a = 0,
+           "Fill an array from a buffer, from byte `offset` on.")
+      .def("copy", &copy, "to"_a, "source"_a, "bytes"_a = nb::none(), "to_offset"_a = 0,
+           "source_offset"_a = 0,
+           "Copy between buffers: of this device, or from another device's to this one's. All of `source` "
+           "where\nno number of bytes is given.")
+      .def("clear", &clear, "buffer"_a, "bytes"_a = nb::none(), "offset"_a = 0,
+           "Set bytes to zero, to the end of the buffer where their number is not given.")
+      .def("launch", &launch, "module"_a, "kernel"_a, "groups"_a, "group"_a, "arguments"_a,
+           "Run a kernel.\n\n"
+           "Parameters\n----------\n"
+           "groups, group : three int\n    Groups along x, y, z, and threads of each.\n"
+           "arguments : list\n"
+           "    A Buffer, an int (64 bits), a float (64 bits), or the bytes of any other value.")
+      .def(
+          "record", [](BoundQueue& queue) { return queue->record(); },
+          "An event that is done when all that is queued now is.")
+      .def(
+          "wait", [](BoundQueue& queue, const std::shared_ptr<device::Event>& event) { queue->wait(event); },
+          "event"_a, "Let what follows wait for an event, of any device of the interface.")
+      .def(
+          "flush", [](BoundQueue& queue) { queue->flush(); }, "Let the device begin.")
+      .def("finish", &BoundQueue::finish,
+           "Wait for all that is queued; DeviceError where something of it failed.")
+      .def(
+          "begin_capture", [](BoundQueue& queue) { queue->begin_capture(); },
+          "Record what is queued from now on, instead of running it; only where Device.captures.")
+      .def(
+          "end_capture", [](BoundQueue& queue) { return queue->end_capture(); },
+          "What was recorded. Buffers and modules of it must be kept alive.")
+      .def(
+          "replay",
+          [](BoundQueue& queue, const device::Graph& graph) {
+            queue->launch(graph);
+            queue.hold(nb::find(graph));
+          },
+          "graph"_a, "Run what was recorded.");
+
+  const auto description = [](auto member) {
+    return [member](const Device& device) { return device.description().*member; };
+  };
+  using device::Description;
+  nb::class_<Device>(m, "Device", "A device with memory of its own; devices() lists them.")
+      .def_prop_ro("interface", description(&Description::interface), "'cuda' or 'opencl'.")
+      .def_prop_ro("index", description(&Description::index), "Number among those of the interface.")
+      .def_prop_ro("name", description(&Description::name), "Of the model.")
+      .def_prop_ro("driver", description(&Description::driver), "Its version.")
+      .def_prop_ro("platform", description(&Description::platform),
+                   "OpenCL's: only devices of one reach each other's memory; '' for CUDA.")
+      .def_prop_ro("identity", description(&Description::identity), "The same in all processes of a node.")
+      .def_prop_ro("architecture", description(&Description::architecture),
+                   "What CUDA compiles for, as 'sm_90'; '' for OpenCL.")
+      .def_prop_ro("memory", description(&Description::memory), "Bytes.")
+      .def_prop_ro("local_memory", description(&Description::local_memory),
+                   "Bytes that the threads of a group can share.")
+      .def_prop_ro("largest_group", description(&Description::largest_group), "Threads.")
+      .def_prop_ro("parameters", description(&Description::parameters), "Bytes that a kernel can be given.")
+      .def_prop_ro("units", description(&Description::units), "Processors that run groups side by side.")
+      .def_prop_ro("doubles", description(&Description::doubles),
+                   "Whether it has float64 with fma, subnormals and NaNs.")
+      .def_prop_ro("singles", description(&Description::singles),
+                   "Whether it has float32 with fma, NaNs, and division and square root rounded correctly.")
+      .def_prop_ro("free_memory", &Device::free_memory,
+                   "Bytes that can still be allocated, as far as is told.")
+      .def_prop_ro("captures", &Device::captures, "Whether its queues record graphs.")
+      .def("reaches", &Device::reaches, "other"_a,
+           "Whether its kernels can use the memory of another device.")
+      .def("allocate", &Device::allocate, "bytes"_a, "Zeroed memory; OutOfMemory where there is too little.",
+           nb::call_guard<nb::gil_scoped_release>())
+      .def("pinned", &pinned, "bytes"_a,
+           "Bytes of the host's memory that the device copies from and to itself.")
+      .def(
+          "queue",
+          [](Device& device, bool urgent) { return std::make_unique<BoundQueue>(device.queue(urgent)); },
+          "urgent"_a = false, "A new queue; what is in urgent ones goes first.")
+      .def(
+          "load",
+          [](Device& device, const std::string& code, const std::string& options) {
+            return std::make_unique<BoundModule>(device.load(code, options));
+          },
+          "code"_a, "options"_a = "", "Compile OpenCL C; DeviceError with the compiler's words.",
+          nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "load",
+          [](Device& device, const nb::bytes& given) {
+            const std::string code(given.c_str(), given.size());
+            const nb::gil_scoped_release release;
+            return std::make_unique<BoundModule>(device.load(code, ""));
+          },
+          "code"_a, "Load a cubin or PTX; DeviceError with the driver's words.")
+      .def_prop_ro("shares", &Device::shares, "Whether other processes of the node can use its memory.")
+      .def(
+          "share", [](Device& device, const Buffer& buffer) { return as_bytes(device.share(buffer)); },
+          "buffer"_a, "What another process needs to attach a buffer, which must outlive that.")
+      .def(
+          "attach",
+          [](Device& device, const nb::bytes& shared, size_t bytes) {
+            return device.attach(as_shared(shared), bytes);
+          },
+          "shared"_a, "bytes"_a, "Another process's buffer; DeviceError where it is out of reach.")
+      .def("shared_event", &Device::shared_event, "An event that other processes can wait for.")
+      .def(
+          "share_event",
+          [](Device& device, const device::Event& event) { return as_bytes(device.share(event)); }, "event"_a,
+          "What another process needs to attach an event, which must outlive that.")
+      .def(
+          "attach_event",
+          [](Device& device, const nb::bytes& shared) { return device.attach_event(as_shared(shared)); },
+          "shared"_a, "Another process's event; DeviceError where it is out of reach.")
+      .def(
+          "record",
+          [](Device& device, device::Event& event, BoundQueue& queue) { device.record(event, *queue.get()); },
+          "event"_a, "queue"_a, "Record a shared event: it is done when all that is queued now is.");
+
+  m.def("devices", &devices, "interface"_a,
+        "The devices of 'cuda' or 'opencl' that this process sees; none where there is no driver.",
+        nb::call_guard<nb::gil_scoped_release>());
+  m.def("why_no_devices", &why_no_devices, "interface"_a,
+        "Why there are no devices of 'cuda' or 'opencl'; '' where there are some.",
+        nb::call_guard<nb::gil_scoped_release>());
+}
+
+}  // namespace halocline

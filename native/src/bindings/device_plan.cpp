@@ -1,0 +1,197 @@
+// Plans for devices in the Python module.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+#include <tuple>
+
+#include "bindings/bindings.hpp"
+#include "bindings/bound_module.hpp"
+#include "device/search.hpp"
+#include "device/sweep.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace halocline {
+namespace {
+
+using device::Device;
+using FrameNumbers = std::array<int64_t, sizeof(hc_frame) / sizeof(int64_t)>;
+using Place = std::tuple<uint32_t, Index, Index, Index, uint32_t>;
+
+std::tuple<int64_t, int64_t, int64_t> as_tuple(const Index& index) { return {index[0], index[1], index[2]}; }
+
+void make_launch(device::Launch* self, const std::string& kernel, const std::vector<int64_t>& operands,
+                 const FrameNumbers& frame, const std::array<uint32_t, 3>& groups,
+                 const std::array<uint32_t, 3>& group, bool scratch, bool partials, bool layouts) {
+  new (self) device::Launch{kernel, operands, {}, groups, group, scratch, partials, layouts};
+  std::memcpy(&self->frame, frame.data(), sizeof self->frame);
+}
+
+void make_share(device::Share* self, const std::vector<Message>& sends, const std::vector<Message>& receives,
+                const std::vector<Place>& copies, const std::vector<device::Launch>& fills,
+                const std::vector<device::Launch>& rims, const std::vector<device::Item>& items,
+                const std::vector<std::tuple<std::string, std::vector<size_t>, size_t>>& partials) {
+  new (self) device::Share{sends, receives, {}, fills, rims, items, {}};
+  for (const auto& [storage, from, to, extent, source] : copies) {
+    self->copies.push_back({storage, source, from, to, extent});
+  }
+  for (const auto& [kernel, reductions, groups] : partials) {
+    self->partials.push_back({kernel, reductions, groups});
+  }
+}
+
+nb::bytes as_bytes(const device::Shared& shared) { return nb::bytes(shared.data(), shared.size()); }
+
+device::Shared as_shared(const nb::bytes& bytes) {
+  const auto* begin = reinterpret_cast<const std::byte*>(bytes.c_str());
+  return {begin, begin + bytes.size()};
+}
+
+void bind_link(nb::module_& m) {
+  using device::Link;
+  nb::class_<Link>(m, "Link",
+                   "One end of a message between devices of two processes of a node, without MPI.\n\n"
+                   "Parameters\n----------\n"
+                   "device : Device\n"
+                   "receives : bool\n    Whether messages come here, into memory of the device.\n"
+                   "bytes : int\n    Of a message.\n"
+                   "counters : Counters\n"
+                   "first : int\n    The first of its LINES lines in the counters, all zeros.\n\n"
+                   "Raises\n------\nOutOfMemory, DeviceError")
+      .def(
+          "__init__",
+          [](Link* self, std::shared_ptr<Device> on, bool receives, size_t bytes,
+             std::shared_ptr<Counters> counters, size_t first) {
+            new (self) Link(std::move(on), receives ? Link::Side::kReceive : Link::Side::kSend, bytes,
+                            std::move(counters), first);
+          },
+          "device"_a, "receives"_a, "bytes"_a, "counters"_a, "first"_a)
+      .def(
+          "handle", [](const Link& link) { return as_bytes(link.handle()); }, "What the other end needs.")
+      .def(
+          "attach",
+          [](Link& link, const std::shared_ptr<Device>& through, const nb::bytes& handle,
+             std::shared_ptr<Counters> counters,
+             size_t first) { link.attach(through, as_shared(handle), std::move(counters), first); },
+          "through"_a, "handle"_a, "counters"_a, "first"_a,
+          "See the other end, with its counters; through a device that reaches its memory. DeviceError "
+          "where\n"
+          "it is out of reach.")
+      .def(
+          "message",
+          [](const std::shared_ptr<Link>& link, int peer, int tag,
+             const std::vector<std::tuple<uint32_t, Index, Index>>& parts) {
+            Message message{Method::kColocated, peer, tag, {}, link};
+            for (const auto& [storage, lo, hi] : parts) message.parts.push_back({storage, lo, hi});
+            return message;
+          },
+          "peer"_a, "tag"_a, "parts"_a, "The Message that takes it.")
+      .def_prop_ro_static("LINES", [](nb::handle) { return Link::kLines; }, "Lines of counters of an end.");
+}
+
+}  // namespace
+
+void bind_device_plan(nb::module_& m) {
+  bind_link(m);
+  nb::class_<device::Storage>(
+      m, "DeviceStorage",
+      "One array of one subdomain with its halo, in memory of a device: zeros at first.\n\n"
+      "Parameters\n----------\n"
+      "device : Device\n"
+      "shape, lower, upper : three int\n    Cells of the subdomain, halo layers below and above.\n"
+      "itemsize : int\n    8 for float64, 4 for float32.\n\n"
+      "Raises\n------\nOutOfMemory\n    With the bytes needed and available.")
+      .def(nb::init<std::shared_ptr<Device>, const Index&, const Index&, const Index&, size_t>(), "device"_a,
+           "shape"_a, "lower"_a, "upper"_a, "itemsize"_a)
+      .def("fetch", &device::Storage::fetch, nb::call_guard<nb::gil_scoped_release>(),
+           "A Storage with a copy of the cells, without halo.")
+      .def("store", &device::Storage::store, "storage"_a, nb::call_guard<nb::gil_scoped_release>(),
+           "Take over the cells of a Storage of the same shape.")
+      .def_prop_ro("shape", [](const device::Storage& storage) { return as_tuple(storage.shape()); })
+      .def_prop_ro("itemsize", &device::Storage::itemsize)
+      .def_prop_ro("bytes", &device::Storage::bytes, "Bytes of memory taken, padding included.");
+
+  nb::class_<device::Search>(
+      m, "Search",
+      "A search for values that are not finite, on the device where fields lie; it is queued, and not waited "
+      "for.\n\n"
+      "Parameters\n----------\n"
+      "module : Module\n    device_find.h, compiled for the device.\n"
+      "storages : list of DeviceStorage\n    All on one device.\n"
+      "boxes : list of lists of (three int, three int)\n    Of each storage: where to look.\n\n"
+      "Raises\n------\nOutOfMemory, DeviceError")
+      .def(
+          "__init__",
+          [](device::Search* self, const BoundModule& module,
+             std::vector<std::shared_ptr<device::Storage>> storages,
+             const std::vector<device::Search::Boxes>& boxes) {
+            new (self) device::Search(module.shared(), std::move(storages), boxes);
+          },
+          "module"_a, "storages"_a, "boxes"_a)
+      .def("found", &device::Search::found, nb::call_guard<nb::gil_scoped_release>(),
+           "Wait for it: of each storage, whether a value is not finite.");
+
+  nb::class_<device::Subdomain>(m, "DeviceSubdomain",
+                                "One subdomain of a rank, on a device.\n\n"
+                                "Parameters\n----------\n"
+                                "device : Device\n"
+                                "module : Module\n    The kernels, compiled for the device.\n"
+                                "storages : list of DeviceStorage\n    By number. Engines may share them.\n"
+                                "scalars : int\n    How many the program has.")
+      .def(
+          "__init__",
+          [](device::Subdomain* self, std::shared_ptr<Device> on, const BoundModule& module,
+             std::vector<std::shared_ptr<device::Storage>> storages, size_t scalars) {
+            new (self) device::Subdomain(std::move(on), module.shared(), std::move(storages), scalars);
+          },
+          "device"_a, "module"_a, "storages"_a, "scalars"_a);
+
+  nb::class_<device::Launch>(m, "Launch",
+                             "A kernel over one box.\n\n"
+                             "Parameters\n----------\n"
+                             "kernel : str\n"
+                             "operands : list of int\n    Storage numbers.\n"
+                             "frame : list of int\n    The members of hc_frame.\n"
+                             "groups, group : three int\n    Groups along x, y, z, and threads of each.\n"
+                             "scratch, partials, layouts : bool\n"
+                             "    Whether it takes scratch memory, a place for partial results, and the\n"
+                             "    layouts of storages from memory.")
+      .def("__init__", &make_launch, "kernel"_a, "operands"_a, "frame"_a, "groups"_a, "group"_a, "scratch"_a,
+           "partials"_a, "layouts"_a);
+
+  nb::class_<device::Item>(m, "Item",
+                           "A patch, or a box in the halo that is computed too.\n\n"
+                           "Parameters\n----------\n"
+                           "needs : int\n    Bit m: receives[m] must have arrived.\n"
+                           "rims : bool\n    Whether the rims must have run.\n"
+                           "launches : list of Launch\n    One after the other.")
+      .def(
+          "__init__",
+          [](device::Item* self, uint32_t needs, bool rims, const std::vector<device::Launch>& launches) {
+            new (self) device::Item{needs, rims, launches};
+          },
+          "needs"_a, "rims"_a, "launches"_a);
+
+  nb::class_<device::Share>(
+      m, "DeviceShare",
+      "What a sweep does in one subdomain on a device.\n\n"
+      "Parameters\n----------\n"
+      "sends, receives : list of Message\n    At most 64 and 32.\n"
+      "copies : list of (storage, source lo, destination lo, extent, subdomain)\n"
+      "fills, rims : list of Launch\n    Before the items; once all has arrived.\n"
+      "items : list of Item\n"
+      "partials : list of (kernel, reductions, groups)\n"
+      "    For each kernel that reduces: their numbers, and the groups of its launches.")
+      .def("__init__", &make_share, "sends"_a, "receives"_a, "copies"_a, "fills"_a, "rims"_a, "items"_a,
+           "partials"_a);
+}
+
+}  // namespace halocline

@@ -1,0 +1,308 @@
+// The engine in the Python module: its operations, its run, and who asks it to stop.
+
+#include "engine/engine.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <csignal>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings/bindings.hpp"
+#include "engine/requests.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace halocline {
+namespace {
+
+using Scalars = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+hc_kind kind_of(const std::string& name) {
+  if (name == "sum") return HC_SUM;
+  if (name == "min") return HC_MIN;
+  if (name == "max") return HC_MAX;
+  if (name == "count") return HC_COUNT;
+  if (name == "value") return HC_VALUE;
+  throw std::invalid_argument("reduction of kind '" + name + "', expected sum, min, max, count or value");
+}
+
+Schedule schedule_of(const std::string& name) {
+  if (name == "static") return Schedule::kStatic;
+  if (name == "dynamic") return Schedule::kDynamic;
+  if (name == "guided") return Schedule::kGuided;
+  throw std::invalid_argument("schedule '" + name + "', expected static, dynamic or guided");
+}
+
+// An engine that keeps the array of its scalars alive.
+class BoundEngine : public Engine {
+ public:
+  BoundEngine(const std::string& library, std::vector<Subdomain> subdomains, Scalars scalars,
+              const Index& shape, int threads, uint32_t spins, std::optional<int> communicator,
+              std::vector<Neighbour> neighbours, size_t mailboxes, const std::string& schedule)
+      : Engine(library, std::move(subdomains), std::move(neighbours), scalars.data(), scalars.shape(0), shape,
+               threads, spins, communicator, mailboxes, schedule_of(schedule)),
+        scalars_(std::move(scalars)) {}
+  BoundEngine(const std::string& library, device::Subdomains subdomains, Scalars scalars, const Index& shape,
+              uint32_t spins, std::optional<int> communicator)
+      : Engine(library, std::move(subdomains), scalars.data(), scalars.shape(0), shape, spins, communicator),
+        scalars_(std::move(scalars)) {}
+
+ private:
+  Scalars scalars_;
+};
+
+void append_sweep(BoundEngine& engine, const std::string& kernel, const std::vector<int64_t>& operands,
+                  const std::vector<Share>& shares,
+                  const std::vector<std::pair<std::string, int64_t>>& reductions,
+                  const std::optional<std::string>& halo_kernel,
+                  const std::vector<std::pair<int64_t, int64_t>>& swaps, size_t scratch_bytes, bool backward,
+                  bool in_place) {
+  const Rank& rank = engine.rank();
+  SweepPlan plan;
+  plan.kernel = kernel;
+  plan.operands = operands;
+  plan.shares = shares;
+  for (const Share& share : shares) {
+    for (const Copy& copy : share.copies) rank.check_storage(copy.storage);
+  }
+  for (const auto& [kind, scalar] : reductions) {
+    plan.reductions.push_back({kind_of(kind), rank.check_scalar(scalar)});
+  }
+  plan.halo_kernel = halo_kernel;
+  for (const auto& [a, b] : swaps) plan.swaps.emplace_back(rank.check_storage(a), rank.check_storage(b));
+  plan.scratch_bytes = scratch_bytes;
+  plan.backward = backward;
+  plan.in_place = in_place;
+  engine.sweep(plan);
+}
+
+void append_device_sweep(BoundEngine& engine, const std::string& name,
+                         const std::vector<device::Share>& shares,
+                         const std::vector<std::pair<std::string, int64_t>>& reductions,
+                         const std::vector<std::pair<int64_t, int64_t>>& swaps, size_t scratch_bytes) {
+  const Rank& rank = engine.rank();
+  device::SweepPlan plan{name, shares, {}, {}, scratch_bytes};
+  for (const device::Share& share : shares) {
+    for (const device::Copy& copy : share.copies) rank.check_storage(copy.storage);
+  }
+  for (const auto& [kind, scalar] : reductions) {
+    plan.reductions.push_back({kind_of(kind), rank.check_scalar(scalar)});
+  }
+  for (const auto& [a, b] : swaps) plan.swaps.emplace_back(rank.check_storage(a), rank.check_storage(b));
+  engine.sweep(plan);
+}
+
+// Rows of what was done (Doing), sweep, patch or peer, begin and end.
+nb::ndarray<nb::numpy, double> as_array(const std::vector<Event>& events) {
+  constexpr size_t kColumns = 5;
+  auto* rows = new std::vector<double>;
+  rows->reserve(events.size() * kColumns);
+  for (const Event& e : events) {
+    for (const double value : {static_cast<double>(e.doing), static_cast<double>(e.sweep),
+                               static_cast<double>(e.what), e.begin, e.end}) {
+      rows->push_back(value);
+    }
+  }
+  const nb::capsule owner(rows, [](void* held) noexcept { delete static_cast<std::vector<double>*>(held); });
+  const size_t shape[2] = {events.size(), kColumns};
+  return nb::ndarray<nb::numpy, double>(rows->data(), 2, shape, owner);
+}
+
+nb::dict run(BoundEngine& engine, bool messages, bool kernels, bool traced, bool overlap, int64_t passes,
+             bool resumed, bool ahead) {
+  Result result;
+  {
+    const nb::gil_scoped_release release;
+    result = engine.run({messages, kernels, traced, overlap, ahead, passes, resumed});
+  }
+  nb::dict report;
+  report["reason"] = result.reason;
+  nb::list loops;
+  for (const std::string& ended : result.loops) {
+    if (ended.empty()) {
+      loops.append(nb::none());
+    } else {
+      loops.append(ended);
+    }
+  }
+  report["loops"] = loops;
+  report["stopped"] = result.stopped;
+  report["stopped_process"] = result.stopped_process;
+  auto* history = new std::vector<double>(std::move(result.history));
+  const nb::capsule owner(history,
+                          [](void* rows) noexcept { delete static_cast<std::vector<double>*>(rows); });
+  const size_t shape[2] = {result.columns == 0 ? 0 : history->size() / result.columns, result.columns};
+  report["history"] = nb::ndarray<nb::numpy, double>(history->data(), 2, shape, owner);
+  report["seconds"] = result.seconds;
+  report["loop_seconds"] = result.loop_seconds;
+  report["compute"] = result.compute;
+  report["exchange"] = result.exchange;
+  report["reduction"] = result.reduction;
+  report["graph_launches"] = result.graph_launches;
+  report["sweep_counts"] = result.sweep_counts;
+  report["sweep_seconds"] = result.sweep_seconds;
+  nb::list events;
+  for (const std::vector<Event>& each : result.events) events.append(as_array(each));
+  report["events"] = events;
+  return report;
+}
+
+void on_signals(const std::vector<int>& signals, void (*handler)(int), int more) {
+  struct sigaction action{};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART | more;
+  for (const int signal : signals) {
+    if (sigaction(signal, &action, nullptr) != 0) {
+      throw std::invalid_argument("signal " + std::to_string(signal) + " cannot be caught");
+    }
+  }
+}
+
+void stop_on_signals(const std::vector<int>& signals) {
+  // Back to the default at the first signal, so that a second one ends the process.
+  on_signals(signals, [](int) { request_stop(); }, static_cast<int>(SA_RESETHAND));
+}
+
+void note_signals(const std::vector<int>& signals) { on_signals(signals, note_signal, 0); }
+
+}  // namespace
+
+void bind_engine(nb::module_& m) {
+  nb::class_<BoundEngine>(
+      m, "Engine",
+      "Runs the plan of one rank: operations in program order, with `threads` threads.\n\n"
+      "Parameters\n----------\n"
+      "library : str\n    File of the compiled kernels.\n"
+      "subdomains : list of Subdomain\n"
+      "scalars : float64 array\n    Shared: the engine reads and writes it.\n"
+      "shape : three int\n    Global shape of the grid.\n"
+      "spins : int\n    How often a thread that waits looks again at once, before it sleeps in between.\n"
+      "communicator : int or None\n"
+      "    Fortran handle. All its ranks must make their engines in the same order. None: one rank, and no\n"
+      "    call of MPI, ever.\n"
+      "neighbours : list of Neighbour\n    By number, for colocated messages.\n"
+      "mailboxes : int\n    For each message by one-sided communication; 0 where there is none on any rank.\n"
+      "schedule : str\n"
+      "    Who runs which patch: 'static', its owner; 'dynamic', whoever comes first; 'guided', its owner, "
+      "or\n"
+      "    who has run all of its own.")
+      .def(nb::init<const std::string&, std::vector<Subdomain>, Scalars, const Index&, int, uint32_t,
+                    std::optional<int>, std::vector<Neighbour>, size_t, const std::string&>(),
+           "library"_a, "subdomains"_a, "scalars"_a.noconvert(), "shape"_a, "threads"_a, "spins"_a,
+           "communicator"_a.none(), "neighbours"_a = nb::list(), "mailboxes"_a = 0, "schedule"_a = "guided")
+      .def(
+          "sweep", &append_sweep, "kernel"_a, "operands"_a, "shares"_a, "reductions"_a = nb::list(),
+          "halo_kernel"_a = nb::none(), "swaps"_a = nb::list(), "scratch_bytes"_a = 0, "backward"_a = false,
+          "in_place"_a = false,
+          "Append a sweep: `kernel` over all patches.\n\n"
+          "Copies, packing and sends start first, then the fills run; patches run when these are done and "
+          "the\n"
+          "messages they need have arrived. The rims of a subdomain run when all its messages have arrived,\n"
+          "before the patches with needs_rims and before the halo boxes. When all is done the swaps "
+          "exchange\n"
+          "memory, and the reductions, over all threads and ranks, are written to their scalars.\n\n"
+          "Parameters\n----------\n"
+          "operands : list of int\n    Storage numbers.\n"
+          "shares : list of Share\n    By subdomain.\n"
+          "reductions : list of (kind, scalar)\n"
+          "    Kind: 'sum', 'min', 'max', 'count' or 'value'.\n"
+          "swaps : list of (storage, storage)\n"
+          "scratch_bytes : int\n    Per thread.\n"
+          "backward : bool\n"
+          "    Threads run their patches in descending order: what the sweep before left in the cache comes "
+          "first.\n"
+          "in_place : bool\n"
+          "    The kernel overwrites cells that are sent: patches wait until the receivers have them.")
+      .def_static(
+          "on_devices",
+          [](const std::string& library, const device::Subdomains& subdomains, const Scalars& scalars,
+             const Index& shape, uint32_t spins, std::optional<int> communicator) {
+            return std::make_unique<BoundEngine>(library, subdomains, scalars, shape, spins, communicator);
+          },
+          "library"_a, "subdomains"_a, "scalars"_a.noconvert(), "shape"_a, "spins"_a, "communicator"_a.none(),
+          "An engine whose subdomains (DeviceSubdomain) lie on devices: sweeps are appended with "
+          "device_sweep().")
+      .def("device_sweep", &append_device_sweep, "name"_a, "shares"_a, "reductions"_a, "swaps"_a,
+           "scratch_bytes"_a,
+           "Append a sweep on devices, with a DeviceShare for each subdomain; see sweep().")
+      .def("scalars", &BoundEngine::scalars, "function"_a, "Append a run of scalar statements.")
+      .def("await_results", &BoundEngine::await_results,
+           "Append a wait for the results of the last sweep with reductions: their scalars have old values "
+           "before.")
+      .def("stop", &BoundEngine::stop, "condition"_a, "reason"_a,
+           "Append a test that ends the run with `reason` where the condition holds.")
+      .def("loop", &BoundEngine::loop, "until"_a.none(), "limit"_a.none(), "count"_a,
+           "record"_a = std::vector<int64_t>{}, "kernel"_a = "",
+           "Begin a loop over what is appended up to end().\n\n"
+           "The scalar `count` is set to 0 and counts passes. Before each pass the loop ends where the "
+           "condition\n"
+           "`until` holds, or where `count` has reached the scalar `limit`. After each pass the scalars in "
+           "`record`\n"
+           "are appended to the history. `kernel`: the test on devices.")
+      .def("end", &BoundEngine::end, "End the innermost open loop.")
+      .def("run", &run, "messages"_a = true, "kernels"_a = true, "traced"_a = false, "overlap"_a = true,
+           "passes"_a = 0, "resumed"_a = false, "ahead"_a = true,
+           "Run all operations; collective. Other Python threads run meanwhile. Without messages or kernels\n"
+           "the rest takes the time that it would take.\n\n"
+           "Parameters\n----------\n"
+           "overlap : bool\n    Whether patches that need no message run before all messages have come.\n"
+           "passes : int\n"
+           "    Of an outermost loop after which the run pauses, where that goes on; 0: it does not pause.\n"
+           "resumed : bool\n"
+           "    Go on where the run before has paused. Nothing may change between the two.\n"
+           "ahead : bool\n"
+           "    Whether one device alone runs without waiting for the host.\n\n"
+           "Returns\n-------\ndict\n"
+           "    reason : 'completed', 'paused', 'interrupted' or the reason of a stop.\n"
+           "    loops : per loop 'condition', 'limit' or None where it did not end.\n"
+           "    stopped : whether a rank was asked to stop, also where that came too late to cut the run "
+           "short;\n"
+           "        the same on all ranks. The request is spent.\n"
+           "    stopped_process : whether that was a signal, or `request_stop` of the module.\n"
+           "    history : float64 array (passes, len(record)) of the outermost loop that records.\n"
+           "    seconds, loop_seconds : the run and its outermost loops, the slowest rank's.\n"
+           "    compute, exchange, reduction : seconds of this rank's first thread; exchange is what is not "
+           "hidden:\n"
+           "        packing, polling, waiting for messages; reduction is merging over ranks and waiting for "
+           "it.\n"
+           "    graph_launches : how many times a device that runs ahead was given recorded passes.\n"
+           "    sweep_counts, sweep_seconds : executions and time of each sweep, in program order.\n"
+           "    events : of a traced run, an array for each thread and one for all messages, with rows of "
+           "what\n"
+           "        was done (0 patch, 1 halo box, 2 boundary condition, 3 copy, 4 packing, 5 unpacking,\n"
+           "        6 reduction, 7 message), sweep, patch or peer, begin and end in seconds of the run.\n\n"
+           "Raises\n------\nRuntimeError\n"
+           "    On one rank. On several a failure ends all ranks, with 'rank R: reason' on standard error.")
+      .def("progress", &BoundEngine::progress,
+           "Passes of the outermost loops so far; may be called from another thread during run().")
+      .def(
+          "request_pause", [](BoundEngine& engine) { engine.request_pause(); },
+          "Ask all ranks to end the run between two passes of the outermost loop.");
+
+  m.def("request_stop", &request_stop,
+        "Ask the engines of this process to stop, at the same pass on all ranks.");
+  m.def("forget_stop", &forget_stop,
+        "Forget a request to stop that no run has followed yet; whether there was one.");
+  m.def("note_signals", &note_signals, "signals"_a,
+        "Let these signals be noted, for `noted_signal`. `signal.signal` takes them back.");
+  m.def("noted_signal", &noted_signal, "The last signal that was noted; 0 where none was.");
+  m.def("forget_signal", &forget_signal, "Forget the signal that was noted.");
+  m.def("stop_on_signals", &stop_on_signals, "signals"_a,
+        "Let these signals request a stop while run() holds the main thread; a second one ends the process.\n"
+        "`signal.signal` takes them back.");
+}
+
+}  // namespace halocline

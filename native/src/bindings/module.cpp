@@ -1,0 +1,66 @@
+// The Python module halocline._native.
+
+#include <dlfcn.h>
+#include <mpi.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <omp.h>
+
+#include <string>
+#include <utility>
+
+#include "bindings/bindings.hpp"
+#include "ranks/mailboxes.hpp"
+#include "storage/bandwidth.hpp"
+#include "storage/memory.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace halocline {
+namespace {
+
+// The file of the MPI library that native code calls. Python compares it with mpi4py's.
+std::string mpi_library() {
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void*>(&MPI_Comm_rank), &info) == 0 || info.dli_fname == nullptr) return "";
+  return info.dli_fname;
+}
+
+// What it tells of this machine, and of what it is linked with.
+void bind_machine(nb::module_& m) {
+  m.def("mpi_library", &mpi_library, "Path of the MPI library that native code is bound to.");
+  m.def(
+      "has_mailboxes", [](int communicator) { return Mailboxes::unified(Communicator(communicator)); },
+      "communicator"_a,
+      "Whether one-sided communication here sees one memory (MPI_WIN_UNIFIED); collective.");
+  m.def("shared_pages_are_huge", &shared_pages_are_huge,
+        "Whether memory that processes share gets huge pages here (Linux 6.1 and later).");
+  m.def("available_memory", &available_memory,
+        "Bytes that all processes can still take: of the system, or of their control group's limit.");
+  m.def("available_to_process", &available_to_process,
+        "Bytes that this process can still take: also of what its address space may grow to.");
+  m.def("simd_width", &simd_width, "Bits of the widest vector registers of this machine.");
+  m.def(
+      "openmp", [] { return std::pair<int, int>(_OPENMP, omp_get_max_threads()); },
+      "The OpenMP version as a date (yyyymm) and the number of threads it takes by default.");
+}
+
+}  // namespace
+}  // namespace halocline
+
+NB_MODULE(_native, m) {
+  using namespace halocline;
+  // A traceback of the user's may keep engines alive until the process ends; that is no leak of ours.
+  nb::set_leak_warnings(false);
+  m.doc() = "The native engine of Halocline: executes plans, decides nothing.";
+
+  bind_storage(m);
+  bind_plan(m);
+  bind_engine(m);
+  bind_machine(m);
+  bind_device(m);
+  bind_device_plan(m);
+  bind_nvrtc(m);
+}

@@ -1,0 +1,182 @@
+// Plans for the host in the Python module.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "bindings/bindings.hpp"
+#include "sweep/host_sweep.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace halocline {
+namespace {
+
+using Boxes = nb::ndarray<const int64_t, nb::shape<-1, 9>, nb::c_contig, nb::device::cpu>;
+using Masks = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Numbers = nb::ndarray<const int, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Flags = nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+std::vector<hc_box> boxes(const Boxes& rows) {
+  std::vector<hc_box> result(rows.shape(0));
+  for (size_t n = 0; n < result.size(); ++n) {
+    for (size_t axis = 0; axis < 3; ++axis) {
+      result[n].lo[axis] = rows(n, axis);
+      result[n].hi[axis] = rows(n, 3 + axis);
+      result[n].top[axis] = rows(n, 6 + axis);
+    }
+  }
+  return result;
+}
+
+void make_share(Share* self, const std::vector<Message>& sends, const std::vector<Message>& receives,
+                const std::vector<std::tuple<uint32_t, Index, Index, Index, uint32_t>>& copies,
+                const std::vector<Fill>& fills, const std::vector<Fill>& rims,
+                const std::optional<Masks>& needs, const std::optional<Flags>& needs_rims,
+                const std::optional<Boxes>& halo_boxes, const std::optional<Masks>& halo_needs) {
+  new (self) Share{sends, receives, {}, fills, rims, {}, {}, {}};
+  for (const auto& [storage, from, to, extent, source] : copies) {
+    self->copies.push_back({storage, source, from, to, extent});
+  }
+  if (needs && needs_rims && needs->shape(0) != needs_rims->shape(0)) {
+    throw std::invalid_argument("needs and needs_rims: expected one entry for each patch");
+  }
+  if (needs || needs_rims) self->needs.resize(needs ? needs->shape(0) : needs_rims->shape(0));
+  for (size_t n = 0; n < self->needs.size(); ++n) {
+    if (needs) self->needs[n].messages = (*needs)(n);
+    if (needs_rims) self->needs[n].rims = (*needs_rims)(n);
+  }
+  if (halo_boxes) self->halo_boxes = boxes(*halo_boxes);
+  if (halo_needs) {
+    self->halo_needs.assign(halo_needs->data(), halo_needs->data() + halo_needs->shape(0));
+  } else {
+    self->halo_needs.assign(self->halo_boxes.size(), 0);
+  }
+}
+
+}  // namespace
+
+void bind_plan(nb::module_& m) {
+  nb::class_<Subdomain>(
+      m, "Subdomain",
+      "One subdomain of a rank.\n\n"
+      "Parameters\n----------\n"
+      "storages : list of Storage\n    By number. Engines may share them.\n"
+      "origin : three int\n    Global index of cell (0, 0, 0).\n"
+      "patches : int64 array (P, 9)\n    lo, hi, top of each patch (hc_box), in memory order.\n"
+      "owners : int32 array (P,)\n    The thread that touches each patch first, and takes it before others' "
+      "patches.\n"
+      "counters, number : Counters, int\n    Of this rank, and which of its subdomains this is there.")
+      .def(
+          "__init__",
+          [](Subdomain* self, const Storages& storages, const Index& origin, const Boxes& patches,
+             const Numbers& owners, std::shared_ptr<Counters> counters, size_t number) {
+            new (self) Subdomain{storages,
+                                 origin,
+                                 boxes(patches),
+                                 {owners.data(), owners.data() + owners.shape(0)},
+                                 {std::move(counters), 2 * Signals::kDirections * number}};
+          },
+          "storages"_a, "origin"_a, "patches"_a, "owners"_a, "counters"_a = nb::none(), "number"_a = 0);
+
+  nb::class_<Neighbour>(
+      m, "Neighbour",
+      "A subdomain of another process of the node: views of its storages, by number, and its counters.")
+      .def(
+          "__init__",
+          [](Neighbour* self, int rank, const Storages& storages, std::shared_ptr<Counters> counters,
+             size_t number) {
+            new (self) Neighbour{rank, storages, {std::move(counters), 2 * Signals::kDirections * number}};
+          },
+          "rank"_a, "storages"_a, "counters"_a, "number"_a);
+
+  nb::class_<Message>(
+      m, "Message",
+      "What goes to, or comes from, one subdomain in one sweep by MPI: parts (storage number, lo, hi), one\n"
+      "after the other. Both sides list parts of equal shapes in the same order.")
+      .def(
+          "__init__",
+          [](Message* self, int peer, int tag, const std::vector<std::tuple<uint32_t, Index, Index>>& parts,
+             bool packed) {
+            new (self) Message{Method::kMpi, peer, tag, {}, {}, packed};
+            for (const auto& [storage, lo, hi] : parts) self->parts.push_back({storage, lo, hi});
+          },
+          "peer"_a, "tag"_a, "parts"_a, "packed"_a = true,
+          "packed: else MPI takes the cells out of the fields and puts them there by derived datatypes, and\n"
+          "devices copy them row by row.")
+      .def_static(
+          "rma",
+          [](int peer, int tag, const std::vector<std::tuple<uint32_t, Index, Index>>& parts) {
+            Message message{Method::kRma, peer, tag, {}};
+            for (const auto& [storage, lo, hi] : parts) message.parts.push_back({storage, lo, hi});
+            return message;
+          },
+          "peer"_a, "tag"_a, "parts"_a,
+          "The same through mailboxes; tag: the direction (0 to 26), the same at both ends, and 27 times "
+          "the\n"
+          "number of the subdomain at the other end.")
+      .def_static(
+          "gpu_aware",
+          [](int peer, int tag, const std::vector<std::tuple<uint32_t, Index, Index>>& parts, bool packed) {
+            Message message{Method::kGpuAware, peer, tag, {}, {}, packed};
+            for (const auto& [storage, lo, hi] : parts) message.parts.push_back({storage, lo, hi});
+            return message;
+          },
+          "peer"_a, "tag"_a, "parts"_a, "packed"_a = true,
+          "The same out of, and into, the memory of devices.")
+      .def_static(
+          "colocated",
+          [](int neighbour, int direction,
+             const std::vector<std::tuple<uint32_t, Index, Index, Index>>& parts) {
+            Message message{Method::kColocated, neighbour, direction, {}};
+            for (const auto& [storage, lo, hi, from] : parts)
+              message.parts.push_back({storage, lo, hi, from});
+            return message;
+          },
+          "neighbour"_a, "direction"_a, "parts"_a,
+          "What the receiver copies out of the memory of a neighbour.\n\n"
+          "Parameters\n----------\n"
+          "neighbour : int\n    Its number.\n"
+          "direction : int\n    0 to 26, the same at both ends, another for each message between the two.\n"
+          "parts : list of (storage number, lo, hi, lo in the sender's storage)");
+
+  nb::class_<Fill>(
+      m, "Fill",
+      "A boundary condition: `kernel` over the box of ghost cells from `lo` to `hi`. Neighbours in a\n"
+      "list with one `axis` of 0, 1 or 2 may run side by side; otherwise each runs after the one before.")
+      .def(
+          "__init__",
+          [](Fill* self, const std::string& kernel, const std::vector<int64_t>& operands, const Index& lo,
+             const Index& hi, int axis) { new (self) Fill{kernel, operands, lo, hi, axis}; },
+          "kernel"_a, "operands"_a, "lo"_a, "hi"_a, "axis"_a = -1);
+
+  nb::class_<Share>(m, "Share",
+                    "What a sweep does in one subdomain.\n\n"
+                    "Parameters\n----------\n"
+                    "sends, receives : list of Message\n    At most 64 and 32.\n"
+                    "copies : list of (storage, source lo, destination lo, extent, subdomain)\n"
+                    "    From a subdomain of this rank, or around a periodic axis from this one.\n"
+                    "fills, rims : list of Fill\n"
+                    "needs : uint32 array (P,), default none\n    Bit m: receives[m] must have arrived.\n"
+                    "needs_rims : bool array (P,), default none\n"
+                    "halo_boxes, halo_needs : int64 array (H, 9), uint32 array (H,)\n"
+                    "    More work of the same sweep, with its halo kernel.")
+      .def("__init__", &make_share, "sends"_a = nb::list(), "receives"_a = nb::list(),
+           "copies"_a = nb::list(), "fills"_a = nb::list(), "rims"_a = nb::list(), "needs"_a = nb::none(),
+           "needs_rims"_a = nb::none(), "halo_boxes"_a = nb::none(), "halo_needs"_a = nb::none());
+}
+
+}  // namespace halocline

@@ -1,0 +1,225 @@
+#include "engine/engine.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <stdexcept>
+#include <utility>
+
+namespace halocline {
+
+namespace {
+
+double timeout_from_environment() {
+  const char* value = std::getenv("HALOCLINE_TIMEOUT");  // NOLINT(concurrency-mt-unsafe): nobody writes it
+  if (value == nullptr || *value == '\0') return 300;
+  char* rest = nullptr;
+  const double seconds = std::strtod(value, &rest);
+  if (*rest != '\0' || !(seconds > 0)) {
+    throw std::invalid_argument(std::string("HALOCLINE_TIMEOUT is ") + value + ", expected seconds above 0");
+  }
+  return seconds;
+}
+
+bool checks_from_environment() {
+  const char* value = std::getenv("HALOCLINE_CHECK");  // NOLINT(concurrency-mt-unsafe): nobody writes it
+  const std::string words = value == nullptr ? "" : value;
+  if (words.empty() || words == "0") return false;
+  if (words != "1") throw std::invalid_argument("HALOCLINE_CHECK is " + words + ", expected 0 or 1");
+  return true;
+}
+
+}  // namespace
+
+Engine::Engine(const std::string& library, std::vector<Subdomain> subdomains,
+               std::vector<Neighbour> neighbours, double* scalars, size_t scalar_count, const Index& shape,
+               int threads, uint32_t spins, std::optional<int> communicator, size_t mailboxes,
+               Schedule schedule)
+    : rank_{Library(library),
+            scalars,
+            scalar_count,
+            shape,
+            threads,
+            timeout_from_environment(),
+            schedule,
+            checks_from_environment(),
+            std::move(subdomains),
+            std::move(neighbours)},
+      team_(std::max(threads, 1), spins),
+      workers_(static_cast<size_t>(std::max(threads, 1))) {
+  check();
+  rank_.storage_count = rank_.subdomains.front().storages.size();
+  place();
+  if (communicator) {
+    rank_.communicator = std::make_unique<Communicator>(*communicator);
+    if (!rank_.alone()) allreduce_ = std::make_unique<Allreduce>(*rank_.communicator);
+    rank_.mailbox_plan.boxes = mailboxes;
+    rank_.mailbox_plan.capacity.resize(Signals::kDirections * rank_.subdomains.size());
+    if (mailboxes != 0) rank_.mailboxes = &Mailboxes::of(*rank_.communicator);
+  }
+}
+
+Engine::Engine(const std::string& library, device::Subdomains subdomains, double* scalars,
+               size_t scalar_count, const Index& shape, uint32_t spins, std::optional<int> communicator)
+    : rank_{Library(library),
+            scalars,
+            scalar_count,
+            shape,
+            1,
+            timeout_from_environment(),
+            Schedule::kStatic,
+            checks_from_environment(),
+            {},
+            {}},
+      devices_(std::move(subdomains)),
+      team_(1, spins),
+      workers_(1) {
+  if (devices_.empty()) throw std::invalid_argument("no subdomain, expected at least one");
+  rank_.storage_count = devices_.front()->storages().size();
+  for (const auto& subdomain : devices_) {
+    if (subdomain->storages().size() != rank_.storage_count)
+      throw std::invalid_argument("subdomains with different numbers of storages");
+  }
+  if (communicator) {
+    rank_.communicator = std::make_unique<Communicator>(*communicator);
+    if (!rank_.alone()) allreduce_ = std::make_unique<Allreduce>(*rank_.communicator);
+  }
+  if (devices_.size() == 1 && rank_.alone()) {
+    ahead_ = std::make_unique<device::Ahead>(*devices_.front(), scalar_count);
+  }
+}
+
+void Engine::check() const {
+  const auto expect = [](bool good, const std::string& words) {
+    if (!good) throw std::invalid_argument(words);
+  };
+  expect(rank_.threads >= 1, std::to_string(rank_.threads) + " threads, expected at least 1");
+  expect(!rank_.subdomains.empty(), "no subdomain, expected at least one");
+  const size_t fields = rank_.subdomains.front().storages.size();
+  for (const Neighbour& neighbour : rank_.neighbours) {
+    expect(neighbour.storages.size() == fields && neighbour.signals.counters,
+           "a neighbour with " + std::to_string(neighbour.storages.size()) + " storages, expected " +
+               std::to_string(fields) + ", and its counters");
+  }
+  for (const Subdomain& subdomain : rank_.subdomains) {
+    expect(subdomain.storages.size() == fields, "subdomains with different numbers of storages");
+    expect(subdomain.owners.size() == subdomain.patches.size(),
+           std::to_string(subdomain.owners.size()) + " owners for " +
+               std::to_string(subdomain.patches.size()) + " patches");
+    for (const hc_box& patch : subdomain.patches) {
+      for (int axis = 0; axis < 3; ++axis) expect(patch.lo[axis] < patch.hi[axis], "a patch without cells");
+    }
+    for (const int owner : subdomain.owners) {
+      expect(0 <= owner && owner < rank_.threads, "a patch of thread " + std::to_string(owner) +
+                                                      ", expected 0 to " + std::to_string(rank_.threads - 1));
+    }
+  }
+}
+
+void Engine::place() {
+  size_t needed = 0;
+  std::vector<std::pair<const Subdomain*, const Storage*>> fresh;
+  for (const Subdomain& subdomain : rank_.subdomains) {
+    for (const auto& storage : subdomain.storages) {
+      if (storage->memory()->placed) continue;
+      fresh.emplace_back(&subdomain, storage.get());
+      if (!storage->memory()->sparse()) needed += storage->bytes();  // else a part that the plan has counted
+    }
+  }
+  if (const size_t available = available_memory(); needed > available) {
+    throw OutOfMemory("all fields of a rank together", needed, available);
+  }
+  omp_set_dynamic(0);
+#pragma omp parallel num_threads(rank_.threads)
+  {
+    const int thread = omp_get_thread_num();
+    team_.attempt([&] {
+      if (omp_get_num_threads() != rank_.threads) {
+        throw std::runtime_error("OpenMP gives " + std::to_string(omp_get_num_threads()) +
+                                 " threads, expected " + std::to_string(rank_.threads) +
+                                 ": see OMP_THREAD_LIMIT and OMP_MAX_ACTIVE_LEVELS");
+      }
+      check_arithmetic(thread);
+      for (const auto& [subdomain, storage] : fresh) {
+        storage->memory()->settle(thread, rank_.threads);
+        for (size_t n = 0; n < subdomain->patches.size(); ++n) {
+          const hc_box& patch = subdomain->patches[n];
+          if (subdomain->owners[n] == thread) {
+            storage->touch({patch.lo[0], patch.lo[1], patch.lo[2]}, {patch.hi[0], patch.hi[1], patch.hi[2]});
+          }
+        }
+      }
+    });
+  }
+  if (team_.failed()) std::rethrow_exception(team_.take_failure());
+  for (const auto& [subdomain, storage] : fresh) storage->memory()->placed = true;
+}
+
+void Engine::sweep(const SweepPlan& plan) {
+  auto sweep = std::make_unique<HostSweep>(rank_, plan, sweeps_++);
+  for (size_t n = 0; n < rank_.subdomains.size(); ++n) {
+    for (const auto& [entry, bytes] : sweep->mailboxes(n)) {
+      size_t& most = rank_.mailbox_plan.capacity[n * Signals::kDirections + entry];
+      most = std::max(most, bytes);
+    }
+    std::vector<Loan>& known = rank_.subdomains[n].loans;
+    for (const Loan& loan : sweep->loans(n)) {
+      if (std::find(known.begin(), known.end(), loan) == known.end()) known.push_back(loan);
+    }
+  }
+  add(std::move(sweep));
+}
+
+void Engine::sweep(const device::SweepPlan& plan) {
+  auto sweep = std::make_unique<device::Sweep>(rank_, devices_, plan);
+  // A device that runs ahead skips the kernels of passes that are not to be, but no copies.
+  if (sweep->copies_rows()) ahead_.reset();
+  if (ahead_) ahead_->sweep(*sweep, plan.swaps);
+  add(std::move(sweep));
+}
+
+void Engine::add(std::unique_ptr<Sweep> sweep) {
+  const size_t reductions = sweep->reductions().size();
+  if (allreduce_) allreduce_->reserve(reductions);
+  if (!open_.empty() && reductions != 0) loops_[open_.back()].agrees = true;
+  operations_.emplace_back(std::move(sweep));
+}
+
+void Engine::scalars(const std::string& function) {
+  operations_.emplace_back(rank_.library.function<hc_scalars>(function));
+  if (ahead_) ahead_->scalars(function);
+}
+
+void Engine::await_results() { operations_.emplace_back(Await{}); }
+
+void Engine::stop(const std::string& condition, const std::string& reason) {
+  operations_.emplace_back(Stop{rank_.library.function<hc_condition>(condition), reason});
+  if (ahead_) ahead_->stop(condition, reason);
+}
+
+void Engine::loop(const std::optional<std::string>& until, std::optional<int64_t> limit, int64_t count,
+                  const std::vector<int64_t>& record, const std::string& kernel) {
+  Loop loop;
+  loop.until = until ? rank_.library.function<hc_condition>(*until) : nullptr;
+  if (limit) loop.limit = rank_.check_scalar(*limit);
+  if (!until && !limit) throw std::invalid_argument("a loop without condition and limit never ends");
+  loop.count = rank_.check_scalar(count);
+  for (const int64_t scalar : record) loop.record.push_back(rank_.check_scalar(scalar));
+  loop.outermost = open_.empty();
+  if (ahead_) ahead_->loop(kernel, loop.count, loop.limit);
+  operations_.emplace_back(Begin{loops_.size()});
+  loop.body = operations_.size();
+  open_.push_back(loops_.size());
+  loops_.push_back(std::move(loop));
+}
+
+void Engine::end() {
+  if (open_.empty()) throw std::invalid_argument("end() without a loop");
+  if (ahead_) ahead_->end();
+  operations_.emplace_back(End{open_.back()});
+  loops_[open_.back()].after = operations_.size();
+  open_.pop_back();
+}
+
+}  // namespace halocline

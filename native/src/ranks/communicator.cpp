@@ -1,0 +1,112 @@
+#include "ranks/communicator.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+#include "ranks/roll_call.hpp"
+
+namespace halocline {
+
+namespace {
+
+int free_duplicate(MPI_Comm, int, void* value, void*) {
+  const std::unique_ptr<MPI_Comm> duplicate(static_cast<MPI_Comm*>(value));
+  return MPI_Comm_free(duplicate.get());
+}
+
+// A duplicate does not inherit the duplicate of its parent: MPI_COMM_NULL_COPY_FN.
+int duplicate_key() {
+  static const int key = [] {
+    int created = MPI_KEYVAL_INVALID;
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_duplicate, &created, nullptr);
+    return created;
+  }();
+  return key;
+}
+
+MPI_Comm duplicate_of(MPI_Comm parent) {
+  void* value = nullptr;
+  int found = 0;
+  MPI_Comm_get_attr(parent, duplicate_key(), static_cast<void*>(&value), &found);
+  if (found != 0) return *static_cast<MPI_Comm*>(value);
+  auto duplicate = std::make_unique<MPI_Comm>();
+  if (MPI_Comm_dup(parent, duplicate.get()) != MPI_SUCCESS) {
+    throw std::runtime_error("the communicator cannot be duplicated");
+  }
+  MPI_Comm_set_errhandler(*duplicate, MPI_ERRORS_RETURN);
+  MPI_Comm_set_attr(parent, duplicate_key(), duplicate.get());
+  return *duplicate.release();
+}
+
+}  // namespace
+
+bool mpi_running() {
+  int started = 0, ended = 0;
+  MPI_Initialized(&started);
+  MPI_Finalized(&ended);
+  return started != 0 && ended == 0;
+}
+
+Communicator::Communicator(MPI_Fint parent) {
+  if (!mpi_running())
+    throw std::runtime_error("MPI is not running: a communicator was given before MPI_Init");
+  const MPI_Comm user = MPI_Comm_f2c(parent);
+  if (user == MPI_COMM_NULL) throw std::runtime_error("the communicator is MPI_COMM_NULL");
+  handle_ = duplicate_of(user);
+  MPI_Comm_rank(handle_, &rank_);
+  MPI_Comm_size(handle_, &size_);
+  int found = 0;
+  level_ = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&level_);
+  int* bound = nullptr;
+  MPI_Comm_get_attr(handle_, MPI_TAG_UB, static_cast<void*>(&bound), &found);
+  largest_tag_ = (found != 0 ? *bound : 32767) - 1;  // the latter is what the standard guarantees
+}
+
+Communicator::Turn Communicator::turn(int thread) const {
+  static std::mutex one_at_a_time;  // of all communicators
+  Turn turn(false);
+  if (level_ >= MPI_THREAD_MULTIPLE) {
+    turn.given_ = true;
+  } else if (level_ == MPI_THREAD_SERIALIZED) {
+    turn.lock_ = std::unique_lock(one_at_a_time, std::try_to_lock);
+    turn.given_ = turn.lock_.owns_lock();
+  } else {
+    turn.given_ = thread == 0;
+  }
+  return turn;
+}
+
+void Communicator::abort(const std::string& reason) const {
+  std::fprintf(stderr, "halocline: rank %d: %s\n", rank_, reason.c_str());
+  std::fflush(stderr);
+  // mpiexec drops what it has not read from a rank when that aborts
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  MPI_Abort(MPI_COMM_WORLD, 1);  // of a duplicate, MPICH 4.0 does not return
+  std::_Exit(1);
+}
+
+void Communicator::give_up(double seconds, const std::string& something) const {
+  // That others may begin to wait later, by some sweeps.
+  const double patience = std::max(3.0, 0.1 * seconds);
+  RollCall roll(*this, something);
+  roll.listen(patience);
+  if (!roll.speaks()) roll.listen(patience);  // another rank ends the run meanwhile
+  abort("waited " + std::to_string(std::lround(seconds)) + " s in vain for " + something + roll.verdict() +
+        " (HALOCLINE_TIMEOUT sets the limit)");
+}
+
+void Communicator::fail(int code, const char* call) const {
+  char words[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, words, &length);
+  abort(std::string(call) + " failed: " + words);
+}
+
+}  // namespace halocline

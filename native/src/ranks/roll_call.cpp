@@ -1,0 +1,101 @@
+#include "ranks/roll_call.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "threads/clock.hpp"
+
+namespace halocline {
+
+namespace {
+
+constexpr size_t kMostNames = 8;
+
+// "rank 3", "ranks 3, 5 and 12 more"
+std::string names(const std::vector<int>& ranks) {
+  const size_t shown = std::min(ranks.size(), kMostNames);
+  std::string words = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t n = 0; n < shown; ++n) {
+    const bool last = n + 1 == ranks.size();
+    words += (n == 0 ? "" : last ? " and " : ", ") + std::to_string(ranks[n]);
+  }
+  return shown == ranks.size() ? words : words + " and " + std::to_string(ranks.size() - shown) + " more";
+}
+
+}  // namespace
+
+RollCall::RollCall(const Communicator& communicator, std::string something)
+    : communicator_(communicator), answers_(static_cast<size_t>(communicator.size())) {
+  answers_[static_cast<size_t>(communicator.rank())] = std::move(something);
+}
+
+void RollCall::listen(double seconds) {
+  const std::string& own = answers_[static_cast<size_t>(communicator_.rank())];
+  for (const double end = now() + seconds; now() < end && !complete();
+       std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
+    const Communicator::Turn turn = communicator_.turn(0);
+    if (!turn) continue;
+    if (sends_.empty()) {
+      for (int witness = 0; witness < std::min(kWitnesses, communicator_.size()); ++witness) {
+        communicator_.check(
+            MPI_Isend(own.data(), static_cast<int>(own.size()), MPI_CHAR, witness,
+                      communicator_.roll_call_tag(), communicator_.handle(), &sends_.emplace_back()),
+            "MPI_Isend");
+      }
+    }
+    int done = 0;
+    communicator_.check(
+        MPI_Testall(static_cast<int>(sends_.size()), sends_.data(), &done, MPI_STATUSES_IGNORE),
+        "MPI_Testall");
+    take_answers();
+  }
+}
+
+void RollCall::take_answers() {
+  for (int found = 0;;) {
+    MPI_Message message = MPI_MESSAGE_NULL;
+    MPI_Status status;
+    communicator_.check(MPI_Improbe(MPI_ANY_SOURCE, communicator_.roll_call_tag(), communicator_.handle(),
+                                    &found, &message, &status),
+                        "MPI_Improbe");
+    if (found == 0) return;
+    int length = 0;
+    MPI_Get_count(&status, MPI_CHAR, &length);
+    std::string answer(static_cast<size_t>(length), ' ');
+    communicator_.check(MPI_Mrecv(answer.data(), length, MPI_CHAR, &message, &status), "MPI_Mrecv");
+    if (status.MPI_SOURCE == communicator_.rank()) continue;  // on its way to the witnesses still
+    answers_[static_cast<size_t>(status.MPI_SOURCE)] = std::move(answer);
+  }
+}
+
+bool RollCall::complete() const {
+  return speaks() && std::none_of(answers_.begin(), answers_.end(), [](const auto& a) { return a.empty(); });
+}
+
+bool RollCall::speaks() const {
+  const auto before = answers_.begin() + communicator_.rank();
+  return is_witness() && std::all_of(answers_.begin(), before, [](const auto& a) { return a.empty(); });
+}
+
+std::string RollCall::verdict() const {
+  if (!is_witness()) return ", and the ranks that would know which one stands still do not answer";
+  std::vector<int> silent;
+  for (int rank = 0; rank < communicator_.size(); ++rank) {
+    if (answers_[static_cast<size_t>(rank)].empty()) silent.push_back(rank);
+  }
+  if (!silent.empty()) {
+    const bool one = silent.size() == 1;
+    return ", since " + names(silent) + (one ? " does" : " do") +
+           " not answer: " + (one ? "it is" : "they are") +
+           " stopped or at work elsewhere, while all others wait";
+  }
+  std::string words = ", while all ranks wait: a message was lost";
+  for (size_t rank = 0; rank < std::min(answers_.size(), kMostNames); ++rank) {
+    words += "; rank " + std::to_string(rank) + " waits for " + answers_[rank];
+  }
+  return words;
+}
+
+}  // namespace halocline

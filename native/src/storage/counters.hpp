@@ -1,0 +1,34 @@
+// Numbers that one rank counts up and the other ranks of its node read.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "storage/memory.hpp"
+
+namespace halocline {
+
+// In shared memory, each number in a cache line of its own; zeros at first.
+class Counters {
+ public:
+  explicit Counters(size_t count) : memory_(count * sizeof(Line), true) {}
+  // Those of another process, to be read only.
+  explicit Counters(const Handle& handle) : memory_(handle) {}
+
+  size_t size() const { return memory_.bytes() / sizeof(Line); }
+  Handle handle() const { return memory_.handle(); }
+  std::atomic<uint64_t>& operator[](size_t n) const {
+    return reinterpret_cast<Line*>(memory_.data())[n].number;
+  }
+
+ private:
+  struct alignas(64) Line {
+    std::atomic<uint64_t> number;
+  };
+  static_assert(std::atomic<uint64_t>::is_always_lock_free, "two processes share no lock");
+
+  Memory memory_;
+};
+
+}  // namespace halocline

@@ -1,0 +1,122 @@
+#include "storage/hash.hpp"
+
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+namespace halocline {
+
+namespace {
+
+// The output function of SplitMix64 (Steele, Lea and Flood 2014, doi:10.1145/2660193.2660195) with the
+// constants of D. Stafford's variant 13: every bit of the result depends on every bit of x.
+inline uint64_t mix(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+// The step of SplitMix64, 2^64 / golden ratio.
+constexpr uint64_t kStep = 0x9e3779b97f4a7c15u;
+
+template <typename Bits>
+struct Format;
+template <>
+struct Format<uint64_t> {
+  static constexpr uint64_t magnitude = 0x7fffffffffffffffu, infinity = 0x7ff0000000000000u,
+                            nan = 0x7ff8000000000000u;
+};
+template <>
+struct Format<uint32_t> {
+  static constexpr uint32_t magnitude = 0x7fffffffu, infinity = 0x7f800000u, nan = 0x7fc00000u;
+};
+
+// Fewer cells are looked through sooner than threads wake up.
+constexpr int64_t kWorthThreads = int64_t{1} << 15;
+
+template <typename Bits>
+const Bits* row(const Storage& storage, int64_t i, int64_t j) {
+  return reinterpret_cast<const Bits*>(storage.at({i, j, 0}));
+}
+
+template <typename Bits>
+std::array<uint64_t, 2> sum_of_words(const Storage& storage, const Index& lo, const Index& hi,
+                                     const Index& origin, const Index& shape, int threads) {
+  using F = Format<Bits>;
+  const int64_t rows = hi[1] - lo[1];
+  uint64_t first = 0, second = 0;
+#pragma omp parallel for num_threads(threads) schedule(static) \
+    reduction(+ : first, second) if (cells(extent(lo, hi)) >= kWorthThreads)
+  for (int64_t n = 0; n < (hi[0] - lo[0]) * rows; ++n) {
+    const int64_t i = lo[0] + n / rows, j = lo[1] + n % rows;
+    const Bits* values = row<Bits>(storage, i, j);
+    const auto start =
+        static_cast<uint64_t>(((origin[0] + i) * shape[1] + origin[1] + j) * shape[2] + origin[2]);
+    for (int64_t k = lo[2]; k < hi[2]; ++k) {
+      Bits bits = values[k];
+      bits = (bits & F::magnitude) > F::infinity ? F::nan : bits;
+      const uint64_t place = mix((start + static_cast<uint64_t>(k) + 1) * kStep);
+      const uint64_t word = mix(place ^ bits);
+      first += word;
+      second += mix(word + place);
+    }
+  }
+  return {first, second};
+}
+
+template <typename Bits>
+int64_t first_nonfinite_in(const Bits* values, int64_t lo, int64_t hi) {
+  for (int64_t k = lo; k < hi; ++k) {
+    if ((values[k] & Format<Bits>::magnitude) >= Format<Bits>::infinity) return k;
+  }
+  return hi;
+}
+
+// Without an early exit, so that it is one vector loop.
+template <typename Bits>
+bool finite(const Bits* values, int64_t lo, int64_t hi) {
+  Bits bad = 0;
+  for (int64_t k = lo; k < hi; ++k) {
+    bad |= static_cast<Bits>((values[k] & Format<Bits>::magnitude) >= Format<Bits>::infinity);
+  }
+  return bad == 0;
+}
+
+template <typename Bits>
+std::optional<Index> search(const Storage& storage, const Index& lo, const Index& hi, int threads) {
+  const int64_t rows = hi[1] - lo[1];
+  int64_t found = std::numeric_limits<int64_t>::max();
+#pragma omp parallel for num_threads(threads) schedule(static) \
+    reduction(min : found) if (cells(extent(lo, hi)) >= kWorthThreads)
+  for (int64_t n = 0; n < (hi[0] - lo[0]) * rows; ++n) {
+    if (n < found && !finite(row<Bits>(storage, lo[0] + n / rows, lo[1] + n % rows), lo[2], hi[2])) found = n;
+  }
+  if (found == std::numeric_limits<int64_t>::max()) return std::nullopt;
+  const int64_t i = lo[0] + found / rows, j = lo[1] + found % rows;
+  return Index{i, j, first_nonfinite_in(row<Bits>(storage, i, j), lo[2], hi[2])};
+}
+
+void check(const Storage& storage, const Index& lo, const Index& hi) {
+  if (!storage.holds(lo, hi)) {
+    throw std::invalid_argument("box " + text(lo) + " to " + text(hi) + " is not within storage of shape " +
+                                text(storage.shape()));
+  }
+}
+
+}  // namespace
+
+std::array<uint64_t, 2> checksum(const Storage& storage, const Index& lo, const Index& hi,
+                                 const Index& origin, const Index& shape, int threads) {
+  check(storage, lo, hi);
+  return storage.itemsize() == 8 ? sum_of_words<uint64_t>(storage, lo, hi, origin, shape, threads)
+                                 : sum_of_words<uint32_t>(storage, lo, hi, origin, shape, threads);
+}
+
+std::optional<Index> first_nonfinite(const Storage& storage, const Index& lo, const Index& hi, int threads) {
+  check(storage, lo, hi);
+  return storage.itemsize() == 8 ? search<uint64_t>(storage, lo, hi, threads)
+                                 : search<uint32_t>(storage, lo, hi, threads);
+}
+
+}  // namespace halocline
