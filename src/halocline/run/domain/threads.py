@@ -10,7 +10,7 @@ from halocline.run.host.limits import affinity
 from halocline.run.host.machine import share_of_cores
 from halocline.run.ranks.communicator import Communicator
 
-# How often a thread that waits looks again at once, before it sleeps in between: see native/src/threads/team.hpp.
+# How often a thread that waits looks again at once, before it sleeps in between: native/src/threads/team.hpp.
 SPINS = {"passive": 20, "usual": 1000, "active": 2**32 - 1}
 
 
