@@ -303,7 +303,7 @@ def test_corners_between_different_walls_follow_axis_by_axis(shape: tuple[int, .
         np.testing.assert_allclose(sim[name], whole[cut], rtol=1e-13, atol=1e-13)
 
 
-@pytest.mark.ranks(2, 4)
+@pytest.mark.ranks(2, 4, long=(2,))
 @pytest.mark.parametrize(
     ("shape", "location"), [((9, 7), "cell"), ((9, 7), "node"), ((6, 5, 7), "cell"), ((6, 5, 7), "face-y")]
 )
@@ -359,7 +359,7 @@ def test_ghosts_at_corners_follow_another_field() -> None:
         np.testing.assert_allclose(sim[name], want, rtol=1e-13, atol=1e-13)
 
 
-@pytest.mark.ranks(2, 4)
+@pytest.mark.ranks(2, 4, long=(2,))
 @pytest.mark.parametrize("shape", [(8, 9), (5, 6, 7)])
 def test_ghosts_that_follow_another_field_are_the_same_on_any_ranks(shape: tuple[int, ...]) -> None:
     from mpi4py import MPI

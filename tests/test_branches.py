@@ -152,7 +152,7 @@ def test_the_bits_of_where_on_devices(opencl: Any, monkeypatch: pytest.MonkeyPat
     assert "else {" in sim.schedule.device.source
 
 
-@pytest.mark.ranks(2, 3)
+@pytest.mark.ranks(2, 3, long=(2,))
 def test_the_bits_of_where_on_ranks() -> None:
     wanted = flow(hc.where, hc.Grid((12, 90), periodic=True), "float64")[1]
     assert flow(hc.branch, hc.Grid((12, 90), periodic=True), "float64")[1] == wanted

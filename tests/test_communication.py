@@ -115,7 +115,7 @@ def test_gpudirect_is_a_switch_beside_each() -> None:
     assert "gpu_aware is not taken: fields are in memory of the host" in notice
 
 
-@pytest.mark.ranks(2, 4, 8)
+@pytest.mark.ranks(2, 4, 8, long=(2, 8))
 def test_no_bit_depends_on_it() -> None:
     from mpi4py import MPI
 

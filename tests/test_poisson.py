@@ -201,7 +201,7 @@ def told(record: solve.Record) -> tuple[object, ...]:
     return record.iterations, record.converged, record.checksum, record.error_max, record.residual_relative
 
 
-@pytest.mark.ranks(1, 2, 3, 4, timeout=300)
+@pytest.mark.ranks(1, 2, 3, 4, long=(1, 2, 3), timeout=300)
 def test_the_same_bits_on_any_ranks_threads_decomposition_and_patch():
     ranks = world().size
     some = [{"decomposition": d} for d in HOW[ranks]]
@@ -216,7 +216,7 @@ def test_the_same_bits_on_any_ranks_threads_decomposition_and_patch():
                 assert found.ranks == ranks
 
 
-@pytest.mark.ranks(2, 4)
+@pytest.mark.ranks(2, 4, long=(2,))
 def test_the_same_bits_in_one_and_three_dimensions():
     for n, dim in ((101, 1), (20, 3)):
         alone = solve.poisson(n, dim, threads=1, communicator=Communicator()).record

@@ -88,7 +88,7 @@ def heat(kappa: float = 0.1, shape: tuple[int, ...] = (12, 10), **how: Any) -> h
     return sim
 
 
-@pytest.mark.ranks(1, 3)
+@pytest.mark.ranks(1, 3, long=(1,))
 def test_threads_patches_and_cuts_may_be_others(shared_tmp_path: Path) -> None:
     alone = heat()
     alone.run(steps=20)
@@ -101,7 +101,7 @@ def test_threads_patches_and_cuts_may_be_others(shared_tmp_path: Path) -> None:
         assert (sim.steps, sim.checksum("T")) == (20, alone.checksum("T"))
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_runs_that_follow_each_other_share_a_folder_and_leave_as_many_as_asked_for(
     shared_tmp_path: Path,
 ) -> None:
@@ -398,7 +398,7 @@ def test_the_end_of_a_job_is_what_slurm_says(tmp_path: Path) -> None:
     assert end_of_time("1 h 30 min", {}) == pytest.approx(end_of_time("90 min", {}))
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_checkpoints_by_wall_clock_time(shared_tmp_path: Path) -> None:
     sim = heat(shape=(64, 48), dt=1e-6)
     begun = time.monotonic()
@@ -522,7 +522,7 @@ def test_whatever_dies_a_hundred_times_the_newest_checkpoint_is_whole(
 # -- looking changes nothing ---------------------------------------------------------------------------------
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 @pytest.mark.parametrize("every", [3, 0.0037, "0.01 s", None])
 def test_looking_changes_no_bit(every: float | int | str | None) -> None:
     alone, looked = heat(), heat()

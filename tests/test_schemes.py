@@ -252,7 +252,7 @@ def checksums(scheme: str, dtype: str, **options: Any) -> list[Any]:
     return [sim.checksum(u), sim.checksum(v), sim.time, sim.steps]
 
 
-@pytest.mark.ranks(1, 2, 3)
+@pytest.mark.ranks(1, 2, 3, long=(1, 2))
 def test_schemes_give_the_same_bits_on_ranks_and_threads() -> None:
     from mpi4py import MPI
 

@@ -197,7 +197,7 @@ def convection(**how: Any) -> str:
     return sim.checksum(T)
 
 
-@pytest.mark.ranks(1, 2, 3)
+@pytest.mark.ranks(1, 2, 3, long=(1, 2))
 def test_no_bit_depends_on_ranks() -> None:
     from mpi4py import MPI
 

@@ -119,7 +119,7 @@ def test_a_linear_problem_keeps_its_walls(method: str) -> None:
     assert solution.iterations <= 11
 
 
-@pytest.mark.ranks(1, 2, 3)
+@pytest.mark.ranks(1, 2, 3, long=(1, 2))
 def test_no_bit_depends_on_who_has_the_walls() -> None:
     from mpi4py import MPI
 
