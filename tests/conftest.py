@@ -9,6 +9,10 @@ of their own, and one that changes its process asks for that by `alone=True`. On
 `shared_tmp_path` is one folder for all of them. `@pytest.mark.long` marks what `make test` leaves out;
 `@pytest.mark.ranks(1, 2, 4, long=(1, 2))` does so for some of the counts.
 
+Kernels are compiled once in a run of the tests. Where HALOCLINE_TEST_CACHE names a folder, their libraries
+are kept there for the runs that follow: the name of one stands for all that it was made of, and its digest
+for its bytes. Nothing else is kept, such as what was measured.
+
 The fixture `opencl` is two devices of PoCL, which computes on the processor. Where it is not installed the
 tests that ask for it are skipped, or fail where HALOCLINE_TEST_OPENCL is "required".
 """
@@ -46,6 +50,8 @@ os.environ.setdefault("GOMP_SPINCOUNT", "0")
 TIMEOUT = 120.0  # seconds for one test under mpiexec, unless the marker says otherwise
 GRACE = 2.0  # seconds that other ranks have for an end of their own after one has failed
 OUTCOMES = "HALOCLINE_TEST_OUTCOMES"  # set on the ranks: the folder where each leaves its outcomes
+KEPT = "HALOCLINE_TEST_CACHE"  # may be set: the folder where libraries are kept for the next run
+KEEP = 14 * 24 * 3600.0  # seconds after which they are made anew, so that those without use go
 WORKER = "PYTEST_XDIST_WORKER"  # set in the processes that share out the files
 
 POCL = "Portable Computing Language"  # the name of its platform
@@ -74,10 +80,31 @@ def pytest_configure(config: pytest.Config) -> None:
     if not on_rank and WORKER not in os.environ:
         folder = tempfile.mkdtemp(prefix="halocline-cache-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+        kept = os.environ.get(KEPT)
+        if kept:
+            copy_libraries(Path(kept), Path(folder))
+            config.add_cleanup(lambda: copy_libraries(Path(folder), Path(kept)))  # before it is removed
         os.environ["HALOCLINE_CACHE"] = folder  # the workers and ranks inherit it
         # before anything loads OpenCL: two devices of two threads each
         os.environ |= {"POCL_DEVICES": "pthread pthread", "POCL_MAX_PTHREAD_COUNT": "2"}
         os.environ["POCL_CACHE_DIR"] = str(Path(folder) / "pocl")
+
+
+def copy_libraries(source: Path, target: Path) -> None:
+    """Copy the libraries of kernels that are whole and not old; remove what is old."""
+    from halocline.compile.cache import is_whole, own_folder
+
+    own_folder(target)
+    for library in source.glob("*.so"):
+        files = [library.with_suffix(".cpp"), library.with_name(f"{library.name}.sha256"), library]
+        if time.time() - library.stat().st_mtime > KEEP:
+            for file in files:
+                file.unlink(missing_ok=True)
+        elif not (target / library.name).exists() and is_whole(library) and files[0].exists():
+            for file in files:  # whole or not at all, also where another run does the same
+                new = target / f"{file.name}.{os.getpid()}"
+                shutil.copy2(file, new)
+                new.rename(target / file.name)
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
