@@ -57,7 +57,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 # -- the same bits -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 3), (4, 1), (3, 4)])
+@pytest.mark.parametrize(("before", "after"), [
+    (2, 3), (4, 1), pytest.param(1, 2, marks=pytest.mark.long), pytest.param(3, 4, marks=pytest.mark.long),
+])  # fmt: skip
 def test_a_run_goes_on_with_the_same_bits_on_other_ranks(
     before: int, after: int, whole: dict[str, str], tmp_path: Path
 ) -> None:
@@ -332,7 +334,7 @@ def endless(path: Path, more: str = "") -> str:
     ("asked", "ranks", "io_ranks"),
     [
         ("SIGTERM", 2, 0), ("SIGUSR1", 1, 0), ("SIGINT", 2, 0), ("file", 2, 0), ("time", 1, 0),
-        ("Slurm", 2, 0), ("SIGTERM", 2, 1), ("SIGINT", 2, 1),
+        ("Slurm", 2, 0), ("SIGTERM", 2, 1), pytest.param("SIGINT", 2, 1, marks=pytest.mark.long),
     ],
 )  # fmt: skip
 def test_a_run_that_is_asked_to_stop_leaves_a_checkpoint(
@@ -494,13 +496,14 @@ def ranks_of(mark: str) -> list[int]:
 @pytest.mark.parametrize(
     ("name", "ranks", "whom"),
     [
-        ("heat", 1, "all"),
         ("heat", 2, "one"),
-        ("holes", 2, "all"),
-        ("staggered", 2, "one"),
-        ("poisson", 2, "one"),
         ("forced", 1, "all"),
         ("heat", 3, "I/O rank"),
+        # among the long ones, as is the next test, which kills all programs in all ways
+        pytest.param("heat", 1, "all", marks=pytest.mark.long),
+        pytest.param("holes", 2, "all", marks=pytest.mark.long),
+        pytest.param("staggered", 2, "one", marks=pytest.mark.long),
+        pytest.param("poisson", 2, "one", marks=pytest.mark.long),
     ],
 )
 def test_whatever_dies_when_the_newest_checkpoint_is_whole(
