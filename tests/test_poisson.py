@@ -209,9 +209,9 @@ def test_the_same_bits_on_any_ranks_threads_decomposition_and_patch():
     for method in ("cg", "cg-fused"):
         for n, limit, cases in ((64, 30, some), (64, None, some[-1:]), (128, None, some[:1])):
             options = {"method": method, "max_iterations": limit, "threads": 1}
+            records = [solve.poisson(n, **{**options, **case}).record for case in cases]
             alone = solve.poisson(n, communicator=Communicator(), **options).record
-            for case in cases:
-                found = solve.poisson(n, **{**options, **case}).record
+            for case, found in zip(cases, records, strict=True):
                 assert told(found) == told(alone), case
                 assert found.ranks == ranks
 
@@ -219,9 +219,10 @@ def test_the_same_bits_on_any_ranks_threads_decomposition_and_patch():
 @pytest.mark.ranks(2, 4, long=(2,))
 def test_the_same_bits_in_one_and_three_dimensions():
     for n, dim in ((101, 1), (20, 3)):
+        cuts = ("optimal", "1d", *(["2d", "3d"] if dim == 3 else []))
+        records = [solve.poisson(n, dim, threads=2, decomposition=cut).record for cut in cuts]
         alone = solve.poisson(n, dim, threads=1, communicator=Communicator()).record
-        for decomposition in ("optimal", "1d", *(["2d", "3d"] if dim == 3 else [])):
-            found = solve.poisson(n, dim, threads=2, decomposition=decomposition).record
+        for found in records:
             assert (found.iterations, found.checksum) == (alone.iterations, alone.checksum)
 
 
