@@ -418,7 +418,7 @@ WAYS: tuple[dict[str, Any], ...] = (
 )
 
 
-@pytest.mark.ranks(1, 2, 4, long=(1, 2))
+@pytest.mark.ranks(1, 2, 4, long=(1, 4))
 def test_ghosts_are_those_of_the_definition() -> None:
     for case in RUNS:
         want = wanted(case, 2)
@@ -608,7 +608,7 @@ CUTS: tuple[dict[str, Any], ...] = (
 )
 
 
-@pytest.mark.ranks(1, 2, 4, long=(1, 2))
+@pytest.mark.ranks(1, 2, 4, long=(1, 4))
 @pytest.mark.parametrize(("shape", "periodic"), FIELDS)
 def test_ghosts_have_no_divergence(shape: Point, periodic: tuple[bool, ...]) -> None:
     from mpi4py import MPI

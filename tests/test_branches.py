@@ -126,8 +126,12 @@ def flow(
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize(("shape", "periodic"), [((300,), True), ((7, 150), False), ((3, 4, 70), True)])
+@pytest.mark.parametrize(("shape", "periodic", "dtype"), [
+    ((300,), True, "float64"), ((7, 150), False, "float32"), ((3, 4, 70), True, "float64"),
+    pytest.param((300,), True, "float32", marks=pytest.mark.long),
+    pytest.param((7, 150), False, "float64", marks=pytest.mark.long),
+    pytest.param((3, 4, 70), True, "float32", marks=pytest.mark.long),
+])  # fmt: skip
 def test_the_bits_of_where(
     monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], periodic: bool, dtype: str, streaming: bool
 ) -> None:

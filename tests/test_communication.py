@@ -70,7 +70,9 @@ def expected(parts: tuple[int, ...], uniform: bool, packing: str) -> tuple[int, 
     return messages, total, unpacked
 
 
-@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize(
+    "cut", [pytest.param(cut, marks=pytest.mark.long if cut in ("1d-y", "2d") else ()) for cut in CUTS]
+)
 def test_each_moves_what_its_name_says(cut: str) -> None:
     kinds = {
         "baseline": (True, "none"),

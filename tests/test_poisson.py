@@ -202,18 +202,18 @@ def told(record: solve.Record) -> tuple[object, ...]:
 
 
 @pytest.mark.ranks(1, 2, 3, 4, long=(1, 2, 3), timeout=300)
-def test_the_same_bits_on_any_ranks_threads_decomposition_and_patch():
+@pytest.mark.parametrize("method", [pytest.param("cg", marks=pytest.mark.long), "cg-fused"])
+def test_the_same_bits_on_any_ranks_threads_decomposition_and_patch(method):
     ranks = world().size
     some = [{"decomposition": d} for d in HOW[ranks]]
     some += [{"threads": 2, "patch": 16}, {"patch": (7, 128), "threads": 2}, {"patch": (64, 5)}]
-    for method in ("cg", "cg-fused"):
-        for n, limit, cases in ((64, 30, some), (64, None, some[-1:]), (128, None, some[:1])):
-            options = {"method": method, "max_iterations": limit, "threads": 1}
-            records = [solve.poisson(n, **{**options, **case}).record for case in cases]
-            alone = solve.poisson(n, communicator=Communicator(), **options).record
-            for case, found in zip(cases, records, strict=True):
-                assert told(found) == told(alone), case
-                assert found.ranks == ranks
+    for n, limit, cases in ((64, 30, some), (64, None, some[-1:]), (128, None, some[:1])):
+        options = {"method": method, "max_iterations": limit, "threads": 1}
+        records = [solve.poisson(n, **{**options, **case}).record for case in cases]
+        alone = solve.poisson(n, communicator=Communicator(), **options).record
+        for case, found in zip(cases, records, strict=True):
+            assert told(found) == told(alone), case
+            assert found.ranks == ranks
 
 
 @pytest.mark.ranks(2, 4, long=(2,))
