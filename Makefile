@@ -28,6 +28,8 @@ run: build ## Solve the Poisson problem on two ranks: table, pictures, page in o
 	$(BIN)/halocline study convergence poisson --n 256,512,1024 --ranks 2 --threads 1 --pictures out/poisson \
 	  --html out/poisson/index.html --csv out/poisson/convergence.csv --json out/poisson/convergence.json
 
+# the next run finds the kernels that this one compiled; those of test-full are compiled anew
+test: export HALOCLINE_TEST_CACHE ?= $(CURDIR)/build/test-cache
 test: build ## Run the tests that belong to every change
 	$(PYTEST) -m "not long" tests
 

@@ -6,7 +6,12 @@ Files are shared out to the workers of pytest-xdist (--dist loadfile), so that t
 that ask for the same count share one mpiexec, where every rank is a pytest that runs them in the same
 order; the outcome of all ranks is that of the test. After one that fails, those that follow get an mpiexec
 of their own, and one that changes its process asks for that by `alone=True`. On the ranks,
-`shared_tmp_path` is one folder for all of them. `@pytest.mark.long` marks what `make test` leaves out.
+`shared_tmp_path` is one folder for all of them. `@pytest.mark.long` marks what `make test` leaves out;
+`@pytest.mark.ranks(1, 2, 4, long=(1, 2))` does so for some of the counts.
+
+Kernels are compiled once in a run of the tests. Where HALOCLINE_TEST_CACHE names a folder, their libraries
+are kept there for the runs that follow: the name of one stands for all that it was made of, and its digest
+for its bytes. Nothing else is kept, such as what was measured.
 
 The fixture `opencl` is two devices of PoCL, which computes on the processor. Where it is not installed the
 tests that ask for it are skipped, or fail where HALOCLINE_TEST_OPENCL is "required".
@@ -45,10 +50,17 @@ os.environ.setdefault("GOMP_SPINCOUNT", "0")
 TIMEOUT = 120.0  # seconds for one test under mpiexec, unless the marker says otherwise
 GRACE = 2.0  # seconds that other ranks have for an end of their own after one has failed
 OUTCOMES = "HALOCLINE_TEST_OUTCOMES"  # set on the ranks: the folder where each leaves its outcomes
-LIMIT = "HALOCLINE_TEST_LIMIT"  # set on the ranks: seconds of one test after which each says where it stands
+KEPT = "HALOCLINE_TEST_CACHE"  # may be set: the folder where libraries are kept for the next run
+KEEP = 14 * 24 * 3600.0  # seconds after which they are made anew, so that those without use go
 WORKER = "PYTEST_XDIST_WORKER"  # set in the processes that share out the files
 
 POCL = "Portable Computing Language"  # the name of its platform
+
+# Files that take longest begin first, so that no worker is left alone with one in the end.
+FIRST = (
+    "test_bitwise", "test_cavity", "test_cases", "test_mhd_tvd", "test_restart", "test_cli", "test_cache",
+    "test_case_studies", "test_faults", "test_cases_more", "test_own_programs", "test_poisson",
+)  # fmt: skip
 
 RUNNER = re.compile(r"/_?pytest/|/pluggy/|<frozen runpy>")  # lines of a stack that say nothing
 
@@ -57,19 +69,42 @@ on_rank = OUTCOMES in os.environ
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "ranks(*counts, timeout=120, alone=False): run under mpiexec, once for each count of ranks"
+        "markers",
+        "ranks(*counts, long=(), timeout=120, alone=False): run under mpiexec, once for each count of ranks",
     )
     config.addinivalue_line("markers", "long: takes minutes; runs in `make test-full` only")
     from halocline.compile.ir import pipeline
 
-    pipeline.verifies = True  # what each pass of the compiler leaves
+    # what each pass of the compiler leaves; all ranks compile the same, and one of them looks
+    pipeline.verifies = not on_rank or rank == 0
     if not on_rank and WORKER not in os.environ:
         folder = tempfile.mkdtemp(prefix="halocline-cache-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+        kept = os.environ.get(KEPT)
+        if kept:
+            copy_libraries(Path(kept), Path(folder))
+            config.add_cleanup(lambda: copy_libraries(Path(folder), Path(kept)))  # before it is removed
         os.environ["HALOCLINE_CACHE"] = folder  # the workers and ranks inherit it
         # before anything loads OpenCL: two devices of two threads each
         os.environ |= {"POCL_DEVICES": "pthread pthread", "POCL_MAX_PTHREAD_COUNT": "2"}
         os.environ["POCL_CACHE_DIR"] = str(Path(folder) / "pocl")
+
+
+def copy_libraries(source: Path, target: Path) -> None:
+    """Copy the libraries of kernels that are whole and not old; remove what is old."""
+    from halocline.compile.cache import is_whole, own_folder
+
+    own_folder(target)
+    for library in source.glob("*.so"):
+        files = [library.with_suffix(".cpp"), library.with_name(f"{library.name}.sha256"), library]
+        if time.time() - library.stat().st_mtime > KEEP:
+            for file in files:
+                file.unlink(missing_ok=True)
+        elif not (target / library.name).exists() and is_whole(library) and files[0].exists():
+            for file in files:  # whole or not at all, also where another run does the same
+                new = target / f"{file.name}.{os.getpid()}"
+                shutil.copy2(file, new)
+                new.rename(target / file.name)
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
@@ -142,11 +177,14 @@ if on_rank:
     assert started is not None
     rank = started.rank
 
-    def pytest_runtest_logstart(nodeid: str, location: Any) -> None:
-        folder = place(os.environ[OUTCOMES], nodeid)
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(item: pytest.Item) -> None:
+        folder = place(os.environ[OUTCOMES], item.nodeid)
         folder.mkdir(parents=True, exist_ok=True)
         stack = (folder / f"{rank}.stack").open("w")
-        faulthandler.dump_traceback_later(float(os.environ[LIMIT]), file=stack)
+        marker = item.get_closest_marker("ranks")
+        assert marker is not None
+        faulthandler.dump_traceback_later(0.9 * marker.kwargs.get("timeout", TIMEOUT), file=stack)
 
     def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         if report.when != "call" and report.passed:
@@ -169,6 +207,8 @@ if on_rank:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not on_rank:
         items[:] = [new for item in items for new in ranked(item)]
+        order = {name: place for place, name in enumerate(FIRST)}
+        items.sort(key=lambda item: order.get(item.path.stem, len(FIRST)))
 
 
 def ranked(item: pytest.Item) -> Iterator[pytest.Item]:
@@ -189,8 +229,10 @@ def ranked(item: pytest.Item) -> Iterator[pytest.Item]:
             timeout=marker.kwargs.get("timeout", TIMEOUT),
             alone=marker.kwargs.get("alone", False),
         )
-        new.own_markers = item.own_markers
+        new.own_markers = [*item.own_markers]
         new.keywords.update(dict.fromkeys(item.keywords, True))
+        if count in marker.kwargs.get("long", ()):
+            new.add_marker(pytest.mark.long)
         yield new
 
 
@@ -200,12 +242,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     for item in session.items:
         if isinstance(item, RankedItem):
             alone = item.name if item.alone else ""
-            key = (item.path, item.ranks, item.timeout, alone)
+            key = (item.path, item.ranks, alone)
             if key not in sessions:
-                sessions[key] = SharedRanks(item.ranks, item.timeout)
+                sessions[key] = SharedRanks(item.ranks)
                 session.config.add_cleanup(sessions[key].remove)
             item.shared = sessions[key]
-            item.shared.tests.append(item.test.nodeid)
+            item.shared.tests[item.test.nodeid] = item.timeout
 
 
 class RankedItem(pytest.Item):
@@ -235,9 +277,9 @@ class RankFailure(Exception):
 class SharedRanks:
     """The tests of a file that share an mpiexec, and what came of them."""
 
-    def __init__(self, ranks: int, timeout: float) -> None:
-        self.ranks, self.timeout = ranks, timeout
-        self.tests: list[str] = []
+    def __init__(self, ranks: int) -> None:
+        self.ranks = ranks
+        self.tests: dict[str, float] = {}  # in their order, each with the seconds it may take
         self.seen: dict[str, tuple[str, bool]] = {}  # what the ranks printed, and whether time ran out
         self.folder = Path(tempfile.mkdtemp(prefix="halocline-ranks-"))
 
@@ -247,13 +289,14 @@ class SharedRanks:
     def judge(self, test: str, root: Path) -> None:
         """Turn the outcomes of the ranks into that of the test; run it, and all that follow, if need be."""
         if test not in self.seen:
-            self.run(self.tests[self.tests.index(test) :], root)
+            names = [*self.tests]
+            self.run({name: self.tests[name] for name in names[names.index(test) :]}, root)
         output, late = self.seen[test]
-        judge(place(self.folder, test), self.ranks, self.timeout if late else None, output)
+        judge(place(self.folder, test), self.ranks, self.tests[test] if late else None, output)
 
-    def run(self, tests: list[str], root: Path) -> None:
+    def run(self, tests: dict[str, float], root: Path) -> None:
         """What comes after a test that fails, or that a rank did not live to end, does not count."""
-        output, late = run_ranks(tests, self.ranks, self.timeout, self.folder, root)
+        output, late = run_ranks(tests, self.ranks, self.folder, root)
         sound = True
         for test in tests:
             if sound:
@@ -264,11 +307,11 @@ class SharedRanks:
                 shutil.rmtree(place(self.folder, test), ignore_errors=True)
 
 
-def run_ranks(tests: list[str], ranks: int, timeout: float, folder: Path, root: Path) -> tuple[str, bool]:
+def run_ranks(tests: dict[str, float], ranks: int, folder: Path, root: Path) -> tuple[str, bool]:
     """Start the ranks and wait for them; return what they printed and whether time ran out."""
     from halocline.run.ranks import launch
 
-    environment = launch.environment() | {OUTCOMES: str(folder), LIMIT: str(0.9 * timeout)}
+    environment = launch.environment() | {OUTCOMES: str(folder)}
     environment.pop("PYTEST_ADDOPTS", None)
     environment.pop("PYTEST_CURRENT_TEST", None)
     if ranks > len(os.sched_getaffinity(0)):
@@ -287,7 +330,7 @@ def run_ranks(tests: list[str], ranks: int, timeout: float, folder: Path, root: 
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        end = time.monotonic() + timeout
+        end = time.monotonic() + tests[remaining[0]]
         failed = late = False
         try:
             while process.poll() is None:
@@ -299,7 +342,7 @@ def run_ranks(tests: list[str], ranks: int, timeout: float, folder: Path, root: 
                     failed, end = True, min(end, time.monotonic() + GRACE)
                 if not failed and all(outcomes) and len(remaining) > 1:
                     del remaining[0]
-                    end = time.monotonic() + timeout
+                    end = time.monotonic() + tests[remaining[0]]
                 time.sleep(0.02)
         finally:
             stop(process)

@@ -52,7 +52,7 @@ def test_rounds_are_many_where_they_are_short_and_few_where_they_are_long(monkey
     assert rounds == bandwidth.FEWEST
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_all_ranks_find_the_same_rate_and_none_above_that_of_the_slowest():
     comm = world()
     rounds = itertools.count()

@@ -91,7 +91,7 @@ def smooth(u: Any, v: Any, inside: Any) -> None:
     u.set(kept(u + 1e-4 * total))
 
 
-@pytest.mark.ranks(1, 3)
+@pytest.mark.ranks(1, 3, long=(1,))
 def test_a_grid_with_holes_has_the_bits_of_one_where_results_are_set_to_zero() -> None:
     mask = np.array([[0, 0, 1, 1], [1, 1, 1, 0], [1, 0, 0, 1]], dtype=bool)
     shape = (25, 31)
@@ -131,7 +131,7 @@ def test_setting_a_field_leaves_inactive_cells_at_zero() -> None:
     assert sim.evaluate(hc.count(u > 0), hc.sum(u)) == (cells.sum(), 5.0 * cells.sum())
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_blocks_become_active_and_inactive() -> None:
     first = np.array([[1, 1], [1, 0]], dtype=bool)
     then = np.array([[0, 1, 1]], dtype=bool)

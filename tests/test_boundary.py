@@ -303,23 +303,26 @@ def test_corners_between_different_walls_follow_axis_by_axis(shape: tuple[int, .
         np.testing.assert_allclose(sim[name], whole[cut], rtol=1e-13, atol=1e-13)
 
 
-@pytest.mark.ranks(2, 4)
+@pytest.mark.ranks(2, 4, long=(2,))
 @pytest.mark.parametrize(
     ("shape", "location"), [((9, 7), "cell"), ((9, 7), "node"), ((6, 5, 7), "cell"), ((6, 5, 7), "face-y")]
 )
 def test_corners_are_the_same_on_any_ranks(shape: tuple[int, ...], location: str) -> None:
     from mpi4py import MPI
 
-    alone, shown = corner_problem(shape, location, communicator=MPI.COMM_SELF)
+    found = {}
     for decomposition in ("optimal", "1d-x", "1d-y", "row"):
         try:
-            parted, _ = corner_problem(shape, location, decomposition=decomposition, patch=3)
+            parted, shown = corner_problem(shape, location, decomposition=decomposition, patch=3)
         except InputError as error:
             if "cells" not in str(error):  # too thin for a cut along one axis
                 raise
             continue
-        for name in shown:
-            assert parted.checksum(name) == alone.checksum(name), (decomposition, name)
+        found[decomposition] = {name: parted.checksum(name) for name in shown}
+    alone, shown = corner_problem(shape, location, communicator=MPI.COMM_SELF)
+    wanted = {name: alone.checksum(name) for name in shown}
+    for decomposition, checksums in found.items():
+        assert checksums == wanted, decomposition
 
 
 def coupled_problem(shape: tuple[int, ...], **options: Any) -> hc.Simulation:
@@ -359,20 +362,20 @@ def test_ghosts_at_corners_follow_another_field() -> None:
         np.testing.assert_allclose(sim[name], want, rtol=1e-13, atol=1e-13)
 
 
-@pytest.mark.ranks(2, 4)
+@pytest.mark.ranks(2, 4, long=(2,))
 @pytest.mark.parametrize("shape", [(8, 9), (5, 6, 7)])
 def test_ghosts_that_follow_another_field_are_the_same_on_any_ranks(shape: tuple[int, ...]) -> None:
     from mpi4py import MPI
 
+    ways: list[dict[str, Any]] = [
+        {"decomposition": cut, "patch": 2, "threads": 2} for cut in ("1d-x", "1d-y", "optimal")
+    ]
+    ways += [{"methods": methods, "subdomains_per_rank": 2} for methods in ("mpi", "rma,mpi", "self,mpi")]
+    parted = [coupled_problem(shape, **how) for how in ways]
     alone = coupled_problem(shape, communicator=MPI.COMM_SELF)
-    for decomposition in ("1d-x", "1d-y", "optimal"):
-        parted = coupled_problem(shape, decomposition=decomposition, patch=2, threads=2)
+    for how, found in zip(ways, parted, strict=True):
         for name in "uvT":
-            assert parted.checksum(name) == alone.checksum(name), (decomposition, name)
-    for methods in ("mpi", "rma,mpi", "self,mpi"):
-        parted = coupled_problem(shape, methods=methods, subdomains_per_rank=2)
-        for name in "uvT":
-            assert parted.checksum(name) == alone.checksum(name), (methods, name)
+            assert found.checksum(name) == alone.checksum(name), (how, name)
 
 
 def test_a_ghost_at_a_corner_follows_a_field_whose_rows_wrap_around() -> None:

@@ -126,8 +126,12 @@ def flow(
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize(("shape", "periodic"), [((300,), True), ((7, 150), False), ((3, 4, 70), True)])
+@pytest.mark.parametrize(("shape", "periodic", "dtype"), [
+    ((300,), True, "float64"), ((7, 150), False, "float32"), ((3, 4, 70), True, "float64"),
+    pytest.param((300,), True, "float32", marks=pytest.mark.long),
+    pytest.param((7, 150), False, "float64", marks=pytest.mark.long),
+    pytest.param((3, 4, 70), True, "float32", marks=pytest.mark.long),
+])  # fmt: skip
 def test_the_bits_of_where(
     monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], periodic: bool, dtype: str, streaming: bool
 ) -> None:
@@ -152,7 +156,7 @@ def test_the_bits_of_where_on_devices(opencl: Any, monkeypatch: pytest.MonkeyPat
     assert "else {" in sim.schedule.device.source
 
 
-@pytest.mark.ranks(2, 3)
+@pytest.mark.ranks(2, 3, long=(2,))
 def test_the_bits_of_where_on_ranks() -> None:
     wanted = flow(hc.where, hc.Grid((12, 90), periodic=True), "float64")[1]
     assert flow(hc.branch, hc.Grid((12, 90), periodic=True), "float64")[1] == wanted

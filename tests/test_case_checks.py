@@ -232,7 +232,7 @@ def test_a_program_has_its_own_scheme(capsys: pytest.CaptureFixture[str]):
 # -- events --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_what_a_program_counts(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]):
     # least of all is the last cell: it begins at 1.02, and is at 0.27 after 3 steps
     with caplog.at_level(logging.WARNING):
@@ -288,7 +288,7 @@ def test_a_check_has_bounds():
         assert (check.passed, check.bound) == (passed, bound)
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_all_ranks_get_the_same_checks():
     ready = CaseRun("sink", given={"rate": "fast"})
     checks = ready.check(ready.run(threads=1))
@@ -299,7 +299,7 @@ def test_all_ranks_get_the_same_checks():
     ]
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_the_command_checks_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     line = ["run", "sink", "--check", "--json", f"{tmp_path / 'a.json'}", "--pictures", f"{tmp_path}"]
     from halocline.run.ranks.mpi import world
@@ -370,7 +370,7 @@ def test_pictures_show_what_is_derived(tmp_path: Path, dim: str):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["depth.png", "square.png"]
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_a_bad_start_is_refused_before_the_first_step():
     with pytest.raises(InputError, match=r"u is -0.\d+ at the start; expected at least floor = 0.25"):
         CaseRun("sink", given={"most": 0.2}).run(threads=1)

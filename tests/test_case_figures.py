@@ -446,7 +446,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Using:
     return known
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_the_command_draws_and_names_them(
     use: Using, shared_tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

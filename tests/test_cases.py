@@ -230,7 +230,7 @@ def alone(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", SMALL)
-@pytest.mark.ranks(1, 2, 4, timeout=400)
+@pytest.mark.ranks(1, 2, 4, long=(1, 2), timeout=400)
 def test_no_bit_depends_on_the_ranks(name: str):
     n, given = SMALL[name]
     found = run(name, n, given, steps=4, every=2, patch=5).record
@@ -240,7 +240,11 @@ def test_no_bit_depends_on_the_ranks(name: str):
 
 # what costs time is to compile the kernels: two devices have groups of another size than one
 @pytest.mark.parametrize("device", ["opencl:0,1", pytest.param("opencl:0", marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", [
+    # these have the terms of others
+    pytest.param(name, marks=pytest.mark.long if name in ("orszag-tang-resistive", "sound-wave") else ())
+    for name in SMALL
+])  # fmt: skip
 @pytest.mark.usefixtures("opencl")
 def test_no_bit_depends_on_the_device(name: str, device: str):
     n, given = SMALL[name]
@@ -280,7 +284,7 @@ def test_every_case_says_what_it_takes():
             assert own.origin, (name, key)
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_a_value_that_is_not_finite_is_told_with_the_terms_before_it():
     with pytest.raises(RunError) as told:
         run("sound-wave", [24], {"dt": 5.0, "amplitude": 0.5}, steps=200)
@@ -292,7 +296,7 @@ def test_a_value_that_is_not_finite_is_told_with_the_terms_before_it():
     assert 1 <= len(re.findall(r" of \w+", named)) <= 8  # of 14: those that led to it, not all that met NaN
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_densities_that_are_absurd_are_named():
     with pytest.raises(RunError, match="the rate of conduction is not finite, after step 0") as told:
         run("sound-wave", [24], {"amplitude": 1e3}, steps=2)

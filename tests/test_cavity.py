@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,7 @@ def order_of(values: Sequence[float], sizes: Sequence[int]) -> float:
 # --- published solutions ---
 
 
-@pytest.mark.parametrize("rayleigh", [1e3, 1e4, 1e5])
+@pytest.mark.parametrize("rayleigh", [1e3, pytest.param(1e4, marks=pytest.mark.long), 1e5])
 def test_a_square_has_the_published_heat_flux_and_velocities(rayleigh: float) -> None:
     """Of second order, and within 1 and 2 % of de Vahl Davis where the meshes lead to."""
     sizes = [31, 63, 127] if rayleigh > 1e4 else [15, 31, 63]
@@ -246,11 +246,21 @@ def alone(name: str, stages: int, **given: Any) -> str:
 GATHERED = {"gathered": 0.5}
 
 
-@pytest.mark.ranks(2, 4)
-@pytest.mark.parametrize(
-    ("name", "stages", "given"),
-    [*product(SMALL, [1, 2, 3], [{}]), ("cavity-2d", 1, GATHERED), ("cavity-2d", 3, GATHERED)],
-)
+def on(*of_every_change: int) -> pytest.MarkDecorator:
+    """Two ranks and four; on those not given it is one of the long tests."""
+    return pytest.mark.ranks(2, 4, long=tuple({2, 4} - {*of_every_change}))
+
+
+@pytest.mark.parametrize(("name", "stages", "given"), [
+    pytest.param("cavity", 1, {}, marks=on(4)),
+    pytest.param("cavity", 2, {}, marks=on()),
+    pytest.param("cavity", 3, {}, marks=on(4)),
+    pytest.param("cavity-2d", 1, {}, marks=on()),
+    pytest.param("cavity-2d", 2, {}, marks=on(4)),
+    pytest.param("cavity-2d", 3, {}, marks=on()),
+    pytest.param("cavity-2d", 1, GATHERED, marks=on(2)),
+    pytest.param("cavity-2d", 3, GATHERED, marks=on(4)),
+])  # fmt: skip
 def test_no_bit_depends_on_ranks(name: str, stages: int, given: dict[str, Any]) -> None:
     ways: list[dict[str, Any]] = [{"threads": 2, "patch": 7}]
     if name == "cavity-2d":  # a cube is cut in all ways in test_communication
@@ -262,7 +272,9 @@ def test_no_bit_depends_on_ranks(name: str, stages: int, given: dict[str, Any]) 
 
 
 @pytest.mark.usefixtures("opencl")
-@pytest.mark.parametrize(("stages", "given"), [(1, {}), (3, {}), (3, GATHERED)])
+@pytest.mark.parametrize(
+    ("stages", "given"), [(1, {}), pytest.param(3, {}, marks=pytest.mark.long), (3, GATHERED)]
+)
 def test_no_bit_depends_on_the_device(stages: int, given: dict[str, Any]) -> None:
     all_given = {"stages": stages, "watch": 5, **given}
     found = run("cavity-2d", SMALL["cavity-2d"], all_given, steps=12, device="opencl:0")

@@ -65,7 +65,7 @@ def asks(name: str, at: int) -> Any:
 # -- requests to stop ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1", "SIGINT"])
 def test_a_signal_in_a_callback_leaves_a_checkpoint_of_that_step(name: str, shared_tmp_path: Path) -> None:
     sim = heat()
@@ -86,7 +86,7 @@ def test_a_signal_in_a_callback_leaves_a_checkpoint_of_that_step(name: str, shar
     assert again.checksum("T") == alone.checksum("T")
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_a_signal_between_outputs_of_every_step_costs_no_row(shared_tmp_path: Path) -> None:
     path = shared_tmp_path
 

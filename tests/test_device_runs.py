@@ -79,18 +79,18 @@ def compared(problem: bitwise.Problem, dtype: str, ways: list[dict[str, Any]]) -
     """How many ways fit."""
     from mpi4py import MPI
 
-    wanted = problem(dtype, communicator=MPI.COMM_SELF, threads=1)
-    tried = 0
+    found = {}
     for options in ways:
         try:
-            found = problem(dtype, **options)
+            found[f"{problem.__name__} {dtype} {options}"] = problem(dtype, **options)
         except InputError as error:
             if re.search(r"decomposition|subdomain|shared out", str(error)):
                 continue
             raise
-        assert found == wanted, f"{problem.__name__} {dtype} {options}"
-        tried += 1
-    return tried
+    wanted = problem(dtype, communicator=MPI.COMM_SELF, threads=1)
+    for what, each in found.items():
+        assert each == wanted, what
+    return len(found)
 
 
 QUICK = ("heat", "fluxes", "holes", "cg-fused")

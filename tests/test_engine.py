@@ -917,7 +917,7 @@ def world() -> Any:
 DIMS = {1: [(1, 1, 1)], 2: [(1, 1, 2), (1, 2, 1), (2, 1, 1)], 4: [(1, 2, 2), (4, 1, 1), (2, 1, 2), (1, 1, 4)]}
 
 
-@pytest.mark.ranks(1, 2, 4)
+@pytest.mark.ranks(1, 2, 4, long=(1, 2))
 def test_halos_hold_the_neighbours_cells(kernels: str) -> None:
     comm = world()
     shapes = [(9, 13, 17), (1, 20, 24)]
@@ -953,7 +953,7 @@ def shifted(values: np.ndarray) -> np.ndarray:
     return result % MODULUS
 
 
-@pytest.mark.ranks(1, 2, 4)
+@pytest.mark.ranks(1, 2, 4, long=(1, 2))
 def test_many_steps_give_what_one_array_gives(kernels: str) -> None:
     for shape in ((1, 24, 30), (8, 9, 21)):
         many_steps(kernels, shape)
@@ -1001,13 +1001,13 @@ def many_steps(kernels: str, shape: tuple[int, int, int]) -> None:
         )
 
 
-@pytest.mark.ranks(2, 4)
+@pytest.mark.ranks(2, 4, long=(2,))
 def test_ranks_stop_at_the_same_pass(kernels: str) -> None:
     for with_reduction in (False, True):
         stop_each(kernels, with_reduction)
 
 
-@pytest.mark.ranks(1, 2, 3)
+@pytest.mark.ranks(1, 2, 3, long=(1, 2))
 def test_ranks_agree_that_one_was_asked_to_stop(kernels: str) -> None:
     comm = world()
     storage = native.Storage((1, 4, 4), (0, 0, 0), (0, 0, 0), 8, 0)

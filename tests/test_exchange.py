@@ -54,7 +54,7 @@ def check_exchange(
     return domain
 
 
-@pytest.mark.ranks(1, 2, 3, 4)
+@pytest.mark.ranks(1, 2, 3, 4, long=(1, 3))
 @pytest.mark.parametrize(
     ("shape", "fields", "dtype", "radius", "corners"),
     [
@@ -73,7 +73,7 @@ def test_halos_hold_what_neighbours_own(
 METHODS_IN_TURN = ("mpi", "self,mpi", "peer,mpi", "colocated,mpi", "rma,mpi", "self,peer,colocated,rma,mpi")
 
 
-@pytest.mark.ranks(1, 2, 3, 4)
+@pytest.mark.ranks(1, 2, 3, 4, long=(1, 3))
 @pytest.mark.parametrize("methods", METHODS_IN_TURN)
 @pytest.mark.parametrize("subdomains_per_rank", [1, 2, 3])
 def test_every_method_fills_the_halos(methods: str, subdomains_per_rank: int) -> None:
@@ -97,7 +97,7 @@ def test_every_method_fills_the_halos(methods: str, subdomains_per_rank: int) ->
         assert domain.transfers.layout.nodes == -(-world().size // (ranks_per_node or world().size))
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 @pytest.mark.parametrize("methods", ["mpi", "rma,mpi", "self,peer,colocated,rma"])
 def test_messages_that_are_checked_fill_the_halos_too(methods: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HALOCLINE_CHECK", "1")
@@ -111,7 +111,7 @@ def test_a_wrong_wish_to_check(monkeypatch: pytest.MonkeyPatch) -> None:
         check_exchange((12, 13), 1, "float64", 1, True, threads=1)
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_what_is_told() -> None:
     whole, own = 20**3, 16**3
     for methods in METHODS_IN_TURN:

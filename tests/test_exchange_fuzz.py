@@ -299,7 +299,7 @@ def run_cases(seed: int, count: int, capfd: pytest.CaptureFixture[str]) -> None:
     assert set().union(*world().allgather(taken)) - never == {*ON_HOSTS, "mpi, not packed"} - never
 
 
-@pytest.mark.ranks(1, 2, 3, 4)
+@pytest.mark.ranks(1, 2, 3, 4, long=(1, 2))
 def test_random_exchanges(capfd: pytest.CaptureFixture[str]) -> None:
     run_cases(1, 40, capfd)
 

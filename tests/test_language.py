@@ -481,7 +481,7 @@ def test_unknown_fields_are_named() -> None:
         sim.evaluate(u + 1.0)
 
 
-@pytest.mark.ranks(1, 4)
+@pytest.mark.ranks(1, 4, long=(1,))
 def test_a_value_that_is_not_finite_is_reported_with_field_and_cell() -> None:
     """The same error on all ranks, before anything is computed."""
     grid, _, v = square()
@@ -559,7 +559,7 @@ def test_functions_that_select_have_their_rules() -> None:
     assert np.signbit(sim[signs][1])
 
 
-@pytest.mark.ranks(1, 3)
+@pytest.mark.ranks(1, 3, long=(1,))
 def test_a_function_that_cannot_be_traced_runs_in_numpy_with_the_same_bits(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -87,7 +87,7 @@ def test_neighbours_of_a_field_set_from_coordinates():
 # -- points staggered along an axis: one more at its upper wall ------------------------------------------
 
 
-@pytest.mark.ranks(1, 4)
+@pytest.mark.ranks(1, 4, long=(1,))
 @pytest.mark.parametrize("storage", ["inline", "patch"])
 def test_faces_and_cells(storage):
     """A difference on faces, read diagonally, and its divergence in cells, through stages of both kinds."""
@@ -132,7 +132,7 @@ def test_cells_read_faces_without_a_boundary_condition():
     np.testing.assert_allclose(sim[u], np.diff((np.arange(9) / 8) ** 2), atol=1e-15)
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_the_last_face_is_no_ghost():
     """It lies where cells find the first layer beyond their wall: reading it there fills none."""
     n = 8
@@ -283,7 +283,7 @@ def test_deep_stages_are_traced_in_linear_time():
 # -- boundary kernels ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.ranks(1, 4)
+@pytest.mark.ranks(1, 4, long=(1,))
 def test_a_boundary_kernel_reads_another_field_along_the_wall():
     """The corner beyond two walls takes T beyond one of them, and across ranks T of the neighbour."""
     grid = hc.Grid((8, 8), periodic=(False, False))
@@ -444,7 +444,7 @@ def test_a_loop_in_parts_keeps_no_condition():
 # -- precision, and simplifications, where a value is computed in several places -----------------------------
 
 
-@pytest.mark.ranks(1, 2, 3)
+@pytest.mark.ranks(1, 2, 3, long=(1, 2))
 @pytest.mark.parametrize("storage", ["patch", "inline"])
 def test_the_precision_of_coordinates_does_not_depend_on_where_they_are_computed(storage):
     def make(**options):
@@ -499,7 +499,7 @@ def test_a_value_has_the_precision_of_the_field_that_it_was_set_to(kept):
     np.testing.assert_allclose(sim[h], x * x + np.cos(x), rtol=1e-15 if kept == "float64" else 1e-6)
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 @pytest.mark.parametrize("storage", ["patch", "inline"])
 def test_zeros_have_the_same_sign_in_the_halo(storage):
     def make(**options):

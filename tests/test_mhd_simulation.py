@@ -18,7 +18,7 @@ def gas(**options: Any) -> IdealMHD:
     return IdealMHD(hc.Grid((16,), periodic=True), flux="hll", **options)
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_it_has_the_bits_of_the_case() -> None:
     case = CaseRun("brio-wu", (32,)).run(steps=5, threads=1).record
     grid = hc.Grid((32,), extent=1.0, origin=-0.5)

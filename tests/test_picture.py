@@ -25,7 +25,7 @@ def numbers(shape) -> np.ndarray:
     return np.arange(np.prod(shape), dtype=np.float64).reshape(shape)
 
 
-@pytest.mark.ranks(1, 4)
+@pytest.mark.ranks(1, 4, long=(1,))
 def test_a_section_is_every_kth_point():
     sim, f = simulation((11, 13))
     sim[f] = numbers((11, 13))
@@ -41,7 +41,7 @@ def test_a_section_is_every_kth_point():
         assert found.span == ((0.0, 11.0), (0.0, 13.0))
 
 
-@pytest.mark.ranks(1, 3)
+@pytest.mark.ranks(1, 3, long=(1,))
 def test_a_plane_of_three_dimensions():
     shape = (6, 5, 8)
     sim, f = simulation(shape)

@@ -202,27 +202,28 @@ def told(record: solve.Record) -> tuple[object, ...]:
     return record.iterations, record.converged, record.checksum, record.error_max, record.residual_relative
 
 
-@pytest.mark.ranks(1, 2, 3, 4, timeout=300)
-def test_the_same_bits_on_any_ranks_threads_decomposition_and_patch():
+@pytest.mark.ranks(1, 2, 3, 4, long=(1, 2, 3), timeout=300)
+@pytest.mark.parametrize("method", [pytest.param("cg", marks=pytest.mark.long), "cg-fused"])
+def test_the_same_bits_on_any_ranks_threads_decomposition_and_patch(method):
     ranks = world().size
     some = [{"decomposition": d} for d in HOW[ranks]]
     some += [{"threads": 2, "patch": 16}, {"patch": (7, 128), "threads": 2}, {"patch": (64, 5)}]
-    for method in ("cg", "cg-fused"):
-        for n, limit, cases in ((64, 30, some), (64, None, some[-1:]), (128, None, some[:1])):
-            options = {"method": method, "max_iterations": limit, "threads": 1}
-            alone = solve.poisson(n, communicator=Communicator(), **options).record
-            for case in cases:
-                found = solve.poisson(n, **{**options, **case}).record
-                assert told(found) == told(alone), case
-                assert found.ranks == ranks
+    for n, limit, cases in ((64, 30, some), (64, None, some[-1:]), (128, None, some[:1])):
+        options = {"method": method, "max_iterations": limit, "threads": 1}
+        records = [solve.poisson(n, **{**options, **case}).record for case in cases]
+        alone = solve.poisson(n, communicator=Communicator(), **options).record
+        for case, found in zip(cases, records, strict=True):
+            assert told(found) == told(alone), case
+            assert found.ranks == ranks
 
 
-@pytest.mark.ranks(2, 4)
+@pytest.mark.ranks(2, 4, long=(2,))
 def test_the_same_bits_in_one_and_three_dimensions():
     for n, dim in ((101, 1), (20, 3)):
+        cuts = ("optimal", "1d", *(["2d", "3d"] if dim == 3 else []))
+        records = [solve.poisson(n, dim, threads=2, decomposition=cut).record for cut in cuts]
         alone = solve.poisson(n, dim, threads=1, communicator=Communicator()).record
-        for decomposition in ("optimal", "1d", *(["2d", "3d"] if dim == 3 else [])):
-            found = solve.poisson(n, dim, threads=2, decomposition=decomposition).record
+        for found in records:
             assert (found.iterations, found.checksum) == (alone.iterations, alone.checksum)
 
 

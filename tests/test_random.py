@@ -288,7 +288,7 @@ WAYS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("periodic", [True, False])
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_numbers_are_those_of_numpy_on_any_ranks(periodic: bool) -> None:
     for options in WAYS:
         assert_drawn("float64", (11, 21), periodic, **options)

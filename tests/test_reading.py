@@ -41,7 +41,7 @@ def stored(path: Path, shape: tuple[int, ...], **how: Any) -> hc.Simulation:
     return sim
 
 
-@pytest.mark.ranks(1, 3)
+@pytest.mark.ranks(1, 3, long=(1,))
 def test_what_was_written_is_read(shared_tmp_path: Path) -> None:
     path = shared_tmp_path / "a.zarr"
     before = stored(path, (9, 12))
@@ -63,7 +63,7 @@ def test_what_was_written_is_read(shared_tmp_path: Path) -> None:
         np.testing.assert_array_equal(first, whole["T"].values[0])
 
 
-@pytest.mark.ranks(1, 2, 4)
+@pytest.mark.ranks(1, 2, 4, long=(1, 2))
 def test_another_resolution_is_interpolated_with_the_same_bits_on_any_ranks(
     shared_tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -229,7 +229,7 @@ def test_no_part_beside_a_periodic_end_reads_the_whole(location: str) -> None:
         assert sum(read) < 0.32 * values.size
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_ranks_read_the_same_time_of_a_store_that_grows(shared_tmp_path: Path) -> None:
     """The ranks but the first see it when another time has been added."""
     early, late = shared_tmp_path / "early.zarr", shared_tmp_path / "late.zarr"

@@ -48,7 +48,7 @@ def failure(sim: Simulation, **how: Any) -> str:
     return str(told.value)
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 @pytest.mark.parametrize(
     "how",
     [
@@ -95,7 +95,7 @@ def test_the_first_step_and_its_terms_are_found_from_the_last_copy(
     assert np.isfinite(sim.evaluate(hc.max(abs(sim.grid.fields["T"]))))
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_a_copy_in_a_file_has_the_same_bits(monkeypatch: pytest.MonkeyPatch):
     expected = failure(growing())
     monkeypatch.setattr(replay, "IN_MEMORY", 1)
@@ -113,7 +113,7 @@ def test_devices_tell_the_same(device: str):
     assert failure(growing(device=device)) == failure(growing())
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_what_was_changed_in_between_is_repeated_too():
     sim = growing()
     sim.run(steps=100)
@@ -125,7 +125,7 @@ def test_what_was_changed_in_between_is_repeated_too():
     assert f"before step {step}: runaway of T" in text
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_where_no_copy_can_be_kept_it_says_how_to_find_the_step(monkeypatch: pytest.MonkeyPatch):
     def full(self: FailureReplay) -> None:
         comm = self.store.domain.comm

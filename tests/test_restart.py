@@ -58,7 +58,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 # -- the same bits -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 3), (4, 1), (3, 4)])
+@pytest.mark.parametrize(("before", "after"), [
+    (2, 3), (4, 1), pytest.param(1, 2, marks=pytest.mark.long), pytest.param(3, 4, marks=pytest.mark.long),
+])  # fmt: skip
 def test_a_run_goes_on_with_the_same_bits_on_other_ranks(
     before: int, after: int, whole: dict[str, str], tmp_path: Path
 ) -> None:
@@ -89,7 +91,7 @@ def heat(kappa: float = 0.1, shape: tuple[int, ...] = (12, 10), **how: Any) -> h
     return sim
 
 
-@pytest.mark.ranks(1, 3)
+@pytest.mark.ranks(1, 3, long=(1,))
 def test_threads_patches_and_cuts_may_be_others(shared_tmp_path: Path) -> None:
     alone = heat()
     alone.run(steps=20)
@@ -102,7 +104,7 @@ def test_threads_patches_and_cuts_may_be_others(shared_tmp_path: Path) -> None:
         assert (sim.steps, sim.checksum("T")) == (20, alone.checksum("T"))
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_runs_that_follow_each_other_share_a_folder_and_leave_as_many_as_asked_for(
     shared_tmp_path: Path,
 ) -> None:
@@ -333,7 +335,7 @@ def endless(path: Path, more: str = "") -> str:
     ("asked", "ranks", "io_ranks"),
     [
         ("SIGTERM", 2, 0), ("SIGUSR1", 1, 0), ("SIGINT", 2, 0), ("file", 2, 0), ("time", 1, 0),
-        ("Slurm", 2, 0), ("SIGTERM", 2, 1), ("SIGINT", 2, 1),
+        ("Slurm", 2, 0), ("SIGTERM", 2, 1), pytest.param("SIGINT", 2, 1, marks=pytest.mark.long),
     ],
 )  # fmt: skip
 def test_a_run_that_is_asked_to_stop_leaves_a_checkpoint(
@@ -399,7 +401,7 @@ def test_the_end_of_a_job_is_what_slurm_says(tmp_path: Path) -> None:
     assert end_of_time("1 h 30 min", {}) == pytest.approx(end_of_time("90 min", {}))
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_checkpoints_by_wall_clock_time(shared_tmp_path: Path) -> None:
     sim = heat(shape=(64, 48), dt=1e-6)
     begun = time.monotonic()
@@ -495,13 +497,14 @@ def ranks_of(mark: str) -> list[int]:
 @pytest.mark.parametrize(
     ("name", "ranks", "whom"),
     [
-        ("heat", 1, "all"),
         ("heat", 2, "one"),
-        ("holes", 2, "all"),
-        ("staggered", 2, "one"),
-        ("poisson", 2, "one"),
         ("forced", 1, "all"),
         ("heat", 3, "I/O rank"),
+        # among the long ones, as is the next test, which kills all programs in all ways
+        pytest.param("heat", 1, "all", marks=pytest.mark.long),
+        pytest.param("holes", 2, "all", marks=pytest.mark.long),
+        pytest.param("staggered", 2, "one", marks=pytest.mark.long),
+        pytest.param("poisson", 2, "one", marks=pytest.mark.long),
     ],
 )
 def test_whatever_dies_when_the_newest_checkpoint_is_whole(
@@ -523,7 +526,7 @@ def test_whatever_dies_a_hundred_times_the_newest_checkpoint_is_whole(
 # -- looking changes nothing ---------------------------------------------------------------------------------
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 @pytest.mark.parametrize("every", [3, 0.0037, "0.01 s", None])
 def test_looking_changes_no_bit(every: float | int | str | None) -> None:
     alone, looked = heat(), heat()

@@ -17,7 +17,7 @@ from halocline.run.ranks.mpi import world
 # -- locations ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.ranks(1, 2, 3)
+@pytest.mark.ranks(1, 2, 3, long=(1, 2))
 @pytest.mark.parametrize("storage", ["inline", "patch", "array"])
 def test_a_flux_of_cells_has_a_face_at_the_upper_wall(storage: str) -> None:
     """Reductions and arrays have it too; in space, against NumPy."""
@@ -48,7 +48,7 @@ def test_a_flux_of_cells_has_a_face_at_the_upper_wall(storage: str) -> None:
         np.testing.assert_allclose(sim[u], start - 0.1 * (flux[1:] - flux[:-1]), rtol=1e-13)
 
 
-@pytest.mark.ranks(1, 2, 4)
+@pytest.mark.ranks(1, 2, 4, long=(1, 2))
 @pytest.mark.parametrize("storage", ["inline", "patch", "array"])
 def test_electric_fields_on_edges_keep_the_divergence(storage: str) -> None:
     """Constrained transport: the field on faces changes by the curl of one on edges, made of cells."""

@@ -53,7 +53,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.ranks(1, 2, 3, 4)
+@pytest.mark.ranks(1, 2, 3, 4, long=(1, 2, 4))
 @pytest.mark.usefixtures("small_chunks")
 def test_a_store_holds_what_the_fields_were(shared_tmp_path: Path) -> None:
     """At every time: whole, sliced, boxed, averaged, at points and as numbers, on any ranks."""
@@ -132,7 +132,7 @@ def test_a_store_holds_what_the_fields_were(shared_tmp_path: Path) -> None:
     np.testing.assert_array_equal(numbers["kappa"].values, 0.1)
 
 
-@pytest.mark.ranks(1, 3)
+@pytest.mark.ranks(1, 3, long=(1,))
 @pytest.mark.usefixtures("small_chunks")
 def test_a_store_is_the_same_where_the_run_was_stopped(shared_tmp_path: Path) -> None:
     path = shared_tmp_path
@@ -178,7 +178,7 @@ def test_devices_write_the_same(tmp_path: Path) -> None:
         assert opened(tmp_path / "cpu" / name).equals(opened(tmp_path / "opencl:0,1" / name))
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_blocks_that_are_not_computed_are_zero(shared_tmp_path: Path) -> None:
     active = np.ones((3, 3), bool)
     active[1, 1] = False
@@ -438,7 +438,7 @@ def test_a_run_that_goes_on_writes_the_same_output(other: dict[str, Any], tmp_pa
     assert list(opened(path)["step"].values) == [3, 4]
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_overwriting_keeps_what_this_run_has_written(shared_tmp_path: Path) -> None:
     """Those who always allow it lose nothing when they go on."""
     tmp_path = shared_tmp_path
@@ -615,7 +615,7 @@ def courant(T: Any) -> Any:
     return 1e-3 / (1.0 + hc.max(abs(T)))
 
 
-@pytest.mark.ranks(1, 3)
+@pytest.mark.ranks(1, 3, long=(1,))
 @pytest.mark.parametrize("window", ["output", "run"])
 def test_statistics_over_time_are_those_of_numpy(window: str, shared_tmp_path: Path) -> None:
     """Weighted by steps, each as long as it is."""
@@ -663,7 +663,7 @@ def test_statistics_of_nothing_are_nan_and_say_what_they_are(tmp_path: Path) -> 
     assert np.isfinite(found["T"].values).all()
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_statistics_go_on_after_a_restart(shared_tmp_path: Path) -> None:
     path = shared_tmp_path
     whole = heat(dt=courant, time_step="delayed")

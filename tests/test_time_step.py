@@ -31,7 +31,7 @@ def limit(grid: hc.Grid) -> Any:
     return lambda u, t: 0.3 * grid.h(0) / hc.max(abs(u)) * (1.0 + t)
 
 
-@pytest.mark.ranks(1, 3)
+@pytest.mark.ranks(1, 3, long=(1,))
 def test_a_delayed_step_is_that_of_the_fields_one_step_before() -> None:
     grid = hc.Grid((20, 24), periodic=True)
     delayed = wave_on(grid, dt=limit(grid), time_step="delayed", threads=2)
@@ -56,7 +56,7 @@ def test_a_delayed_step_is_that_of_the_fields_one_step_before() -> None:
     assert exact.time != delayed.time
 
 
-@pytest.mark.ranks(1, 2, 3)
+@pytest.mark.ranks(1, 2, 3, long=(1, 2))
 def test_a_delayed_step_gives_the_same_bits_however_it_is_run() -> None:
     made = set()
     ways: list[tuple[dict[str, Any], list[int]]] = [

@@ -161,7 +161,7 @@ def run(device: str, **execution: Any) -> tuple[str, Any]:
     return sim.checksum(T), sim.domain.transfers.layout
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_subdomains_are_placed_by_the_links_and_no_bit_depends_on_it(
     opencl: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,7 +31,7 @@ def traced(file: Path, **options: Any) -> hc.Simulation:
     return sim
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 @pytest.mark.parametrize("methods", ["self,mpi", "self,colocated,rma"])
 def test_everything_that_was_done_is_there(tmp_path: Path, methods: str) -> None:
     comm = world()

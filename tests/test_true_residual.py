@@ -135,7 +135,7 @@ def test_it_takes_no_memory_of_its_own_and_no_pass_of_the_loop() -> None:
     assert made.schedule.operations[-1] is loop  # nothing follows it that its clock could count
 
 
-@pytest.mark.ranks(1, 2, 3)
+@pytest.mark.ranks(1, 2, 3, long=(1, 2))
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_its_bits_are_the_same_on_any_ranks_threads_and_patches(method: str) -> None:
     from mpi4py import MPI

@@ -76,7 +76,7 @@ def nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     forget()
 
 
-@pytest.mark.ranks(1, 2, 3)
+@pytest.mark.ranks(1, 2, 3, long=(1, 3))
 def test_tuning_leaves_no_trace_in_results_and_is_remembered(nothing_known: Path) -> None:
     comm = world()
     plain = heat(threads=2)
@@ -102,7 +102,7 @@ def test_tuning_leaves_no_trace_in_results_and_is_remembered(nothing_known: Path
     assert not list(nothing_known.glob("making-*"))
 
 
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_what_is_remembered_is_used(nothing_known: Path) -> None:
     sim = heat(threads=1)
     before = result(sim)

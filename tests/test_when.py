@@ -72,7 +72,7 @@ def test_statements_run_where_the_condition_holds() -> None:
 BITS = "7a9dcb23c00a22536f2ed9829291fdfa", "0x1.0e8d33b2fcf3ap+10"
 
 
-@pytest.mark.ranks(1, 2, 3)
+@pytest.mark.ranks(1, 2, 3, long=(1, 2))
 def test_the_same_bits_on_ranks() -> None:
     sim, scalars, _ = relaxed(threads=2)
     assert (sim.checksum("u"), scalars["total"].hex()) == BITS

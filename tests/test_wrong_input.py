@@ -198,7 +198,7 @@ WRONG_ON_FOUR: list[tuple[str, Callable[[], object], type[Exception], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.ranks(1, 4)
+@pytest.mark.ranks(1, 4, long=(1,))
 def test_every_rank_raises_the_same_error() -> None:
     """A rank that raised alone would leave the others waiting in what they do next together."""
     comm = world()
@@ -210,7 +210,7 @@ def test_every_rank_raises_the_same_error() -> None:
         assert len(set(comm.allgather(str(caught.value)))) == 1, name
 
 
-@pytest.mark.ranks(1, 4)
+@pytest.mark.ranks(1, 4, long=(1,))
 def test_a_run_that_stops_says_why_and_is_not_continued() -> None:
     calls: list[float] = []
 

@@ -203,20 +203,19 @@ def below(values: Sequence[Value], roots: Iterable[int], known: Container[int] =
     seen: set[int] = set()
     order: list[int] = []
     for root in roots:
-        if root in seen or root in known:
-            continue
-        stack = [(root, iter(values[root].args))]
-        seen.add(root)
-        while stack:
-            current, args = stack[-1]
-            for arg in args:
-                if arg not in seen and arg not in known:
-                    seen.add(arg)
-                    stack.append((arg, iter(values[arg].args)))
-                    break
-            else:
-                stack.pop()
-                order.append(current)
+        waiting = [root]
+        while waiting:
+            number = waiting.pop()
+            if number < 0:  # all that it takes is there
+                order.append(~number)
+            elif number not in seen and number not in known:
+                seen.add(number)
+                args = values[number].args
+                if args:
+                    waiting.append(~number)
+                    waiting += args[::-1]
+                else:
+                    order.append(number)
     return order
 
 

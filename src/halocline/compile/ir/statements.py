@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
+from operator import is_
 
 Offset = tuple[int, ...]
 
@@ -362,7 +363,7 @@ def flat(body: Iterable[Statement]) -> Iterator[Statement]:
     while waiting:
         statement = waiting.pop()
         yield statement
-        for name in reversed(_names_of_bodies(type(statement))):
+        for name in _names_of_bodies(type(statement))[::-1]:
             waiting += getattr(statement, name)[::-1]
 
 
@@ -370,23 +371,40 @@ def rewritten(body: Body, change: Callable[[Statement], Iterable[Statement]]) ->
     """A body with each statement replaced by what `change` makes of it; what is in it is changed before."""
     made: list[Statement] = []
     for statement in body:
-        inner = {name: rewritten(part, change) for name, part in bodies(statement)}
+        inner = {}
+        for name, part in bodies(statement):
+            new = rewritten(part, change)
+            if new is not part:
+                inner[name] = new
         made += change(replace(statement, **inner) if inner else statement)
-    return tuple(made)
+    same = len(made) == len(body) and all(map(is_, made, body))
+    return body if same else tuple(made)
 
 
 def roots(body: Iterable[Statement]) -> list[int]:
     """The values that statements use themselves, in order."""
+    return used(flat(body))
+
+
+def used(statements: Iterable[Statement]) -> list[int]:
+    """The values that statements use, without those in them."""
     found = []
-    for statement in flat(body):
-        if isinstance(statement, (Store, Reduce, Stage)):
-            found.append(statement.value)
-        elif isinstance(statement, Mark):
-            found.append(statement.condition)
-        elif isinstance(statement, Far):
-            found += statement.angles
-        elif isinstance(statement, Lanes):
-            found += statement.columns
-        elif isinstance(statement, First):
-            found += statement.values
+    for statement in statements:
+        one, several = _USED.get(type(statement), ("", ""))
+        if one:
+            found.append(getattr(statement, one))
+        elif several:
+            found += getattr(statement, several)
     return found
+
+
+# the attribute of a statement that is a value, and that which is several
+_USED: dict[type[Statement], tuple[str, str]] = {
+    Store: ("value", ""),
+    Reduce: ("value", ""),
+    Stage: ("value", ""),
+    Mark: ("condition", ""),
+    Far: ("", "angles"),
+    Lanes: ("", "columns"),
+    First: ("", "values"),
+}

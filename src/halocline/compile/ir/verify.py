@@ -10,6 +10,7 @@ long as the memory there is for them. Of statements: each is where its kind may 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 from halocline.compile.ir.device import (
@@ -21,7 +22,7 @@ from halocline.compile.ir.device import (
     Share,
     Step,
 )
-from halocline.compile.ir.kernel import POINT, SELECTIONS, Kernel, Value
+from halocline.compile.ir.kernel import POINT, SELECTIONS, Array, Kernel, Value
 from halocline.compile.ir.statements import (
     AddUp,
     Allocate,
@@ -52,6 +53,7 @@ from halocline.compile.ir.statements import (
     bodies,
     flat,
     roots,
+    used,
 )
 from halocline.lang.dtype import ITEMSIZE
 
@@ -98,6 +100,10 @@ _WITHIN: dict[type[Statement], tuple[str, ...]] = {
 }
 
 
+# what stands around a statement over a part of a row or more
+_HOLDERS = {"piece": ("Pieces", "Lines"), "line": ("Lines",), "block": ("Blocks",)}
+
+
 class InvalidKernel(AssertionError):
     """A kernel breaks a rule of the intermediate representation, after a pass that has a mistake."""
 
@@ -115,24 +121,49 @@ def verify(kernel: Kernel) -> None:
         raise InvalidKernel(f"kernel {kernel.comment!r}: {what}")
 
     statements = list(flat(kernel.body))
-    _values(kernel, statements, fail)
+    known = _known_of(kernel)
+    _values(kernel, statements, known, fail)
     _arrays(kernel, statements, fail)
     _places(kernel, fail)
-    _stages(kernel, statements, fail)
+    _stages(kernel, statements, known, fail)
     _reductions(statements, fail)
     if any(isinstance(s, (Let, Strip, Cells)) for s in statements) and _is_placed(kernel, statements):
-        _scopes(kernel, kernel.body, frozenset(), fail)
+        _scopes(kernel, kernel.body, set(), fail)
 
 
 Fail = Callable[[str], NoReturn]
 
 
-def _values(kernel: Kernel, statements: Sequence[Statement], fail: Fail) -> None:
+@dataclass
+class _Known:
+    """What is known of values and arrays: many passes leave them as they are, and they are looked at once."""
+
+    values: tuple[Value, ...]
+    arrays: tuple[Array, ...]
+    ndim: int
+    sound: set[int] = field(default_factory=set)  # values without a mistake, nor in what they are made of
+    loads: dict[tuple[int, ...], list[tuple[str, Offset]]] = field(default_factory=dict)
+
+
+_last = _Known((), (), 0)
+
+
+def _known_of(kernel: Kernel) -> _Known:
+    """What is known of the values of a kernel."""
+    global _last
+    last = _last
+    if last.values is not kernel.values or last.arrays is not kernel.arrays or last.ndim != kernel.ndim:
+        last = _last = _Known(kernel.values, kernel.arrays, kernel.ndim)
+    return last
+
+
+def _values(kernel: Kernel, statements: Sequence[Statement], known: _Known, fail: Fail) -> None:
     values = kernel.values
-    for number in kernel.below(roots(kernel.body)):
+    for number in kernel.below(used(statements), known.sound):
         wrong = _mistake(kernel, number)
         if wrong:
             fail(f"value {number}, {values[number].op}: {wrong}")
+        known.sound.add(number)
     for statement in statements:
         if isinstance(statement, (Store, Reduce, Stage)) and values[statement.value].condition:
             fail(
@@ -228,22 +259,19 @@ def _places(kernel: Kernel, fail: Fail) -> None:
             if isinstance(statement, Nest) and "Nest" in around:
                 fail("a nest in a nest")
             span = getattr(statement, "span", "row")
-            holder = {"piece": ("Pieces", "Lines"), "line": ("Lines",), "block": ("Blocks",)}.get(
-                span, ("Nest",)
-            )
-            if not set(holder) & {*around, "Nest" if span == "row" else ""} and not isinstance(
-                statement, Stage
-            ):
+            holder = _HOLDERS.get(span, ("Nest",))
+            if span != "row" and not {*holder} & {*around} and not isinstance(statement, Stage):
                 fail(f"{type(statement).__name__} over a {span} outside of {' and '.join(holder)}")
             for name, inner in bodies(statement):
-                # what fills a band runs along a row of no number
-                row = ("Loop",) if isinstance(statement, Bands) and name == "fill" else ()
-                visit(inner, (*around, type(statement).__name__, *row))
+                if inner:
+                    # what fills a band runs along a row of no number
+                    row = ("Loop",) if isinstance(statement, Bands) and name == "fill" else ()
+                    visit(inner, (*around, type(statement).__name__, *row))
 
     visit(kernel.body, ())
 
 
-def _stages(kernel: Kernel, statements: Sequence[Statement], fail: Fail) -> None:
+def _stages(kernel: Kernel, statements: Sequence[Statement], known: _Known, fail: Fail) -> None:
     """A stage is stored once, before it is read, and as far around as that; by another kernel of the sweep
     where there is just room for it."""
     staged = {array.name for array in kernel.arrays if array.kind in ("scratch", "tile")}
@@ -255,19 +283,27 @@ def _stages(kernel: Kernel, statements: Sequence[Statement], fail: Fail) -> None
             made[statement.array] = statement
         if not isinstance(statement, (Nest, Stage)):
             continue
-        for name, offset in kernel.loads(roots((statement,))):
+        within = list(flat((statement,)))
+        for name, offset in _loads(kernel, tuple(used(within)), known) if staged else ():
             if name in staged and name not in made:
                 fail(f"stage {name!r} is read before it is stored")
             if name in staged and isinstance(statement, Nest):
                 _within(made[name], statement, name, offset, fail)
                 _in_ring(made[name], statement, name, offset, rings.get(name, 0), fail)
-        here = [statement] if isinstance(statement, Stage) else flat((statement,))
+        here = [statement] if isinstance(statement, Stage) else within
         if isinstance(statement, Nest) and statement.whole:
             _fits(kernel, statement, fail)
         for name in {s.array for s in here if isinstance(s, (Store, Stage))} & staged:
             if name in made:
                 fail(f"stage {name!r} is stored twice")
             made[name] = statement
+
+
+def _loads(kernel: Kernel, wanted: tuple[int, ...], known: _Known) -> list[tuple[str, Offset]]:
+    """As `Kernel.loads`."""
+    if wanted not in known.loads:
+        known.loads[wanted] = kernel.loads(wanted)
+    return known.loads[wanted]
 
 
 def _fits(kernel: Kernel, nest: Nest, fail: Fail) -> None:
@@ -329,7 +365,8 @@ def _uses_points(kernel: Kernel, strip: Strip) -> bool:
     return any(kernel.values[n].depth == POINT for n in roots(strip.body))
 
 
-def _scopes(kernel: Kernel, body: Body, known: frozenset[int], fail: Fail) -> None:
+def _scopes(kernel: Kernel, body: Body, around: set[int], fail: Fail) -> None:
+    known = {*around}
     stored: set[str] = set()
     for statement in body:
         if isinstance(statement, Store):
@@ -344,7 +381,7 @@ def _scopes(kernel: Kernel, body: Body, known: frozenset[int], fail: Fail) -> No
                     fail(f"value {number} is computed before value {missing[0]}, which it takes")
                 if number in known:
                     fail(f"value {number} is computed again")
-                known |= {number}
+                known.add(number)
         elif isinstance(statement, (Store, Reduce)) and statement.value not in known:
             fail(f"{statement} before the value is computed")
         elif isinstance(statement, (Mark, Branch)) and statement.condition not in known:
