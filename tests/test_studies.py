@@ -74,7 +74,7 @@ def test_a_study_runs_each_option_on_each_layout() -> None:
 
 def test_grids_grow_with_ranks() -> None:
     assert [grown((8, 8, 8), count) for count in (1, 2, 4, 12)] == [
-        (8, 8, 8), (16, 8, 8), (16, 16, 8), (48, 16, 8),
+        (8, 8, 8), (16, 8, 8), (16, 16, 8), (16, 16, 24),
     ]  # fmt: skip
     assert grown_as_cut((8, 8, 8), 4, "1d-z") == (8, 8, 32)
     assert grown_as_cut((8, 8, 8), 8, "3d") == (16, 16, 16)
@@ -200,7 +200,7 @@ def test_a_prediction_stands_beside_what_is_published() -> None:
     assert row["seconds"] == 784
     many = own.predict(own.places_of([4096], [1])[-1:], own.there(None))[0]  # type: ignore[arg-type]
     assert many["ranks_per_node"] == 32
-    assert 40 < many["predicted"] < 60 == many["seconds"]
+    assert 30 < many["predicted"] < 60 == many["seconds"]  # at the bandwidth of a data sheet
 
 
 def test_a_slower_network_takes_longer() -> None:

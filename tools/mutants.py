@@ -258,8 +258,8 @@ MUTATIONS = (
     Mutation(
         "uniform-overwrites",
         HALO,
-        "halo.exchange = {f: whole for f in travelling if f in halo.exchange or f not in halo.extended}",
-        "halo.exchange = {f: whole for f in travelling}",
+        "halo.exchange = {f: whole for f in exchanged if f in halo.exchange or f not in halo.extended}",
+        "halo.exchange = {f: whole for f in exchanged}",
         "uniform halos overwrite what is computed there",
         ("test_uniform_halos.py",),
     ),

@@ -212,7 +212,7 @@ class Paper:
             if row.get(key) is not None
         }
         down, along = (name.replace("_", " ") for name in names)
-        heads = (down, *(f"{each}\n{along}" for each in across))
+        heads = (down, *(f"{each}\n{along}" if isinstance(each, int) else f"{each}" for each in across))
         body = tuple((f"{r}", *(cells.get((r, each), "") for each in across)) for r in downward)
         return Table(title, heads, body, note=note)
 

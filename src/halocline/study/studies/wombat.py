@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from halocline.study.papers import Paper
+from halocline.study.papers import Paper, Row
 from halocline.study.reporting.published import published
 
 
@@ -21,6 +21,11 @@ def _figure(number: str, title: str, about: str, study: str, **more: Any) -> Pap
     )
 
 
+def _at(row: Row) -> str:
+    ranks = "" if row["ranks_per_node"] is None else f"{row['ranks_per_node']} ranks a node"
+    return f"{row['patch']}³" if row["patch"] else ranks
+
+
 PAPERS = (
     _figure(
         *("4", "Threads of a node", "Threads varied on one node.", "strong"),
@@ -33,8 +38,8 @@ PAPERS = (
         *("5", "Patches", "Edges of patches and ranks of a node varied on 27 nodes.", "patches"),
         here={"n": "128", "ranks": "1,2", "threads": "1", "patches": "16,32,64"},
         value="zones_per_second",
-        columns="patch",
-        places=[{**row, "n": None} for row in published("wombat-fig5").rows],
+        columns="at",
+        places=[{**row, "n": None, "at": _at(row)} for row in published("wombat-fig5").rows],
         by="nothing",
     ),
     _figure(
