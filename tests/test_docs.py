@@ -206,7 +206,7 @@ def test_the_job_that_puts_itself_in_the_queue_again_does_so(tmp_path):
     (job,) = re.findall(r"```sh\n(#!/bin/bash\n.*?)```", text, re.DOTALL)
     assert "--n 256 --until 200" in job
     script, submitted = tmp_path / "job.sh", tmp_path / "submitted"
-    stand_ins = {"srun": 'exec "$@"', "sbatch": f'echo "$@" >> {submitted}'}
+    stand_ins = {"srun": 'shift; exec "$@"', "sbatch": f'echo "$@" >> {submitted}'}
     for name, line in stand_ins.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / name).chmod(0o755)

@@ -60,6 +60,36 @@ def test_without_an_mpi_of_the_system_nothing_is_compared(tmp_path: Path, in_use
     assert find("--mpi4py-fits").returncode == 0
 
 
+def test_an_environment_keeps_the_package_when_the_system_gets_an_mpi(
+    tmp_path: Path, in_use: tuple[Path, Path]
+) -> None:
+    mpicc = wrapper(tmp_path, *in_use)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    assert find("--kind", PATH=path).stdout == "package\n"
+    assert find("--kind", PATH=path, MPICC=mpicc).stdout == "system\n"
+
+
+def test_the_package_is_taken_on_request(tmp_path: Path) -> None:
+    (tmp_path / "mpicc").write_text("#!/bin/sh\n")
+    (tmp_path / "mpicc").chmod(0o755)
+    run = (
+        "import runpy, sys; sys.path = [path for path in sys.path if 'site-packages' not in path]; "
+        f"sys.argv = ['find_mpi.py', '--kind']; runpy.run_path({str(SCRIPT)!r}, run_name='__main__')"
+    )
+    environment = {**os.environ, "PATH": str(tmp_path), "MPICC": ""}
+    for told, kind in (("", "system\n"), ("package", "package\n")):
+        done = subprocess.run(
+            [sys.executable, "-c", run],
+            env={**environment, "HALOCLINE_MPI": told},
+            capture_output=True,
+            text=True,
+        )
+        assert done.stdout == kind, done.stderr
+    found = find(HALOCLINE_MPI="openmpi")
+    assert found.returncode == 1
+    assert "HALOCLINE_MPI is 'openmpi': expected package" in found.stderr
+
+
 def test_a_wrapper_that_is_not_there_is_named() -> None:
     found = find(MPICC="/nonexistent/mpicc")
     assert found.returncode == 1

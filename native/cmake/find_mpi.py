@@ -1,7 +1,8 @@
 """Which MPI Halocline is built against; standard library only.
 
 It is the system's where an `mpicc` is found (the one named by the environment variable MPICC, else
-the first on PATH), else the package `mpich` from PyPI. CMake and make run this file as a program;
+the first on PATH), else the package `mpich` from PyPI. An environment that has this package keeps it, and
+HALOCLINE_MPI=package takes it although there is an `mpicc`. CMake and make run this file as a program;
 scikit-build-core calls it so that `pip install` asks for `mpich` exactly where it is needed.
 """
 
@@ -22,18 +23,38 @@ PACKAGE = "mpich>=5"
 
 
 def system_mpicc() -> Path | None:
-    """The system's compiler wrapper, or None; wrappers that pip installed do not count."""
+    """The system's compiler wrapper, or None; wrappers that pip installed do not count.
+
+    Where the package `mpich` is in this environment, mpi4py loads it: an MPI that the system gets later, by
+    chance of another program that needs it, is not to replace half of what runs here.
+    """
+    chosen = os.environ.get("HALOCLINE_MPI", "")
+    if chosen == "package":
+        return None
+    if chosen:
+        raise SystemExit(f"HALOCLINE_MPI is {chosen!r}: expected package; MPICC names another MPI's mpicc")
     named = os.environ.get("MPICC", "")
     if named:
         found = shutil.which(named.split()[0])
         if found is None:
             raise SystemExit(f"MPICC is {named!r}, but there is no such program: correct or unset it")
         return Path(found)
+    if has_package():
+        return None
     for folder in os.get_exec_path():
         found = shutil.which("mpicc", path=folder) if folder else None
         if found and not any(Path(folder).parent.glob("lib/python3*/site-packages/mpich-*.dist-info")):
             return Path(found)
     return None
+
+
+def has_package() -> bool:
+    """Whether the package `mpich` is installed in this Python's environment."""
+    try:
+        metadata.distribution("mpich")
+    except metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 def packaged_library() -> Path:

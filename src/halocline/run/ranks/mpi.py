@@ -47,10 +47,13 @@ def world() -> Communicator:
     MPI = initialised()
     comm = MPI.COMM_WORLD
     if comm.size == 1 and started.size is not None and started.size > 1:
+        library = library_of_mpi4py(MPI)
+        srun = f", or with `srun --mpi={'pmix' if '.so.40' in library else 'pmi2'}`"
         raise RunError(
             f"the launcher ({started.name}) started {started.size} processes, but MPI sees only one: "
-            f"it belongs to another MPI than the library in use, {library_of_mpi4py(MPI)}; "
+            f"it belongs to another MPI than the library in use, {library}; "
             "start the ranks with `halocline run FILE.py --ranks R`, or with that MPI's own mpiexec"
+            f"{srun if started.name == 'Slurm' else ''}"
         )
     excepthook.install_again()
     given = os.environ.get(IO_RANKS) or "0"

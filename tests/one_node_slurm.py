@@ -1,0 +1,196 @@
+"""A Slurm of one node for tests.
+
+Its daemons (munged, slurmctld, slurmd) run in the foreground, as the user who runs the tests, and listen on
+the loopback alone. Configuration, key, state, logs and sockets lie in one temporary folder: nothing is read
+from /etc/slurm or /etc/munge, and nothing stays.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+DAEMONS = ("munged", "slurmctld", "slurmd")
+PROGRAMS = (*DAEMONS, "sbatch", "scancel", "sinfo", "squeue", "srun")
+PACKAGES = "slurmctld slurmd slurm-client munge"  # of Debian
+PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin"])
+PR_SET_PDEATHSIG = 1  # prctl(2)
+
+# Nodes of clusters differ from this one in what follows jobs (cgroups) and in that tasks are bound to cores.
+# config_overrides: the node has so many CPUs, whatever the machine has. OverTimeLimit: jobs of one minute are
+# not killed after it, since on a busy machine a run may take that long to start.
+CONFIGURATION = """\
+ClusterName=halocline
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={controller}
+SlurmdPort={node}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+CredType=cred/munge
+CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SlurmdParameters=config_overrides
+MpiDefault=none
+ReturnToService=2
+OverTimeLimit=5
+KillWait=10
+NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} State=UNKNOWN
+PartitionName=test Nodes=ALL Default=YES MaxTime=60 State=UP
+"""
+
+
+@dataclass(frozen=True)
+class Slurm:
+    """A Slurm that runs.
+
+    Attributes
+    ----------
+    folder : Path
+        Where all of it lies.
+    environment : dict of str to str
+        For its commands; those of another Slurm, in whose job the tests may run, are not in it.
+    """
+
+    folder: Path
+    environment: dict[str, str]
+
+    def call(
+        self, *command: str | Path, timeout: float = 60, **more: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command of this Slurm, with `more` in its environment."""
+        return subprocess.run(
+            [str(part) for part in command],
+            env=self.environment | more,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+
+    def jobs(self) -> list[str]:
+        """The jobs that wait or run."""
+        return self.call("squeue", "--noheader", "--format=%i").stdout.split()
+
+
+def missing() -> list[str]:
+    """The programs that are needed and not installed."""
+    return [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]
+
+
+@contextlib.contextmanager
+def one_node_slurm(cpus: int = 4, patience: float = 60) -> Iterator[Slurm]:
+    """Start a Slurm whose node has so many CPUs, wait until that is idle, and stop it all in the end.
+
+    Raises
+    ------
+    RuntimeError
+        A daemon ended, or the node was not ready in time (seconds); with what they wrote.
+    """
+    host = socket.gethostname().split(".")[0]
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    with tempfile.TemporaryDirectory(prefix="slurm-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)  # a short path: that of a socket has at most 107 characters
+        folder.chmod(0o755)  # munge's socket must be open to all
+        for part in ("state", "spool"):
+            (folder / part).mkdir()
+        key = folder / "munge.key"
+        key.touch(0o600)
+        key.write_bytes(secrets.token_bytes(128))
+        controller, node = _free_ports(2)
+        (folder / "slurm.conf").write_text(CONFIGURATION.format(**locals()))
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
+        environment = inherited | {"PATH": PATH, "SLURM_CONF": str(folder / "slurm.conf")}
+        slurm = Slurm(folder, environment)
+        with contextlib.ExitStack() as stack:
+            files = [
+                f"--{option}={folder}/munge.{end}"
+                for option, end in (("socket", "socket"), ("key-file", "key"), ("pid-file", "pid"))
+            ]
+            files += [f"--log-file={folder}/munge.log", f"--seed-file={folder}/munge.seed"]
+            daemons = [stack.enter_context(_daemon(slurm, "munged", "--foreground", *files))]
+            _wait(slurm, daemons, patience, (folder / "munge.socket").exists)
+            daemons.append(stack.enter_context(_daemon(slurm, "slurmctld", "-D")))
+            daemons.append(stack.enter_context(_daemon(slurm, "slurmd", "-D")))
+            _wait(slurm, daemons, patience, lambda: _state(slurm) == "idle")
+            stack.callback(_cancel, slurm)
+            yield slurm
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports of the loopback that nobody listens on now."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+@contextlib.contextmanager
+def _daemon(slurm: Slurm, name: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+    prctl = ctypes.CDLL(None).prctl
+    with (slurm.folder / f"{name}.out").open("wb") as out:
+        daemon = subprocess.Popen(
+            [str(shutil.which(name, path=PATH)), *options],
+            env=slurm.environment,
+            cwd=slurm.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            preexec_fn=lambda: prctl(PR_SET_PDEATHSIG, signal.SIGTERM),  # where the tests are killed
+        )
+    try:
+        yield daemon
+    finally:
+        daemon.terminate()
+        try:
+            daemon.wait(10)
+        except subprocess.TimeoutExpired:
+            daemon.kill()
+            daemon.wait()
+
+
+def _state(slurm: Slurm) -> str:
+    return slurm.call("sinfo", "--noheader", "--format=%T").stdout.strip()
+
+
+def _wait(
+    slurm: Slurm, daemons: list[subprocess.Popen[bytes]], patience: float, ready: Callable[[], bool]
+) -> None:
+    end = time.monotonic() + patience
+    while not ready():
+        if time.monotonic() > end or any(daemon.poll() is not None for daemon in daemons):
+            said = "".join(
+                f"\n--- {file.name} ---\n{file.read_text(errors='replace')[-2000:]}"
+                for file in sorted([*slurm.folder.glob("*.out"), *slurm.folder.glob("*.log")])
+            )
+            raise RuntimeError(f"Slurm does not start here{said}")
+        time.sleep(0.2)
+
+
+def _cancel(slurm: Slurm) -> None:
+    """End all jobs: their processes do not end with the daemons."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end and (jobs := slurm.jobs()):
+        slurm.call("scancel", *jobs)
+        time.sleep(0.5)
