@@ -17,8 +17,8 @@ def cases(name: str | None, json: str | None) -> None:
 
     check_files(json)
     chosen = known.cases() if name is None else {name: known.case_named(name)}
-    told = {each: _facts(case) for each, case in chosen.items()}
-    write_json(json, told if name is None else told[name])
+    facts = {each: _facts(case) for each, case in chosen.items()}
+    write_json(json, facts if name is None else facts[name])
     if json != "-":
         say(_list(chosen) if name is None else _page(name, chosen[name]))
         written([json])

@@ -84,8 +84,8 @@ def examine(json: str | None) -> None:
             if json != "-":
                 print(_line(finding), flush=True)
     able = all(f.state == "found" for f in findings if f.needed)
-    told = [finding.as_dict() for finding in findings]
-    write_json(json, {"able": able, "findings": told, "machine": this_machine().as_dict()})
+    found = [finding.as_dict() for finding in findings]
+    write_json(json, {"able": able, "findings": found, "machine": this_machine().as_dict()})
     if json != "-":
         if able:
             say("\nA solve can run. Try: halocline solve poisson --n 512")

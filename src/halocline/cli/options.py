@@ -160,8 +160,8 @@ OVERLAP = where(
 )
 HALO = where(
     "--halo read|uniform",
-    "What travels: [bold]read[/], only what is read; [bold]uniform[/], to compare, all fields that travel at "
-    "all, as wide as the widest, with all edges and corners.",
+    "Which halos are exchanged: [bold]read[/], only what is read; [bold]uniform[/], to compare, those of all "
+    "fields that are exchanged at all, as wide as the widest, with all edges and corners.",
     default="read",
 )
 PACKING = where(

@@ -1,4 +1,4 @@
-"""What a program does on one rank of many, told from its schedule and plan: no rank is started, no field
+"""What a program does on one rank of many, by its schedule and plan: no rank is started, no field
 allocated."""
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def explain(problem: Problem, **options: Any) -> Explanation:
     Returns
     -------
     Explanation
-        ``print`` shows it: fields, halos, what travels and why, bytes and flops, the bound and the predicted
+        ``print`` shows it: fields, halos, what is exchanged and why, bytes and flops, the bound and the predicted
         time.
 
     Raises

@@ -188,7 +188,7 @@ class Explained:
         Where the shape of the patches comes from: "as given", "by cache size", "for a device", or what was
         measured.
     halo : {"read", "uniform"}
-        What travels; see `halocline.compile.compiler.compile_program`.
+        Which halos are exchanged; see `halocline.compile.compiler.compile_program`.
     on : DevicePlan or None
         What the rank does on its devices; None where it computes itself.
     links : DeviceLinks

@@ -1,4 +1,4 @@
-"""The steps of a program as they are told: schedule and plan put together with what the user wrote."""
+"""The steps of a program in words: schedule and plan put together with what the user wrote."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def steps_of(
     found : Sweeps
         The operations that the schedule was made from, with the nests of sweeps.
     halo : {"read", "uniform"}
-        What travels; see `halocline.compile.compiler.compile_program`.
+        Which halos are exchanged; see `halocline.compile.compiler.compile_program`.
     """
     return tuple(_Teller(program, schedule, plan, found, halo).tell(found.operations, schedule.operations, 0))
 
@@ -97,9 +97,9 @@ class _Teller:
                 yield from self.tell(graph.body, operation.body, depth + 1)
 
     def _assigned(self, graph: ScalarGraph, sums: set[str]) -> Iterator[str]:
-        """Each scalar that is set and has a name of its own. One that the compiler made is told where it is
+        """Each scalar that is set and has a name of its own. One that the compiler made is shown where it is
         read, by what it stands for, or itself where that changes before."""
-        own: dict[str, str] = {}  # told when it is needed
+        own: dict[str, str] = {}  # shown when it is needed
         for name, value in graph.statements:
             text = self._named(_plain(value))
             changed = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")

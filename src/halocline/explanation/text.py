@@ -30,41 +30,41 @@ SECOND = """A field has a second buffer, its next values, where it is written wh
 The two change places after the sweep."""
 
 
-def lines(told: Explained, bound: Bound | None) -> Iterator[str]:
+def lines(explained: Explained, bound: Bound | None) -> Iterator[str]:
     """The explanation as text."""
-    yield from _cut(told)
+    yield from _cut(explained)
     yield ""
-    yield from _routes(told)
-    yield from _fields(told)
-    if told.on is not None:
+    yield from _routes(explained)
+    yield from _fields(explained)
+    if explained.on is not None:
         yield ""
-        yield from _devices(told.on, _placement(told))
-    if told.halo == "uniform":
+        yield from _devices(explained.on, _placement(explained))
+    if explained.halo == "uniform":
         yield "Halos are uniform: every exchange carries all fields that ever travel, as wide as the widest,"
         yield "with all edges and corners, whether that is read or not"
     yield ""
     yield "Operations"
     number = 0
-    for step in told.steps:
+    for step in explained.steps:
         number += step.kind == "sweep"
-        yield from _step(step, number, corners=told.halo == "uniform")
+        yield from _step(step, number, corners=explained.halo == "uniform")
     yield ""
-    yield from _totals(told, bound)
+    yield from _totals(explained, bound)
 
 
-def _cut(told: Explained) -> Iterator[str]:
-    plan, cut, layout = told.plan, told.plan.decomposition, told.plan.layout
+def _cut(explained: Explained) -> Iterator[str]:
+    plan, cut, layout = explained.plan, explained.plan.decomposition, explained.plan.layout
     parts = " x ".join(map(str, cut.parts))
     ranks = f"{counted(layout.ranks, 'rank')} of {counted(plan.threads, 'thread')}"
-    if told.on is not None:
+    if explained.on is not None:
         each = " each" if layout.ranks > 1 else ""
-        ranks = f"{counted(layout.ranks, 'rank')} with {counted(len(told.on.devices), 'device')}{each}"
+        ranks = f"{counted(layout.ranks, 'rank')} with {counted(len(explained.on.devices), 'device')}{each}"
     if layout.nodes > 1:
         ranks += f" on {counted(layout.nodes, 'node')}"
     yield f"{ranks}: {parts} subdomain{'' if cut.count == 1 else 's'}, {cut.strategy}"
-    if told.alternative and told.alternative.parts != cut.parts and cut.cost and layout.nodes == 1:
-        ratio = told.alternative.cost / cut.cost
-        slabs = " x ".join(map(str, told.alternative.parts))
+    if explained.alternative and explained.alternative.parts != cut.parts and cut.cost and layout.nodes == 1:
+        ratio = explained.alternative.cost / cut.cost
+        slabs = " x ".join(map(str, explained.alternative.parts))
         moved = f"  moves {amount(cut.cost)} into and out of a subdomain"
         yield f"{moved}; slabs, {slabs}, would move {ratio:.3g} times that"
     several = len(plan.subdomains) > 1
@@ -78,7 +78,7 @@ def _cut(told: Explained) -> Iterator[str]:
         name = f"subdomain {own.number}" if several or layout.nodes > 1 else f"rank {plan.rank}"
         yield f"  {name} at ({place}): {shape} cells, {where}"
     table = [patch for own in plan.subdomains for patch in own.patches.table]
-    if told.schedule.blocks is not None:
+    if explained.schedule.blocks is not None:
         computed = sum(int((patch[1] - patch[0]).prod()) for patch in table)
         cells = sum(own.box.size for own in plan.subdomains)
         yield f"  {computed:,} of these {cells:,} cells are in active blocks"
@@ -86,17 +86,19 @@ def _cut(told: Explained) -> Iterator[str]:
     sizes = ", ".join(" x ".join(map(str, shape)) for shape in shapes[:3]) + (
         ", ..." if len(shapes) > 3 else ""
     )
-    patches = f"  {len(table):,} patch{'' if len(table) == 1 else 'es'} ({sizes} cells), {told.patches_by}"
+    patches = (
+        f"  {len(table):,} patch{'' if len(table) == 1 else 'es'} ({sizes} cells), {explained.patches_by}"
+    )
     waits = any(own.neighbours for own in plan.subdomains)
-    yield patches + (f"; {told.inner_patches} of them wait for no message" if waits else "")
+    yield patches + (f"; {explained.inner_patches} of them wait for no message" if waits else "")
 
 
-def _routes(told: Explained) -> Iterator[str]:
+def _routes(explained: Explained) -> Iterator[str]:
     """Where halos come from, and how."""
-    routes = told.routes
+    routes = explained.routes
     if not routes:
         return
-    layout = told.plan.layout
+    layout = explained.plan.layout
     several, nodes = layout.subdomains_per_rank > 1, layout.nodes > 1
     heads = ("subdomain", "side", "from") if several else ("side", "from")
     rows = []
@@ -116,17 +118,17 @@ def _routes(told: Explained) -> Iterator[str]:
     yield ""
 
 
-def _fields(told: Explained) -> Iterator[str]:
-    axes = "xyz"[: told.schedule.ndim]
+def _fields(explained: Explained) -> Iterator[str]:
+    axes = "xyz"[: explained.schedule.ndim]
     rows = []
-    plans = (own.fields for own in told.plan.subdomains)
-    for info, *fields in zip(told.schedule.fields, *plans, strict=True):
+    plans = (own.fields for own in explained.plan.subdomains)
+    for info, *fields in zip(explained.schedule.fields, *plans, strict=True):
         halo = tuple(f"{lo}, {hi}" for lo, hi in info.halo)
         name = f"{info.name}  (next {info.name[:-1]})" if info.name.endswith("'") else info.name
-        sizes = (field.bytes if told.on is None else storage_bytes(field) for field in fields)
+        sizes = (field.bytes if explained.on is None else storage_bytes(field) for field in fields)
         rows.append((name, info.dtype, *halo, amount(sum(sizes))))
     heads = ("field", "type", *(f"halo {a}-, {a}+" for a in axes), "memory")
-    doubled = any(info.name.endswith("'") for info in told.schedule.fields)
+    doubled = any(info.name.endswith("'") for info in explained.schedule.fields)
     table = Table("Fields of this rank", heads, tuple(rows), left=2, note=SECOND if doubled else "")
     yield from table.text().rstrip().splitlines()
 
@@ -172,14 +174,14 @@ def _devices(on: DevicePlan, placement: str) -> Iterator[str]:
     yield from table.text().rstrip().splitlines()
 
 
-def _placement(told: Explained) -> str:
+def _placement(explained: Explained) -> str:
     """Why the subdomains of a node lie on the devices that they do."""
-    slots, worth = told.plan.layout.slots, told.link_time
+    slots, worth = explained.plan.layout.slots, explained.link_time
     said = "Subdomains of a node lie on its devices in order"
     if worth is not None:
         said = f"Subdomains of a node lie on slots {', '.join(map(str, slots))} of its devices"
-    if told.links.why:
-        said += f": {told.links.why}"
+    if explained.links.why:
+        said += f": {explained.links.why}"
     if worth is not None:
         said += f"; their messages load the links {worth:.3g} times as long as in order"
     return f"{said}."
@@ -294,28 +296,28 @@ def _halo(halo: Halo) -> str:
     return "; ".join(said)
 
 
-def _totals(told: Explained, bound: Bound | None) -> Iterator[str]:
-    loop = told.loop
+def _totals(explained: Explained, bound: Bound | None) -> Iterator[str]:
+    loop = explained.loop
     sent = _sent(sum(step.bytes_sent for step in loop), sum(step.bytes_not_packed for step in loop))
     yield "One pass of the loop, this rank"
-    costs = f"{told.bytes_per_cell:g} bytes and {told.flops_per_cell:g} flops a cell"
+    costs = f"{explained.bytes_per_cell:g} bytes and {explained.flops_per_cell:g} flops a cell"
     yield f"  {counted(len(loop), 'sweep')}: {costs}"
     yield (
         f"  {counted(sum(step.messages for step in loop), 'message')}, {sent}; "
         f"{counted(sum(bool(step.reductions) for step in loop), 'reduction')} over all ranks"
     )
-    if told.on is not None:
-        yield f"  launches: {_launched(told.on)}"
-    yield f"  memory of its fields: {amount(told.memory)}"
-    yield from _bound(told, bound)
-    methods = dict.fromkeys(route.method for route in told.routes)
-    packing = told.plan.transfers.packing
+    if explained.on is not None:
+        yield f"  launches: {_launched(explained.on)}"
+    yield f"  memory of its fields: {amount(explained.memory)}"
+    yield from _bound(explained, bound)
+    methods = dict.fromkeys(route.method for route in explained.routes)
+    packing = explained.plan.transfers.packing
     for method in methods:
         yield f"  {method}: {METHODS[method]}"
         if method in BY_MPI and packing != "all":
             yield f"    but packed is {PACKING[packing]}"
     if not COPIED.issuperset(methods):
-        yield "  " + OVERLAP[told.overlap]
+        yield "  " + OVERLAP[explained.overlap]
 
 
 def _launched(on: DevicePlan) -> str:
@@ -332,7 +334,7 @@ def _launched(on: DevicePlan) -> str:
     return ", ".join(said) or "none"
 
 
-def _bound(told: Explained, bound: Bound | None) -> Iterator[str]:
+def _bound(explained: Explained, bound: Bound | None) -> Iterator[str]:
     if bound is None:
         yield "  bound by memory: not known, since this machine does not have the devices"
         return
@@ -340,9 +342,9 @@ def _bound(told: Explained, bound: Bound | None) -> Iterator[str]:
         f"  bound by memory: {duration(bound.seconds_per_pass)} a pass of the largest subdomain, at "
         f"{bound.bandwidth / 1e9:.1f} GB/s a rank"
     )
-    if told.on is not None:
-        names = ", ".join(device.device for device in told.on.devices)
-        shared = max(device.ranks for device in told.on.devices)
+    if explained.on is not None:
+        names = ", ".join(device.device for device in explained.on.devices)
+        shared = max(device.ranks for device in explained.on.devices)
         together = f"; {shared} ranks share it" if shared > 1 else ""
         yield f"  (copies within {names}, measured now{together})"
         return

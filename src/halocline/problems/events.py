@@ -8,11 +8,11 @@ from typing import Any
 from halocline.words import counted
 
 
-def lines(told: Mapping[str, Mapping[str, Any]], steps: int) -> list[str]:
+def lines(events: Mapping[str, Mapping[str, Any]], steps: int) -> list[str]:
     """The lines of a summary: one for each event that happened, or one for all that did not."""
-    happened = {name: each for name, each in told.items() if each["count"]}
-    if told and not happened:
-        return [f"{'events':13} none: {', '.join(told)}"]
+    happened = {name: each for name, each in events.items() if each["count"]}
+    if events and not happened:
+        return [f"{'events':13} none: {', '.join(events)}"]
     return [f"{name:13} {_told(each, steps)}" for name, each in happened.items()]
 
 

@@ -52,7 +52,7 @@ def record_of(
         bytes_per_step, writing = solutions[-1].bytes_per_iteration, solutions[-1].writing
         when = {"time": None, "time_step": None, "error": _error(problem.fields, 0.0, top)}
     fields = fields_of(problem)
-    told = {
+    facts = {
         "steps": steps,
         "warm_up": 0,
         "only": None,
@@ -64,7 +64,7 @@ def record_of(
         **checksums(fields, results(fields)),
     }
     return recorded(
-        fields, Timing(seconds, loop_seconds, steps, None), told,
+        fields, Timing(seconds, loop_seconds, steps, None), facts,
         case=name, order=order, scheme=scheme, parameters=values, schedule=problem.schedule,
         bytes_per_step=bytes_per_step, writing=writing,
     )[0]  # fmt: skip

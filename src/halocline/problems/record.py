@@ -34,7 +34,7 @@ class Record:
     scheme : str or None
         How time was integrated; None for a program that does not say.
     halo : {"read", "uniform"}
-        What travelled; see `halocline.Execution`.
+        Which halos were exchanged; see `halocline.Execution`.
     packing : {"all", "last", "none"}
         Which messages by MPI were packed.
     communication : str or None
@@ -161,7 +161,7 @@ def checksums(fields: Fields, of: Sequence[Field]) -> dict[str, Any]:
 def recorded(
     fields: Fields,
     measured: Timing,
-    told: Mapping[str, Any],
+    facts: Mapping[str, Any],
     *,
     case: str,
     order: int | None,
@@ -179,12 +179,12 @@ def recorded(
     fields : Fields
         Of the problem.
     measured : Timing
-    told : mapping
+    facts : mapping
         The rest of the record: what came of the run.
     bytes_per_step : float
         That must cross memory, all ranks together.
     """
-    domain, cells, only = fields.domain, fields.grid.size, told["only"]
+    domain, cells, only = fields.domain, fields.grid.size, facts["only"]
     memory = sum(domain.comm.allgather(resident_bytes()))
     reference = bandwidth(domain.comm, domain.devices, domain.threads, fields.store.memory_bytes)
     peak = None if domain.devices else multiply_add_peak(domain.comm, domain.threads)
@@ -221,6 +221,6 @@ def recorded(
         devices=fields.devices,
         memory_bytes=memory,
         **written(domain.comm, writing),
-        **told,
+        **facts,
     )
     return record, reference, peak

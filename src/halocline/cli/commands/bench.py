@@ -31,7 +31,7 @@ BENCH = Commands(
                 ),
                 (options.RADIUS, options.FIELDS, options.DTYPE),
                 options.problem(
-                    "--corners/--no-corners", "Whether edges and corners travel too.", default=True
+                    "--corners/--no-corners", "Whether edges and corners are exchanged too.", default=True
                 ),
                 (options.REPEAT.but(default=7), options.RANKS),
                 options.EXECUTION.without(options.PATCH, *options.TO_COMPARE),

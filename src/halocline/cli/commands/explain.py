@@ -23,7 +23,7 @@ PLANNED = (
     options.JSON,
 )
 TOLD = (
-    "what travels and why, messages, bytes, flops, memory, patches, and the least time that the memory of "
+    "what is exchanged and why, messages, bytes, flops, memory, patches, and the least time that the memory of "
     "this machine allows. No rank is started."
 )
 

@@ -49,7 +49,7 @@ class Timing:
     radius : int
         The widest.
     corners : bool
-        Whether edges and corners travel too, not only sides.
+        Whether edges and corners are exchanged too, not only sides.
     subdomains_per_rank : int
     nodes : int
     methods : tuple of str
@@ -232,8 +232,10 @@ def moved(prepared: Prepared) -> tuple[int, dict[str, int]]:
             for copy in sweep.copies:
                 method = plan.transfers.method(own.number, copy.subdomain)
                 mine[method] = mine.get(method, 0) + copy.bytes
-    told = prepared.domain.comm.allgather((sent, mine))
-    return max(n for n, _ in told), max((each for _, each in told), key=lambda each: sum(each.values()))
+    each_rank = prepared.domain.comm.allgather((sent, mine))
+    return max(n for n, _ in each_rank), max(
+        (each for _, each in each_rank), key=lambda each: sum(each.values())
+    )
 
 
 def measure(

@@ -50,7 +50,7 @@ class Travels:
 
 
 def travels(run: CaseRun | FileProblem) -> Travels:
-    """What travels in a step; no memory is taken."""
+    """What a step exchanges; no memory is taken."""
     grid = run.grid
     schedule = compile_program(run.program, grid)
     return Travels(Traffic.of_schedule(schedule), tuple(least_thickness(schedule)), tuple(grid.periodic))
