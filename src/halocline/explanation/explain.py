@@ -198,8 +198,8 @@ def explain(problem: Problem, **options: Any) -> Explanation:
     Returns
     -------
     Explanation
-        ``print`` shows it: fields, halos, what is exchanged and why, bytes and flops, the bound and the predicted
-        time.
+        ``print`` shows it: fields, halos, what is exchanged and why, bytes and flops, the bound and the
+        predicted time.
 
     Raises
     ------

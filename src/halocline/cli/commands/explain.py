@@ -23,8 +23,8 @@ PLANNED = (
     options.JSON,
 )
 TOLD = (
-    "what is exchanged and why, messages, bytes, flops, memory, patches, and the least time that the memory of "
-    "this machine allows. No rank is started."
+    "what is exchanged and why, messages, bytes, flops, memory, patches, and the least time that the memory "
+    "of this machine allows. No rank is started."
 )
 
 EXPLAIN = Commands(
