@@ -123,6 +123,7 @@ def one_node_slurm(cpus: int = 4, patience: float = 60) -> Iterator[Slurm]:
         environment = inherited | {"PATH": PATH, "SLURM_CONF": str(folder / "slurm.conf")}
         slurm = Slurm(folder, environment)
         with contextlib.ExitStack() as stack:
+            stack.callback(_kill_what_is_left, slurm)
             files = [
                 f"--{option}={folder}/munge.{end}"
                 for option, end in (("socket", "socket"), ("key-file", "key"), ("pid-file", "pid"))
@@ -189,8 +190,17 @@ def _wait(
 
 
 def _cancel(slurm: Slurm) -> None:
-    """End all jobs: their processes do not end with the daemons."""
+    """End all jobs: they do not end with the daemons."""
     end = time.monotonic() + 30
     while time.monotonic() < end and (jobs := slurm.jobs()):
         slurm.call("scancel", *jobs)
         time.sleep(0.5)
+
+
+def _kill_what_is_left(slurm: Slurm) -> None:
+    """Kill the processes of jobs that are there when the daemons are not."""
+    mark = f"SLURM_CONF={slurm.environment['SLURM_CONF']}".encode()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                os.kill(int(process.name), signal.SIGKILL)

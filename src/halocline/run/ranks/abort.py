@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -61,7 +62,11 @@ def report(error: BaseException) -> int:
         time.sleep(0.001)
     if failed.rank == 0:
         _say(describe(error), common[0])
-    failed.Barrier()  # the first rank to end with this status ends all
+    # The first rank to end with this status ends all: launchers terminate the others, and with `srun
+    # --kill-on-bad-exit` the status would be that of SIGTERM.
+    with contextlib.suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    failed.Barrier()
     return common[0]
 
 
