@@ -44,8 +44,10 @@ if TYPE_CHECKING:
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Threads of OpenMP that wait between two runs leave the cores to the many other processes.
+# Threads of OpenMP that wait between two runs leave the cores to the many other processes, and so do ranks of
+# Open MPI that wait for others.
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
+os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
 
 TIMEOUT = 120.0  # seconds for one test under mpiexec, unless the marker says otherwise
 GRACE = 2.0  # seconds that other ranks have for an end of their own after one has failed

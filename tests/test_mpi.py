@@ -133,13 +133,15 @@ def test_a_users_communicator_may_be_a_part_of_all():
 
 @pytest.mark.ranks(2)
 def test_a_users_communicator_is_duplicated_once():
-    """MPICH has 2048 communicators to give."""
+    """MPICH has 2048 communicators to give. Open MPI has more, and takes its time over each."""
     from mpi4py import MPI
 
+    times = 300 if ".so.40" in native().mpi_library() else 3000
+
     first = mpi.from_user(MPI.COMM_WORLD)
-    assert all(mpi.from_user(MPI.COMM_WORLD) is first for _ in range(3000))
+    assert all(mpi.from_user(MPI.COMM_WORLD) is first for _ in range(times))
     assert mpi.world() is first
-    for _ in range(3000):  # it goes with the user's
+    for _ in range(times):  # it goes with the user's
         comm = MPI.COMM_WORLD.Dup()
         assert mpi.from_user(comm).size == 2
         comm.Free()
@@ -506,7 +508,7 @@ def test_a_signal_reaches_every_rank_once(script, number):
     process.send_signal(number)
     code, out, err = end(process)
     assert (out, err) == ("[1, 1]\n", "")
-    assert code == 0 or ".so.40" in native().mpi_library()  # Open MPI's mpiexec says 1 all the same
+    assert code == 0
 
 
 @pytest.mark.parametrize(
