@@ -1,12 +1,17 @@
 # `make help` says what there is.
 PYTHON ?= python3
 VENV := .venv
+BUILD := build/native
 BIN := $(VENV)/bin
 STUB := $(BIN)/python -m nanobind.stubgen -q -m halocline._native
 JOBS := $(shell nproc)
 # processes that share out the files of tests; most wait for one process or another half of the time
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=25
+# of test-openmpi: the mpicc of an Open MPI (this is Debian's), what else is built, and the tests of ranks
+OPENMPI ?= mpicc.openmpi
+OPENMPI_PLACES := VENV=build/openmpi/venv BUILD=build/openmpi/native
+OPENMPI_TESTS := $(addprefix tests/test_,mpi.py exchange.py communication.py bitwise.py)
 # of gpu-check and gpu-bench; CHECK and BENCH are more options for their programs
 DEVICE ?= cuda
 WITH_WHEELS = $(if $(WHEELS),--wheels $(WHEELS))
@@ -17,10 +22,10 @@ SOURCES := $(wildcard native/src/*/*pp native/tests/*pp native/include/halocline
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-full lint format bench gpu-check gpu-bench docs sanitize lock clean
+.PHONY: help build run test test-full test-openmpi ranks-tests lint format bench gpu-check gpu-bench docs sanitize lock clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: $(VENV)/built ## Build Halocline and its command in .venv
 
@@ -33,8 +38,23 @@ test: export HALOCLINE_TEST_CACHE ?= $(CURDIR)/build/test-cache
 test: build ## Run the tests that belong to every change
 	$(PYTEST) -m "not long" tests
 
-test-full: build ## Run all tests
-	$(PYTEST) tests
+test-full: build ## Run all tests; those of ranks with Open MPI too, where it is installed
+	$(PYTEST) tests || failed=1; \
+	if command -v $(OPENMPI) > /dev/null || [ "$$HALOCLINE_TEST_OPENMPI" = required ]; then \
+	  $(MAKE) test-openmpi || failed=1; \
+	else \
+	  echo "no tests with Open MPI: there is no $(OPENMPI) (Debian: openmpi-bin, libopenmpi-dev)"; \
+	fi; exit $${failed:-0}
+
+# Another environment and build: the one of `make build` keeps its MPI.
+test-openmpi: ## Run the tests of ranks with Open MPI: OPENMPI is its mpicc
+	@command -v $(OPENMPI) > /dev/null || { \
+	  echo "there is no $(OPENMPI): apt-get install openmpi-bin libopenmpi-dev," \
+	    "or name the mpicc of an Open MPI: make test-openmpi OPENMPI=/opt/openmpi/bin/mpicc" >&2; exit 1; }
+	HALOCLINE_MPI= MPICC=$(OPENMPI) $(MAKE) $(OPENMPI_PLACES) ranks-tests
+
+ranks-tests: build
+	$(PYTEST) -m "not long" $(OPENMPI_TESTS)
 
 lint: build $(VENV)/dev ## Check style, types and native code
 	$(BIN)/ruff check .
@@ -100,8 +120,8 @@ $(VENV)/dev: requirements-dev.lock $(VENV)/installed
 	@touch $@
 
 # The package is editable: a change of Python counts at once, a change of native code after `make build`,
-# which compiles what has changed in build/native.
+# which compiles what has changed in $(BUILD).
 $(VENV)/built: $(VENV)/installed pyproject.toml CMakeLists.txt $(NATIVE)
 	flock $(VENV) $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation \
-	  --config-settings=build-dir=build/native --editable .
+	  --config-settings=build-dir=$(BUILD) --editable .
 	@touch $@
