@@ -334,8 +334,8 @@ class Ranks:
 def _process_of(connection: socket.socket) -> int:
     """The process at the other end; 0 where it is not visible here."""
     credentials = struct.Struct("3i")  # ucred, see unix(7)
-    told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, credentials.size)
-    process: int = credentials.unpack(told)[0]
+    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, credentials.size)
+    process: int = credentials.unpack(raw)[0]
     return process
 
 
