@@ -12,7 +12,7 @@ from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.plan.machine import load_machine
 from halocline.run.ranks.mpi import world
-from halocline.study.measuring import ablation
+from halocline.timing import ablation
 
 
 @pytest.mark.ranks(2)

@@ -25,7 +25,7 @@ from halocline import _native as native
 from halocline.compile.nvrtc import compile_cuda
 from halocline.run.devices.devices import finder
 from halocline.run.ranks.mpi import world
-from halocline.study.measuring import overlap
+from halocline.timing import overlap
 
 pytestmark = pytest.mark.ranks(1)
 

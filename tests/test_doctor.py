@@ -15,8 +15,10 @@ import pytest
 
 import cuda_standin
 from gpu_nodes import DGX_H100, SUMMIT
-from halocline.cli import doctor
-from halocline.cli.doctor import Finding
+from halocline.cli.doctor import line
+from halocline.doctor import devices as looks
+from halocline.doctor import finding
+from halocline.doctor.finding import Finding
 from halocline.run.devices import nvml
 from halocline.run.devices.nvml import Gpu, Topology
 from halocline.run.host.machine import this_machine
@@ -57,19 +59,20 @@ def drivers(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return found
 
     module = SimpleNamespace(devices=devices, why_no_devices=lambda interface: here.why)
-    monkeypatch.setattr(doctor, "native", lambda: module)
+    for home in (looks, finding):
+        monkeypatch.setattr(home, "native", lambda: module)
     monkeypatch.setattr(nvml, "read_topology", read)
     return here
 
 
 def findings() -> dict[str, Finding]:
     def every() -> Iterator[Finding]:
-        for look in (doctor._cuda, doctor._opencl, doctor._mpi_and_devices):
+        for look in (looks.cuda, looks.opencl, looks.mpi_with_devices):
             yield from look(this_machine())
 
-    found = {finding.name: finding for finding in every()}
-    json.dumps([finding.as_dict() for finding in found.values()], allow_nan=False)
-    assert not any(finding.needed for finding in found.values()), "solves run on CPUs too"
+    found = {each.name: each for each in every()}
+    json.dumps([each.as_dict() for each in found.values()], allow_nan=False)
+    assert not any(each.needed for each in found.values()), "solves run on CPUs too"
     return found
 
 
@@ -77,10 +80,10 @@ def test_without_devices_nothing_is_missing(
     drivers: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        doctor, "_nvrtc", lambda needed: Finding("NVRTC", "missing" if needed else "absent", "")
+        looks, "nvrtc", lambda needed: Finding("NVRTC", "missing" if needed else "absent", "")
     )
     found = findings()
-    assert {finding.state for finding in found.values()} == {"absent"}
+    assert {each.state for each in found.values()} == {"absent"}
     assert found["CUDA"].text == found["OpenCL"].text == "no driver here"
     assert found["MPI with devices"].text.startswith("unknown until verified at set-up")
     assert not hasattr(drivers, "asked"), "NVML is for CUDA devices"
@@ -143,7 +146,7 @@ def test_links_are_a_matrix(drivers: SimpleNamespace) -> None:
     facts = found["links"].as_dict()["facts"]
     assert facts["devices"] == head.split()
     assert facts["bandwidth"][0][:2] == [None, 50e9]
-    lines = doctor._line(found["links"]).splitlines()
+    lines = line(found["links"]).splitlines()
     assert lines[0].startswith("✓ links             GB/s one way")
     assert all(line.startswith(" " * 20) for line in lines[1:])
     drivers.cuda = [device("cuda", n, gpu) for n, gpu in enumerate(DGX_H100.gpus)]
@@ -156,12 +159,13 @@ def test_what_is_told_is_what_native_code_finds() -> None:
     """On two OpenCL devices of PoCL, and CUDA devices or their stand-in."""
     script = """if True:
         import json
-        from halocline.cli.doctor import CHECKS, FACTS, _cuda, _opencl
+        from halocline.doctor.checks import CHECKS
+        from halocline.doctor.devices import FACTS, cuda, opencl
         from halocline.native import native
-        assert {_cuda, _opencl} < set(CHECKS)
-        for look in (_cuda, _opencl):
+        assert {cuda, opencl} < set(CHECKS)
+        for look in (cuda, opencl):
             told = [f.facts for f in look(None) if f.facts and "interface" in f.facts]
-            found = native().devices(look.__name__[1:])
+            found = native().devices(look.__name__)
             assert told == [{name: getattr(device, name) for name in FACTS} for device in found]
             print(len(found))
     """
@@ -181,7 +185,7 @@ def test_nvrtc_is_missing_only_where_there_are_cuda_devices(
     needed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HALOCLINE_NVRTC", "/nonexistent/libnvrtc.so.12")
-    found = doctor._nvrtc(needed)
+    found = looks.nvrtc(needed)
     assert found.state == ("missing" if needed else "absent")
     assert ("nvidia-cuda-nvrtc-cu12" in found.advice) == needed
     assert ("/nonexistent/libnvrtc.so.12" in found.text) == needed
@@ -189,7 +193,7 @@ def test_nvrtc_is_missing_only_where_there_are_cuda_devices(
 
 def test_nvrtc_is_told_with_what_it_compiles_for() -> None:
     pytest.importorskip("nvidia.cuda_nvrtc", reason="nvidia-cuda-nvrtc-cu12 is not installed")
-    found = doctor._nvrtc(True)
+    found = looks.nvrtc(True)
     assert found.state == "found"
     assert re.fullmatch(r"\d+\.\d+, compiles for sm_\d+ to sm_\d+", found.text)
 

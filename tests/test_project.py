@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "halocline"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 # Each layer imports only from itself and those before it.
-MODULES = ("errors", "native", "ranges")  # the first layers, a file each
+MODULES = ("errors", "native", "ranges", "words")  # the first layers, a file each
 LAYERS = (
     *MODULES,
     "lang",
@@ -31,6 +31,11 @@ LAYERS = (
     "io",
     "solvers",
     "physics",
+    "problems",
+    "explanation",
+    "timing",
+    "prediction",
+    "doctor",
     "study",
     "cli",
 )
@@ -94,6 +99,11 @@ def test_what_is_imported_is_declared_and_the_reverse():
 
 
 # -- layers ------------------------------------------------------------------------------------------
+
+
+def test_all_layers_are_named():
+    homes = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    assert homes | {path.stem for path in SOURCE.glob("*.py")} - {"__init__"} == set(LAYERS)
 
 
 @pytest.mark.parametrize("layer", LAYERS)

@@ -14,10 +14,10 @@ import pytest
 
 from halocline.cli.app import run
 from halocline.errors import InputError
+from halocline.plan.growth import grown, grown_as_cut
 from halocline.plan.machine import load_machine
 from halocline.study import joining
 from halocline.study.engine import plan, reported
-from halocline.study.growth import grown, grown_as_cut
 from halocline.study.measuring.command import Command, measure
 from halocline.study.papers import papers
 from halocline.study.reporting.published import FOLDER, published

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from halocline.run.devices.devices import OnDevice
 
 
 def counted(number: int, what: str) -> str:
@@ -23,15 +18,6 @@ def joined(*parts: str | None) -> str:
 def method(order: int | None, scheme: str | None) -> str:
     """How a case is solved: "order 6, rk3"; either may be missing."""
     return joined(None if order is None else f"order {order}", scheme)
-
-
-def where(ranks: int, threads: int, places: Sequence[OnDevice] = ()) -> str:
-    """Where something ran: "2 ranks of 4 threads", or "2 ranks, devices cuda:0, cuda:1 (NVIDIA H100)"."""
-    if places:
-        from halocline.run.devices.devices import summary
-
-        return f"{counted(ranks, 'rank')}, {summary(places)}"
-    return f"{counted(ranks, 'rank')} of {counted(threads, 'thread')}"
 
 
 def clock(seconds: float) -> str:

@@ -28,9 +28,10 @@ def exchange(
 ) -> None:
     """Time the exchange, and report."""
     spread(ranks)
+    from halocline.run.devices.devices import where
     from halocline.run.ranks.mpi import world
-    from halocline.study.measuring import exchange as study
-    from halocline.words import amount, counted, duration, where
+    from halocline.timing import exchange as study
+    from halocline.words import amount, counted, duration
 
     check_files(json)
     if scaling not in ("strong", "weak"):

@@ -31,8 +31,8 @@ def heat(
     """Measure explicit steps, and report."""
     spread(ranks)
     from halocline.run.ranks.mpi import world
-    from halocline.study.measuring import overlap
-    from halocline.study.measuring.exchange import weak_shape
+    from halocline.timing import overlap
+    from halocline.timing.exchange import weak_shape
     from halocline.words import counted
 
     shape = weak_shape(n, world().size, dim)
@@ -75,10 +75,9 @@ def _show(
     json: str | None,
     execution: Mapping[str, Any],
 ) -> None:
-    from halocline.run.devices.devices import devices_in_use
+    from halocline.run.devices.devices import devices_in_use, where
     from halocline.run.ranks.mpi import world
-    from halocline.study.measuring import overlap
-    from halocline.words import where
+    from halocline.timing import overlap
 
     check_files(json)
     options = {name: value for name, value in execution.items() if name not in ("methods", "overlap")}

@@ -243,8 +243,9 @@ def _summary(result: Result, shown: Sequence[str]) -> str:
     from halocline.cli.keeping import writing_lines
     from halocline.physics.cases import case_named
     from halocline.problems import events as case_events
+    from halocline.run.devices.devices import where
     from halocline.run.measurements.bandwidth import yardstick
-    from halocline.words import amount, counted, duration, joined, method, where
+    from halocline.words import amount, counted, duration, joined, method
 
     r, whole = result.record, result.outcome
     shape = " x ".join(f"{n:,}" for n in r.shape)

@@ -99,8 +99,9 @@ def _draw_trace(result: object, folder: Path) -> None:
 
 def _summary(result: object, dim: int, method: str, rtol: float) -> str:
     from halocline.problems.solve import Result
+    from halocline.run.devices.devices import where
     from halocline.run.measurements.bandwidth import yardstick
-    from halocline.words import amount, counted, duration, where
+    from halocline.words import amount, counted, duration
 
     assert isinstance(result, Result)
     r, s = result.record, result.solution

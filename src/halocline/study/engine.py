@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
-from halocline.study.growth import grown, grown_as_cut
+from halocline.plan.growth import grown, grown_as_cut
 from halocline.study.measurement import Measurement
 from halocline.study.measuring import command as commands
 from halocline.study.measuring.command import Command

@@ -134,8 +134,8 @@ class Paper:
         self, places: Sequence[Row], machine: Machine, on_progress: Callable[[int], None] | None = None
     ) -> list[Row]:
         """The places with what the model predicts: the plan of every rank, executed by a model."""
-        from halocline.study.growth import grown
-        from halocline.study.measuring.predict import predict
+        from halocline.plan.growth import grown
+        from halocline.prediction.predict import predict
 
         made: dict[Any, Any] = {}
         found = []
@@ -165,7 +165,7 @@ class Paper:
     def _pace(self, schedule: Any, shape: tuple[int, ...], machine: Machine) -> float:
         """How many times as long sweeps take as their bytes let expect, by the published value on one device:
         1/π of the formula of Pekkilä et al. 2022, which they measure on one device too."""
-        from halocline.study.measuring.predict import predict
+        from halocline.prediction.predict import predict
 
         if self.on_one is None:
             return 1.0
@@ -174,7 +174,7 @@ class Paper:
 
     def _made(self, row: Row) -> Any:
         """The schedule, and the shape of the grid of one rank or of all."""
-        from halocline.study.measuring.predict import prepared
+        from halocline.prediction.predict import prepared
 
         if self.make is not None:
             return self.make(row)

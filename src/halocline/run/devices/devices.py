@@ -21,6 +21,7 @@ from halocline.plan.devices import DeviceChoice, deal_devices
 from halocline.plan.rank import FieldPlan, SubdomainPlan
 from halocline.plan.transfer import ON_DEVICES, chosen_methods
 from halocline.run.ranks.communicator import Communicator
+from halocline.words import counted
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,13 @@ def summary(places: Iterable[OnDevice]) -> str:
     count = sum(map(len, models.values()))
     named = ", ".join(f"{', '.join(devices)} ({name})" for name, devices in models.items())
     return f"device{'' if count == 1 else 's'} {named}"
+
+
+def where(ranks: int, threads: int, places: Sequence[OnDevice] = ()) -> str:
+    """Where something ran: "2 ranks of 4 threads", or "2 ranks, devices cuda:0, cuda:1 (NVIDIA H100)"."""
+    if places:
+        return f"{counted(ranks, 'rank')}, {summary(places)}"
+    return f"{counted(ranks, 'rank')} of {counted(threads, 'thread')}"
 
 
 @dataclass

@@ -20,11 +20,10 @@ from typing import Any
 from halocline.errors import InputError, RunError
 from halocline.io.table import as_rows
 from halocline.problems.files import is_file
-from halocline.run.devices.devices import OnDevice, summary
+from halocline.run.devices.devices import OnDevice, summary, where
 from halocline.run.domain.execution import chosen_devices
 from halocline.run.host.machine import this_machine
 from halocline.study.measurement import Measurement
-from halocline.words import where
 
 # options of every command that runs something, with their defaults
 EXECUTION: dict[str, Any] = {

@@ -27,8 +27,8 @@ NAMES = {methods: name for name, methods in METHODS.items()}
 def _plan(asked: Asked) -> list[Run]:
     """`halocline bench exchange` for each."""
     from halocline.study.measuring.command import Command
-    from halocline.study.measuring.exchange import weak_shape
     from halocline.study.study import Run
+    from halocline.timing.exchange import weak_shape
 
     if asked.command.name != "exchange":
         raise InputError(f"{asked.command.name}: this study is of the exchange alone; say exchange")

@@ -20,7 +20,7 @@ WEAK, STRONG = 750, 1363  # cells along an axis for a device, and in all on one 
 def _exchange(row: Row) -> Any:
     """Four fields of single precision with halos of three layers, and nothing computed."""
     from halocline.lang.grid import Grid
-    from halocline.study.measuring.exchange import exchange_schedule
+    from halocline.timing.exchange import exchange_schedule
 
     n = row["n"] if row["n"] == STRONG else round(row["n"] * (6 * row["nodes"]) ** (1 / 3))
     grid = Grid((n,) * 3, periodic=True)

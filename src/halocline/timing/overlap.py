@@ -22,7 +22,7 @@ from halocline.run.domain.execution import chosen_devices
 from halocline.run.engine.prepared import Prepared
 from halocline.run.simulation.simulation import Simulation
 from halocline.solvers.schemes import Euler
-from halocline.study.measuring.exchange import moved
+from halocline.timing.exchange import moved
 from halocline.words import amount, duration
 
 # by what crosses ranks; copies within a rank are the same in all

@@ -14,6 +14,7 @@ from halocline.errors import InputError
 from halocline.io.table import Table
 from halocline.model import Rates, Span, execute, memory_of_node, step_time
 from halocline.plan.fit import least_thickness
+from halocline.plan.growth import grown
 from halocline.plan.layout import lay_out
 from halocline.plan.machine import Machine
 from halocline.plan.traffic import Traffic
@@ -21,7 +22,6 @@ from halocline.plan.transfer import chosen_methods
 from halocline.problems.named import problem_of
 from halocline.ranges import MODELLED_RANKS, NODES, RANKS_PER_NODE
 from halocline.run.domain.trace import TraceEvent
-from halocline.study.growth import grown
 from halocline.words import counted, duration
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def predict(
         Ranks whose events on the last number of nodes are kept.
     pace : float
         How many times as long sweeps take as bytes and operations let expect; see
-        `halocline.study.measuring.host.pace_of`.
+        `halocline.prediction.host.pace_of`.
     on_progress : callable, optional
         Called with how many of `nodes` are done.
 

@@ -25,8 +25,8 @@ from halocline.problems.step_bench import StepBench
 from halocline.ranges import REPEATS
 from halocline.run.domain.execution import chosen_devices
 from halocline.run.ranks.mpi import world
-from halocline.study.measuring.exchange import Bench, exchange_schedule, moved
-from halocline.study.measuring.overlap import heat
+from halocline.timing.exchange import Bench, exchange_schedule, moved
+from halocline.timing.overlap import heat
 from halocline.words import amount, duration
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Variant:
         What is changed.
     name : str
     options : mapping
-        Of `halocline.study.measuring.exchange.Bench`, or of halocline.Execution for whole steps.
+        Of `halocline.timing.exchange.Bench`, or of halocline.Execution for whole steps.
     whole : bool
         Whether whole steps of a program are timed, and not its exchange alone.
     """
@@ -147,7 +147,7 @@ def measure(
     shape : sequence of int
         Cells of the grid, which is periodic.
     fields, radius, dtype, **execution
-        Of those things that a variant does not change; see `halocline.study.measuring.exchange.Bench`.
+        Of those things that a variant does not change; see `halocline.timing.exchange.Bench`.
     repeats : int
         Rounds, after one that is not counted.
     on_progress : callable, optional
@@ -223,7 +223,7 @@ def place(
     shape : sequence of int
         Cells of the grid, which is periodic.
     fields, radius, dtype
-        See `halocline.study.measuring.exchange.exchange_schedule`.
+        See `halocline.timing.exchange.exchange_schedule`.
     """
     grid = Grid(tuple(shape), periodic=True)
     schedule = exchange_schedule(grid, fields, dtype, radius)

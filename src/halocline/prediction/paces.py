@@ -1,6 +1,6 @@
 """What ranks measure of their host, for the model: each of its own, or together; run under mpiexec.
 
-`python -m halocline.study.measuring.paces TASK` takes a task as JSON, and the first rank prints what came of
+`python -m halocline.prediction.paces TASK` takes a task as JSON, and the first rank prints what came of
 it.
 """
 
@@ -21,7 +21,7 @@ from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world
 from halocline.run.simulation.simulation import Simulation
 from halocline.solvers.schemes import Euler
-from halocline.study.measuring.exchange import Bench
+from halocline.timing.exchange import Bench
 
 Passes = Callable[[int], float]  # runs so many passes of a loop, and gives the seconds of one
 

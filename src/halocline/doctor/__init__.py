@@ -1,0 +1,1 @@
+"""What is here, what is missing, and what to do about it."""
