@@ -72,14 +72,10 @@ def test_an_environment_keeps_the_package_when_the_system_gets_an_mpi(
 def test_the_package_is_taken_on_request(tmp_path: Path) -> None:
     (tmp_path / "mpicc").write_text("#!/bin/sh\n")
     (tmp_path / "mpicc").chmod(0o755)
-    run = (
-        "import runpy, sys; sys.path = [path for path in sys.path if 'site-packages' not in path]; "
-        f"sys.argv = ['find_mpi.py', '--kind']; runpy.run_path({str(SCRIPT)!r}, run_name='__main__')"
-    )
     environment = {**os.environ, "PATH": str(tmp_path), "MPICC": ""}
     for told, kind in (("", "system\n"), ("package", "package\n")):
         done = subprocess.run(
-            [sys.executable, "-c", run],
+            [sys.executable, "-S", SCRIPT, "--kind"],  # without packages
             env={**environment, "HALOCLINE_MPI": told},
             capture_output=True,
             text=True,

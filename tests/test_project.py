@@ -185,9 +185,12 @@ def test_what_is_missing_for_tests_is_named(tmp_path):
 # -- which MPI ---------------------------------------------------------------------------------------
 
 
-def find_mpi(path: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def find_mpi(
+    path: str, *arguments: str, empty: bool = True, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """What is said in an environment without packages, or in this one."""
     return subprocess.run(
-        [sys.executable, ROOT / "native/cmake/find_mpi.py", *arguments],
+        [sys.executable, *["-S"] * empty, ROOT / "native/cmake/find_mpi.py", *arguments],
         env={"PATH": path} | environment,
         capture_output=True,
         text=True,
@@ -229,7 +232,7 @@ def test_the_package_is_found_with_its_header():
         metadata.distribution("mpich")
     except metadata.PackageNotFoundError:
         pytest.skip("the system's MPI is in use")
-    kind, include, library = find_mpi("/nowhere").stdout.strip().split(";")
+    kind, include, library = find_mpi("/nowhere", empty=False).stdout.strip().split(";")
     assert kind == "package"
     assert os.path.isfile(os.path.join(include, "mpi.h"))
     assert os.path.basename(library) == "libmpi.so.12"
