@@ -383,7 +383,7 @@ IN_PROCESSES = [*(WRONG[n] for n in (2, 5, 13)), *(WRONG_BEFORE_RANKS[n] for n i
 @pytest.fixture
 def check_line(tmp_path, monkeypatch, capfd):
     """Check a wrong line: some in a process of their own, the others by what that calls."""
-    from halocline.cli import main
+    from halocline.cli.main import main
 
     def check(line, words):
         if (line, words) in IN_PROCESSES:
