@@ -178,8 +178,9 @@ def test_a_run_on_devices_draws_no_empty_timeline(tmp_path: Path, opencl: Device
     line = "study convergence poisson --n 9 --device opencl:0 --pictures q --html c.html"
     found = halocline(line, tmp_path)
     assert found.returncode == 0, found.stderr
-    for folder in "pq":
-        assert {file.name for file in (tmp_path / folder).iterdir()} == {"solution.png", "error.png"}
+    drawn = {"solution.png", "error.png"}
+    for folder, files in (("p", drawn), ("q", drawn | {"convergence.png"})):
+        assert {file.name for file in (tmp_path / folder).iterdir()} == files
 
 
 def test_a_simulation_tells_its_devices(opencl: Devices):

@@ -40,7 +40,7 @@ from halocline.physics.cases import cases
 from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
 from halocline.physics.wave import Wave
-from halocline.problems.case import CaseRun
+from halocline.problems.named import case_run
 from halocline.run.engine import planning
 from halocline.run.tuning import kernels
 from halocline.solvers.schemes import SCHEMES
@@ -74,8 +74,8 @@ def of_solver(equations: Any, dim: int, *arguments: Any) -> Callable[[Take], Non
 
 def of_case(name: str) -> Callable[[Take], None]:
     def make(take: Take) -> None:
-        case = CaseRun(name, [8])
-        take(case.program, case.setup.grid)
+        case = case_run(name, [8])
+        take(case.program, case.grid)
 
     return make
 

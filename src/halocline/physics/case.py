@@ -12,6 +12,7 @@ from halocline.errors import InputError
 from halocline.lang.expression import Expr
 from halocline.lang.grid import Field, Grid, near, unknown
 from halocline.lang.program import ProgramFunction
+from halocline.ranges import POINTS
 
 if TYPE_CHECKING:
     from halocline.io.figure import Figure
@@ -488,7 +489,9 @@ class Case:
             Another count of numbers, or axes that the case does not have.
         """
         sizes = self.sizes
-        if dim is not None and dim not in sizes:
+        for each in n or ():
+            POINTS.check("n", each)
+        if dim is not None and (isinstance(dim, bool) or dim not in sizes):
             known = " or ".join(map(str, sizes))
             raise InputError(f"dim is {dim}; expected {known}, the axes that this case can have")
         own = self.shape if dim is None else sizes[dim]

@@ -55,7 +55,7 @@ def _sentences(group: Group) -> list[str]:
         most = max(map(q.units, found.found))
         kept = []
         for own in found.by(lambda m: m["order"]):
-            last = min((m for m in own.found if q.units(m) == most), key=q.ns)
+            last = min((m for m in own.found if q.units(m) == most), key=q.ns, default=own.base)
             if last is not own.base:
                 kept.append(f"{q.percent(q.efficiency(last, own.base))} at order {own.one['order']}")
         if len(kept) > 1:
