@@ -260,11 +260,11 @@ def test_page_is_complete_in_itself(kind, tmp_path):
 def test_measure_runs_the_command(monkeypatch):
     monkeypatch.setenv("OMP_PLACES", "cores")
     lines: list[str] = []
-    case = Command("solve", "poisson", {"dim": 1, "method": "cg", "max_iterations": 9})
+    case = Command("run", "poisson", {"dim": 1, "steps": 9}, ("method=cg",))
     found = measure(case, 40, ranks=1, threads=1, repeat=2, report=lines.append)
     assert (found["n"], found["dof"], found["iterations"], found["converged"]) == (40, 40, 9, False)
     assert found["command"] == (
-        "halocline solve poisson --n 40 --dim 1 --method cg --max-iterations 9 --ranks 1 --threads 1"
+        "halocline run poisson --n 40 --dim 1 --steps 9 --ranks 1 --threads 1 --set method=cg"
     )
     assert len(found["times"]) == 2
     assert found["seconds"] == min(found["times"])  # the lower median of two
@@ -275,10 +275,10 @@ def test_measure_runs_the_command(monkeypatch):
 
 
 def test_measure_raises_what_the_command_said():
-    with pytest.raises(InputError, match=r"'--rtol': -1\.0; expected a positive") as raised:
-        measure(Command("solve", "poisson", {"rtol": -1.0}), 8, ranks=1, threads=1)
+    with pytest.raises(InputError, match=r"rtol is -1\b.*above 0") as raised:
+        measure(Command("run", "poisson", {}, ("rtol=-1.0",)), 8, ranks=1, threads=1)
     assert "Traceback" not in str(raised.value)
-    assert str(raised.value).startswith("halocline solve poisson --n 8")
+    assert str(raised.value).startswith("halocline run poisson --n 8")
     assert issubclass(InputError, Exception)
     assert not issubclass(InputError, RunError)
 

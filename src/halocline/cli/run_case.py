@@ -15,6 +15,7 @@ from halocline.cli.output import check_files, note, say, write, write_json, writ
 from halocline.cli.progress import progress, terminal
 from halocline.cli.ranks import spread
 from halocline.cli.texts import cells_of
+from halocline.cli.timeline import draw_timeline
 from halocline.errors import InputError
 from halocline.lang.grid import near
 from halocline.run.ranks.mpi import world
@@ -76,7 +77,8 @@ def case(
 
     shown = {} if pictures is None else {pictures / f"{key}.png": (key, e) for key, e in ready.shown.items()}
     figures = {} if pictures is None else {name: pictures / f"{name}.png" for name in ready.case.figures}
-    check_files(json, csv, trace, *shown, *figures.values())
+    timeline = pictures / "timeline.png" if pictures is not None and trace is not None else None
+    check_files(json, csv, trace, timeline, *shown, *figures.values())
     shape = " x ".join(map(str, ready.shape))
     if only is not None:
         result = ready.time_part(only, steps=steps, warm_up=warm_up, **execution)
@@ -109,7 +111,7 @@ def case(
             say("\n" + _judgement(checks))
     of_checks = {} if checks is None else {"checks": [_facts(each) for each in checks]}
     write_json(
-        json, ready.findings(result) | asdict(record) | of_checks | {"machine": this_machine().as_dict()}
+        json, asdict(record) | ready.findings(result) | of_checks | {"machine": this_machine().as_dict()}
     )
     if record.series is not None:
         _write_series(csv, record.series)
@@ -119,7 +121,11 @@ def case(
     if figures:
         for key, figure in ready.figures(result).items():
             _draw_figure(result, figure, figures[key], when)
-    written([json, csv, trace, *shown, *figures.values(), *kept.stores])
+    if record.devices:
+        timeline = None  # hosts wait for them, which is nothing to see
+    if timeline is not None:
+        draw_timeline(result.simulation.domain, timeline)
+    written([json, csv, trace, timeline, *shown, *figures.values(), *kept.stores])
     kept.note_checkpoints()
     if checks is not None and not all(each.passed for each in checks):
         raise typer.Exit(1)

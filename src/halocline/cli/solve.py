@@ -11,6 +11,7 @@ from halocline.cli.keeping import Kept, writing_lines
 from halocline.cli.output import check_files, say, write_json, written
 from halocline.cli.progress import progress
 from halocline.cli.ranks import spread
+from halocline.cli.timeline import draw_timeline
 from halocline.errors import InputError
 
 DIM, METHOD = 2, "cg-fused"  # where none is given
@@ -59,7 +60,7 @@ def poisson(
     if pictures is not None:
         _draw(result, pictures)
         if trace and not result.record.devices:
-            _draw_trace(result, pictures)
+            draw_timeline(result.solution.fields.domain, pictures / "timeline.png")
     written([json, trace, *_pictures(pictures, None if result.record.devices else trace), *kept.stores])
     kept.note_checkpoints()
 
@@ -79,22 +80,6 @@ def _draw(result: object, folder: Path) -> None:
     case, n = result.case, result.record.n
     picture(result.solution, case.linear.unknown, solution, title=f"Solution, N = {n}", label="u")
     picture(result.solution, case.error, error, title=f"Error, N = {n}", label="u - exact", cmap="magma")
-
-
-def _draw_trace(result: object, folder: Path) -> None:
-    from halocline.explanation import timeline
-    from halocline.io.style import save, styled
-    from halocline.problems.solve import Result
-    from halocline.run.ranks.mpi import world
-
-    assert isinstance(result, Result)
-    kept = result.solution.fields.domain.timeline
-    if kept is None or world().rank != 0:
-        return
-    with styled():
-        first, last = timeline.middle(kept.all)
-        figure = timeline.plot(kept.all, kept.lanes, first=first, last=last)
-        save(figure, folder / "timeline.png")
 
 
 def _summary(result: object, dim: int, method: str, rtol: float) -> str:

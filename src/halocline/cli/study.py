@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -26,10 +27,8 @@ if TYPE_CHECKING:
     from halocline.study.study import Asked, Study
 
 Files = Mapping[str, Any]  # json, csv, html, pictures
-SOLVED = "poisson"  # what `halocline solve` knows
 OF_LINEAR = ("method", "rtol", "max_iterations")
 OF_STEPS = ("order", "scheme", "steps", "warm_up")
-PICTURES = ("solution.png", "error.png", "timeline.png")  # of the last solve
 
 
 def study(
@@ -54,7 +53,8 @@ def study(
             return
         _refuse({name: value for name, value in submit.items() if name != "submit"}, "give --submit too, or")
         found, report = _measured(own, asked, results, repeat or own.repeat)
-        _leave(own, found, report, results, _drawn(asked, results, scratch))
+        drawn = [] if asked.drawn is None else sorted(asked.drawn.glob("*.png"))
+        _leave(own, found, report, results, [(path.stem, path) for path in drawn])
 
 
 def _asked(own: Study, problem: str, options: Mapping[str, Any], scratch: Path, results: Files) -> Asked:
@@ -66,11 +66,8 @@ def _asked(own: Study, problem: str, options: Mapping[str, Any], scratch: Path, 
     numbers = None if sizes is None else tuple(sorted(whole_numbers(sizes, "--n", POINTS)))
     command = _command(problem, given)
     ranks, threads = _layouts(given.pop("ranks"), given.pop("threads"), command.device)
-    if command.verb == "solve" and (results["pictures"] or results["html"]):
-        given["scratch"] = results["pictures"] or scratch
-    elif command.verb == "run":
-        given["scratch"] = scratch
-    return Asked(own, command, numbers, ranks, threads, given)
+    drawn = scratch / "pictures" if results["pictures"] or results["html"] else None
+    return Asked(own, command, numbers, ranks, threads, given, scratch, drawn)
 
 
 def _command(problem: str, given: dict[str, Any]) -> Command:
@@ -100,9 +97,9 @@ def _command(problem: str, given: dict[str, Any]) -> Command:
         _refuse(steps, f"{problem} is a linear problem, which has none")
     else:
         _refuse({name: taken[name] for name in OF_LINEAR}, f"{problem} is no linear problem")
-    if problem == SOLVED:
-        return Command("solve", problem, {k: v for k, v in taken.items() if v is not None}, settings, device)
+    settings += tuple(f"{name}={taken[name]}" for name in ("method", "rtol") if taken[name] is not None)
     own = {name: value for name, value in {**taken, **steps}.items() if name not in (*OF_LINEAR, "warm_up")}
+    own |= {"steps": taken["max_iterations"]} if linear else {}
     return Command("run", problem, {k: v for k, v in own.items() if v is not None}, settings, device)
 
 
@@ -138,7 +135,6 @@ def _measured(own: Study, asked: Asked, results: Files, repeat: int) -> tuple[li
     runs = engine.plan(asked)
     names = [figure.file for contents in own.contents for figure in contents.figures]
     names += ["convergence.png"] if own.name == "convergence" else []
-    names += PICTURES if asked.command.verb == "solve" else ()
     folder = results["pictures"]
     check_files(
         results["json"],
@@ -152,14 +148,6 @@ def _measured(own: Study, asked: Asked, results: Files, repeat: int) -> tuple[li
     if own.finish is not None:
         found = own.finish(runs, found)
     return found, engine.reported(own, found, engine.theory_of(travelling, found))
-
-
-def _drawn(asked: Asked, results: Files, scratch: Path) -> list[tuple[str, Path]]:
-    """The pictures that the last run has drawn."""
-    folder = asked.given.get("scratch")
-    if asked.command.verb != "solve" or folder is None:
-        return []
-    return [(Path(name).stem, folder / name) for name in PICTURES if (folder / name).is_file()]
 
 
 def _leave(
@@ -182,7 +170,7 @@ def _leave(
     write_json(json, list(found) if solves else {"measurements": list(found), **report.facts})
     if csv:
         write(csv, as_csv(found))
-    made = [path for _, path in drawn] if pictures else []
+    made = [Path(shutil.copy(path, pictures)) for _, path in drawn] if pictures else []
     if html or pictures:
         from halocline.io.style import save, styled
         from halocline.study.reporting.page import Page, facts_of_measurements

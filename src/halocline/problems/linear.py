@@ -69,6 +69,7 @@ class LinearCase(CaseRun):
         made = self.case.make(self.shape, self.values)
         assert isinstance(made, LinearSetup)
         self.linear, self.scheme, self.order = made, made.method, self.case.order
+        self.limits: tuple[float, int | None] = (made.rtol, None)  # rtol, and the most iterations
         self._refuse("order", order)
 
     @classmethod
@@ -176,6 +177,7 @@ class LinearCase(CaseRun):
             execution.pop(name, None)
         rtol = self.linear.rtol if rtol is None else rtol
         check_limits(rtol, steps)
+        self.limits = rtol, steps
         problem = self.problem(communicator, **execution)
         solution = problem.solve(
             rtol=rtol, max_iterations=steps, output=output, checkpoint=checkpoint, resume=resume,
@@ -202,22 +204,30 @@ class LinearCase(CaseRun):
             "series": [],
             "error": greatest,
             "events": {},
-            **checksums(fields, self.fields),
+            "checksum": fields.checksum(self.linear.unknown),
+            "checksums": checksums(fields, self.fields)["checksums"],
         }
         moved, writing = solution.bytes_per_iteration, solution.writing
         found = self._result(fields, timing, solution, facts, problem.schedule, moved, writing)
         return replace(found, tuned=problem.prepared.tuned)
 
     def findings(self, result: Result) -> dict[str, Any]:
-        """Whether it converged, after how many iterations, and its error."""
-        solution = result.outcome
+        """What ``halocline solve`` reports; see `halocline.problems.solve.Record`."""
+        solution, (rtol, most) = result.outcome, self.limits
         if not isinstance(solution, Solution):
             return {}
+        how = {"dim": len(self.shape), "method": self.scheme, "rtol": rtol, "max_iterations": most}
+        names = "iterations", "converged", "reason", "residual_relative", "true_residual_relative"
+        more = "seconds_per_iteration", "bytes_per_iteration"
         return {
-            "iterations": solution.iterations,
-            "converged": solution.converged,
-            "reason": solution.reason,
+            **{"n": self.shape[0], "dof": result.record.cells, **how},
+            **{name: getattr(solution, name) for name in (*names, *more)},
             "error_max": result.record.error,
+            "bandwidth_share": result.record.share_of_bound,
+            "overlap": solution.overlap.on,
+            "overlap_why": solution.overlap.why,
+            "sweep_seconds_overlap": solution.overlap.seconds_on,
+            "sweep_seconds_no_overlap": solution.overlap.seconds_off,
         }
 
 

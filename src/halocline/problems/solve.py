@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,6 @@ from halocline.run.output.output import Output
 from halocline.run.tuning.patches import Tuned
 from halocline.solvers.linear import Solution
 
-SAME = (  # as in the record of `halocline run`
-    *("ranks", "threads", "devices", "memory_bytes"),
-    *("written_bytes", "writing_seconds", "waiting_seconds", "io_ranks"),
-)
 VECTORS = 4  # that conjugate gradients keep: x, r, p, and q or the next p
 
 
@@ -175,32 +171,10 @@ def poisson(
         steps=max_iterations, rtol=rtol, output=output, checkpoint=checkpoint, resume=resume,
         communicator=communicator, on_progress=on_progress, **execution,
     )  # fmt: skip
-    solution, r = done.outcome, done.record
+    solution, found = done.outcome, vars(done.record) | ready.findings(done)
     assert isinstance(solution, Solution)
-    assert r.error is not None
-    assert r.checksums is not None
-    each, reference = solution.seconds_per_iteration, done.bandwidth
-    record = Record(
-        n=n,
-        dof=r.cells,
-        iterations=solution.iterations,
-        converged=solution.converged,
-        reason=solution.reason,
-        error_max=r.error,
-        seconds=solution.seconds,
-        seconds_per_iteration=each,
-        residual_relative=solution.residual_relative,
-        true_residual_relative=solution.true_residual_relative,
-        checksum=r.checksums["u"],
-        bytes_per_iteration=solution.bytes_per_iteration,
-        bandwidth_share=solution.bytes_per_iteration / each / reference if each and reference else None,
-        overlap=solution.overlap.on,
-        overlap_why=solution.overlap.why,
-        sweep_seconds_overlap=solution.overlap.seconds_on,
-        sweep_seconds_no_overlap=solution.overlap.seconds_off,
-        **{name: getattr(r, name) for name in SAME},
-    )
-    return Result(record, reference, solution, ready, done.tuned)
+    record = Record(**{each.name: found[each.name] for each in fields(Record)})
+    return Result(record, done.bandwidth, solution, ready, done.tuned)
 
 
 def predicted_bytes(n: int, dim: int) -> int:

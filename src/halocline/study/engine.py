@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from halocline.problems.case import CaseRun
     from halocline.problems.file import FileProblem
 
+ITERATIONS = 100  # of a linear problem, where parts of them are timed
 RESOLUTION = "n"  # the name that a file gives its cells along the first axis
 
 
@@ -34,6 +35,8 @@ def plan(asked: Asked) -> list[Run]:
         return asked.study.plan(asked)
     asked = asked.chosen()
     commands = [_varied(asked.command, options) for options in variants(asked)]
+    if asked.is_linear and any(command.only for command in commands):  # parts of a solve have no end
+        commands = [command.but(steps=command.steps or ITERATIONS) for command in commands]
     runs = []
     for (at, ready), (ranks, threads) in itertools.product(asked.problems, asked.layouts):
         n, shape, at = larger(asked, at, ready, ranks)
@@ -70,9 +73,8 @@ def larger(
     """N, the cells along each axis, and what --n takes, on so many ranks."""
     n = at if asked.is_file and at is not None else ready.shape[0]
     if not asked.study.grows:
-        whole = asked.command.verb == "run" and not asked.is_file
-        return n, ready.shape, ready.shape if whole else at
-    if asked.command.verb == "run" and not asked.is_file:
+        return n, ready.shape, at if asked.is_file else ready.shape
+    if not (asked.is_file or asked.is_linear):
         as_cut = asked.given.get("growth") == 2
         cut = asked.command.decomposition
         shape = grown_as_cut(ready.shape, ranks, cut) if as_cut else grown(ready.shape, ranks)
@@ -80,7 +82,8 @@ def larger(
     if asked.is_file:
         n = own_size(asked, ready)
     more = round(n * ranks ** (1 / len(ready.shape)))
-    return n, asked.ready(more).shape, more
+    shape = asked.ready(more).shape
+    return n, shape, more if asked.is_file else shape
 
 
 def own_size(asked: Asked, ready: Any) -> int:
@@ -98,7 +101,7 @@ def _exchange(asked: Asked, runs: Sequence[Run]) -> list[Run]:
     """What 1/β is taken from: the exchange alone of the largest grid on the fewest ranks; none on one, nor of
     what whole runs alone are timed."""
     between = [run for run in runs if run.ranks > 1]
-    if not between or asked.is_file or asked.command.verb == "solve":
+    if not between or asked.is_file or asked.is_linear:
         return []
     one = min(between, key=lambda run: (run.ranks, -run.n, run.threads))
     return [replace(one, command=one.command.but(only="exchange"))]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
@@ -167,8 +168,6 @@ class Run:
         own = self.command
         device = own.words().get("--device")
         where = joined(f"ranks {self.ranks}", f"threads {self.threads}", device and f"device {device}")
-        if own.verb == "solve":
-            return joined(f"N = {self.n}", where)
         cells = f"{'x'.join(map(str, self.shape))} cells"
         part = "" if own.only is None else f", {own.only} alone"
         part += "" if own.halo == "read" else ", with corners"
@@ -188,6 +187,10 @@ class Asked:
     ranks, threads : tuple of int
     given : mapping
         Options of this study alone.
+    scratch : Path
+        A folder for what runs leave while the study goes on.
+    drawn : Path, optional
+        A folder for pictures that runs draw, where these are wanted.
     """
 
     study: Study
@@ -196,11 +199,21 @@ class Asked:
     ranks: tuple[int, ...]
     threads: tuple[int, ...]
     given: Mapping[str, Any] = field(default_factory=dict)
+    scratch: Path = Path()
+    drawn: Path | None = None
 
     @property
     def is_file(self) -> bool:
         """Whether it is a user's file."""
         return is_file(self.command.name)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether it is a linear problem: solved to its end, whose iterations are its steps."""
+        from halocline.physics.cases import cases
+
+        case = cases().get(self.command.name)
+        return case is not None and case.linear
 
     def ready(self, n: int | None, **options: Any) -> CaseRun | FileProblem:
         """The problem on its grid: what cannot be is found before anything runs."""
@@ -208,15 +221,12 @@ class Asked:
         from halocline.problems.named import problem_of
 
         cells = None if n is None else [n]
-        if own.verb == "solve":
-            settings = [f"method={own.method}", f"rtol={own.rtol}"]
-            return problem_of(own.name, cells, settings, dim=own.dim)
         return problem_of(own.name, cells, own.settings, dim=own.dim, order=own.order, scheme=own.scheme)
 
     @cached_property
     def problems(self) -> list[tuple[int | None, CaseRun | FileProblem]]:
         """The problem of each size, with what --n takes for it."""
-        default = None if self.is_file else N
+        default = None if self.is_file or self.is_linear else N
         return [(n, self.ready(n)) for n in (self.sizes or (default,))]
 
     @property
@@ -228,7 +238,7 @@ class Asked:
 
     def chosen(self) -> Asked:
         """With steps, warm-up, order and scheme of the case where they are not given."""
-        if self.command.verb == "solve" or self.is_file:
+        if self.is_file or self.is_linear:
             return self
         from halocline.physics.cases import case_named
 

@@ -1,5 +1,4 @@
-"""Measurements: each a fresh `halocline solve` or `halocline run` with --json, so that a result is what the
-command gives."""
+"""Measurements: each a fresh `halocline run` with --json, so that a result is what the command gives."""
 
 from __future__ import annotations
 
@@ -31,11 +30,10 @@ EXECUTION: dict[str, Any] = {
     "halo": "read", "packing": "all", "communication": None, "subdomains_per_rank": 1, "ranks_per_node": None,
     "mailboxes": 2, "kernels": "auto",
 }  # fmt: skip
-SOLVE: dict[str, Any] = {"dim": 2, "method": "cg-fused", "rtol": 1e-6, "max_iterations": None}
 RUN: dict[str, Any] = {
     "dim": None, "order": None, "scheme": None, "steps": None, "warm_up": 0, "only": None,
 }  # fmt: skip
-DEFAULTS = {"solve": SOLVE | EXECUTION, "run": RUN | EXECUTION, "bench": EXECUTION | {"scaling": "weak"}}
+DEFAULTS = {"run": RUN | EXECUTION, "bench": EXECUTION | {"scaling": "weak"}}
 
 MACHINE = (
     *("host", "system", "cpu", "cores", "hardware_threads", "numa_nodes", "simd_bits"),
@@ -54,7 +52,7 @@ class Command:
 
     Parameters
     ----------
-    verb : {"solve", "run", "bench"}
+    verb : {"run", "bench"}
     name : str
         Of a case, or the path of a user's file.
     options : mapping of str to value
@@ -110,8 +108,6 @@ class Command:
             return {"settings": " ".join(self.settings)}
         own = {name: getattr(self, name) for name in ("decomposition", "patch")}
         own |= {name: value for name, value in self.options.items() if name in EXECUTION}
-        if self.verb == "solve":
-            return {"case": self.name, **{name: getattr(self, name) for name in SOLVE}, **own}
         return own | {"settings": " ".join(self.settings)}
 
 
@@ -169,51 +165,25 @@ def measure(
     times = [r["seconds"] for r in records]
     record = min(records, key=lambda r: abs(r["seconds"] - statistics.median_low(times)))
     return {
-        **common(record, case.facts()),
+        **common(record),
         **case.facts(),
         "device": str(chosen_devices(case.device)),
         "command": command,
         "started": started,
         "times": times,
         "environment": {name: {**os.environ, **case.environment}.get(name) for name in ENVIRONMENT},
-        "machine": this_machine().as_dict(),
+        "machine": record.get("machine") or this_machine().as_dict(),  # another MPI has its own
     }
 
 
-def common(record: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """A record of a solve with the keys that records of steps have too: an iteration is a step."""
-    if "rate" in record:  # of the exchange alone
-        cells = math.prod(record["shape"])
-        nothing = ("order", "scheme", "only", "checksum", "share_of_bound", "joules_per_cell_step", "ssspnt")
-        own = {
-            "cells": cells,
-            "steps": 1,
-            "halo": "read",
-            "ns_per_cell_step": 1e9 * record["seconds"] / cells,
-        }
-        return {**dict.fromkeys(nothing), **own, **record}
-    if "dof" not in record:
+def common(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record of the exchange alone with the keys that records of steps have; those as they are."""
+    if "rate" not in record:
         return dict(record)
-    seconds, cells = record["seconds_per_iteration"], record["dof"]
-    ns = None if seconds is None else 1e9 * seconds / cells
-    processors = len({place["device"] for place in record["devices"]}) or record["ranks"] * record["threads"]
-    shared = {
-        "shape": [record["n"]] * facts["dim"],
-        "cells": cells,
-        "steps": record["iterations"],
-        "warm_up": 0,
-        "order": None,
-        "scheme": None,
-        "only": None,
-        "halo": "read",
-        "ns_per_cell_step": ns,
-        "ssspnt": 100.0 / (ns * processors) if ns else None,
-        "share_of_bound": record["bandwidth_share"],
-        "share_of_peak": None,
-        "joules_per_cell_step": None,
-        "joules_of": [],
-    }
-    return shared | dict(record)
+    cells = math.prod(record["shape"])
+    nothing = ("order", "scheme", "only", "checksum", "share_of_bound", "joules_per_cell_step", "ssspnt")
+    own = {"cells": cells, "steps": 1, "halo": "read", "ns_per_cell_step": 1e9 * record["seconds"] / cells}
+    return {**dict.fromkeys(nothing), **own, **record}
 
 
 def _run(case: Command, words: Sequence[str]) -> dict[str, Any]:

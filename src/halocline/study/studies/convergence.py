@@ -3,49 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from halocline.errors import InputError
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.report import Group, Report
-from halocline.study.study import Study
-
-if TYPE_CHECKING:
-    from halocline.study.study import Asked, Run
+from halocline.study.study import Asked, Run, Study
 
 LEAST_GRIDS = 3  # for an order without an exact solution
-PICTURES = ("solution.png", "error.png", "timeline.png")  # of the last solve
 
 
 def plan(asked: Asked) -> list[Run]:
     """A run for each grid: of a solve, of a file, or of each line of the families of a case."""
-    if asked.command.verb == "solve":
+    if asked.is_linear:
         return _solves(asked)
     return _of_file(asked) if asked.is_file else _of_case(asked)
 
 
 def _solves(asked: Asked) -> list[Run]:
     from halocline.run.domain.execution import chosen_devices
-    from halocline.study.study import Run
 
-    (ranks,), (threads,), folder = asked.ranks, asked.threads, asked.given.get("scratch")
+    (ranks,), (threads,) = asked.ranks, asked.threads
     sizes = asked.sizes or (256, 512, 1024)
-    runs = [Run(asked.command, n, (n,) * asked.command.dim, ranks, threads, n) for n in sizes]
-    if folder is not None:
-        extra = {"--pictures": str(folder)}
+    shapes = [asked.ready(n).shape for n in sizes]
+    runs = [Run(asked.command, shape[0], shape, ranks, threads, shape) for shape in shapes]
+    if asked.drawn is not None:
+        extra = {"--pictures": str(asked.drawn)}
         if chosen_devices(asked.command.device).interface == "cpu":  # nothing is traced of devices
-            extra["--trace"] = str(Path(folder) / "trace.json")
-        last = runs[-1]
-        runs[-1] = Run(last.command, last.n, last.shape, ranks, threads, last.at, extra=extra)
+            extra["--trace"] = str(asked.scratch / "trace.json")
+        runs[-1] = replace(runs[-1], extra=extra)
     return runs
 
 
 def _of_file(asked: Asked) -> list[Run]:
     from halocline.problems.file_run import EXACT
     from halocline.study.engine import own_size
-    from halocline.study.study import Run
 
     first: Any = asked.ready(None)
     sizes = asked.sizes
@@ -59,19 +54,16 @@ def _of_file(asked: Asked) -> list[Run]:
     return [
         Run(
             *(asked.command, n, asked.ready(n).shape, ranks, threads, n, facts),
-            extra={"--state": str(Path(asked.given["scratch"], f"{number}.npz"))},
+            extra={"--state": str(asked.scratch / f"{number}.npz")},
         )
         for number, n in enumerate(sizes)
     ]
 
 
 def _of_case(asked: Asked) -> list[Run]:
-    from dataclasses import replace
-
     from halocline.physics.cases import case_named, cases_that_converge
     from halocline.problems.named import parameters_of
     from halocline.study.reporting import errors
-    from halocline.study.study import Run
 
     command, known = asked.command, cases_that_converge()
     own = case_named(command.name, listed=["poisson", *known])
