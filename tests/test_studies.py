@@ -270,31 +270,68 @@ def test_measurement_files_are_joined(tmp_path: Path) -> None:
     here = tmp_path / "found.json"
     there = json.loads(here.read_text())
     for m in there["measurements"]:
-        m["machine"] = {**m["machine"], "host": "elsewhere", "mpi_version": "Open MPI v4.1.4"}
+        m["machine"] = {**m["machine"], "cpu": "Another", "mpi_version": "Open MPI v4.1.4"}
         m["ns_per_cell_step"] *= 2
     (tmp_path / "there.json").write_text(json.dumps(there))
     done = halocline("study", "report", "found.json", "there.json", "--html", "j.html", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Machines, MPI libraries and commits" in done.stdout
     assert done.stdout.count("Time of a cell and step") == 2
-    assert "elsewhere, Open MPI v4.1.4" in done.stdout
+    assert "Another, Open MPI v4.1.4" in done.stdout
+    assert "please report" not in done.stdout
     assert "heat, 16²: fastest on" in done.stdout
     alone = halocline("study", "report", "found.json", cwd=tmp_path)
     assert "Time of a cell and step" in alone.stdout
     assert "of the formula" in alone.stdout.replace("\n", " ") or "formula" in alone.stdout
     (tmp_path / "empty.json").write_text("{}")
     with pytest.raises(InputError, match="holds no measurements of a study"):
-        list(joining.reports([tmp_path / "empty.json"]))
+        joining.joined([tmp_path / "empty.json"])
+
+
+def test_problems_are_not_compared_with_each_other(tmp_path: Path) -> None:
+    """Jobs of a cluster begin on other hosts, and files hold several problems: one page has all."""
+    line = ("--n", "16", "--dim", "2", "--ranks", "1", "--steps", "4")
+    found("study", "strong", "heat", *line, cwd=tmp_path)
+    heat = json.loads((tmp_path / "found.json").read_text())
+    for case, host, ranks, ns in (("heat", "node7", 2, 0.6), ("wave", "node7", 1, 9.0)):
+        made = [
+            {
+                **m,
+                "case": case,
+                "checksum": case,
+                "ranks": ranks,
+                "ns_per_cell_step": ns * m["ns_per_cell_step"],
+            }
+            | {"machine": {**m["machine"], "host": host}}
+            for m in heat["measurements"]
+        ]
+        if case == "heat":
+            made = [{**m, "checksum": heat["measurements"][0]["checksum"]} for m in made]
+        (tmp_path / f"{case}{host}.json").write_text(json.dumps({**heat, "measurements": made}))
+    files = ("found.json", "heatnode7.json", "wavenode7.json")
+    options = ("--json", "all.json", "--csv", "all.csv", "--html", "all.html")
+    done = halocline("study", "report", *files, *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "please report" not in done.stdout
+    assert "Machines, MPI libraries" not in done.stdout, "one machine"
+    assert done.stdout.count("Time of a cell and step") == 2
+    assert "2 runs, all with the same bits" in done.stdout
+    assert "1.67 times as fast as 1 rank of" in done.stdout
+    assert len(json.loads((tmp_path / "all.json").read_text())["measurements"]) == 3
+    assert len((tmp_path / "all.csv").read_text().splitlines()) == 4
+    page = (tmp_path / "all.html").read_text()
+    assert "Strong scaling: heat" in page
+    assert "Strong scaling: wave" in page
 
 
 def test_the_formula_comes_from_the_file(tmp_path: Path) -> None:
     found(
         "study", "strong", "heat", "--n", "16", "--dim", "2", "--ranks", "1,2", "--steps", "4", cwd=tmp_path
     )
-    ((own, measured, again),) = joining.reports([tmp_path / "found.json"])
+    measured, again = joining.joined([tmp_path / "found.json"])
     formula = [row[4] for row in again.tables[0].rows]
     assert all(formula)
-    assert reported(own, measured, None).tables[0].rows[0][4] == ""
+    assert reported(studies()["strong"], measured, None).tables[0].rows[0][4] == ""
 
 
 def test_one_core_draws_no_more_than_it_can() -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from halocline.cli.output import check_files, say, write, write_json, written
+from halocline.cli.output import check_files, say
 from halocline.cli.progress import progress
 from halocline.cli.ranks import spread
-from halocline.run.host.command_line import command_line
+from halocline.cli.report import leave
 
 
 def ablation(
@@ -36,6 +35,8 @@ def ablation(
     from halocline.run.devices.devices import devices_in_use, summary
     from halocline.run.host.machine import this_machine
     from halocline.run.ranks.mpi import world
+    from halocline.study.reporting.page import facts_of_machine
+    from halocline.study.reporting.report import Report
     from halocline.timing import ablation as study
     from halocline.timing.exchange import weak_shape
     from halocline.words import counted
@@ -54,32 +55,22 @@ def ablation(
     cells = "x".join(map(str, shape))
     what = f"{counted(fields, dtype + ' field')} of {cells} cells, radius {radius}"
     lead = f"{what}, on {counted(comm.size, 'rank')}" + (f", {summary(places)}" if places else "")
-    tables = study.table(found)
     record = {**how, "shape": shape, "ranks": comm.size, "devices": [asdict(place) for place in places]}
+    report = Report(
+        study.table(found),
+        study.verdicts(found),
+        lambda: {"ablation.png": study.plot(found)},
+        footer="Time is that of one exchange on the slowest rank: the median of runs of 30, all variants in "
+        "turn.",
+    )
     if json != "-":
-        say(f"{lead}\n")
-        for table in tables:
-            say(table.text())
-        say("\n".join(study.verdicts(found)))
-    write_json(json, {**record, "variants": [asdict(m) for m in found]})
-    if csv:
-        write(csv, as_rows([asdict(m) for m in found]))
-    if html:
-        from halocline.io.style import styled
-        from halocline.study.reporting.page import Page, facts_of_machine
-
-        with styled():
-            page = Page(
-                title="Ablation study: the exchange",
-                lead=lead,
-                said=study.verdicts(found),
-                tables=tables,
-                figure=study.plot(found),
-                pictures=[],
-                facts=facts_of_machine(this_machine().as_dict()),
-                command=shlex.join(command_line()),
-                footer="Time is that of one exchange on the slowest rank: the median of runs of 30, all "
-                "variants in turn.",
-            )
-            write(html, page.html())
-    written([json, csv, html])
+        say(lead)
+    leave(
+        report,
+        {"json": json, "csv": csv, "html": html},
+        title="Ablation study: the exchange",
+        lead=lead,
+        record={**record, "variants": [asdict(m) for m in found]},
+        rows=as_rows([asdict(m) for m in found]),
+        facts=facts_of_machine(this_machine().as_dict()),
+    )

@@ -62,9 +62,7 @@ def case(
     ready = problem_of(name, cells_of(n), settings, **options)
     spread(ranks)
     _, facts = described(ready)
-    _show(
-        problem_of(name, cells_of(n), settings, **options).bench, ready.title, facts, repeat, json, execution
-    )
+    _show(ready.bench, ready.title, facts, repeat, json, execution)
 
 
 def _show(
@@ -80,10 +78,9 @@ def _show(
     from halocline.timing import overlap
 
     check_files(json)
-    options = {name: value for name, value in execution.items() if name not in ("methods", "overlap")}
     shown = progress("whole steps and parts of them in turn", f"of {repeat} rounds")
     with devices_in_use() as met, shown as on_progress:
-        found = overlap.measure(make, repeats=repeat, on_progress=on_progress, **options)
+        found = overlap.measure(make, repeats=repeat, on_progress=on_progress, **execution)
     places = met(world())
     record = {**facts, "repeats": repeat, "devices": [asdict(place) for place in places]}
     if json != "-":

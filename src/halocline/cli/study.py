@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
 import signal
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -12,8 +10,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halocline.cli.output import check_files, note, say, write, write_json, written
+from halocline.cli.output import check_files, note, say, write, written
 from halocline.cli.progress import TERMINAL, progress, terminal
+from halocline.cli.report import Files, leave
 from halocline.errors import InputError
 from halocline.physics.cases import case_named
 from halocline.ranges import NODES, POINTS, RANKS, THREADS, whole_numbers
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from halocline.study.reporting.report import Report
     from halocline.study.study import Asked, Study
 
-Files = Mapping[str, Any]  # json, csv, html, pictures
 OF_LINEAR = ("method", "rtol", "max_iterations")
 OF_STEPS = ("order", "scheme", "steps", "warm_up")
 
@@ -53,8 +51,14 @@ def study(
             return
         _refuse({name: value for name, value in submit.items() if name != "submit"}, "give --submit too, or")
         found, report = _measured(own, asked, results, repeat or own.repeat)
-        drawn = [] if asked.drawn is None else sorted(asked.drawn.glob("*.png"))
-        _leave(own, found, report, results, [(path.stem, path) for path in drawn])
+        _leave(
+            found,
+            report,
+            results,
+            title=f"{own.title}: {found[0]['case']}",
+            record=found if asked.is_linear else None,
+            drawn=[] if asked.drawn is None else sorted(asked.drawn.glob("*.png")),
+        )
 
 
 def _asked(own: Study, problem: str, options: Mapping[str, Any], scratch: Path, results: Files) -> Asked:
@@ -151,51 +155,29 @@ def _measured(own: Study, asked: Asked, results: Files, repeat: int) -> tuple[li
 
 
 def _leave(
-    own: Study,
     found: Sequence[Measurement],
     report: Report,
     results: Files,
-    drawn: Sequence[tuple[str, Path]] = (),
-    title: str = "",
+    *,
+    title: str,
+    record: Any = None,
+    drawn: Sequence[Path] = (),
 ) -> None:
-    """Tables and sentences, then files, page and pictures."""
+    """What measurements show; the record is that of a study, where none is given."""
     from halocline.study.measuring.command import as_csv
+    from halocline.study.reporting.page import facts_of_measurements
 
-    json, csv, html, pictures = (results[name] for name in ("json", "csv", "html", "pictures"))
-    if json != "-":
-        for table in report.tables:
-            say("\n" + table.text())
-        say("\n".join(report.said))
-    solves = "dof" in found[0]
-    write_json(json, list(found) if solves else {"measurements": list(found), **report.facts})
-    if csv:
-        write(csv, as_csv(found))
-    made = [Path(shutil.copy(path, pictures)) for _, path in drawn] if pictures else []
-    if html or pictures:
-        from halocline.io.style import save, styled
-        from halocline.study.reporting.page import Page, facts_of_measurements
-
-        with styled():
-            figures = report.figures()
-            for name, figure in figures.items():
-                if pictures:
-                    made.append(pictures / name)
-                    save(figure, made[-1])
-            if html:
-                page = Page(
-                    title=title or f"{own.title}: {found[0]['case']}",
-                    lead=_lead(report.what, found),
-                    said=report.said,
-                    tables=report.tables,
-                    figure=list(figures.values()),
-                    pictures=drawn,
-                    facts=facts_of_measurements(found),
-                    command=shlex.join(command_line()),
-                    commands=[m["command"] for m in found],
-                    footer=report.footer,
-                )
-                write(html, page.html())
-    written([json, csv, html, *made])
+    leave(
+        report,
+        results,
+        title=title,
+        lead=_lead(report.what, found),
+        record=record or {"measurements": list(found), **report.facts},
+        rows=as_csv(found) if results["csv"] else "",
+        facts=facts_of_measurements(found),
+        commands=[m["command"] for m in found],
+        drawn=drawn,
+    )
 
 
 def _lead(what: str, found: Sequence[Measurement]) -> str:
@@ -236,6 +218,7 @@ def paper(
     **options: Any,
 ) -> None:
     """What a paper published, what the model predicts for its machine, and the same measured here."""
+    from halocline.io.table import as_rows
     from halocline.study import engine
     from halocline.study.papers import papers
     from halocline.study.reporting.report import Report
@@ -284,15 +267,13 @@ def paper(
         own.title,
         "" if measured is None else measured.footer,
     )
+    title = f"{own.data.place.partition(',')[0]}: {own.title}"
+    record = {**facts, "measurements": found} if found else facts
     if found:
-        _leave(study, found, report, results, title=f"{own.data.place.partition(',')[0]}: {own.title}")
-        return
-    if results["json"] != "-":
-        for table in tables:
-            say("\n" + table.text())
-        say("\n".join(report.said))
-    write_json(results["json"], facts)
-    written([results["json"]])
+        _leave(found, report, results, title=title, record=record)
+    else:
+        lead = own.data.source
+        leave(report, results, title=title, lead=lead, record=record, rows=as_rows(places or [{"n": ""}]))
 
 
 def _defaults(study: Study) -> dict[str, Any]:
@@ -339,5 +320,6 @@ def report(files: Sequence[str], *, results: Files) -> None:
     from halocline.study import joining
 
     check_files(results["json"], results["csv"], results["html"])
-    for own, found, made in joining.reports([Path(file) for file in files]):
-        _leave(own, found, made, results)
+    found, made = joining.joined([Path(file) for file in files])
+    names = ", ".join(dict.fromkeys(m["study"] for m in found))
+    _leave(found, made, results, title=f"Report: {names}")

@@ -6,10 +6,7 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    pass
+from typing import Any
 
 RULED = "    \n    \n ── \n    \n    \n    \n    \n    \n"  # a line below the heads
 WIDEST = 10_000  # characters: nothing is wrapped
@@ -65,9 +62,10 @@ class Table:
 
 
 def as_rows(records: Sequence[Mapping[str, Any]]) -> str:
-    """Records as comma-separated values: a line of names, then one line each."""
+    """Records as comma-separated values: a line of all their names, then one line each."""
     out = io.StringIO()
-    writer = csv.DictWriter(out, list(records[0]), lineterminator="\n")
+    names = list(dict.fromkeys(name for record in records for name in record))
+    writer = csv.DictWriter(out, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(records)
     return out.getvalue()

@@ -177,5 +177,6 @@ def reported(study: Study, found: Sequence[Measurement], theory: Theory | None) 
         facts["theory"] = {"per_byte": theory.per_byte, "measured_on": theory.measured_on}
         facts["theory"]["travels"] = [[order, asdict(each)] for order, each in theory.travels.items()]
     one = found[0]
-    what = made.what or joined(one["scheme"] or one.get("method"), counted(one["steps"], "step"))
+    steps = None if q.is_solve(one) else counted(one["steps"], "step")
+    what = made.what or joined(one["scheme"] or one.get("method"), steps)
     return replace(made, facts=facts, what=what, footer=made.footer or study.footer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,27 +17,57 @@ from halocline.study.reporting import quantities as q
 from halocline.study.reporting.report import Block, Column, Contents, Group, Report, Rows
 from halocline.study.reporting.theory import Theory, Travels
 from halocline.study.study import Study, studies
+from halocline.words import counted
 
 
-def reports(files: Sequence[Path]) -> Iterator[tuple[Study, list[Measurement], Report]]:
-    """A report for each study that has measurements in some files.
+def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
+    """All measurements of some files, and one report of them.
 
     Raises
     ------
     InputError
         A file that cannot be read, or holds no measurements of a study.
     """
-    known, found, theories = studies(), dict[str, list[Measurement]](), dict[str, Theory]()
+    known, found = studies(), list[Measurement]()
+    formulas: dict[Any, Any] = {}  # what travels, by problem
     for path in files:
         measurements, facts = _read(path)
+        found += measurements
         for m in measurements:
-            found.setdefault(m["study"], []).append(m)
-        if measurements and "theory" in facts:
-            theories.setdefault(measurements[0]["study"], _theory(facts["theory"]))
-    for name, own in found.items():
-        if name not in known:
-            raise InputError(f"study {name!r} is unknown; known: {', '.join(known)}")
-        yield known[name], own, joined(known[name], own, theories.get(name))
+            if m["study"] not in known:
+                raise InputError(f"{path}: study {m['study']!r} is unknown; known: {', '.join(known)}")
+            if "theory" in facts:
+                formulas.setdefault(problem(m), {}).update(_travels(facts["theory"]))
+    reports, several = [], len({problem(m) for m in found}) > 1
+    for own in Group(found, None).by(problem):
+        travels = formulas.get(problem(own.one))
+        each = _of_problem(known[own.one["study"]], own.found, travels)
+        what = f"{known[own.one['study']].title}: {q.named(own.one)}"
+        tables = [replace(t, heading=t.heading and f"{what}: {t.heading}") for t in each.tables]
+        reports.append(replace(each, tables=tables if several else each.tables))
+    if len(reports) == 1:
+        return found, reports[0]
+    return found, Report(
+        [table for each in reports for table in each.tables],
+        [text for each in reports for text in each.said],
+        lambda: _numbered(reports),
+        what=counted(len(files), "file"),
+        footer="\n".join(dict.fromkeys(each.footer for each in reports)),
+    )
+
+
+def problem(measurement: Measurement) -> tuple[str, ...]:
+    """What is compared with each other: the study, the case and how it is solved."""
+    m = measurement
+    return (m["study"], *(str(m.get(name) or "") for name in ("case", "settings", "scheme", "method")))
+
+
+def _numbered(reports: Sequence[Report]) -> dict[str, Any]:
+    return {
+        f"{number}-{file}": drawn
+        for number, each in enumerate(reports)
+        for file, drawn in each.figures().items()
+    }
 
 
 def _read(path: Path) -> tuple[list[Measurement], dict[str, Any]]:
@@ -53,9 +83,9 @@ def _read(path: Path) -> tuple[list[Measurement], dict[str, Any]]:
     return measurements, data if isinstance(data, dict) else {}
 
 
-def _theory(facts: Any) -> Theory:
-    """The formula as a file has it."""
-    travels = {
+def _travels(facts: Any) -> dict[int | None, Travels]:
+    """What travels, as a file has it."""
+    return {
         order: Travels(
             Traffic(
                 tuple((tuple(way), weight) for way, weight in each["traffic"]["weights"]),
@@ -66,42 +96,37 @@ def _theory(facts: Any) -> Theory:
         )
         for order, each in facts.get("travels", [])
     }
-    return Theory(travels, facts["per_byte"], facts["measured_on"])
 
 
 def source(measurement: Measurement) -> str:
-    """Where a measurement comes from: host, MPI and commit."""
+    """Where a measurement comes from: processor or device, MPI and commit. Jobs of one cluster start on other
+    hosts."""
     machine = measurement["machine"]
     mpi = str(machine["mpi_version"] or "no MPI").partition(",")[0].partition("\n")[0].strip()
-    return f"{machine['host']}, {mpi}, commit {(machine['commit'] or 'unknown')[:12]}"
+    what = measurement["devices"][0]["name"] if measurement["devices"] else machine["cpu"]
+    return f"{what}, {mpi}, commit {(machine['commit'] or 'unknown')[:12]}"
 
 
-def joined(study: Study, found: Sequence[Measurement], theory: Theory | None) -> Report:
-    """The report of a study; with several sources its tables for each, and a table of all."""
-    parts = Group(found, theory).by(source)
+def _of_problem(study: Study, found: Sequence[Measurement], travels: Any) -> Report:
+    """The report of one problem; with several sources its tables for each, and a table of all."""
+    parts = Group(found, None).by(source)
+    made = [reported(study, part.found, _theory(travels, part.found)) for part in parts]
     if len(parts) == 1:
-        return reported(study, found, theory)
-    tables, said = list(ACROSS.tables(Group(found, theory))), list(ACROSS.said(Group(found, theory)))
-    figures: dict[str, Any] = {}
-    for number, part in enumerate(parts):
-        own = reported(study, part.found, theory)
+        return made[0]
+    tables, said = list(ACROSS.tables(Group(found, None))), list(ACROSS.said(Group(found, None)))
+    for part, own in zip(parts, made, strict=True):
         where = source(part.one)
         tables += [replace(t, heading=t.heading and f"{t.heading} ({where})") for t in own.tables]
         said += [f"{where}: {sentence}" for sentence in own.said]
-        figures |= {f"{number}-{file}": draw for file, draw in _later(own).items()}
     return Report(
-        tables,
-        said,
-        lambda: {file: draw() for file, draw in figures.items()},
-        what=f"{len(parts)} sources",
-        footer=study.footer,
+        tables, said, lambda: _numbered(made), what=counted(len(parts), "source"), footer=study.footer
     )
 
 
-def _later(report: Report) -> dict[str, Any]:
-    """The figures of a report, each drawn when it is called."""
-    names = report.figures()
-    return {file: (lambda drawn=drawn: drawn) for file, drawn in names.items()}
+def _theory(travels: Any, found: Sequence[Measurement]) -> Theory | None:
+    """With the constants of this source."""
+    exchanges = [m for m in found if m.get("only") == "exchange"]
+    return None if travels is None else Theory.of(travels, exchanges)
 
 
 def _fastest(group: Group) -> list[str]:

@@ -14,11 +14,6 @@ Key = Callable[[Measurement], Any]
 WIDTH = 92  # of notes
 
 
-def wholes(measurements: Iterable[Measurement]) -> list[Measurement]:
-    """Those of whole steps, with halos as read."""
-    return [m for m in measurements if m.get("only") is None and m.get("halo", "read") == "read"]
-
-
 def by(measurements: Iterable[Measurement], key: Key) -> Iterator[tuple[Any, list[Measurement]]]:
     """Those of each value of `key`, in its order."""
     found: dict[Any, list[Measurement]] = {}
@@ -111,7 +106,8 @@ def same_bits(measurements: Iterable[Measurement]) -> list[str]:
     said = []
 
     def problem(m: Measurement) -> tuple[Any, ...]:
-        return (*m["shape"], m["order"] or 0, m["steps"])
+        names = ("case", "settings", "scheme", "method")
+        return (*m["shape"], m["order"] or 0, m["steps"], *(str(m.get(name) or "") for name in names))
 
     found = [m for m in measurements if m["checksum"] is not None]
     for _, own in by(found, problem):

@@ -283,7 +283,7 @@ def _variants(asked: Asked) -> list[dict[str, Any]]:
     """Parts of a step, and other orders, where they are asked for."""
     from halocline.ranges import ORDER, whole_numbers
 
-    own = asked.chosen().command.order
+    own = asked.command.order
     text = asked.given.get("orders")
     orders = [] if text is None else sorted({own or 0, *whole_numbers(text, "--orders", ORDER)} - {0})
     parts = list(VARIANTS) if asked.given.get("parts") else [{}]
