@@ -187,7 +187,7 @@ def test_strong_scaling_stands_beside_the_paper():
     said = shown(STEPS, strong(), theory).said
     assert said[1] == (
         "512³: fastest with 2 ranks of 1 thread, 4.4 ns a cell and step: 1.82 times as fast as 1 rank of "
-        "1 thread, 91% of what the formula lets expect."
+        "1 thread, 91% of the speed by the formula."
     )
 
 
@@ -576,7 +576,7 @@ def test_study_of_strong_scaling(tmp_path):
     for order in (2, 6):
         assert len({m["checksum"] for m in whole if m["order"] == order}) == 1
         assert f"24, order {order}, 3 steps: 2 runs, all with the same bits" in found.stdout
-    for title in ("Time of a cell and step", "On the most of them", "Orders"):
+    for title in ("Time of a cell and step", "On the most cores or devices", "Orders"):
         assert f"\n{title}\n" in found.stdout
     assert "paper" not in found.stdout
     assert len((tmp_path / "s.csv").read_text().splitlines()) == 6

@@ -117,7 +117,7 @@ def test_a_linear_problem_is_a_case(tmp_path: Path) -> None:
         ("run poisson --n 8 --only compute", "has no number of steps by default"),
         ("study strong poisson --steps 3", "--steps 3: poisson is a linear problem, which has none"),
         ("study strong heat --method cg", "--method cg: heat is no linear problem"),
-        ("study hybrid heat --nodes 2", "--nodes 2: give --submit too, or"),
+        ("study hybrid heat --nodes 2", "--nodes 2: it is for the jobs of --submit"),
         ("study exchange heat", "this study is of the exchange alone"),
         ("study libraries heat --steps 3 --pythons /nowhere/python", "there is no file /nowhere/python"),
         ("study paper umbc-9.9", "table or figure 'umbc-9.9' is unknown"),

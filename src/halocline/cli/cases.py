@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from halocline.cli.output import check_files, say, write_json, written
@@ -36,21 +37,7 @@ def _facts(case: Case) -> dict[str, Any]:
         "check": case.check is not None,
         "error": case.error is not None,
         "extrapolated": [] if case.extrapolated is None else case.extrapolated.names,
-        "parameters": {
-            name: {
-                "default": own.default,
-                "unit": own.unit,
-                "about": own.about,
-                "least": own.least,
-                "above": own.above,
-                "most": own.most,
-                "below": own.below,
-                "whole": own.whole,
-                "words": own.words,
-                "origin": own.origin,
-            }
-            for name, own in case.parameters.items()
-        },
+        "parameters": {name: asdict(own) for name, own in case.parameters.items()},
     }
 
 

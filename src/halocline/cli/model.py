@@ -104,7 +104,7 @@ def case(
         say(study.table(found, there, scaling).text())
         say(study.verdict(found))
         if measure is not None:
-            say(f"Sweeps take {pace:.2f} times as long as their bytes and operations let expect: measured.")
+            say(f"Sweeps take {pace:.2f} times as long, measured, as their bytes and operations predict.")
     write_json(json, {**facts, **how, "runs": runs})
     _draw(found, scaling, picture, trace, timeline)
     written([json, picture, trace, timeline])

@@ -11,7 +11,6 @@ from halocline.cli.declare import (
     PLACE_OR_DASH,
     POSITIVE,
     REQUIRED,
-    TEXT,
     TEXTS,
     FromLine,
     Group,
@@ -34,7 +33,6 @@ CASE = FromLine("name", "info_name")  # the word that stands where a command is 
 
 N = problem("--n N", "Interior points along each axis.", whole(ranges.POINTS), REQUIRED)
 CELLS = N.but("Cells along each axis.")
-EACH_N = N.but("Interior points along each axis, for each run.", form="--n N,N,...", kind=TEXT)
 CELLS_OF_CASE = problem(
     "--n N[,M[,K]]",
     "Cells along the first axis, the others in the case's own proportion; or along each axis.",

@@ -49,7 +49,10 @@ def study(
         if submit["submit"]:
             _submit(asked, submit)
             return
-        _refuse({name: value for name, value in submit.items() if name != "submit"}, "give --submit too, or")
+        _refuse(
+            {name: value for name, value in submit.items() if name != "submit"},
+            "it is for the jobs of --submit",
+        )
         found, report = _measured(own, asked, results, repeat or own.repeat)
         _leave(
             found,
@@ -68,13 +71,13 @@ def _asked(own: Study, problem: str, options: Mapping[str, Any], scratch: Path, 
     given = dict(options)
     sizes = given.pop("n", None)
     numbers = None if sizes is None else tuple(sorted(whole_numbers(sizes, "--n", POINTS)))
-    command = _command(problem, given)
+    command = _command(own, problem, given)
     ranks, threads = _layouts(given.pop("ranks"), given.pop("threads"), command.device)
     drawn = scratch / "pictures" if results["pictures"] or results["html"] else None
     return Asked(own, command, numbers, ranks, threads, given, scratch, drawn)
 
 
-def _command(problem: str, given: dict[str, Any]) -> Command:
+def _command(study: Study, problem: str, given: dict[str, Any]) -> Command:
     """What is measured; options that the problem does not take are refused."""
     from halocline.problems.files import is_file
     from halocline.study.measuring.command import Command
@@ -82,8 +85,11 @@ def _command(problem: str, given: dict[str, Any]) -> Command:
     device, settings = given.pop("device", None), tuple(given.pop("settings", ()) or ())
     taken = {name: given.pop(name, None) for name in ("dim", "decomposition", "patch", *OF_LINEAR)}
     steps = {name: given.get(name) for name in OF_STEPS}
-    if problem == "exchange":
-        return Command("bench", problem, {}, (), device)
+    if problem in study.beside:
+        decided = {**taken, **steps, "set": settings or None}
+        decided["decomposition"] = None if taken["decomposition"] == "optimal" else taken["decomposition"]
+        _refuse(decided, f"the study decides that of {problem}")
+        return Command(study.beside[problem], problem, {}, (), device)
     if is_file(problem):
         flags = {name: value for name, value in given.items() if name in ("orders", "parts") and value}
         _refuse(
@@ -137,8 +143,7 @@ def _measured(own: Study, asked: Asked, results: Files, repeat: int) -> tuple[li
     from halocline.study import engine
 
     runs = engine.plan(asked)
-    names = [figure.file for contents in own.contents for figure in contents.figures]
-    names += ["convergence.png"] if own.name == "convergence" else []
+    names = [*own.files, *(figure.file for contents in own.contents for figure in contents.figures)]
     folder = results["pictures"]
     check_files(
         results["json"],

@@ -256,7 +256,7 @@ def table(machine: Machine) -> Table:
 
 
 def pace_of(case: Mapping[str, Any], made: Case, machine: Machine, ranks: int) -> float:
-    """How many times as long the sweeps of a case take as `machine` lets expect: 1/π over that.
+    """How many times as long the sweeps of a case take as `machine` predicts: 1/π over that.
 
     π is measured on one device by running the case (J. Pekkilä et al. 2022, Section 3.1): here by each of so
     many ranks by itself, all at once, since they share memory. What they exchange is left to the model.

@@ -123,7 +123,7 @@ def predict(
     traced : sequence of int
         Ranks whose events on the last number of nodes are kept.
     pace : float
-        How many times as long sweeps take as bytes and operations let expect; see
+        How many times as long sweeps take as predicted from bytes and operations; see
         `halocline.prediction.host.pace_of`.
     on_progress : callable, optional
         Called with how many of `nodes` are done.

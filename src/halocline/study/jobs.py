@@ -15,7 +15,6 @@ from halocline.errors import InputError
 if TYPE_CHECKING:
     from halocline.study.study import Asked
 
-SYSTEMS = {"slurm": ("sbatch", "sh"), "pbs": ("qsub", "pbs")}
 SLURM = """#!/bin/bash
 #SBATCH --job-name={{ name }}
 #SBATCH --nodes={{ nodes }}
@@ -45,6 +44,11 @@ PBS = """#!/bin/bash
 {%- endif %}
 cd "$PBS_O_WORKDIR"
 """
+SYSTEMS = {"slurm": (SLURM, "sh", "sbatch"), "pbs": (PBS, "pbs", "qsub")}  # head, end of a name, command
+OWN = (  # options that a job has of its own; the page is made of all jobs
+    *("--submit", "--nodes", "--per-node", "--time", "--partition", "--account"),
+    *("--ranks", "--json", "--csv", "--html", "--pictures"),
+)
 BODY = """
 # what runs in the job: each run of the study starts its own ranks on the nodes of the job
 export OMP_PLACES=cores OMP_PROC_BIND=close
@@ -74,34 +78,18 @@ def scripts(
     """
     if system not in SYSTEMS:
         raise InputError(f"--submit {system}: expected {' or '.join(SYSTEMS)}")
-    head, end = (SLURM, "sh") if system == "slurm" else (PBS, "pbs")
+    head, end, _ = SYSTEMS[system]
     per_node, threads = how.get("per_node") or max(asked.ranks), max(asked.threads)
+    words = [sys.executable, "-m", "halocline.cli", *_without(line, OWN)[1:]]
     made = {}
     for count in nodes:
         ranks = count * per_node
         stem = f"{asked.study.name}-{Path(asked.command.name).stem}-{count}-node{'' if count == 1 else 's'}"
-        words = _without(
-            line,
-            ("--submit", "--nodes", "--per-node", "--time", "--partition", "--account", "--ranks", "--json"),
-        )
-        own = [
-            sys.executable,
-            "-m",
-            "halocline.cli",
-            *words[1:],
-            "--ranks",
-            f"{ranks}",
-            "--json",
-            f"{stem}.json",
-        ]
         facts = {
             **{"name": stem, "nodes": count, "ranks": ranks, "per_node": per_node, "threads": threads},
-            **{
-                "time": how.get("time") or "01:00:00",
-                "partition": how.get("partition"),
-                "account": how.get("account"),
-            },
-            "command": shlex.join(own),
+            **{name: how.get(name) for name in ("partition", "account")},
+            "time": how.get("time") or "01:00:00",
+            "command": shlex.join([*words, "--ranks", f"{ranks}", "--json", f"{stem}.json"]),
         }
         made[Path(f"{stem}.{end}")] = Template(head + BODY).render(facts).rstrip() + "\n"
     return made
@@ -124,7 +112,7 @@ def advice(system: str, files: Sequence[Path]) -> str:
     """What to do with the scripts."""
     names = " ".join(shlex.quote(str(path)) for path in files)
     results = " ".join(shlex.quote(f"{path.stem}.json") for path in files)
-    command = SYSTEMS[system][0]
+    command = SYSTEMS[system][2]
     return (
         f"Submit them:  for job in {names}; do {command} $job; done\n"
         f"Then join what they leave:  halocline study report {results} --html report.html"

@@ -89,6 +89,10 @@ class Study:
         ``layouts(ranks, threads)`` gives the pairs that are run, of lists; all pairs by default.
     grows : bool
         Whether the grid grows with the ranks.
+    beside : mapping of str to str
+        What it takes for a problem beside cases and files, and the command that runs it.
+    files : tuple of str
+        Pictures that `report` draws.
     report : callable, optional
         Makes the report of measurements, in the place of `contents`.
     plan : callable, optional
@@ -120,6 +124,8 @@ class Study:
     variants: tuple[Mapping[str, Any], ...] | Callable[[Asked], list[dict[str, Any]]] = ({},)
     layouts: Callable[[Sequence[int], Sequence[int]], list[tuple[int, int]]] | None = None
     grows: bool = False
+    beside: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
     report: Callable[[Group], Report] | None = None
     plan: Callable[[Asked], list[Run]] | None = None
     finish: Callable[[Sequence[Run], list[Measurement]], list[Measurement]] | None = None

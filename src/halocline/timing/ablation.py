@@ -20,7 +20,7 @@ from halocline.plan.layout import lay_out
 from halocline.plan.machine import Machine
 from halocline.plan.placement import STRATEGIES as PLACEMENTS
 from halocline.plan.traffic import Traffic
-from halocline.plan.transfer import UNFIT_ON_DEVICES
+from halocline.plan.transfer import SETS, UNFIT_ON_DEVICES
 from halocline.problems.step_bench import StepBench
 from halocline.ranges import REPEATS
 from halocline.run.domain.execution import chosen_devices
@@ -32,13 +32,6 @@ from halocline.words import amount, duration
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-METHODS = {
-    "+remote": "mpi",
-    "+colo": "colocated,mpi",
-    "+peer": "peer,colocated,mpi",
-    "+self": "self,peer,colocated,mpi",
-    "mailboxes": "self,peer,rma,mpi",
-}
 WHOLE = "Steps of heat with as many fields of this radius: an exchange alone has nothing to overlap with."
 DECOMPOSITIONS = ("optimal", "bisection", "1d-x", "1d-y", "1d-z")
 
@@ -105,7 +98,7 @@ class Measured:
 
 def variants(fields: int, radius: int, ndim: int = 3) -> list[Variant]:
     """All that are measured, group by group."""
-    made = [Variant("transfer methods", name, {"methods": methods}) for name, methods in METHODS.items()]
+    made = [Variant("transfer methods", name, {"methods": methods}) for name, methods in SETS.items()]
     made += [
         Variant("edges and corners", "with", {"corners": True}),
         Variant("edges and corners", "without", {"corners": False}),

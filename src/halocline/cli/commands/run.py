@@ -144,5 +144,5 @@ CASES = Command(
     help="List the cases that `halocline run` knows by name, or show one: its parameters with units, "
     "defaults and meaning, and where it comes from.",
     examples=["halocline cases", "halocline cases helical-turbulence"],
-    takes=(Option(None, "name NAME", "Of a case to show."), options.JSON),
+    takes=(Option(None, "name NAME", "The case to show."), options.JSON),
 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from halocline.cli import options
-from halocline.cli.declare import NUMBER, PATH, REQUIRED, TEXTS, Command, Kind, Option
+from halocline.cli.declare import NUMBER, PATH, REQUIRED, TEXTS, Command, Option, whole
+from halocline.ranges import SOME_STEPS
 
 STORE = Option(
     None, "path PATH", "Of output, of a checkpoint, or of a folder of checkpoints.", PATH, REQUIRED
@@ -48,7 +49,7 @@ VIEW = Command(
             TEXTS,
         ),
         Option(None, "--spectrum", "Draw the power of whole fields in shells of wavenumbers."),
-        Option(None, "--every K", "Draw every K-th time into a film.", Kind(int, least=1), 1),
+        Option(None, "--every K", "Draw every K-th time into a film.", whole(SOME_STEPS), 1),
     ),
 )
 EXPORT = Command(

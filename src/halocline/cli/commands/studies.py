@@ -17,6 +17,7 @@ from halocline.cli.declare import (
     Group,
     Kind,
     Option,
+    one_of,
     whole,
 )
 from halocline.ranges import RANKS_PER_NODE, SOME_STEPS
@@ -82,7 +83,7 @@ def command_of(study: Study, name: str, problem: Option | FromLine = PROBLEM) ->
         ),
     )
     own = [Option("The study", each.form, each.help, TEXT, each.default) for each in study.sweeps]
-    own += [Option("The study", form, help, _kind(default), default) for form, help, default in study.options]
+    own += [Option("The study", form, help, _kind(form), default) for form, help, default in study.options]
     return Command(
         name=name,
         does=partial(_study, study.name),
@@ -98,8 +99,10 @@ def command_of(study: Study, name: str, problem: Option | FromLine = PROBLEM) ->
     )
 
 
-def _kind(default: object) -> Kind:
-    return whole(RANKS_PER_NODE) if isinstance(default, int) and not isinstance(default, bool) else TEXT
+def _kind(form: str) -> Kind:
+    """What an option of a study takes: one of some values, or a text."""
+    values = form.partition(" ")[2].split("|")
+    return one_of(*values) if len(values) > 1 else TEXT
 
 
 def _study(name: str, problem: str, **given: object) -> None:
@@ -213,22 +216,22 @@ PAPERS = Command(
 )
 
 
+BESIDE = {"ablation": EXCHANGE}  # commands that follow the word of a study, beside cases
+
+
 def commands() -> list[Command | Commands]:
-    found: list[Command | Commands] = []
-    for study in studies().values():
-        if study.name != WITH_EXCHANGE:
-            found.append(command_of(study, study.name))
-            continue
-        found.append(
-            Commands(
-                name=study.name,
-                help=study.about,
-                examples=(*study.examples, *EXCHANGE.examples[:1]),
-                commands=[EXCHANGE, command_of(study, "CASE", FromLine("problem", "info_name"))],
-                cls=CaseByName,
-            )
-        )
-    return [*found, OVERLAP, PAPER, PAPERS, REPORT]
+    """The commands of all studies, and those that are none of a declared study."""
+    return [*map(_of_study, studies().values()), OVERLAP, PAPER, PAPERS, REPORT]
 
 
-WITH_EXCHANGE = "ablation"
+def _of_study(study: Study) -> Command | Commands:
+    if study.name not in BESIDE:
+        return command_of(study, study.name)
+    beside = BESIDE[study.name]
+    return Commands(
+        name=study.name,
+        help=study.about,
+        examples=(*study.examples, *beside.examples[:1]),
+        commands=[beside, command_of(study, "CASE", FromLine("problem", "info_name"))],
+        cls=CaseByName,
+    )

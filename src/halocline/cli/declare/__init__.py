@@ -15,6 +15,7 @@ from halocline.cli.declare.kinds import (
     TEXT,
     TEXTS,
     Kind,
+    one_of,
     whole,
 )
 from halocline.cli.declare.options import REQUIRED, FromLine, Group, Option, function
@@ -35,5 +36,6 @@ __all__ = [
     "Kind",
     "Option",
     "function",
+    "one_of",
     "whole",
 ]

@@ -25,16 +25,24 @@ class Kind:
     read : callable, optional
         Makes the value of a text and the metavar of the option; raises typer.BadParameter. By default typer
         makes it.
-    least : int, optional
-        The least number that typer takes.
     """
 
     type: Any
     read: Callable[[Any, str], Any] | None = None
-    least: int | None = None
 
 
 FLAG, TEXT, TEXTS, NUMBER, PATH = Kind(bool), Kind(str), Kind(list[str]), Kind(float), Kind(Path)
+
+
+def one_of(*values: str) -> Kind:
+    """One of some words or numbers."""
+
+    def read(given: Any, metavar: str) -> Any:
+        if str(given) not in values:
+            raise typer.BadParameter(f"{given}; expected {' or '.join(values)}")
+        return int(given) if is_whole(str(given)) else given
+
+    return Kind(str, read)
 
 
 def whole(numbers: Range) -> Kind:

@@ -78,7 +78,6 @@ class Option:
             "metavar": metavar or None,
             "help": self.help,
             "rich_help_panel": self.panel,
-            "min": self.kind.least,
             "parser": None if read is None else lambda given: read(given, metavar),
         }
         named = self.name.startswith("-")

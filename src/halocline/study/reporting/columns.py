@@ -29,11 +29,6 @@ def has_energy(group: Group) -> bool:
     return any(m["joules_per_cell_step"] for m in group.found)
 
 
-def which(group: Group) -> str:
-    """Whose times are compared, in words: "relative to 1 rank of 1 thread"."""
-    return f"relative to {q.layout(group.base)}"
-
-
 LAYOUT = Column("", lambda m, g: q.layout(m))
 SIZE = Column("cells", lambda m, g: q.size(m))
 UNITS = Column(lambda g: f"{q.unit(g.one)}s", lambda m, g: f"{q.units(m)}")
@@ -47,7 +42,6 @@ ON_ONE = Column(
 IDEAL = Column("\nideal", lambda m, g: q.nanoseconds(ideal(q.units(m), g)))
 FORMULA = Column("\nformula", _formula)
 OF_FORMULA = Column("of the\nformula", lambda m, g: q.percent(of_formula(m, g)))
-SPEEDUP = Column("speed-up", lambda m, g: f"{q.speedup(m, g.base):.2f}")
 EFFICIENCY = Column("\nefficiency", lambda m, g: q.percent(q.efficiency(m, g.base)))
 OF_BANDWIDTH = Column("of the\nbandwidth", lambda m, g: q.percent(m["share_of_bound"]))
 OF_PEAK = Column("of the\npeak", lambda m, g: q.percent(m["share_of_peak"]))

@@ -165,7 +165,7 @@ def _limits_table(own: Sequence[Found], *, several: bool, what: Extrapolated) ->
         notes.append("within noise: the finer two grids differ by no more than iterations leave.")
     if published:
         notes.append(f"published: {what.source}; off: the extrapolated number from it.")
-    title = "Extrapolated from each three grids" if several else "Extrapolated from these"
+    title = "Extrapolated from every three grids" if several else "Extrapolated from these"
     return Table(title, heads, tuple(rows), left=2 if several else 1, note=wrapped(*notes))
 
 

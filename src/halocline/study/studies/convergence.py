@@ -9,6 +9,7 @@ from typing import Any
 
 from halocline.errors import InputError
 from halocline.study.measurement import Measurement
+from halocline.study.measuring import self_convergence
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.report import Group, Report
 from halocline.study.study import Asked, Run, Study
@@ -103,17 +104,17 @@ def _check_three(sizes: Sequence[int]) -> None:
 def finish(runs: Sequence[Run], found: list[Measurement]) -> list[Measurement]:
     """With the differences of grids that have no exact solution, and the numbers of a steady state."""
     from halocline.physics.cases import cases
-    from halocline.study.measuring import self_convergence as own
     from halocline.study.reporting import extrapolation
 
     one = found[0]
     if "--state" in runs[0].extra:
-        own.check_times(found)
+        self_convergence.check_times(found)
         if any(m["error"] is None for m in found):
-            states = [own.state(Path(run.extra["--state"])) for run in runs]
-            compared = own.differences(states)
+            states = [self_convergence.state(Path(run.extra["--state"])) for run in runs]
+            compared = self_convergence.differences(states)
             return [
-                {**m, "error": each, "error_is": own.NAME} for m, each in zip(found, compared, strict=True)
+                {**m, "error": each, "error_is": self_convergence.NAME}
+                for m, each in zip(found, compared, strict=True)
             ]
         return [{**m, "error_is": "greatest error"} for m in found]
     case = cases().get(one["case"])
@@ -164,7 +165,7 @@ def report(group: Group) -> Report:
             "Numbers are those at the end of each run, which is its steady state.",
         )
     name = found[0].get("error_is") or (errors.ERROR if case is None else case.error_name)
-    itself = name.startswith("mean difference")
+    itself = name == self_convergence.NAME
     compared = found[:-1] if itself else found  # the finest grid has nothing finer
     kind = "Differences between" if itself else "Errors on"
     of_case = "Errors are those at the end of each run, as its case defines them."
@@ -190,9 +191,8 @@ STUDY = Study(
     "Fig. 13 of Mendygral et al. 2017, and [bold]cp-alfven[/], the left panel of Fig. 23 there; --dim and "
     "--set leave only the lines that match.\n\n[bold]cavity[/] and [bold]cavity-2d[/] have none, but are "
     "steady in the end: three grids or more, of any spacings, give the order of each of their numbers, what "
-    "it leads to at "
-    "spacing 0, and the grid-convergence index (Roache 1994; Celik et al. 2008).\n\nGrids of a file are "
-    "compared with its function exact(t), or each with the next finer one.",
+    "it leads to at spacing 0, and the grid-convergence index (Roache 1994; Celik et al. 2008).\n\nGrids of a "
+    "file are compared with its function exact(t), or each with the next finer one.",
     examples=(
         "halocline study convergence poisson --n 256,512,1024",
         "halocline study convergence linear-wave --n 64,128,256 --dim 1",
@@ -203,4 +203,5 @@ STUDY = Study(
     report=report,
     says=says,
     to_the_end=True,
+    files=("convergence.png",),
 )

@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from halocline.errors import InputError
+from halocline.plan.transfer import SETS
 from halocline.study.measurement import Measurement
+from halocline.study.measuring.command import Command
 from halocline.study.reporting.comparison import comparison
 from halocline.study.reporting.report import Column
-from halocline.study.study import Study
+from halocline.study.study import Asked, Run, Study
+from halocline.timing.exchange import weak_shape
 from halocline.words import amount, duration
 
-if TYPE_CHECKING:
-    from halocline.study.study import Asked, Run
-
-METHODS = {
-    "staged": "mpi",
-    "+colo": "colocated,mpi",
-    "+peer": "peer,colocated,mpi",
-    "+self": "self,peer,colocated,mpi",
-    "mailboxes": "self,peer,rma,mpi",
-}
-NAMES = {methods: name for name, methods in METHODS.items()}
+NAMES = {methods: name for name, methods in SETS.items()}
 
 
 def _plan(asked: Asked) -> list[Run]:
     """`halocline bench exchange` for each."""
-    from halocline.study.measuring.command import Command
-    from halocline.study.study import Run
-    from halocline.timing.exchange import weak_shape
-
-    if asked.command.name != "exchange":
+    if asked.command.verb != "bench":
         raise InputError(f"{asked.command.name}: this study is of the exchange alone; say exchange")
     scaling = asked.given.get("scaling") or "weak"
     runs = []
     for n in asked.sizes or (64,):
         for ranks, threads in asked.layouts:
             shape = weak_shape(n, ranks if scaling == "weak" else 1)
-            for methods in METHODS.values():
+            for methods in SETS.values():
                 options = {"scaling": scaling, "methods": methods}
                 own = Command("bench", "exchange", options, (), asked.command.device)
                 if ranks > 1 or "peer" in methods:
@@ -54,8 +41,7 @@ STUDY = Study(
     title="The exchange of halos",
     about="The exchange alone, by each set of transfer methods.",
     help="Four fields of single precision with halos of three layers, as Pearson et al. 2020; say exchange "
-    "for "
-    "the problem. `halocline study ablation exchange` times more variants, in turn.",
+    "for the problem. `halocline study ablation exchange` times more variants, in turn.",
     examples=("halocline study exchange exchange --n 64 --ranks 2",),
     contents=(
         comparison(
@@ -67,6 +53,7 @@ STUDY = Study(
     ),
     options=(("--scaling weak|strong", "Whether N belongs to a rank, or is that of the grid.", "weak"),),
     plan=_plan,
+    beside={"exchange": "bench"},
     ranks="2",
     repeat=3,
     footer="Time is that of one exchange on the slowest rank: the median of runs of 30.",

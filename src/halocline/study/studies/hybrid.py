@@ -35,9 +35,11 @@ def _sentences(group: Group) -> list[str]:
     said = []
     for own in group.by(lambda m: (m["cells"], q.units(m))):
         slowest = max(own.found, key=q.pace)
+        if slowest is own.best:
+            continue
         times = f"{q.pace(slowest) / q.pace(own.best):.2f} times as long"
         where = f"{q.size(own.one)} on {counted(q.units(own.one), q.unit(own.one))}"
-        said.append(f"{where}: {q.layout(own.best)} are fastest, {q.layout(slowest)} take {times}.")
+        said.append(f"{where}: fastest with {q.layout(own.best)}; with {q.layout(slowest)} {times}.")
     return said
 
 
@@ -59,8 +61,7 @@ STUDY = Study(
     title="Hybrid runs",
     about="The same cores shared out among ranks and threads in every way.",
     help="Each divisor of ranks times threads is a number of ranks, the rest are threads, as in Tables 7.1 "
-    "and "
-    "7.2 of UMBC HPCF-2018-10.",
+    "and 7.2 of UMBC HPCF-2018-10.",
     examples=("halocline study hybrid poisson --n 1024 --ranks 2 --threads 2",),
     contents=(
         Contents(

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from halocline.errors import InputError
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting.comparison import comparison
-from halocline.study.study import Study
-
-if TYPE_CHECKING:
-    from halocline.study.study import Asked
+from halocline.study.study import Asked, Study
 
 
 def library(measurement: Measurement) -> str:
@@ -36,8 +33,7 @@ STUDY = Study(
     title="MPI libraries",
     about="The same runs with several MPI libraries.",
     help="Each in the Python environment that it is installed in, such as .venv with MPICH and "
-    ".venv-openmpi, "
-    "which `make test-openmpi` makes. As Figs. 11 and 12 of the cavity code of Virginia Tech.",
+    ".venv-openmpi, which `make test-openmpi` makes. As Figs. 11 and 12 of the cavity code of Virginia Tech.",
     examples=("halocline study libraries cavity --n 32 --pythons .venv/bin/python,.venv-openmpi/bin/python",),
     contents=(comparison("MPI", library, c.SSSPNT),),
     variants=_variants,

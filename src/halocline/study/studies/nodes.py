@@ -17,7 +17,7 @@ STUDY = Study(
     "nodes",
     title="Ranks of a node",
     about="The same ranks on fewer or more nodes.",
-    help="So many ranks are taken for a node, whatever they run on: those of one node share memory, others "
+    help="Every R ranks count as a node, whatever they run on: those of one node share memory, others "
     "send "
     "messages by MPI. As Fig. 5 of the cavity code of Virginia Tech; `halocline model figures` predicts "
     "nodes "

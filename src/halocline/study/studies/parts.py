@@ -3,6 +3,7 @@ al. 2022, Fig. 12)."""
 
 from __future__ import annotations
 
+from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.labels import own_order, size_label
 from halocline.study.reporting.published import ASTAROTH, MHD_CASE, published
@@ -86,8 +87,7 @@ PARTS_OF_A_STEP = Contents(
                 Rows(
                     "A step and its parts",
                     (
-                        Column("", lambda m, g: q.layout(m)),
-                        Column(lambda g: f"{q.unit(g.one)}s", lambda m, g: f"{q.units(m)}"),
+                        *(c.LAYOUT, c.UNITS),
                         *(_time(WHOLE, "whole\nstep"), _time(COMPUTE, "compute\nalone")),
                         *(_time(EXCHANGE, "exchange\nalone"), _time(CORNERS, "with\ncorners")),
                         Column("beyond the\nlonger", lambda m, g: f"{overhead(times(g)):+.0%}"),

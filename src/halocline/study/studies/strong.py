@@ -5,7 +5,7 @@ Solves in the form of UMBC HPCF-2018-10, Tables 4.1 and 7.1; steps as Pekkilä e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
@@ -16,11 +16,8 @@ from halocline.study.reporting.report import Block, Column, Contents, Figure, Gr
 from halocline.study.studies.hybrid import HYBRID
 from halocline.study.studies.orders import ORDERS
 from halocline.study.studies.parts import PARTS_OF_A_STEP, VARIANTS
-from halocline.study.study import Study
+from halocline.study.study import Asked, Study
 from halocline.words import clock, counted, duration, in_seconds
-
-if TYPE_CHECKING:
-    from halocline.study.study import Asked
 
 # -- solves --------------------------------------------------------------------------------------------------
 
@@ -187,7 +184,7 @@ def _of_steps(group: Group) -> list[str]:
         if best is not base:
             share = c.of_formula(best, own)
             fastest += f": {q.ns(base) / q.ns(best):.2f} times as fast as {q.layout(base)}"
-            fastest += "" if share is None else f", {q.percent(share)} of what the formula lets expect"
+            fastest += "" if share is None else f", {q.percent(share)} of the speed by the formula"
         said.append(f"{fastest}.")
     return said
 
@@ -219,7 +216,7 @@ STEPS = Contents(
         Block(
             (
                 Rows(
-                    "On the most of them",
+                    "On the most cores or devices",
                     (c.SIZE, c.HERE, c.MOST, c.ON_ONE, c.NS, c.EFFICIENCY, c.OF_FORMULA),
                     of=(_cells, lambda group: group.last),
                     beside=_paper,
@@ -296,8 +293,7 @@ STUDY = Study(
     about="One problem on more and more ranks and threads: time, speed-up, efficiency, hybrid runs.",
     help="Each N on each number of ranks and threads: a linear problem in the form of UMBC HPCF-2018-10, "
     "Tables 4.1 and 7.1, steps as in Figs. 10 to 12, 14 and 15 of Pekkilä et al. 2022, beside their closed "
-    "formula, "
-    "max(work, exchange), with constants that were measured too.",
+    "formula, max(work, exchange), with constants that were measured too.",
     examples=(
         "halocline study strong poisson --n 1024 --ranks 1,2 --threads 1,2",
         "halocline study strong mhd-benchmark --n 64,128 --ranks 1,2 --parts",
