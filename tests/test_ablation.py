@@ -11,6 +11,7 @@ import pytest
 from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.plan.machine import load_machine
+from halocline.plan.transfer import SETS
 from halocline.run.ranks.mpi import world
 from halocline.timing import ablation
 

@@ -191,8 +191,8 @@ STUDY = Study(
     "Fig. 13 of Mendygral et al. 2017, and [bold]cp-alfven[/], the left panel of Fig. 23 there; --dim and "
     "--set leave only the lines that match.\n\n[bold]cavity[/] and [bold]cavity-2d[/] have none, but are "
     "steady in the end: three grids or more, of any spacings, give the order of each of their numbers, what "
-    "it leads to at spacing 0, and the grid-convergence index (Roache 1994; Celik et al. 2008).\n\nGrids of a "
-    "file are compared with its function exact(t), or each with the next finer one.",
+    "it leads to at spacing 0, and the grid-convergence index (Roache 1994; Celik et al. 2008).\n\nGrids of "
+    "a file are compared with its function exact(t), or each with the next finer one.",
     examples=(
         "halocline study convergence poisson --n 256,512,1024",
         "halocline study convergence linear-wave --n 64,128,256 --dim 1",
