@@ -34,7 +34,7 @@ from halocline.study.measuring.command import Command, as_csv, measure
 from halocline.study.reporting.page import Page, facts_of_measurements
 from halocline.study.reporting.quantities import nanoseconds, same_bits, size, units
 from halocline.study.reporting.report import Contents, Group, Report, report
-from halocline.study.reporting.theory import Theory, Travels, travels
+from halocline.study.reporting.theory import Exchanged, Theory, exchanged_by
 from halocline.study.studies.orders import ORDERS
 from halocline.study.studies.parts import PARTS, PARTS_OF_A_STEP
 from halocline.study.studies.strong import STEPS
@@ -79,9 +79,9 @@ def made(ns: float, ranks: int = 1, threads: int = 1, **other: Any) -> dict[str,
     return {**record, **other}
 
 
-def sides(bytes_of_a_cell: int = 8) -> Travels:
+def sides(bytes_of_a_cell: int = 8) -> Exchanged:
     """One layer of one number on each side of a box."""
-    return Travels(
+    return Exchanged(
         Traffic(
             tuple(
                 (tuple(sign if a == axis else 0 for a in range(3)), bytes_of_a_cell)
@@ -137,7 +137,7 @@ def test_without_a_pace_of_the_exchange_the_formula_is_silent():
 
 def test_what_travels_in_a_step_of_the_benchmark():
     """Three sub-steps; eight fields on sides, two components of u and of A on each edge, no corners."""
-    own = travels(CaseRun("mhd-benchmark", [16]))
+    own = exchanged_by(CaseRun("mhd-benchmark", [16]))
     weights = dict(own.traffic.weights)
     assert {sum(map(abs, direction)) for direction in weights} == {1, 2}
     assert len(weights) == 6 + 12

@@ -140,7 +140,7 @@ def test_a_program_whose_halos_stay_at_home_measures_nothing() -> None:
     T = grid.field("T")
     sim = hc.Simulation(grid, lambda T: {T: -T}, scheme=hc.Euler(), dt=1e-3, threads=1)
     sim[T] = 1.0
-    assert str(sim.run(steps=5).overlap) == "on, since nothing travels"
+    assert str(sim.run(steps=5).overlap) == "on, since nothing is exchanged"
 
 
 # -- how much is hidden --------------------------------------------------------------------------------------

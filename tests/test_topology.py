@@ -41,7 +41,7 @@ def test_the_links_of_a_summit_node(monkeypatch: pytest.MonkeyPatch) -> None:
     found = device_links(devices(SUMMIT, range(6)), 1, Communicator())
     assert found.distance is not None
     assert [list(row) for row in found.distance] == distance_between(bandwidths(SUMMIT))
-    assert found.why == "links as NVML tells them, driver 550.54.15"
+    assert found.why == "links as NVML reports them, driver 550.54.15"
     assert nvml.running == 0
 
 
@@ -61,7 +61,7 @@ def test_slots_follow_the_devices_of_the_ranks(monkeypatch: pytest.MonkeyPatch) 
 
 
 def replaced(topology: Topology, places: Sequence[int]) -> Topology:
-    """What NVML tells where only these GPUs are asked for."""
+    """What NVML reports where only these GPUs are asked for."""
     ancestors = tuple(tuple(topology.ancestors[a][b] for b in places) for a in places)
     return Topology(topology.driver, tuple(topology.gpus[n] for n in places), ancestors)
 
@@ -73,7 +73,9 @@ def test_where_nothing_is_to_be_decided_there_is_no_distance(monkeypatch: pytest
         None, "all links are equal"
     )
     assert device_links(devices(DGX_H100, [3]), 4, Communicator()).why == "a node has one device"
-    assert "OpenCL does not tell" in device_links(devices(DGX_H100, [0, 1], "opencl"), 1, Communicator()).why
+    assert (
+        "OpenCL does not report" in device_links(devices(DGX_H100, [0, 1], "opencl"), 1, Communicator()).why
+    )
     # subdomains that share a device have no link between them, however equal the others are
     assert device_links(devices(DGX_H100, [0, 1]), 2, Communicator()).distance is not None
 
@@ -196,7 +198,7 @@ def test_explain_says_where_subdomains_lie_and_why(
     sim = hc.Simulation(grid, lambda T: {T: hc.laplacian(T)}, scheme=hc.Euler(), dt=1e-5)
     in_order = hc.explain(sim, device=choice, decomposition=(2, 2), subdomains_per_rank=2)
     said = " ".join(str(in_order).split())
-    assert "lie on its devices in order: OpenCL does not tell how devices are linked." in said
+    assert "lie on its devices in order: OpenCL does not report how devices are linked." in said
     assert in_order.as_dict()["placement"]["link_time"] is None
     # those with the long side in common are 0 and 2, 1 and 3: in order they lie apart
     driven = [[gpu.uuid for gpu in SUMMIT.gpus[:2]]]
@@ -205,7 +207,7 @@ def test_explain_says_where_subdomains_lie_and_why(
     placed = hc.explain(sim, device=choice, decomposition=(2, 2), subdomains_per_rank=2, links=linked)
     told = placed.as_dict()["placement"]
     assert told["strategy"] == "aware"
-    assert told["why"] == "links as NVML tells them, driver 550.54.15"
+    assert told["why"] == "links as NVML reports them, driver 550.54.15"
     assert 0 < told["link_time"] < 1
     assert f"slots {', '.join(map(str, told['slots']))} of its devices: links as NVML" in str(placed)
 

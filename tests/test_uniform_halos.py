@@ -113,7 +113,7 @@ def test_explain_tells(capfd: pytest.CaptureFixture[str]) -> None:
     line = ["explain", "poisson", "--n", "64", "--ranks", "4", "--halo"]
     assert run([*line, "uniform"]) == 0
     said = capfd.readouterr().out
-    assert "Halos are uniform: every exchange carries all fields that ever travel" in said
+    assert "Halos are uniform: every exchange carries all fields that are ever exchanged" in said
     assert "because halos are uniform" in said
     assert "no corner is read" not in said
     assert run([*line, "read"]) == 0

@@ -73,11 +73,11 @@ def run(words: list[str]) -> int:
     except typer.Exit as end:
         return end.exit_code
     except Exception as error:
-        tell = getattr(error, "format_message", None)  # what the parser raises has it
-        if tell is None:
+        message = getattr(error, "format_message", None)  # what the parser raises has it
+        if message is None:
             raise
-        if not tell():
+        if not message():
             return 2  # no command was named: the help text has been printed
         path = getattr(getattr(error, "ctx", None), "command_path", "halocline")
-        raise InputError(f"{tell()}\nTry `{path} --help`.") from None
+        raise InputError(f"{message()}\nTry `{path} --help`.") from None
     return 0

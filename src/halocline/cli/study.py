@@ -151,12 +151,12 @@ def _measured(own: Study, asked: Asked, results: Files, repeat: int) -> tuple[li
         results["html"],
         *(folder / name for name in dict.fromkeys(names) if folder),
     )
-    travelling = engine.formula_of(asked, runs) if asked.command.verb != "bench" else {}
+    exchanged = engine.formula_of(asked, runs) if asked.command.verb != "bench" else {}
     _prepare()
     found = engine.carry_out(runs, repeat, note, study=own.name, says=own.says or engine.outcome)
     if own.finish is not None:
         found = own.finish(runs, found)
-    return found, engine.reported(own, found, engine.theory_of(travelling, found))
+    return found, engine.reported(own, found, engine.theory_of(exchanged, found))
 
 
 def _leave(

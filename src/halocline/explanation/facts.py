@@ -52,7 +52,7 @@ class Halo:
     walls : tuple of str
         Where boundary conditions make them.
     why : str
-        What holds of the rest, or why they travel.
+        What holds of the rest, or why they are exchanged.
     """
 
     field: str

@@ -39,10 +39,10 @@ def steps_of(
     halo : {"read", "uniform"}
         Which halos are exchanged; see `halocline.compile.compiler.compile_program`.
     """
-    return tuple(_Teller(program, schedule, plan, found, halo).tell(found.operations, schedule.operations, 0))
+    return tuple(_Steps(program, schedule, plan, found, halo).steps(found.operations, schedule.operations, 0))
 
 
-class _Teller:
+class _Steps:
     """Puts schedule, plan and what the user wrote together, operation by operation."""
 
     def __init__(
@@ -66,7 +66,7 @@ class _Teller:
         self.lines: dict[ScalarGraph, list[Line | None]] = {}  # of the statements of each graph
         self._number_lines(found.operations)
 
-    def tell(
+    def steps(
         self, graphs: Sequence[OperationGraph], operations: Sequence[Operation], depth: int
     ) -> Iterator[Step]:
         pairs = list(zip(graphs, operations, strict=True))
@@ -94,7 +94,7 @@ class _Teller:
                     yield Step("when", depth, (condition + part,))
                 else:
                     yield Step("loop", depth, (", ".join(ends),))
-                yield from self.tell(graph.body, operation.body, depth + 1)
+                yield from self.steps(graph.body, operation.body, depth + 1)
 
     def _assigned(self, graph: ScalarGraph, sums: set[str]) -> Iterator[str]:
         """Each scalar that is set and has a name of its own. One that the compiler made is shown where it is
@@ -185,7 +185,7 @@ class _Teller:
         )
 
     def _why(self, sweep: Sweep, name: str, moved: bool) -> str:
-        """Why a field travels before a sweep, or why it need not."""
+        """Why a field is exchanged before a sweep, or why it need not be."""
         here = next(i for i, s in enumerate(self.sweeps) if s is sweep)
         if moved and self.halo == "uniform":
             return "halos are uniform"

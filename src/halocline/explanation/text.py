@@ -40,8 +40,8 @@ def lines(explained: Explained, bound: Bound | None) -> Iterator[str]:
         yield ""
         yield from _devices(explained.on, _placement(explained))
     if explained.halo == "uniform":
-        yield "Halos are uniform: every exchange carries all fields that ever travel, as wide as the widest,"
-        yield "with all edges and corners, whether that is read or not"
+        yield "Halos are uniform: every exchange carries all fields that are ever exchanged, as wide as the"
+        yield "widest, with all edges and corners, whether that is read or not"
     yield ""
     yield "Operations"
     number = 0
@@ -284,13 +284,13 @@ def _halo(halo: Halo) -> str:
     moved = {*halo.travels, *halo.copied, *halo.walls}
     rest = [place for place, _ in halo.width if place not in moved]
     if halo.travels:
-        said.append(f"travels on {', '.join(halo.travels)}, because {halo.why}")
+        said.append(f"exchanged on {', '.join(halo.travels)}, because {halo.why}")
     if halo.copied:
         said.append(f"copied within the rank on {', '.join(halo.copied)}")
     if rest and (halo.travels or halo.copied):
         said.append(f"still there on {', '.join(rest)}")
     elif rest:
-        said.append(f"does not travel, because {halo.why}")
+        said.append(f"not exchanged, because {halo.why}")
     if halo.walls:
         said.append(f"from the boundary conditions on {', '.join(halo.walls)}")
     return "; ".join(said)

@@ -43,7 +43,7 @@ COMMUNICATIONS: Mapping[str, Communication] = {
     "v1": Communication("what goes along the last axis is packed", "uniform", "last", False),
     "v2": Communication("v1, and each field has its own halo", "read", "last", False),
     "v3": Communication("v2, and everything is packed", "read", "all", False),
-    "overlap": Communication("v3, and patches run while messages travel", "read", "all", True),
+    "overlap": Communication("v3, and patches run while messages are under way", "read", "all", True),
 }
 
 

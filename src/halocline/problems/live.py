@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 
 OVER = 10.0  # seconds over which the speed is taken
-LEAST = 0.5  # seconds after which it is worth telling
+LEAST = 0.5  # seconds after which a line is shown
 
 
 class LiveLine:

@@ -67,7 +67,7 @@ class Record:
         The rate of these operations, over that of multiply-adds of float64 on as many cores; an addition
         that no product joins is one operation, so that 1 cannot be reached. None on devices.
     joules_per_cell_step : float or None
-        What processors and devices took; None where the host does not tell.
+        What processors and devices took; None where the host does not report it.
     joules_of : tuple of str
         Whose joules these are: "processors", "devices".
     checksum : str or None

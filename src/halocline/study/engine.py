@@ -14,7 +14,7 @@ from halocline.study.measuring import command as commands
 from halocline.study.measuring.command import Command
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.report import Group, Report, report
-from halocline.study.reporting.theory import Theory, Travels, travels
+from halocline.study.reporting.theory import Exchanged, Theory, exchanged_by
 from halocline.study.study import Asked, Run, Study
 from halocline.words import counted, duration, joined
 
@@ -110,20 +110,20 @@ def _exchange(asked: Asked, runs: Sequence[Run]) -> list[Run]:
 # -- measurements --------------------------------------------------------------------------------------------
 
 
-def formula_of(asked: Asked, runs: Sequence[Run]) -> dict[int | None, Travels]:
-    """What travels in each kind of run; grids that cannot be cut as asked for are found here."""
+def formula_of(asked: Asked, runs: Sequence[Run]) -> dict[int | None, Exchanged]:
+    """What is exchanged in each kind of run; grids that cannot be cut as asked for are found here."""
     from halocline.run.domain.execution import chosen_devices
 
-    found: dict[Any, Travels] = {}
+    found: dict[Any, Exchanged] = {}
     on_cpu = chosen_devices(asked.command.device).interface == "cpu"
     for run in runs:
         key = (run.command.order, run.command.dim, run.command.settings)
         if key not in found:
             own = replace(asked, command=run.command)
-            found[key] = travels(own.ready(run.at if isinstance(run.at, int) else run.n))
+            found[key] = exchanged_by(own.ready(run.at if isinstance(run.at, int) else run.n))
         if on_cpu:
             found[key].check(run.shape, run.ranks, run.command.decomposition)
-    made: dict[int | None, Travels] = {}
+    made: dict[int | None, Exchanged] = {}
     for (order, *_), each in found.items():
         made.setdefault(order, each)
     if asked.is_file and runs:
@@ -163,9 +163,9 @@ def carry_out(
 # -- the report ----------------------------------------------------------------------------------------------
 
 
-def theory_of(travelling: Mapping[int | None, Travels], found: Sequence[Measurement]) -> Theory:
+def theory_of(exchanged: Mapping[int | None, Exchanged], found: Sequence[Measurement]) -> Theory:
     """The closed formula with the constants that were measured."""
-    return Theory.of(travelling, [m for m in found if m["only"] == "exchange"])
+    return Theory.of(exchanged, [m for m in found if m["only"] == "exchange"])
 
 
 def reported(study: Study, found: Sequence[Measurement], theory: Theory | None) -> Report:
@@ -175,7 +175,7 @@ def reported(study: Study, found: Sequence[Measurement], theory: Theory | None) 
     facts = dict(made.facts)
     if theory is not None and study.formula:
         facts["theory"] = {"per_byte": theory.per_byte, "measured_on": theory.measured_on}
-        facts["theory"]["travels"] = [[order, asdict(each)] for order, each in theory.travels.items()]
+        facts["theory"]["exchanged"] = [[order, asdict(each)] for order, each in theory.exchanged.items()]
     one = found[0]
     steps = None if q.is_solve(one) else counted(one["steps"], "step")
     what = made.what or joined(one["scheme"] or one.get("method"), steps)

@@ -15,7 +15,7 @@ from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.report import Block, Column, Contents, Group, Report, Rows
-from halocline.study.reporting.theory import Theory, Travels
+from halocline.study.reporting.theory import Exchanged, Theory
 from halocline.study.study import Study, studies
 from halocline.words import counted
 
@@ -29,7 +29,7 @@ def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
         A file that cannot be read, or holds no measurements of a study.
     """
     known, found = studies(), list[Measurement]()
-    formulas: dict[Any, Any] = {}  # what travels, by problem
+    formulas: dict[Any, Any] = {}  # what is exchanged, by problem
     for path in files:
         measurements, facts = _read(path)
         found += measurements
@@ -37,11 +37,11 @@ def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
             if m["study"] not in known:
                 raise InputError(f"{path}: study {m['study']!r} is unknown; known: {', '.join(known)}")
             if "theory" in facts:
-                formulas.setdefault(problem(m), {}).update(_travels(facts["theory"]))
+                formulas.setdefault(problem(m), {}).update(_exchanged(facts["theory"]))
     reports, several = [], len({problem(m) for m in found}) > 1
     for own in Group(found, None).by(problem):
-        travels = formulas.get(problem(own.one))
-        each = _of_problem(known[own.one["study"]], own.found, travels)
+        exchanged = formulas.get(problem(own.one))
+        each = _of_problem(known[own.one["study"]], own.found, exchanged)
         what = f"{known[own.one['study']].title}: {q.named(own.one)}"
         tables = [replace(t, heading=t.heading and f"{what}: {t.heading}") for t in each.tables]
         reports.append(replace(each, tables=tables if several else each.tables))
@@ -83,10 +83,10 @@ def _read(path: Path) -> tuple[list[Measurement], dict[str, Any]]:
     return measurements, data if isinstance(data, dict) else {}
 
 
-def _travels(facts: Any) -> dict[int | None, Travels]:
-    """What travels, as a file has it."""
+def _exchanged(facts: Any) -> dict[int | None, Exchanged]:
+    """What is exchanged, as a file has it."""
     return {
-        order: Travels(
+        order: Exchanged(
             Traffic(
                 tuple((tuple(way), weight) for way, weight in each["traffic"]["weights"]),
                 tuple(map(tuple, each["traffic"]["layers"])),
@@ -94,7 +94,7 @@ def _travels(facts: Any) -> dict[int | None, Travels]:
             tuple(each["thickness"]),
             tuple(each["periodic"]),
         )
-        for order, each in facts.get("travels", [])
+        for order, each in facts.get("exchanged", [])
     }
 
 
@@ -107,10 +107,10 @@ def source(measurement: Measurement) -> str:
     return f"{what}, {mpi}, commit {(machine['commit'] or 'unknown')[:12]}"
 
 
-def _of_problem(study: Study, found: Sequence[Measurement], travels: Any) -> Report:
+def _of_problem(study: Study, found: Sequence[Measurement], exchanged: Any) -> Report:
     """The report of one problem; with several sources its tables for each, and a table of all."""
     parts = Group(found, None).by(source)
-    made = [reported(study, part.found, _theory(travels, part.found)) for part in parts]
+    made = [reported(study, part.found, _theory(exchanged, part.found)) for part in parts]
     if len(parts) == 1:
         return made[0]
     tables, said = list(ACROSS.tables(Group(found, None))), list(ACROSS.said(Group(found, None)))
@@ -123,10 +123,10 @@ def _of_problem(study: Study, found: Sequence[Measurement], travels: Any) -> Rep
     )
 
 
-def _theory(travels: Any, found: Sequence[Measurement]) -> Theory | None:
+def _theory(exchanged: Any, found: Sequence[Measurement]) -> Theory | None:
     """With the constants of this source."""
     exchanges = [m for m in found if m.get("only") == "exchange"]
-    return None if travels is None else Theory.of(travels, exchanges)
+    return None if exchanged is None else Theory.of(exchanged, exchanges)
 
 
 def _fastest(group: Group) -> list[str]:

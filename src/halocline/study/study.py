@@ -98,7 +98,7 @@ class Study:
     plan : callable, optional
         ``plan(asked)`` gives the runs, where they are no product of lists.
     finish : callable, optional
-        ``finish(runs, measurements)`` gives the measurements with what only all of them tell.
+        ``finish(runs, measurements)`` gives the measurements with what follows from all of them.
     options : tuple of (form, help, default)
         Further options of the command line, for `variants` and `plan`.
     to_the_end : bool

@@ -22,7 +22,7 @@ PLANNED = (
     options.results("--picture FILE", "Draw who sends how much to whom, and how.", PLACE),
     options.JSON,
 )
-TOLD = (
+SHOWN = (
     "what is exchanged and why, messages, bytes, flops, memory, patches, and the least time that the memory "
     "of this machine allows. No rank is started."
 )
@@ -43,7 +43,7 @@ EXPLAIN = Commands(
             help="Steps or iterations of a case of `halocline cases`, or of the first problem that a Python "
             "file "
             "makes: "
-            f"fields and halos, {TOLD}",
+            f"fields and halos, {SHOWN}",
             examples=[
                 "halocline explain poisson --n 512 --dim 3 --ranks 100000 --rank 0",
                 "halocline explain poisson --n 1024 --code > kernels.cpp",

@@ -76,7 +76,7 @@ def links_between(driven: Sequence[Sequence[str]], each: int, interface: str) ->
     if len(identities) == 1:
         return DeviceLinks(None, "a node has one device")
     if interface != "cuda":
-        return DeviceLinks(None, "OpenCL does not tell how devices are linked")
+        return DeviceLinks(None, "OpenCL does not report how devices are linked")
     topology, why = read_topology(identities)
     if topology is None:
         return DeviceLinks(None, f"all links count as equal: {why.partition('; ')[0]}")
@@ -84,4 +84,4 @@ def links_between(driven: Sequence[Sequence[str]], each: int, interface: str) ->
     distance = tuple(map(tuple, distance_between(bandwidths(topology), slots)))
     if len({rate for a, row in enumerate(distance) for b, rate in enumerate(row) if a != b}) == 1:
         return DeviceLinks(None, "all links are equal")
-    return DeviceLinks(distance, f"links as NVML tells them, driver {topology.driver}")
+    return DeviceLinks(distance, f"links as NVML reports them, driver {topology.driver}")

@@ -230,5 +230,5 @@ def _needs_no_choice(schedule: Schedule, comm: Communicator) -> str:
     if not has_loop(schedule):
         return "since there is no loop"
     if not any(sweep.exchange for sweep in schedule.pass_sweeps()):
-        return "since nothing travels"
+        return "since nothing is exchanged"
     return ""

@@ -59,7 +59,7 @@ def in_words(found: Mapping[str, float]) -> str:
 
 
 def limits(measurements: Sequence[Measurement], what: Extrapolated) -> list[Found]:
-    """What each three grids in a row tell of each number, the coarsest three of a line first.
+    """What every three grids in a row say of each number, the coarsest three of a line first.
 
     Measurements have the numbers, `spacing` and the facts of their line as keys.
     """

@@ -22,7 +22,7 @@ from halocline.study.reporting.quantities import baseline, ns, subdomains
 
 
 @dataclass(frozen=True)
-class Travels:
+class Exchanged:
     """What the exchanges of a step move, whatever the size of the grid.
 
     Attributes
@@ -49,11 +49,11 @@ class Travels:
         )
 
 
-def travels(run: CaseRun | FileProblem) -> Travels:
+def exchanged_by(run: CaseRun | FileProblem) -> Exchanged:
     """What a step exchanges; no memory is taken."""
     grid = run.grid
     schedule = compile_program(run.program, grid)
-    return Travels(Traffic.of_schedule(schedule), tuple(least_thickness(schedule)), tuple(grid.periodic))
+    return Exchanged(Traffic.of_schedule(schedule), tuple(least_thickness(schedule)), tuple(grid.periodic))
 
 
 @dataclass(frozen=True)
@@ -62,27 +62,27 @@ class Theory:
 
     Attributes
     ----------
-    travels : mapping of int or None to Travels
+    exchanged : mapping of int or None to Exchanged
         By the order of differences; None for a case that is a program.
     per_byte : float or None
-        1/β, seconds; None where nothing was measured that travels.
+        1/β, seconds; None where nothing was measured that is exchanged.
     measured_on : int
         The subdomains between which that was measured; 0 where it was not.
     """
 
-    travels: Mapping[int | None, Travels]
+    exchanged: Mapping[int | None, Exchanged]
     per_byte: float | None
     measured_on: int = 0
 
     @classmethod
-    def of(cls, travels: Mapping[int | None, Travels], exchanges: Sequence[Measurement]) -> Theory:
+    def of(cls, exchanged: Mapping[int | None, Exchanged], exchanges: Sequence[Measurement]) -> Theory:
         """From exchanges alone, of which that of the largest grid on the fewest subdomains counts."""
         several = [m for m in exchanges if subdomains(m) > 1 and m["halo"] == "read"]
         if not several:
-            return cls(travels, None)
+            return cls(exchanged, None)
         one = min(several, key=lambda m: (subdomains(m), -m["cells"], m["threads"]))
-        moved = _formula(travels[one["order"]], one, per_cell=0.0, per_byte=1.0).between
-        return cls(travels, 1e-9 * ns(one) * one["cells"] / moved if moved else None, subdomains(one))
+        moved = _formula(exchanged[one["order"]], one, per_cell=0.0, per_byte=1.0).between
+        return cls(exchanged, 1e-9 * ns(one) * one["cells"] / moved if moved else None, subdomains(one))
 
     def step(self, measurement: Measurement, base: Measurement) -> StepTime | None:
         """The time of a step; None where 1/β is needed and not known.
@@ -98,7 +98,7 @@ class Theory:
         if self.per_byte is None and count > 1:
             return None
         per_cell = 1e-9 * ns(base) * subdomains(base)
-        own = self.travels[measurement["order"]]
+        own = self.exchanged[measurement["order"]]
         return _formula(own, measurement, per_cell=per_cell, per_byte=self.per_byte or 0.0)
 
     def ns(self, measurement: Measurement, found: Sequence[Measurement]) -> float | None:
@@ -107,7 +107,7 @@ class Theory:
         return None if step is None else 1e9 * step.seconds / measurement["cells"]
 
 
-def _formula(own: Travels, measurement: Measurement, *, per_cell: float, per_byte: float) -> StepTime:
+def _formula(own: Exchanged, measurement: Measurement, *, per_cell: float, per_byte: float) -> StepTime:
     return step_time(
         measurement["shape"],
         subdomains(measurement),

@@ -30,7 +30,7 @@ def _side(direction: Sequence[int]) -> bool:
 def _halo(order: int, group: Group) -> int:
     """Bytes of a step and one cell of each side."""
     assert group.theory is not None
-    return sum(weight for way, weight in group.theory.travels[order].traffic.weights if _side(way))
+    return sum(weight for way, weight in group.theory.exchanged[order].traffic.weights if _side(way))
 
 
 def _cell(measurement: Measurement, group: Group) -> str:
