@@ -178,6 +178,28 @@ def test_a_check_that_fails_ends_the_command_with_1(heat: Path, tmp_path: Path) 
     assert done.stdout.count("check FAILED: seen on one rank alone") == 1
 
 
+@pytest.mark.parametrize("end", ["import sys\nsys.exit(0)\n", "raise SystemExit\n"])
+def test_a_file_that_ends_itself_is_checked_and_compared(heat: Path, tmp_path: Path, end: str) -> None:
+    heat.write_text(heat.read_text() + end)
+    found = result("run", heat, "--check", cwd=tmp_path)
+    assert found["checks"][0]["passed"]
+    assert 0 < found["run"]["error"] < 1e-3
+    done = halocline("run", heat, "--set", "kappa=0.4", "--check", "--json", "-", cwd=tmp_path)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["checks"] == [
+        {"name": "check", "passed": False, "about": "kappa is large"}
+    ]
+
+
+def test_the_status_of_a_file_is_that_of_the_command(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("import sys\n\ndef check(problem):\n    sys.exit(problem)\n\nsys.exit(3)\n")
+    assert halocline("run", path, "--check", cwd=tmp_path).returncode == 3
+    path.write_text("import sys\n\ndef check(problem):\n    sys.exit(4)\n\nsys.exit(0)\n")
+    done = halocline("run", path, "--check", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "check FAILED: it ended with status 4\n")
+
+
 def test_options_that_a_file_has_no_names_for_are_its_own(tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     path.write_text("import sys\nprint(sys.argv[1:])\n")

@@ -65,10 +65,6 @@ def script(
                 top = source.run(arguments, given)
             if check:
                 failed = _checked(file, top.get(CHECK), observer)
-    except SystemExit as end:
-        if end.code not in (None, 0):
-            raise
-        top = {}
     except Exception as error:
         if isinstance(error, OSError) and is_lost_output(error):
             raise
@@ -94,10 +90,10 @@ def script(
             record["checks"] = [{"name": CHECK, "passed": not failed, "about": failed}]
         write_json(json, record)
         written([json])
-    if check:
+    if check and json != "-":
         say(f"check FAILED: {failed}" if failed else "check passed")
-        if failed:
-            raise typer.Exit(1)
+    if failed:
+        raise typer.Exit(1)
 
 
 def _read(file: Path) -> Script:
@@ -125,6 +121,8 @@ def _checked(file: Path, check: object, observer: Observer) -> str:
         check(observer.problem)
     except AssertionError as error:
         why = str(error) or "an assertion does not hold"
+    except SystemExit as end:
+        why = "" if end.code in (None, 0) else f"it ended with status {end.code}"
     return next(filter(None, world().allgather(why)), "")
 
 

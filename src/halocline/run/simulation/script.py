@@ -93,7 +93,7 @@ class Script:
         return found
 
     def run(self, arguments: Sequence[str] = (), given: Mapping[str, Value] | None = None) -> dict[str, Any]:
-        """Run it, and return what it has at its top level then.
+        """Run it, and return what it has at its top level then, or when it ended by ``sys.exit(0)``.
 
         Parameters
         ----------
@@ -101,6 +101,11 @@ class Script:
             What it finds in ``sys.argv``.
         given : mapping of str to int, float or str, optional
             Other values of some of `names`.
+
+        Raises
+        ------
+        SystemExit
+            With a status that is not 0.
         """
         tree = self._tree
         if given:
@@ -115,7 +120,11 @@ class Script:
         module = ModuleType("__main__")
         module.__file__ = str(self.file)
         with _as_main(self.file, arguments, module):
-            exec(code, module.__dict__)
+            try:
+                exec(code, module.__dict__)
+            except SystemExit as end:
+                if end.code not in (None, 0):
+                    raise
         return module.__dict__
 
 
