@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -15,13 +16,19 @@ from halocline.cli.output import check_files, note, say, write_json, written
 from halocline.cli.ranks import spread
 from halocline.errors import InputError
 from halocline.run.devices.devices import DEVICE_VARIABLE, chosen_here, devices_in_use
-from halocline.run.domain.execution import chosen_devices
+from halocline.run.domain.execution import Execution, chosen_devices
 from halocline.run.host.machine import this_machine
 from halocline.run.host.streams import is_lost_output
 from halocline.run.ranks.abort import report
 from halocline.run.ranks.mpi import world
 from halocline.run.simulation.observers import Observer, observing
 from halocline.run.simulation.script import Script
+from halocline.words import counted, duration
+
+if TYPE_CHECKING:
+    from halocline.problems.record import Record
+
+PARTS = {"compute": "computing alone, no messages", "exchange": "the exchange alone, no kernels"}
 
 
 def script(
@@ -31,37 +38,39 @@ def script(
     settings: Sequence[str],
     ranks: int | None,
     io_ranks: int = 0,
-    threads: int | None,
-    device: str | None,
+    only: str | None,
     json: str | None,
     check: bool,
     state: Path | None,
+    execution: Mapping[str, Any],
     arguments: Sequence[str],
 ) -> None:
-    """Run a Python file as `python FILE` does, on as many ranks as asked for."""
+    """Run a Python file as `python FILE` does, on as many ranks and in such a way as asked for."""
     from halocline.problems.file import values_of
     from halocline.problems.file_run import CHECK, record_of, write_state
     from halocline.problems.named import texts_of
 
     source = _read(file)
     given = values_of(source, None if n is None else _cells(n), texts_of(settings))
+    device, threads, trace = (execution.get(name) for name in ("device", "threads", "trace"))
     choice = chosen_devices(device)
+    asked = {name: value for name, value in execution.items() if name != "device"}
+    _check_asked(asked)
+    if only is not None:
+        _check_part(only, {"--check": check, "--state": state, "--trace": trace})
     spread(ranks, io_ranks)
     with world().agreement(f"find devices {str(choice)!r}"):
         chosen_here(choice, DEVICE_VARIABLE if device is None else "")
-    check_files(json, state)
+    check_files(json, state, trace)
     environment = {} if device is None else {DEVICE_VARIABLE: str(choice)}
     if threads is not None:
         environment["OMP_NUM_THREADS"] = str(threads)
-    begun, observer = time.monotonic(), Observer()
-    wanted = json is not None or check or state is not None
+    begun, observer = time.monotonic(), Observer(asked)
+    wanted = bool(json or check or state or only or asked)
     failed = ""
     try:
         with _environment(environment), devices_in_use() as met:
-            if wanted:
-                with observing(observer):
-                    top = source.run(arguments, given)
-            else:
+            with observing(observer) if wanted else nullcontext():
                 top = source.run(arguments, given)
             if check:
                 failed = _checked(file, top.get(CHECK), observer)
@@ -78,10 +87,16 @@ def script(
         ran = met.devices(world())
         if not all(map(choice.names, ran)):
             note(f"--device {choice}: {file} chose otherwise, and ran on {', '.join(ran)}")
+    idle = sorted(asked.keys() - {"threads"})
+    if idle and observer.problem is None:
+        note(f"--{idle[0].replace('_', '-')}: {file} makes no problem that would run so")
     if state is not None:
         write_state(observer, state)
+    if json is not None or only is not None:
+        found = record_of(observer, file.name, {**source.names, **given}, top, only)
+        if only is not None and json != "-":
+            say(_line(found, only, file))
     if json is not None:
-        found = record_of(observer, file.name, {**source.names, **given}, top)
         record = {"file": str(file), "arguments": list(arguments), "ranks": world().size, "threads": threads}
         record |= {"device": str(choice), "devices": [asdict(place) for place in met(world())]}
         record |= {"seconds": time.monotonic() - begun, "machine": this_machine().as_dict()}
@@ -103,6 +118,31 @@ def _read(file: Path) -> Script:
     except SyntaxError as error:
         error.__traceback__ = None
         raise SystemExit(report(error)) from None
+
+
+def _check_asked(asked: Mapping[str, Any]) -> None:
+    """Raise InputError for an option that cannot be, before the file begins."""
+    Execution(**{name: value for name, value in asked.items() if name != "gpudirect"})
+
+
+def _check_part(only: str, refused: Mapping[str, object]) -> None:
+    """Raise InputError where steps are not to be timed in part, or more is asked for than a time."""
+    if only not in PARTS:
+        raise InputError(f"--only {only}: expected {' or '.join(PARTS)}")
+    for option, given in refused.items():
+        if given:
+            raise InputError(
+                f"{option}: with --only {only} the fields hold nonsense at the end; leave {option} out"
+            )
+
+
+def _line(found: Record | None, only: str, file: Path) -> str:
+    """What a part of the steps took."""
+    if found is None:
+        raise InputError(f"--only {only}: {file} has run no problem whose steps could be timed")
+    ns = found.ns_per_cell_step
+    each = "" if ns is None else f", {ns:.4g} ns a cell and step"
+    return f"{PARTS[only]}: {duration(found.seconds)} for {counted(found.steps, 'step')}{each}"
 
 
 def _cells(text: str) -> int:

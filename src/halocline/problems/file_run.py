@@ -7,11 +7,14 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from halocline.archive.writer import Writing
 from halocline.errors import InputError
 from halocline.problems.file import method_of
 from halocline.problems.record import Record, Timing, checksums, recorded
+from halocline.problems.step_bench import KINDS, StepBench
 from halocline.run.engine.outcome import Outcome
 from halocline.run.fields.fields import Fields
+from halocline.run.measurements.energy import EnergyMeter
 from halocline.run.simulation.observers import Observer
 from halocline.run.simulation.script import Value
 from halocline.run.simulation.simulation import Simulation
@@ -19,11 +22,18 @@ from halocline.run.simulation.simulation import Simulation
 if TYPE_CHECKING:
     from halocline.lang.grid import Field
 
+UNKNOWN = (  # of a part of the steps
+    *("time", "time_step", "limiter", "checksum", "checksums", "diagnostics", "series", "error", "events"),
+)
 EXACT, CHECK = "exact", "check"  # functions at the top of a file that studies and --check call
 
 
 def record_of(
-    observer: Observer, name: str, values: Mapping[str, Value], top: Mapping[str, Any]
+    observer: Observer,
+    name: str,
+    values: Mapping[str, Value],
+    top: Mapping[str, Any],
+    only: str | None = None,
 ) -> Record | None:
     """What the last problem that was made has done; None where none has run. All ranks call this.
 
@@ -35,10 +45,15 @@ def record_of(
         Of the names at its top that are numbers or texts.
     top : mapping
         All names at its top.
+    only : {"compute", "exchange"}, optional
+        Time as many of its steps or iterations once more, without messages or without kernels: its fields
+        hold nonsense afterwards.
     """
     problem = observer.problem
     if not observer.runs:
         return None
+    if only is not None:
+        return _part(observer, name, values, only)
     order, scheme = method_of(problem)
     steps = sum(each for each, _ in observer.runs)
     if isinstance(problem, Simulation):
@@ -67,6 +82,31 @@ def record_of(
         fields, Timing(seconds, loop_seconds, steps, None), facts,
         case=name, order=order, scheme=scheme, parameters=values, schedule=problem.schedule,
         bytes_per_step=bytes_per_step, writing=writing,
+    )[0]  # fmt: skip
+
+
+def _part(observer: Observer, name: str, values: Mapping[str, Value], only: str) -> Record:
+    """The record of a part of the steps of a problem that has run."""
+    problem = observer.problem
+    steps = sum(each for each, _ in observer.runs)
+    if not steps:
+        raise InputError(f"--only {only}: {name} has made no step that could be timed in part")
+    fields, (order, scheme) = fields_of(problem), method_of(problem)
+    if isinstance(problem, Simulation):
+        bytes_per_step = problem.bytes_per_step
+    else:
+        bytes_per_step = observer.runs[-1][1].bytes_per_iteration
+    bench = StepBench(fields, problem.program)
+    bench.run(**KINDS[only])  # what the first step takes more
+    bench.passes = steps
+    meter = EnergyMeter(fields.domain.comm, fields.domain.devices)
+    with meter.on():
+        seconds = bench.run(**KINDS[only]) * steps
+    facts = {"steps": steps, "warm_up": 0, "only": only, **dict.fromkeys(UNKNOWN)}
+    return recorded(
+        fields, Timing(seconds, seconds, steps, meter.total), facts,
+        case=name, order=order, scheme=scheme, parameters=values, schedule=problem.schedule,
+        bytes_per_step=bytes_per_step, writing=Writing(),
     )[0]  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from halocline.compile.schedule import Schedule
 from halocline.lang.grid import Field
 from halocline.problems.written import written
 from halocline.run.devices.devices import OnDevice
+from halocline.run.domain.execution import Execution
 from halocline.run.fields.fields import Fields
 from halocline.run.host.machine import resident_bytes
 from halocline.run.measurements.bandwidth import bandwidth
@@ -33,8 +34,11 @@ class Record:
         Of the differences in space; None for a case that is a program, which has its own.
     scheme : str or None
         How time was integrated; None for a program that does not say.
+    decomposition, patch, subdomains_per_rank, ranks_per_node, methods, mailboxes, schedule, kernels, overlap
+        What was asked for, as the options of the command say it: "4x2", "32,256", "self,peer,mpi", "on"; see
+        `halocline.Execution`. None: nothing.
     halo : {"read", "uniform"}
-        Which halos were exchanged; see `halocline.Execution`.
+        Which halos were exchanged.
     packing : {"all", "last", "none"}
         Which messages by MPI were packed.
     communication : str or None
@@ -107,6 +111,15 @@ class Record:
     steps: int
     order: int | None
     scheme: str | None
+    decomposition: str
+    patch: str | None
+    subdomains_per_rank: int
+    ranks_per_node: int | None
+    methods: str | None
+    mailboxes: int
+    schedule: str
+    kernels: str
+    overlap: str
     halo: str
     packing: str
     communication: str | None
@@ -158,6 +171,28 @@ def checksums(fields: Fields, of: Sequence[Field]) -> dict[str, Any]:
     return {"checksum": whole, "checksums": found}
 
 
+def asked(how: Execution) -> dict[str, Any]:
+    """How a problem is to run, by the names and in the words of the command's options."""
+
+    def words(value: int | str | Iterable[object] | None, between: str) -> str | None:
+        return value if value is None or isinstance(value, str) else between.join(map(str, numbers(value)))
+
+    def numbers(value: int | Iterable[object]) -> Iterable[object]:
+        return (value,) if isinstance(value, int) else value
+
+    same = (
+        *("subdomains_per_rank", "ranks_per_node", "mailboxes", "schedule", "kernels"),
+        *("halo", "packing", "communication"),
+    )
+    return {
+        "decomposition": words(how.decomposition, "x"),
+        "patch": words(how.patch, ","),
+        "methods": words(how.methods, ","),
+        "overlap": how.overlap if isinstance(how.overlap, str) else "on" if how.overlap else "off",
+        **{name: getattr(how, name) for name in same},
+    }
+
+
 def recorded(
     fields: Fields,
     measured: Timing,
@@ -203,9 +238,7 @@ def recorded(
         cells=cells,
         order=order,
         scheme=scheme,
-        halo=domain.how.halo,
-        packing=domain.how.packing,
-        communication=domain.how.communication,
+        **asked(domain.how),
         seconds=measured.seconds,
         ns_per_cell_step=1e9 * seconds / updates if seconds else None,
         ssspnt=1e-7 * rate / processors if rate else None,

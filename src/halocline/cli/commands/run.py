@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,12 @@ from halocline.ranges import SOME_STEPS
 
 
 class FileOrCase(TyperCommand):
-    """Leaves all options but a few to a file that is run; those of a case are its own."""
+    """Leaves the options of a case to a file that is run, but those that say where and how it runs."""
 
-    of_files = ("target", "ranks", "io_ranks", "threads", "device", "json", "state")
+    of_files = (
+        *("target", "ranks", "io_ranks", "json", "state", "only", "trace"),
+        *(each.keyword for each in options.EXECUTION.options),
+    )
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         every = self.params
@@ -64,15 +67,23 @@ def file_or_case(
     arguments: list[str],
     execution: Mapping[str, Any],
     keeping: Mapping[str, Any],
+    source: Callable[[str], Any],
     **options: Any,
 ) -> None:
     """Run what was named."""
     if names_file(target):
         from halocline.cli.script import script
 
-        taken = {name: options[name] for name in ("n", "settings", "ranks", "json", "check")}
-        taken |= {"threads": execution["threads"], "device": execution["device"]}
-        script(Path(target), **taken, io_ranks=keeping["io_ranks"], state=state, arguments=arguments)
+        taken = {name: options[name] for name in ("n", "settings", "ranks", "json", "check", "only")}
+        given = {name: value for name, value in execution.items() if source(name).name == "COMMANDLINE"}
+        script(
+            Path(target),
+            **taken,
+            io_ranks=keeping["io_ranks"],
+            state=state,
+            execution=given,
+            arguments=arguments,
+        )
         return
     if state is not None:
         raise InputError(f"--state {state}: {target} is a case, whose fields --output STORE.zarr writes")
@@ -88,7 +99,8 @@ RUN = Command(
     does=file_or_case,
     help="Run a case by its name (see `halocline cases`), or a Python file, such as your own simulation, on "
     "one or several ranks.\n\nA case has the same bits for any ranks, threads, devices, decomposition and "
-    "patch, as its checksum shows. A file takes --ranks, --threads, --device and --json; where it sets "
+    "patch, as its checksum shows. A file takes what says where it runs, in place of what it says itself, --only "
+    "and --json; where it sets "
     "numbers or texts at its top, --set, which gives them other values, and --n for the name n; and --check "
     "where it has a function check(problem). Other options are its own. One that exists "
     "is taken before a case of the same name.",
@@ -96,6 +108,7 @@ RUN = Command(
         "halocline run heat.py",
         "halocline run heat.py --ranks 4 --threads 2",
         "halocline run heat.py --device cuda",
+        "halocline run heat.py --ranks 2 --methods mpi --overlap off",
         "halocline run heat.py --n 256 --set kappa=0.1   (for n = 128 and kappa = 0.2 at its top)",
         "halocline run heat.py --ranks 4 --steps 100   (options other than those above are for heat.py)",
         "halocline run heat.py --json run.json -- --json results.json   (what follows -- is all for heat.py)",
@@ -136,6 +149,7 @@ RUN = Command(
             PLACE,
         ),
         FromLine("arguments", "args"),
+        FromLine("source", "get_parameter_source"),
     ),
 )
 CASES = Command(
