@@ -99,8 +99,8 @@ RUN = Command(
     does=file_or_case,
     help="Run a case by its name (see `halocline cases`), or a Python file, such as your own simulation, on "
     "one or several ranks.\n\nA case has the same bits for any ranks, threads, devices, decomposition and "
-    "patch, as its checksum shows. A file takes what says where it runs, in place of what it says itself, --only "
-    "and --json; where it sets "
+    "patch, as its checksum shows. A file takes --ranks, --only, --json and the options of "
+    "execution, from --threads to --trace, in place of what it says itself; where it sets "
     "numbers or texts at its top, --set, which gives them other values, and --n for the name n; and --check "
     "where it has a function check(problem). Other options are its own. One that exists "
     "is taken before a case of the same name.",
