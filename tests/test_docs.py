@@ -157,7 +157,9 @@ def test_the_reference_names_every_option_of_every_command():
     from halocline.cli.app import app
 
     title, *sections = re.split(r"^## ", COMMAND.read_text(), flags=re.MULTILINE)
-    told = {section.partition("\n")[0]: section for section in sections}
+    found = {section.partition("\n")[0]: section for section in sections}
+    shared = found["Options of studies"]
+    told = {name: text + shared * ("(#options-of-studies)" in text) for name, text in found.items()}
     for words, command in commands(typer.main.get_command(app)):
         name = f"halocline {words}"
         assert f"`{name}`" in title

@@ -40,7 +40,8 @@ def plan(asked: Asked) -> list[Run]:
     runs = []
     for (at, ready), (ranks, threads) in itertools.product(asked.problems, asked.layouts):
         n, shape, at = larger(asked, at, ready, ranks)
-        runs += [Run(command, n, shape, ranks, threads, at) for command in commands]
+        facts = {"growth": _growth(asked)} if asked.study.grows else {}
+        runs += [Run(command, n, shape, ranks, threads, at, facts) for command in commands]
     if asked.study.formula and not any(run.command.only == "exchange" for run in runs):
         runs += _exchange(asked, runs)
     return runs
@@ -74,16 +75,27 @@ def larger(
     n = at if asked.is_file and at is not None else ready.shape[0]
     if not asked.study.grows:
         return n, ready.shape, at if asked.is_file else ready.shape
-    if not (asked.is_file or asked.is_linear):
-        as_cut = asked.given.get("growth") == 2
+    if growth := _growth(asked):
         cut = asked.command.decomposition
-        shape = grown_as_cut(ready.shape, ranks, cut) if as_cut else grown(ready.shape, ranks)
+        shape = grown(ready.shape, ranks) if growth == 1 else grown_as_cut(ready.shape, ranks, cut)
         return n, shape, shape
     if asked.is_file:
         n = own_size(asked, ready)
     more = round(n * ranks ** (1 / len(ready.shape)))
     shape = asked.ready(more).shape
     return n, shape, more if asked.is_file else shape
+
+
+def _growth(asked: Asked) -> int | None:
+    """1 or 2; None for a problem that has one number for its size."""
+    asked_for = asked.given.get("growth") or 1
+    if not (asked.is_file or asked.is_linear):
+        return int(asked_for)
+    if asked_for == 2:
+        raise InputError(
+            f"--growth 2: {asked.command.name} has one number for its size, so all axes grow: leave it out"
+        )
+    return None
 
 
 def own_size(asked: Asked, ready: Any) -> int:
@@ -155,7 +167,7 @@ def carry_out(
         made = commands.measure(
             run.command, run.at, ranks=run.ranks, threads=run.threads, repeat=repeat, extra=run.extra
         )
-        found.append({"study": study, "n": run.n, **made, **run.facts})
+        found.append({"study": study, **made, "n": run.n, **run.facts})
         note(f"      {says(found[-1])}")
     return found
 

@@ -18,7 +18,9 @@ def efficiency(measurement: Measurement, group: Group) -> float:
 
 
 def _note(group: Group) -> str:
-    said = "Axes are doubled in turn. Efficiency is relative to the fewest ranks of as many threads."
+    how = {1: "Axes are doubled in turn.", 2: "The axes that are cut are longer."}
+    grows = how.get(group.one.get("growth") or 0, "All axes are longer.")
+    said = f"{grows} Efficiency is relative to the fewest ranks of as many threads."
     if of_the_paper(group):
         (ns,) = published("astaroth-fig10").values("ns_per_cell_step", devices=1)
         said += f"\n{ASTAROTH}: {ns:g} ns on one V100."
