@@ -236,8 +236,8 @@ def test_run_passes_arguments_and_ranks(tmp_path):
 
 def test_a_files_own_options_may_be_named_as_those_of_cases(tmp_path):
     (tmp_path / "alfven-decay").write_text("import sys\nprint(sys.argv[1:])\n")
-    found = halocline("run --threads 1 alfven-decay --n 4 --set a --every=3 --patch", tmp_path)
-    assert (found.stdout, found.returncode) == ("['--n', '4', '--set', 'a', '--every=3', '--patch']\n", 0)
+    found = halocline("run --threads 1 alfven-decay --n 4 --set a --every=3 --pictures", tmp_path)
+    assert (found.stdout, found.returncode) == ("['--n', '4', '--set', 'a', '--every=3', '--pictures']\n", 0)
 
 
 # -- cases ---------------------------------------------------------------------------------------------------

@@ -91,17 +91,12 @@ def _command(study: Study, problem: str, given: dict[str, Any]) -> Command:
         _refuse(decided, f"the study decides that of {problem}")
         return Command(study.beside[problem], problem, {}, (), device)
     if is_file(problem):
-        flags = {name: value for name, value in given.items() if name in ("orders", "parts") and value}
-        _refuse(
-            {
-                **taken,
-                **steps,
-                **flags,
-                "decomposition": None if taken["decomposition"] == "optimal" else taken["decomposition"],
-            },
-            f"{problem} is a file, which decides that itself",
-        )
-        return Command("run", problem, {}, settings, device)
+        lines = {"orders": given.get("orders")} if study.options else {}
+        how = {name: taken.pop(name) for name in ("decomposition", "patch")}
+        if how["decomposition"] == "optimal":  # of the option, and not said
+            how["decomposition"] = None
+        _refuse({**taken, **steps, **lines}, f"{problem} is a file, which decides that itself")
+        return Command("run", problem, {k: v for k, v in how.items() if v is not None}, settings, device)
     linear = case_named(problem).linear
     if linear:
         _refuse(steps, f"{problem} is a linear problem, which has none")

@@ -34,14 +34,18 @@ def plan(asked: Asked) -> list[Run]:
     if asked.study.plan is not None:
         return asked.study.plan(asked)
     asked = asked.chosen()
-    commands = [_varied(asked.command, options) for options in variants(asked)]
+    varied = variants(asked)
+    commands = [_varied(asked.command, options) for options in varied]
     if asked.is_linear and any(command.only for command in commands):  # parts of a solve have no end
         commands = [command.but(steps=command.steps or ITERATIONS) for command in commands]
     runs = []
     for (at, ready), (ranks, threads) in itertools.product(asked.problems, asked.layouts):
         n, shape, at = larger(asked, at, ready, ranks)
         facts = {"growth": _growth(asked)} if asked.study.grows else {}
-        runs += [Run(command, n, shape, ranks, threads, at, facts) for command in commands]
+        runs += [
+            Run(command, n, shape, ranks, threads, at, {**facts, "varied": options})
+            for command, options in zip(commands, varied, strict=True)
+        ]
     if asked.study.formula and not any(run.command.only == "exchange" for run in runs):
         runs += _exchange(asked, runs)
     return runs
@@ -113,7 +117,7 @@ def _exchange(asked: Asked, runs: Sequence[Run]) -> list[Run]:
     """What 1/β is taken from: the exchange alone of the largest grid on the fewest ranks; none on one, nor of
     what whole runs alone are timed."""
     between = [run for run in runs if run.ranks > 1]
-    if not between or asked.is_file or asked.is_linear:
+    if not between or asked.is_linear:
         return []
     one = min(between, key=lambda run: (run.ranks, -run.n, run.threads))
     return [replace(one, command=one.command.but(only="exchange"))]

@@ -42,7 +42,7 @@ MACHINE = (
 ENVIRONMENT = ("OMP_PROC_BIND", "OMP_PLACES")
 NESTED = (  # of a measurement, which a table leaves out
     *("machine", "environment", "times", "devices", "shape", "joules_of"),
-    *("parameters", "series", "diagnostics", "checksums", "events"),
+    *("parameters", "series", "diagnostics", "checksums", "events", "varied"),
 )
 
 
@@ -86,13 +86,15 @@ class Command:
         return replace(self, options={**self.options, **options})
 
     def words(self) -> dict[str, str]:
-        """Its options as those of the command; those at their defaults are left out."""
+        """Its options as those of the command; those at their defaults are left out, but of a file, which may
+        have others itself."""
+        own_defaults = self.verb == "run" and is_file(self.name)
         defaults = DEFAULTS[self.verb]
         given = {name: self.options[name] for name in (*defaults, *self.options) if name in self.options}
         found = {
             "--" + name.replace("_", "-"): f"{value}"
             for name, value in given.items()
-            if value is not None and value != defaults.get(name)
+            if value is not None and (own_defaults or value != defaults.get(name))
         }
         if self.device is not None:
             found["--device"] = self.device

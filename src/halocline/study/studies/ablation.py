@@ -21,16 +21,12 @@ CHANGES: dict[str, dict[str, Any]] = {
     "patches by cache size": {"patch": "caches"},
     "static schedule": {"schedule": "static"},
 }
-COMPARED = ("halo", "overlap", "packing", "methods", "decomposition", "patch", "schedule")
 
 
 def change(measurement: Measurement) -> str:
     """What was changed in a run."""
-    from halocline.study.measuring.command import EXECUTION
-
-    given = {name: measurement.get(name) for name in COMPARED}
-    own = {name: value for name, value in given.items() if value not in (None, EXECUTION[name])}
-    return next((name for name, options in CHANGES.items() if options == own), str(own))
+    varied = measurement["varied"]
+    return next(name for name, options in CHANGES.items() if options == varied)
 
 
 STUDY = Study(
