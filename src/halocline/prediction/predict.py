@@ -146,7 +146,7 @@ def predict(
     for count in counts:
         NODES.check("nodes", count)
         MODELLED_RANKS.check(f"the number of ranks on {counted(count, 'node')}", count * per_node)
-    if strategy[:1].isdigit():
+    if strategy.replace("x", "").isdigit():
         raise InputError(
             f"decomposition {strategy} names parts, but a study cuts the grid over each number of nodes: "
             "name a strategy such as optimal"
