@@ -45,7 +45,7 @@ BASES = (
     "model poisson --n 64 --machine summit",
     "model heat --n 64 --machine host",
     "model wave --n 64 --machine puhti",
-    "model figures",
+    "study paper umbc-4.1 --not-here",
     "bench exchange --n 4 --repeat 1",
     "run sound-wave --n 8 --steps 1",
     "cases",

@@ -22,7 +22,6 @@ from halocline.physics.wave import Wave
 from halocline.plan.layout import Layout, lay_out
 from halocline.plan.machine import Machine, load_machine, parse_machine
 from halocline.plan.traffic import Traffic
-from halocline.prediction import figures as figures
 from halocline.prediction import predict
 from halocline.run.domain.trace import TRACE_EVENTS
 from halocline.timing.exchange import exchange_schedule
@@ -511,39 +510,19 @@ def test_wrong_outputs_are_told_before_any_work(options: str, words: str, tmp_pa
     assert not list(tmp_path.iterdir())
 
 
-# -- figures of the papers ----------------------------------------------------------------------------------
-
-
-def test_halo_sizes() -> None:
-    """Pekkilä et al. (2022), Fig. 5: more axes that are cut, less to exchange, from eight subdomains on."""
-    found = figures.halo_sizes()
-    for count in (8, 16, 32, 64, 128):
-        assert found["1d"][count] > found["2d"][count] > found["3d"][count] >= found["optimal"][count]
-    assert found["1d"][2] == found["2d"][2] == found["3d"][2]
-    assert found["3d"][8] == 2 * ((256 + 6) ** 3 - 256**3)
-    assert max(found["1d"]) == 128, "slabs of less than three cells cannot be"
-    assert found["1d"][128] == 2 * ((4 + 6) * 518**2 - 4 * 512**2)
-    assert found["3d"][512] == 2 * ((64 + 6) ** 3 - 64**3)
-
-
-def test_theoretical_scaling() -> None:
-    found = figures.theoretical_scaling()
-    for n, efficiency in PUBLISHED["ideal_parallel_efficiency"].items():
-        line = found[int(n)]
-        assert line[1] / 64 / line[64] == pytest.approx(efficiency, abs=6e-4)
-
-
-def test_ranks_of_a_node() -> None:
-    """Fewer ranks on a node: each has a larger share of its memory."""
+def test_fewer_ranks_of_a_node_have_more_of_its_memory() -> None:
     schedule, shape = predict.prepared("poisson", 512)
-    found = figures.ranks_of_a_node(schedule, shape, machine(2, latency=1e-7), 8, (2, 4, 8))
-    assert found[2] < found[4] < found[8]
-    with pytest.raises(InputError, match="8 ranks cannot be put 3 on a node"):
-        figures.ranks_of_a_node(schedule, shape, machine(2), 8, (3,))
+    times = [
+        predict.predict(schedule, shape, machine(2, latency=1e-7), [8 // each], ranks_per_node=each)[
+            0
+        ].seconds
+        for each in (2, 4, 8)
+    ]
+    assert times[0] < times[1] < times[2]
 
 
-def test_the_command_draws_figures(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(["model", "figures", "--folder", str(tmp_path)]) == 0
-    assert "256³ on 64 devices: 35.5% of ideal scaling" in capfd.readouterr().out
-    for name in ("halo-sizes", "theoretical-scaling", "ranks-of-a-node"):
-        assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+@pytest.mark.parametrize(("strategy", "parts"), [("1d-x", (4, 1)), ("1d-y", (1, 4)), ("2d", (2, 2))])
+def test_cuts_along_named_axes_are_predicted(strategy: str, parts: tuple[int, ...]) -> None:
+    schedule, shape = predict.prepared("poisson", 512)
+    (found,) = predict.predict(schedule, shape, machine(2), [2], strategy=strategy)
+    assert found.parts == parts

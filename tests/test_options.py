@@ -124,7 +124,6 @@ def test_values_without_meaning_are_refused_at_once(tmp_path: Path, line: str, w
     [
         ("study convergence poisson --n 8", "--pictures"),
         ("run sound-wave --steps 1", "--pictures"),
-        ("model figures", "--folder"),
         ("solve poisson --n 8", "--json"),
         ("solve poisson --n 8", "--trace"),
     ],

@@ -256,7 +256,7 @@ def test_a_warning_that_is_lost_costs_no_results(
     assert (status, "checksum" in out) == (1, True)
 
 
-@pytest.mark.parametrize("line", ["--help", "cases", "explain poisson --n 16", "doctor", "model figures"])
+@pytest.mark.parametrize("line", ["--help", "cases", "explain poisson --n 16", "doctor", "study papers"])
 def test_every_command_says_that_its_output_is_lost(tmp_path: Path, line: str) -> None:
     status, _, err = in_shell(f"halocline {line} > /dev/full", tmp_path)
     assert (status, err) == (

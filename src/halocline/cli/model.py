@@ -145,37 +145,3 @@ def calibrate(file: Path | None) -> None:
     say(host.table(made).text())
     write(target, host.as_toml(made))
     written([target])
-
-
-def figures(folder: Path, json: str | None) -> None:
-    """Draw the figures of the papers, and print their numbers."""
-    from halocline.io.style import save, styled
-    from halocline.plan.machine import load_machine
-    from halocline.prediction import figures as study
-    from halocline.prediction.predict import prepared
-
-    names = ("halo-sizes.png", "theoretical-scaling.png", "ranks-of-a-node.png")
-    paths = [folder / name for name in names]
-    check_files(json, *paths)
-    machine, ranks, per_node = load_machine("stampede2-skx"), 192, (2, 4, 8, 16, 24, 48)
-    halo, scaling = study.halo_sizes(), study.theoretical_scaling()
-    schedule, shape = prepared("poisson", 4096)
-    together = study.ranks_of_a_node(schedule, shape, machine, ranks, per_node)
-    with styled():
-        for path, figure in zip(
-            paths,
-            (
-                study.draw_halo_sizes(halo),
-                study.draw_theoretical_scaling(scaling),
-                study.draw_ranks_of_a_node(together, ranks),
-            ),
-            strict=True,
-        ):
-            save(figure, path)
-    numbers = {"halo_sizes": halo, "theoretical_scaling": scaling, "ranks_of_a_node": together}
-    write_json(json, numbers)
-    if json != "-":
-        most = max(scaling[256])
-        for n, line in scaling.items():
-            say(f"{n}³ on {most} devices: {line[1] / most / line[most]:.1%} of ideal scaling")
-    written([json, *paths])

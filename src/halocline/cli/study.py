@@ -236,18 +236,23 @@ def paper(
         for text, option, numbers in ((n, "--n", POINTS), (nodes, "--nodes", NODES))
     )
     places, there = own.places_of(sizes, counts), own.there(machine)
-    study = studies()[own.study]
+    study = None if own.study is None else studies()[own.study]
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
         asked = None
-        if here:
+        if here and study is not None:
             given = {**_defaults(study), **own.options, **own.here, **{k: v for k, v in options.items() if v}}
+            for each in ("ranks", "threads") if study.to_the_end else ():
+                if "," in given[each]:
+                    raise InputError(f"--{each} {given[each]}: study {study.name} takes one number: give one")
             asked = _asked(study, own.problem, given, Path(scratch), results)
             engine.plan(asked)
         check_files(results["json"], results["csv"], results["html"])
         if there is not None and places:
             with progress(f"{own.title} on {there.name}", f"of {len(places)} places") as on_progress:
                 places = own.predict(places, there, on_progress)
-        found, measured = ([], None) if asked is None else _measured(study, asked, results, study.repeat)
+        found, measured = (
+            ([], None) if asked is None else _measured(asked.study, asked, results, asked.study.repeat)
+        )
     tables = own.tables(places, there)
     facts: dict[str, Any] = {"paper": {"name": name, "source": own.data.source, "place": own.data.place}}
     facts["places"] = places
@@ -258,10 +263,9 @@ def paper(
         picture = None if drawn is None else drawn(places)
         return ({} if picture is None else {f"{name}.png": picture}) | made
 
-    said = [f"{own.title}: {own.about}", own.data.about[0].upper() + own.data.about[1:]]
     report = Report(
         [*tables, *([] if measured is None else measured.tables)],
-        [*said, *([] if measured is None else measured.said)],
+        [*own.said, *([] if measured is None else measured.said)],
         figures,
         {**facts, **({} if measured is None else measured.facts)},
         own.title,
@@ -273,7 +277,8 @@ def paper(
         _leave(found, report, results, title=title, record=record)
     else:
         lead = own.data.source
-        leave(report, results, title=title, lead=lead, record=record, rows=as_rows(places or [{"n": ""}]))
+        rows = as_rows(places or own.data.rows or [{"n": ""}])
+        leave(report, results, title=title, lead=lead, record=record, rows=rows)
 
 
 def _defaults(study: Study) -> dict[str, Any]:
@@ -289,7 +294,7 @@ def list_papers() -> None:
     from halocline.io.table import Table
     from halocline.study.papers import papers
 
-    rows = tuple((name, own.title, own.study, own.about) for name, own in papers().items())
+    rows = tuple((name, own.title, own.study or "", own.about) for name, own in papers().items())
     note_ = "halocline study paper NAME runs one."
     say(
         Table("Tables and figures of papers", ("name", "", "study", "about"), rows, left=4, note=note_)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from halocline.cli import options
 from halocline.cli.commands import CaseByName
 from halocline.cli.declare import PLACE, Command, Commands, whole
@@ -105,18 +103,6 @@ MODEL = Commands(
                     "Where the machine file goes; by default into the cache folder, for --machine host.",
                     PLACE,
                 ),
-            ),
-        ),
-        Command(
-            name="figures",
-            does="halocline.cli.model:figures",
-            help="Draw the figures of the papers that the model reproduces: halo sizes of cuts along one, "
-            "two and three axes and theoretical strong scaling (Astaroth), and the ranks of a node (the "
-            "cavity code's question, asked of Stampede2).",
-            examples=["halocline model figures --folder figures"],
-            takes=(
-                options.results("--folder FOLDER", "Where the pictures go.", PLACE, Path("figures")),
-                options.JSON,
             ),
         ),
     ],

@@ -2,60 +2,90 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from halocline.plan.transfer import SETS
 from halocline.study.papers import Paper, Row
 from halocline.words import duration
 
-METHODS = {
-    "staged": "mpi",
-    "+colo": "colocated,mpi",
-    "+peer": "peer,colocated,mpi",
-    "+self": "self,peer,colocated,mpi",
-}
+METHODS = {name: SETS[name] for name in ("+remote", "+colo", "+peer", "+self")}
+AWARE = {name: methods.replace("mpi", "gpu_aware,mpi") for name, methods in METHODS.items()}
+PLACEMENTS = {name: name for name in ("trivial", "random", "aware")}
+PLACED = (1440, 1452, 700)  # the worst case of placement
 NODES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 WEAK, STRONG = 750, 1363  # cells along an axis for a device, and in all on one node
+ALIKE = "the model knows no copies through the host, so that methods differ little"
 
 
 def _exchange(row: Row) -> Any:
     """Four fields of single precision with halos of three layers, and nothing computed."""
     from halocline.lang.grid import Grid
-    from halocline.timing.exchange import exchange_schedule
+    from halocline.timing.exchange import exchange_schedule, weak_shape
 
-    n = row["n"] if row["n"] == STRONG else round(row["n"] * (6 * row["nodes"]) ** (1 / 3))
-    grid = Grid((n,) * 3, periodic=True)
-    return exchange_schedule(grid, 4, "float32", 3), grid.shape
+    shape = {None: PLACED, STRONG: (STRONG,) * 3}.get(row["n"]) or weak_shape(WEAK, 6 * row["nodes"])
+    return exchange_schedule(Grid(shape, periodic=True), 4, "float32", 3), shape
 
 
-def _places(n: int, nodes: tuple[int, ...] = NODES) -> list[Row]:
+def _places(
+    n: int | None, names: Iterable[str], nodes: Iterable[int] = NODES, **options: dict[str, str]
+) -> list[Row]:
+    """By nodes and names of options."""
+    fixed = {"n": n, "ranks_per_node": 6, "strategy": "bisection"}
     return [
-        {"n": n, "nodes": count, "ranks_per_node": 6, "transfer": name, "methods": methods}
+        {**fixed, "nodes": count, "transfer": name, **{key: known[name] for key, known in options.items()}}
         for count in nodes
-        for name, methods in METHODS.items()
+        for name in names
     ]
 
 
-def _figure(number: str, title: str, about: str, places: list[Row], **here: str) -> Paper:
+def _figure(number: str, title: str, about: str, places: list[Row], **more: Any) -> Paper:
     return Paper(
         *(f"pearson-fig{number}", title, about, "exchange", "exchange"),
-        here={"n": "64", "ranks": "2", "threads": "1", **here},
-        machine="summit",
-        value="seconds",
-        places=places,
-        make=_exchange,
-        rows="transfer",
-        columns="nodes",
-        by="n",
-        text=duration,
+        **{
+            "here": {"n": "64", "ranks": "2", "threads": "1"},
+            "machine": "summit",
+            "places": places,
+            "make": _exchange,
+            "rows": "transfer",
+            "text": duration,
+            "unit": "seconds of an exchange",
+            **more,
+        },
     )
 
 
+_ON_A_NODE: dict[str, Any] = {
+    "rows": "nodes",
+    "columns": "transfer",
+    "compared": lambda value, first, row: f" ({first / value:.2f})",
+}
 PAPERS = (
-    _figure("11", "Placement", "Node-aware against trivial placement on one node.", _places(WEAK, (1,))),
-    _figure("12a", "Transfer methods on one node", "Methods added in turn.", _places(WEAK, (1,))),
-    _figure("12b", "Weak scaling of the exchange", "As many cells for each device.", _places(WEAK)),
     _figure(
-        "12c", "Weak scaling, MPI aware of devices", "The same by MPI from device memory.", _places(WEAK)
+        *("11", "Placement", "One node; behind times is the speed-up over the trivial placement."),
+        _places(None, PLACEMENTS, (1,), placement=PLACEMENTS),
+        **{**_ON_A_NODE, "columns": "placement"},
     ),
-    _figure("13", "Strong scaling of the exchange", "The same grid.", _places(STRONG), scaling="strong"),
+    _figure(
+        *(
+            "12a",
+            "Transfer methods on one node",
+            f"Methods added in turn, speed-ups over MPI alone; {ALIKE}.",
+        ),
+        _places(WEAK, METHODS, (1,), methods=METHODS),
+        **_ON_A_NODE,
+    ),
+    _figure(
+        *("12b", "Weak scaling of the exchange", f"As many cells for each device; {ALIKE}."),
+        _places(WEAK, METHODS, methods=METHODS),
+    ),
+    _figure(
+        *("12c", "Weak scaling, MPI aware of devices", f"The same by MPI from device memory; {ALIKE}."),
+        _places(WEAK, AWARE, methods=AWARE),
+    ),
+    _figure(
+        *("13", "Strong scaling of the exchange", f"The same grid; {ALIKE}."),
+        _places(STRONG, METHODS, methods=METHODS),
+        here={"n": "64", "ranks": "2", "threads": "1", "scaling": "strong"},
+    ),
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from halocline.study.papers import Paper
+from halocline.study.papers import Paper, Row
 from halocline.study.reporting.published import published
-from halocline.words import clock
+from halocline.words import clock, counted
 
 NETWORKS = {  # bytes a second and seconds; latencies are round figures
     "Omni-Path": {"bandwidth": 1.25e10, "latency": 1.0e-6},
@@ -19,18 +19,27 @@ def iterations(n: int) -> float:
     return float(known.get(n) or 1.57 * n)
 
 
+def _cores(row: Row) -> str:
+    """A column of Table 5.1."""
+    each, most = (
+        row["ranks_per_node"],
+        max(published("umbc-5.1").values("ranks_per_node", machine=row["machine"])),
+    )
+    cores = "1 core" if each == 1 else "all cores" if each == most else f"{each} of {most} cores"
+    return f"{counted(row['nodes'], 'node')}\n{cores}"
+
+
 def _grid(name: str, what: str, study: str = "strong", **more: object) -> Paper:
     """Processes of a node in rows, nodes in columns."""
     return Paper(
-        *(f"umbc-{name}", what),
-        f"{what}: nodes and processes per node varied, for each N; one thread a core.",
-        *(study, "poisson"),
+        *(f"umbc-{name}", what, "Nodes and processes per node varied, for each N.", study, "poisson"),
         **{  # type: ignore[arg-type]
             "options": {"method": "cg"},
             "here": {"n": "256,512", "ranks": "1,2", "threads": "1"},
             "machine": "stampede2-skx",
             "sizes": (4096,),
             "passes": iterations,
+            "value": "seconds",
             "published_text": clock,
             **more,
         },
@@ -38,9 +47,6 @@ def _grid(name: str, what: str, study: str = "strong", **more: object) -> Paper:
 
 
 _HYBRID = {"rows": "ranks_per_node", "here": {"n": "512", "ranks": "2", "threads": "1"}}
-_GENERATIONS = [
-    {**row, "layout": f"{row['nodes']} x {row['ranks_per_node']}"} for row in published("umbc-5.1").rows
-]
 PAPERS = (
     Paper(
         "umbc-3.1",
@@ -50,14 +56,24 @@ PAPERS = (
         options={"method": "cg"},
         here={"n": "256,512,1024", "ranks": "1", "threads": "1"},
         machine="stampede2-skx",
-        sizes=(1024, 2048, 4096),
+        places=[
+            {**row, "threads": 1, "on": counted(row["ranks"], "rank")} for row in published("umbc-3.1").rows
+        ],
         passes=iterations,
+        rows="n",
+        columns="on",
+        by="mesh",
     ),
     _grid("4.1", "Strong scaling, threads bound close"),
     _grid("4.2", "Strong scaling, threads bound spread", "affinity"),
     _grid("4.3", "Strong scaling, threads bound by KMP scatter", "affinity"),
     _grid(
-        "5.1", "Generations of machines", machine=None, rows="machine", columns="layout", places=_GENERATIONS
+        *("5.1", "Generations of machines"),
+        places=[{**row, "threads": 1, "cores": _cores(row)} for row in published("umbc-5.1").rows],
+        where=lambda row: row["machine"] == "Stampede2",
+        rows="machine",
+        columns="cores",
+        compared=lambda seconds, first, row: f"  ({first / seconds + 1e-9:.2f})",
     ),
     *(
         _grid(f"6.{number}", f"Networks: {name}", network=network)
