@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.report import Column, Group
@@ -46,6 +48,7 @@ EFFICIENCY = Column("\nefficiency", lambda m, g: q.percent(q.efficiency(m, g.bas
 OF_BANDWIDTH = Column("of the\nbandwidth", lambda m, g: q.percent(m["share_of_bound"]))
 OF_PEAK = Column("of the\npeak", lambda m, g: q.percent(m["share_of_peak"]))
 SSSPNT = Column("ssspnt", lambda m, g: "" if m["ssspnt"] is None else f"{m['ssspnt']:.3g}")
+OF_CAVITY = replace(SSSPNT, shown=lambda g: g.one["case"] == "cavity")
 ENERGY = Column("million cells\na joule", lambda m, g: q.updates(m), has_energy)
 SECONDS = Column("\nseconds", lambda m, g: in_seconds(m["seconds"]))
 CLOCK = Column("wall clock\nHH:MM:SS", lambda m, g: clock(m["seconds"]))

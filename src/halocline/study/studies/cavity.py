@@ -96,7 +96,12 @@ PAPERS = (
     ),
     *(
         _study(
-            *(f"table{number}", f"ssspnt, {scaling}", f"{what}; ssspnt is of all devices. {PLACE}.", scaling),
+            *(
+                f"table{number}",
+                f"ssspnt, {scaling}",
+                f"{what}; ssspnt of all together, measured here of each. {PLACE}.",
+                scaling,
+            ),
             places=_versions(f"cavity-table{number}"),
             **{**_SSSPNT, "rows": "version", "columns": "cut"},
         )

@@ -205,7 +205,7 @@ STEPS = Contents(
                     "Time of a cell and step",
                     (
                         *(c.LAYOUT, c.UNITS, c.NS, c.IDEAL, c.FORMULA, c.EFFICIENCY),
-                        *(c.OF_FORMULA, c.OF_BANDWIDTH, c.OF_PEAK, c.ENERGY),
+                        *(c.OF_FORMULA, c.OF_BANDWIDTH, c.OF_PEAK, c.OF_CAVITY, c.ENERGY),
                     ),
                     note=_constants,
                 ),

@@ -55,7 +55,7 @@ WEAK = Contents(
                     (
                         *(c.LAYOUT, c.SIZE, c.EACH, c.NS),
                         Column("\nefficiency", lambda m, g: q.percent(efficiency(m, g))),
-                        *(c.OF_FORMULA, c.OF_BANDWIDTH, c.ENERGY),
+                        *(c.OF_FORMULA, c.OF_BANDWIDTH, c.OF_CAVITY, c.ENERGY),
                     ),
                     order=lambda m: (m["threads"], q.units(m)),
                     note=_note,
