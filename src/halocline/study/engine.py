@@ -13,6 +13,7 @@ from halocline.study.measurement import Measurement
 from halocline.study.measuring import command as commands
 from halocline.study.measuring.command import Command
 from halocline.study.reporting import quantities as q
+from halocline.study.reporting import solves
 from halocline.study.reporting.report import Group, Report, report
 from halocline.study.reporting.theory import Exchanged, Theory, exchanged_by
 from halocline.study.study import Asked, Run, Study
@@ -195,4 +196,9 @@ def reported(study: Study, found: Sequence[Measurement], theory: Theory | None) 
     one = found[0]
     steps = None if q.is_solve(one) else counted(one["steps"], "step")
     what = made.what or joined(one["scheme"] or one.get("method"), steps)
-    return replace(made, facts=facts, what=what, footer=made.footer or study.footer)
+    return replace(
+        made,
+        facts=facts,
+        what=what,
+        footer=made.footer or (solves.CLOCK if q.is_solve(one) else study.footer),
+    )

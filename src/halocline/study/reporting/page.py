@@ -116,6 +116,7 @@ def facts_of_measurements(measurements: Sequence[Measurement]) -> dict[str, str]
     """Machine, software and the options that all measurements share, each fact once."""
     one = measurements[0]
     shared = [k for k in OPTIONS if one.get(k) and all(m.get(k) == one[k] for m in measurements)]
+    shared = [k for k in shared if k != "scheme" or "method" not in shared]  # one thing of a linear problem
     return {
         **facts_of_machine(one["machine"]),
         **({"devices": devices_of(measurements[-1])} if one["devices"] else {}),
