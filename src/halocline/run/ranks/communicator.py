@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import time
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 from halocline.errors import InputError
@@ -20,6 +23,7 @@ T = TypeVar("T")
 # LONGEST_PAUSE.
 AT_ONCE, PAUSE_SHARE, LONGEST_PAUSE = 5e-5, 0.125, 2e-3
 EXCHANGE_TAG = 7  # of arrays between ranks
+SHORT, COUNT = 128, 8  # bytes of the first message of a value, of which some are the count of all its bytes
 
 
 @dataclass(frozen=True)
@@ -87,11 +91,11 @@ class Communicator:
 
     def allgather(self, value: T) -> list[T]:
         """The value of every rank, by rank."""
-        return [value] if self.mpi is None else _together(self.mpi).allgather(value)
+        return [value] if self.mpi is None else _allgather(self.mpi, value)
 
     def allgather_of_node(self, value: T) -> list[T]:
         """The values of all ranks on this rank's node, by rank."""
-        return [value] if self.node is None else _together(self.node).allgather(value)
+        return [value] if self.node is None else _allgather(self.node, value)
 
     def gather(self, value: T) -> list[T] | None:
         """The value of every rank on rank 0; None elsewhere."""
@@ -99,11 +103,11 @@ class Communicator:
 
     def bcast(self, value: T, root: int = 0) -> T:
         """The value of the rank `root`."""
-        return value if self.mpi is None else _together(self.mpi).bcast(value, root)
+        return value if self.mpi is None else _bcast(self.mpi, value, root)
 
     def bcast_of_node(self, value: T) -> T:
         """The value of the first rank on this rank's node."""
-        return value if self.node is None else _together(self.node).bcast(value)
+        return value if self.node is None else _bcast(self.node, value, 0)
 
     def most(self, value: int) -> int:
         """The greatest value of all ranks."""
@@ -111,12 +115,14 @@ class Communicator:
             return int(value)
         from mpi4py import MPI
 
-        return int(_together(self.mpi).allreduce(int(value), MPI.MAX))
+        most = array("q", [int(value)])
+        _wait(self.mpi.Iallreduce(MPI.IN_PLACE, [most, MPI.INT64_T], MPI.MAX).Test)
+        return most[0]
 
     def barrier(self) -> None:
         """Wait for all ranks."""
         if self.mpi is not None:
-            _together(self.mpi).barrier()
+            _together(self.mpi)
 
     def exchange(self, sends: Sequence[tuple[int, Any]], receives: Sequence[tuple[int, Any]]) -> None:
         """Send contiguous arrays to ranks, and receive into others from ranks; all of both ends call this.
@@ -173,9 +179,54 @@ def _together(mpi: Any) -> Any:
     for, or a compiler that this one runs, has none. Here it asks whether the others have arrived, and sleeps
     in between.
     """
-    request = mpi.Ibarrier()
-    _wait(request.Test)
+    _wait(mpi.Ibarrier().Test)
     return mpi
+
+
+def _allgather(mpi: Any, value: T) -> list[T]:
+    """The value of every rank; who waits for it sleeps, see `_together`."""
+    from mpi4py import MPI
+
+    own = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    first = bytearray(SHORT * mpi.size)
+    _wait(mpi.Iallgather([_short(own), MPI.BYTE], [first, SHORT, MPI.BYTE]).Test)
+    parts = [memoryview(first)[at : at + SHORT] for at in range(0, len(first), SHORT)]
+    counts = [_count(part) for part in parts]
+    if max(counts) <= SHORT - COUNT:
+        return [pickle.loads(part[COUNT:]) for part in parts]
+    ends = [*accumulate(counts, initial=0)]
+    every = bytearray(ends[-1])
+    _wait(mpi.Iallgatherv([own, MPI.BYTE], [every, counts, ends[:-1], MPI.BYTE]).Test)
+    return [pickle.loads(memoryview(every)[lo:hi]) for lo, hi in pairwise(ends)]
+
+
+def _bcast(mpi: Any, value: T, root: int) -> T:
+    """The value of the rank `root`; who waits for it sleeps, see `_together`."""
+    from mpi4py import MPI
+
+    mine = mpi.rank == root
+    own = pickle.dumps(value, pickle.HIGHEST_PROTOCOL) if mine else b""
+    first = _short(own)
+    _wait(mpi.Ibcast([first, MPI.BYTE], root).Test)
+    count = _count(first)
+    whole = first[COUNT:]
+    if count > SHORT - COUNT:
+        whole = bytearray(own) if mine else bytearray(count)
+        _wait(mpi.Ibcast([whole, MPI.BYTE], root).Test)
+    return value if mine else pickle.loads(whole)
+
+
+def _short(content: bytes) -> bytearray:
+    """The first message: how many bytes there are, and as many of them as have room."""
+    made = bytearray(SHORT)
+    made[:COUNT] = len(content).to_bytes(COUNT, "little")
+    head = content[: SHORT - COUNT]
+    made[COUNT : COUNT + len(head)] = head
+    return made
+
+
+def _count(first: Any) -> int:
+    return int.from_bytes(first[:COUNT], "little")
 
 
 def _wait(done: Callable[[], bool]) -> None:
