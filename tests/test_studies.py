@@ -14,8 +14,10 @@ import pytest
 
 from halocline.cli.app import run
 from halocline.errors import InputError
+from halocline.physics.cases import cases
 from halocline.plan.growth import grown, grown_as_cut
 from halocline.plan.machine import load_machine
+from halocline.problems.case import PARTS
 from halocline.study import joining
 from halocline.study.engine import plan, reported
 from halocline.study.measuring.command import Command, measure
@@ -54,6 +56,10 @@ def test_a_new_study_is_one_short_file() -> None:
             if path.parent.name != "studies" and path.name != "studies.py":
                 assert not re.search(r"study\.studies\.(affinity|libraries|nodes|patches)", path.read_text())
     assert {"strong", "weak", "hybrid", "patches", "convergence", "umbc"} <= named
+    names = {*studies(), *cases()} - set(PARTS)  # `--only exchange` is about a part of a step
+    compared = re.compile(rf'[=!]= "({"|".join(sorted(names))})"')
+    for path in (*SOURCE.glob("*.py"), *(SOURCE.parent / "cli").rglob("*.py")):
+        assert not compared.search(path.read_text()), f"{path}: no line is about one study or case"
 
 
 def test_a_study_runs_each_option_on_each_layout() -> None:

@@ -33,8 +33,11 @@ STUDY = Study(
     title="MPI libraries",
     about="The same runs with several MPI libraries.",
     help="Each in the Python environment that it is installed in, such as .venv with MPICH and "
-    ".venv-openmpi, which `make test-openmpi` makes. As Figs. 11 and 12 of the cavity code of Virginia Tech.",
-    examples=("halocline study libraries cavity --n 32 --pythons .venv/bin/python,.venv-openmpi/bin/python",),
+    "build/openmpi/venv, which `make test-openmpi` makes. As Figs. 11 and 12 of the cavity code of Virginia "
+    "Tech.",
+    examples=(
+        "halocline study libraries cavity --n 32 --pythons .venv/bin/python,build/openmpi/venv/bin/python",
+    ),
     contents=(comparison("MPI", library, c.SSSPNT),),
     variants=_variants,
     options=(("--pythons P,P,...", "Interpreters of environments, each with an MPI of its own.", None),),
