@@ -30,15 +30,16 @@ def exchange(
     spread(ranks)
     from halocline.run.devices.devices import where
     from halocline.run.ranks.mpi import world
-    from halocline.timing import exchange as study
+    from halocline.timing.exchange import measure, weak_shape
     from halocline.words import amount, counted, duration
 
     check_files(json)
-    if scaling not in ("strong", "weak"):
-        raise InputError(f"scaling {scaling!r} is unknown; known are strong, weak")
-    shape = study.weak_shape(n, world().size if scaling == "weak" else 1, dim)
+    growth = {"strong": 1, "weak": world().size}
+    if scaling not in growth:
+        raise InputError(f"scaling {scaling!r} is unknown; known are {', '.join(growth)}")
+    shape = weak_shape(n, growth[scaling], dim)
     with progress(f"{counted(fields, 'field')}, radius {radius}", f"of {repeat} runs") as on_progress:
-        found = study.measure(
+        found = measure(
             shape,
             radius=radius,
             fields=fields,
