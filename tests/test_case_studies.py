@@ -32,7 +32,7 @@ from halocline.run.measurements.peak import multiply_add_peak
 from halocline.run.ranks.communicator import Communicator
 from halocline.study.measuring.command import Command, as_csv, measure
 from halocline.study.reporting.page import Page, facts_of_measurements
-from halocline.study.reporting.quantities import nanoseconds, same_bits, size, units
+from halocline.study.reporting.quantities import nanoseconds, same_bits, size
 from halocline.study.reporting.report import Contents, Group, Report, report
 from halocline.study.reporting.theory import Exchanged, Theory, exchanged_by
 from halocline.study.studies.orders import ORDERS
@@ -66,7 +66,8 @@ def made(ns: float, ranks: int = 1, threads: int = 1, **other: Any) -> dict[str,
         "share_of_bound": 0.25,
         "share_of_peak": 0.2, "joules_per_cell_step": None, "joules_of": [], "checksum": "0" * 32,
         "checksums": {}, "diagnostics": {"u_rms": 1.0}, "series": [], "parameters": {"nu": 1.0},
-        "ranks": ranks, "threads": threads, "devices": [], "memory_bytes": 2**30, "device": "cpu",
+        "ranks": ranks, "threads": threads, "processors": ranks * threads,
+        "devices": [], "memory_bytes": 2**30, "device": "cpu",
         "decomposition": "optimal", "patch": None, "settings": "nu=1", "command": "halocline run",
         "started": "2020-01-01T00:00:00+00:00", "times": [1.0],
         "environment": {"OMP_PROC_BIND": None, "OMP_PLACES": None},
@@ -271,13 +272,6 @@ def test_energy_is_told_where_there_is_any():
     assert "million cells\na joule" not in strong_heads
     assert "energy.png" in shown(STEPS, known, theory).figures()
     assert shown(WEAK, known, theory).tables[0].heads[-1] == "million cells\na joule"
-
-
-def test_devices_are_counted_once():
-    place = {"subdomain": 0, "name": "N", "driver": "d"}
-    on = [{"rank": r, "device": f"cuda:{r % 2}", **place} for r in range(4)]
-    assert units(made(1.0, ranks=4, devices=on)) == 2
-    assert units(made(1.0, ranks=4, threads=3)) == 12
 
 
 def test_numbers_as_text():

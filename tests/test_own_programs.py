@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from halocline.cli.app import run
+from halocline.convergence.differences import differences
 from halocline.errors import InputError
 from halocline.problems.file import FileProblem
 from halocline.run.simulation.script import Script
-from halocline.study.measuring.self_convergence import differences
 
 ACOUSTIC = Path(__file__).parents[1] / "examples" / "acoustic.py"
 

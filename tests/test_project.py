@@ -32,6 +32,7 @@ LAYERS = (
     "solvers",
     "physics",
     "problems",
+    "convergence",
     "explanation",
     "timing",
     "prediction",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -14,6 +14,7 @@ import typer
 from halocline.cli.output import check_files, note, say, write, write_json, written
 from halocline.cli.progress import progress, terminal
 from halocline.cli.ranks import spread
+from halocline.cli.summary import number, rows_of, summary
 from halocline.cli.texts import cells_of
 from halocline.cli.timeline import draw_timeline
 from halocline.errors import InputError
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from halocline.io.figure import Figure
     from halocline.physics.case import Check
     from halocline.problems.result import Result
-
-WIDEST = 11  # characters of a number: -1.2346e-05
 
 
 def case(
@@ -84,9 +83,10 @@ def case(
         result = ready.time_part(only, steps=steps, warm_up=warm_up, **execution)
     else:
         series: list[dict[str, Any]] = []
-        rows = _rows(ready.columns) if every is not None and json != "-" else None
+        rows = rows_of(ready.columns) if every is not None and json != "-" else None
         # rows that come while it runs say how far it is
-        line = progress(f"{name}, {shape}", "steps") if rows is None else nullcontext()
+        unit = f"{ready.one_pass.split()[1]}s"
+        line = progress(f"{name}, {shape}", unit) if rows is None else nullcontext()
         try:
             with line as on_progress:
                 result = ready.run(
@@ -106,7 +106,7 @@ def case(
         kept = replace(kept, output=[], checkpoint=None)
     checks = ready.check(result) if check else None
     if json != "-":
-        say(("\n" if every is not None else "") + _summary(result, ready.columns))
+        say(("\n" if every is not None else "") + summary(ready, result))
         if checks is not None:
             say("\n" + _judgement(checks))
     of_checks = {} if checks is None else {"checks": [_facts(each) for each in checks]}
@@ -205,7 +205,7 @@ def _judgement(checks: Sequence[Check]) -> str:
         (
             each.name,
             each.about,
-            _number(float(each.value)) if each.compared else "",
+            number(float(each.value)) if each.compared else "",
             each.bound,
             _verdict(each),
         )
@@ -217,105 +217,3 @@ def _judgement(checks: Sequence[Check]) -> str:
     note += f" {left_out} could not be made." if left_out else ""
     heads = ("check", "what it compares", "value", "expected", "result")
     return Table("Checks", heads, rows, left=2, note=note).text().rstrip()
-
-
-def _number(value: Any) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.5g}" if isinstance(value, float) else str(value)
-
-
-def _rows(shown: Sequence[str]) -> Callable[[Mapping[str, Any]], None]:
-    """What prints diagnostics as they come, as rows of a table."""
-    columns = ["step", "time", "time_step", *shown]
-    widths = [max(len(column), WIDEST) for column in columns]
-
-    def line(cells: Iterable[str]) -> str:
-        return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
-
-    begun: list[bool] = []
-
-    def row(found: Mapping[str, Any]) -> None:
-        if not begun:
-            begun.append(True)
-            heads = line(columns)
-            say(f"Diagnostics\n\n{heads}\n{'─' * len(heads)}")
-        say(line(_number(found.get(column)) for column in columns))
-
-    return row
-
-
-def _summary(result: Result, shown: Sequence[str]) -> str:
-    from halocline.cli.keeping import writing_lines
-    from halocline.physics.cases import case_named
-    from halocline.problems import events as case_events
-    from halocline.run.devices.devices import where
-    from halocline.run.measurements.bandwidth import yardstick
-    from halocline.words import amount, counted, duration, joined, method
-
-    r, whole = result.record, result.outcome
-    shape = " x ".join(f"{n:,}" for n in r.shape)
-    ran = where(r.ranks, r.threads, r.devices)
-    lines = [joined(r.case, f"{shape} cells", method(r.order, r.scheme), ran), ""]
-    after = counted(r.steps, "step") + (f", {r.warm_up} of them not timed" if r.warm_up else "")
-    if r.only is not None:
-        alone = {"compute": "computing alone, no messages", "exchange": "the exchange alone, no kernels"}
-        lines += [
-            f"{'timed':13} {alone[r.only]}: {after}",
-            f"{'':13} the fields hold nonsense, so there is no result",
-        ]
-    elif r.time is None:
-        assert whole is not None
-        lines.append(f"{'ended':13} after {counted(r.steps, 'iteration')}: {whole.reason}")
-    else:
-        reached = f"{'reached':13} t = {r.time:.6g} after {after}"
-        if r.time_step is not None:
-            reached += f", the last of {r.time_step:.4g}"
-            reached += f", limited by {r.limiter}" if r.limiter else ""
-        lines += [reached]
-    numbers = r.diagnostics or {}
-    for start in range(0, len(shown) if numbers else 0, 3):
-        parts = [f"{name} = {_number(numbers.get(name))}" for name in shown[start : start + 3]]
-        lines.append(f"{'diagnostics' if start == 0 else '':13} {', '.join(parts)}")
-    if r.error is not None:
-        lines.append(f"{'error':13} {r.error:.4e}, {case_named(r.case).error_name}")
-    lines += case_events.lines(r.events or {}, r.steps)
-    if r.ns_per_cell_step is not None:
-        speed = f", ssspnt {r.ssspnt:.4g}" if r.ssspnt is not None else ""
-        lines.append(f"{'time':13} {duration(r.seconds)}, {r.ns_per_cell_step:.4g} ns a cell and step{speed}")
-    if whole is not None:
-        lines.append(
-            f"{'':13} compute {_part(whole.compute, r.seconds)}, "
-            f"exchange {_part(whole.exchange, r.seconds)}, reductions {_part(whole.reduction, r.seconds)}"
-        )
-    if r.ns_per_cell_step is not None and r.only != "exchange":
-        arithmetic = (
-            f"{'arithmetic':13} {r.flops_per_cell_step:,.0f} operations a cell and step, "
-            f"{r.flops_per_cell_step / r.ns_per_cell_step:.1f} GFLOP/s"
-        )
-        if r.share_of_peak is not None and result.peak is not None:
-            most = f"{result.peak / 1e9:.1f} GFLOP/s of multiply-adds on as many cores now"
-            arithmetic += f", {r.share_of_peak:.0%} of the {most}"
-        lines.append(arithmetic)
-    if r.share_of_bound is not None and result.bandwidth is not None:
-        rate = r.share_of_bound * result.bandwidth
-        most = f"{result.bandwidth / 1e9:.1f} GB/s of {yardstick(r.devices)}"
-        lines.append(
-            f"{'bandwidth':13} {r.bytes_per_cell_step:,.0f} bytes a cell and step, {rate / 1e9:.1f} GB/s, "
-            f"{r.share_of_bound:.0%} of the {most}"
-        )
-    if r.joules_per_cell_step is not None:
-        whose = " and ".join(r.joules_of)
-        lines.append(f"{'energy':13} {1e9 * r.joules_per_cell_step:.4g} nJ a cell and step, of {whose}")
-    if r.ranks > 1 and whole is not None:
-        lines.append(f"{'overlap':13} {whole.overlap}")
-    lines += writing_lines(r)
-    of = " of the host" if r.devices else ""
-    lines.append(f"{'memory':13} {amount(r.memory_bytes)}{of} resident")
-    if r.checksum is not None:
-        lines.append(f"{'checksum':13} {r.checksum}")
-    return "\n".join(lines)
-
-
-def _part(seconds: float, whole: float) -> str:
-    return f"{seconds / whole:.0%}" if whole else "0%"

@@ -14,6 +14,7 @@ import typer
 
 from halocline.cli.output import check_files, note, say, write_json, written
 from halocline.cli.ranks import spread
+from halocline.cli.summary import ALONE
 from halocline.errors import InputError
 from halocline.run.devices.devices import DEVICE_VARIABLE, chosen_here, devices_in_use
 from halocline.run.domain.execution import Execution, chosen_devices
@@ -27,8 +28,6 @@ from halocline.words import counted, duration
 
 if TYPE_CHECKING:
     from halocline.problems.record import Record
-
-PARTS = {"compute": "computing alone, no messages", "exchange": "the exchange alone, no kernels"}
 
 
 def script(
@@ -127,8 +126,8 @@ def _check_asked(asked: Mapping[str, Any]) -> None:
 
 def _check_part(only: str, refused: Mapping[str, object]) -> None:
     """Raise InputError where steps are not to be timed in part, or more is asked for than a time."""
-    if only not in PARTS:
-        raise InputError(f"--only {only}: expected {' or '.join(PARTS)}")
+    if only not in ALONE:
+        raise InputError(f"--only {only}: expected {' or '.join(ALONE)}")
     for option, given in refused.items():
         if given:
             raise InputError(
@@ -142,7 +141,7 @@ def _line(found: Record | None, only: str, file: Path) -> str:
         raise InputError(f"--only {only}: {file} has run no problem whose steps could be timed")
     ns = found.ns_per_cell_step
     each = "" if ns is None else f", {ns:.4g} ns a cell and step"
-    return f"{PARTS[only]}: {duration(found.seconds)} for {counted(found.steps, 'step')}{each}"
+    return f"{ALONE[only]}: {duration(found.seconds)} for {counted(found.steps, 'step')}{each}"
 
 
 def _cells(text: str) -> int:

@@ -59,8 +59,8 @@ class Record:
     ns_per_cell_step : float or None
         Of the loop over these steps, all ranks together.
     ssspnt : float or None
-        Of that loop, scaled size steps per np time: 1e-7 cells · steps / (np · seconds), where np are the
-        cores or devices that computed (the buoyancy-driven cavity of Virginia Tech, MPI and OpenACC, Eq. 6;
+        Of that loop, scaled size steps per np time: 1e-7 cells · steps / (np · seconds), where np are
+        `processors` (the buoyancy-driven cavity of Virginia Tech, MPI and OpenACC, Eq. 6;
         its Table 3 leaves np out). None where steps were without kernels.
     flops_per_cell_step, bytes_per_cell_step : float
         Operations of the generated code (an fma is two), and bytes that must cross memory.
@@ -93,6 +93,8 @@ class Record:
         Of the case, all of them.
     ranks, threads : int
         Threads are those of one rank.
+    processors : int
+        Cores or devices that computed, those of all ranks.
     devices : tuple of OnDevice
         Where each subdomain lies; empty on the CPU.
     memory_bytes : int
@@ -146,6 +148,7 @@ class Record:
     parameters: dict[str, float | str]
     ranks: int
     threads: int
+    processors: int
     devices: tuple[OnDevice, ...]
     memory_bytes: int
     written_bytes: int
@@ -226,11 +229,6 @@ def recorded(
     flops = float(sum(sweep.flops * sweep.share for sweep in schedule.pass_sweeps()))
     seconds, energy = measured.loop_seconds, measured.energy
     updates = cells * measured.steps
-    # ranks of one node that call a device the same have it together
-    assert domain.transfers is not None
-    node = domain.transfers.layout.node
-    devices = {(node(each.rank), each.device, each.name) for each in fields.devices}
-    processors = len(devices) or domain.comm.size * domain.threads
     rate = updates / seconds if seconds and only != "exchange" else None
     record = Record(
         case=case,
@@ -241,7 +239,7 @@ def recorded(
         **asked(domain.how),
         seconds=measured.seconds,
         ns_per_cell_step=1e9 * seconds / updates if seconds else None,
-        ssspnt=1e-7 * rate / processors if rate else None,
+        ssspnt=1e-7 * rate / domain.processors if rate else None,
         flops_per_cell_step=flops,
         bytes_per_cell_step=bytes_per_step / cells,
         share_of_bound=bytes_per_step / cells * rate / reference if rate and reference else None,
@@ -251,6 +249,7 @@ def recorded(
         parameters=dict(parameters),
         ranks=domain.comm.size,
         threads=domain.threads,
+        processors=domain.processors,
         devices=fields.devices,
         memory_bytes=memory,
         **written(domain.comm, writing),

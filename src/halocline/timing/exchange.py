@@ -44,6 +44,8 @@ class Timing:
         Cells of the grid; subdomains along each axis.
     ranks, threads : int
         Threads are those of one rank.
+    processors : int
+        Cores or devices that computed, those of all ranks.
     fields : int
     dtype : str
     radius : int
@@ -68,6 +70,7 @@ class Timing:
     parts: tuple[int, ...]
     ranks: int
     threads: int
+    processors: int
     fields: int
     dtype: str
     radius: int
@@ -205,6 +208,7 @@ class Bench:
             layout.decomposition.parts,
             comm.size,
             plan.threads,
+            self.prepared.domain.processors,
             len(self.radii),
             self.dtype,
             max(self.radii),

@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from halocline.cli import options
 from halocline.cli.commands import POISSON
 from halocline.cli.declare import Command, Commands
+from halocline.errors import InputError
+
+if TYPE_CHECKING:
+    from halocline.cli.keeping import Kept
+
+
+def poisson(
+    *, n: int | None, method: str | None, rtol: float, max_iterations: int | None, kept: Kept, **options: Any
+) -> None:
+    """Run the case: this is its short form."""
+    if n is None and kept.resume is None:
+        raise InputError("Missing option '--n': give the interior points along each axis, such as --n 512")
+    from halocline.cli.run_case import case
+    from halocline.solvers.cg import method_named
+
+    if method is not None:
+        method_named(method)
+    settings = [f"rtol={rtol}"] + ([] if method is None else [f"method={method}"])
+    not_taken: dict[str, Any] = dict.fromkeys(("until", "order", "scheme", "only", "every", "csv"))
+    case(
+        "poisson", n=None if n is None else str(n), steps=max_iterations, settings=settings, warm_up=0,
+        check=False, kept=kept, **options, **not_taken,
+    )  # fmt: skip
+
 
 SOLVE = Commands(
     name="solve",
@@ -13,7 +39,7 @@ SOLVE = Commands(
     commands=[
         Command(
             name="poisson",
-            does="halocline.cli.solve:poisson",
+            does=poisson,
             help=f"{POISSON}\n\nThe result has the same bits for any number of ranks and threads, any "
             "decomposition and patch: compare the checksum.",
             examples=[

@@ -166,6 +166,16 @@ class Domain:
         return None if self.transfers is None else self.transfers.layout.decomposition
 
     @property
+    def processors(self) -> int:
+        """The cores or devices of all ranks that compute; ranks of one node that call a device the same have
+        it together."""
+        if not self.places:
+            return self.comm.size * self.threads
+        assert self.transfers is not None
+        node = self.transfers.layout.node
+        return len({(node(each.rank), each.device, each.name) for each in self.places})
+
+    @property
     def subdomains(self) -> tuple[int, ...]:
         """Those of this rank."""
         assert self.transfers is not None

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from halocline.convergence.richardson import SAFETY, SAFETY_UNKNOWN, Trend, limit
 from halocline.errors import RunError
 from halocline.io.table import Table
 from halocline.physics.case import Case, Extrapolated
@@ -14,7 +15,6 @@ from halocline.study.measurement import Measurement
 from halocline.study.reporting.errors import SHORT_OF, by_line, cells
 from halocline.study.reporting.plots import draw_ideal, figure_of, style
 from halocline.study.reporting.quantities import size, wrapped
-from halocline.study.reporting.richardson import SAFETY, SAFETY_UNKNOWN, Trend, limit
 from halocline.words import joined
 
 if TYPE_CHECKING:

@@ -29,9 +29,7 @@ def is_solve(measurement: Measurement) -> bool:
 
 def units(measurement: Measurement) -> int:
     """What a time is plotted over: devices where there are some, else cores."""
-    if measurement["devices"]:
-        return len({place["device"] for place in measurement["devices"]})
-    return int(measurement["ranks"] * measurement["threads"])
+    return int(measurement["processors"])
 
 
 def unit(measurement: Measurement) -> str:

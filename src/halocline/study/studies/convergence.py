@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from halocline.convergence import differences
 from halocline.errors import InputError
 from halocline.study.measurement import Measurement
-from halocline.study.measuring import self_convergence
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.report import Group, Report
 from halocline.study.study import Asked, Run, Study
@@ -108,12 +108,12 @@ def finish(runs: Sequence[Run], found: list[Measurement]) -> list[Measurement]:
 
     one = found[0]
     if "--state" in runs[0].extra:
-        self_convergence.check_times(found)
+        differences.check_times(found)
         if any(m["error"] is None for m in found):
-            states = [self_convergence.state(Path(run.extra["--state"])) for run in runs]
-            compared = self_convergence.differences(states)
+            states = [differences.state(Path(run.extra["--state"])) for run in runs]
+            compared = differences.differences(states)
             return [
-                {**m, "error": each, "error_is": self_convergence.NAME}
+                {**m, "error": each, "error_is": differences.NAME}
                 for m, each in zip(found, compared, strict=True)
             ]
         return [{**m, "error_is": "greatest error"} for m in found]
@@ -165,7 +165,7 @@ def report(group: Group) -> Report:
             "Numbers are those at the end of each run, which is its steady state.",
         )
     name = found[0].get("error_is") or (errors.ERROR if case is None else case.error_name)
-    itself = name == self_convergence.NAME
+    itself = name == differences.NAME
     compared = found[:-1] if itself else found  # the finest grid has nothing finer
     kind = "Differences between" if itself else "Errors on"
     of_case = "Errors are those at the end of each run, as its case defines them."

@@ -10,7 +10,14 @@ from typing import Any
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
-from halocline.study.reporting.labels import of_the_paper, own_order, size_label, solves, whole_steps
+from halocline.study.reporting.labels import (
+    SAME_BITS,
+    of_the_paper,
+    own_order,
+    size_label,
+    solves,
+    whole_steps,
+)
 from halocline.study.reporting.published import ASTAROTH, published
 from halocline.study.reporting.report import Block, Column, Contents, Figure, Group, Panel, Pivot, Rows
 from halocline.study.studies.hybrid import HYBRID
@@ -273,7 +280,6 @@ STEPS = Contents(
     sentences=(_of_steps,),
     of=lambda group: own_order(whole_steps(group)),
 )
-SAME_BITS = Contents(sentences=(lambda group: q.same_bits(group.found),), of=whole_steps)
 
 
 def _variants(asked: Asked) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
-from halocline.study.reporting.labels import of_the_paper, whole_steps
+from halocline.study.reporting.labels import SAME_BITS, of_the_paper, whole
 from halocline.study.reporting.published import ASTAROTH, published
 from halocline.study.reporting.report import Block, Column, Contents, Figure, Group, Panel, Rows
 from halocline.study.study import Study
@@ -40,10 +40,6 @@ def _sentences(group: Group) -> list[str]:
 def _label(line: Group, panel: Group) -> str:
     several = len({m["threads"] for m in panel.found}) > 1
     return f"{line.one['n']} a rank" + f", {counted(line.one['threads'], 'thread')} each" * several
-
-
-def _wholes(group: Group) -> Group:
-    return group.those(lambda m: m["only"] is None and m["halo"] == "read")
 
 
 WEAK = Contents(
@@ -83,7 +79,7 @@ WEAK = Contents(
         ),
     ),
     sentences=(_sentences,),
-    of=_wholes,
+    of=whole,
 )
 STUDY = Study(
     "weak",
@@ -96,7 +92,7 @@ STUDY = Study(
         "halocline study weak mhd-benchmark --n 64 --ranks 1,2,4",
         "halocline study weak cavity --n 32 --ranks 1,2 --growth 2 --decomposition 1d-z",
     ),
-    contents=(Contents(sentences=(lambda group: q.same_bits(group.found),), of=whole_steps), WEAK),
+    contents=(SAME_BITS, WEAK),
     options=(("--growth 1|2", "How the grid grows with the ranks.", 1),),
     grows=True,
     formula=True,
