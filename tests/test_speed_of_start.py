@@ -135,3 +135,20 @@ def test_what_is_measured_says_nothing_on_the_error_stream(script: str, tmp_path
     environment = dict(os.environ) | {"HALOCLINE_CACHE": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
     assert done.stderr == ""
+
+
+def test_a_run_imports_no_library_that_it_has_no_use_for(tmp_path: Path) -> None:
+    """Pictures, pages, files and tables have theirs; where nothing is kept of tuning, nothing checks it."""
+    script = (
+        "import sys; from halocline.cli.app import run\n"
+        "status = run(['run', 'heat', '--n', '8', '--steps', '1', '--threads', '1'])\n"
+        "print(*sys.modules, sep='\\n', file=sys.stderr)\n"
+        "sys.exit(status)"
+    )
+    environment = os.environ | {"HALOCLINE_CACHE": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    slow = {"pydantic", "matplotlib", "scipy", "jinja2", "rich", "tensorstore", "h5py", "mpi4py"}
+    assert slow & set(done.stderr.split()) == set()

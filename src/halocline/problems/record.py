@@ -15,7 +15,7 @@ from halocline.run.devices.devices import OnDevice
 from halocline.run.domain.execution import Execution
 from halocline.run.fields.fields import Fields
 from halocline.run.host.machine import resident_bytes
-from halocline.run.measurements.bandwidth import bandwidth
+from halocline.run.measurements.bandwidth import bandwidth, moment
 from halocline.run.measurements.energy import Energy
 from halocline.run.measurements.peak import multiply_add_peak
 
@@ -223,9 +223,10 @@ def recorded(
         That must cross memory, all ranks together.
     """
     domain, cells, only = fields.domain, fields.grid.size, facts["only"]
-    memory = sum(domain.comm.allgather(resident_bytes()))
-    reference = bandwidth(domain.comm, domain.devices, domain.threads, fields.store.memory_bytes)
-    peak = None if domain.devices else multiply_add_peak(domain.comm, domain.threads)
+    memory, took = zip(*domain.comm.allgather((resident_bytes(), measured.seconds)), strict=True)
+    beside = moment(max(took))
+    reference = bandwidth(domain.comm, domain.devices, domain.threads, fields.store.memory_bytes, beside)
+    peak = None if domain.devices else multiply_add_peak(domain.comm, domain.threads, beside)
     flops = float(sum(sweep.flops * sweep.share for sweep in schedule.pass_sweeps()))
     seconds, energy = measured.loop_seconds, measured.energy
     updates = cells * measured.steps
@@ -251,7 +252,7 @@ def recorded(
         threads=domain.threads,
         processors=domain.processors,
         devices=fields.devices,
-        memory_bytes=memory,
+        memory_bytes=sum(memory),
         **written(domain.comm, writing),
         **facts,
     )

@@ -7,7 +7,7 @@ from time import perf_counter
 
 from halocline.errors import HaloclineError
 from halocline.run.engine.planning import compile_once
-from halocline.run.measurements.bandwidth import best_rate
+from halocline.run.measurements.bandwidth import MOMENT, best_rate
 from halocline.run.ranks.communicator import Communicator
 
 ROUND = 5e-3  # seconds
@@ -53,11 +53,11 @@ extern "C" CONTRACTED double multiply_adds(long rounds) {
 """
 
 
-def multiply_add_peak(comm: Communicator, threads: int) -> float | None:
+def multiply_add_peak(comm: Communicator, threads: int, seconds: float = MOMENT) -> float | None:
     """Operations a second of float64 multiply-adds, each counted as two, of all threads of all ranks.
 
-    Measured in 0.1 s on one thread of each rank, all at once, and taken as often as the rank has threads:
-    cores whose clock falls when all of them work have somewhat less.
+    Measured on one thread of each rank, all at once, and taken as often as the rank has threads: cores whose
+    clock falls when all of them work have somewhat less.
 
     Parameters
     ----------
@@ -65,6 +65,8 @@ def multiply_add_peak(comm: Communicator, threads: int) -> float | None:
         All its ranks call this together.
     threads : int
         Of this rank.
+    seconds : float
+        Of the measurement, the same on all ranks.
 
     Returns
     -------
@@ -77,10 +79,10 @@ def multiply_add_peak(comm: Communicator, threads: int) -> float | None:
         return None
     work = ctypes.CDLL(str(library)).multiply_adds
     work.argtypes, work.restype = [ctypes.c_long], ctypes.c_double
-    rounds, seconds = 1000, 0.0
-    while seconds < ROUND:
+    rounds, took = 1000, 0.0
+    while took < ROUND:
         rounds *= 2
         begun = perf_counter()
         work(rounds)
-        seconds = perf_counter() - begun
-    return threads * best_rate(comm, lambda: int(work(rounds)))
+        took = perf_counter() - begun
+    return threads * best_rate(comm, lambda: int(work(rounds)), seconds)
