@@ -48,6 +48,8 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 # Open MPI that wait for others.
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
+# NumPy starts these in every process, and they look for work for a while.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 TIMEOUT = 120.0  # seconds for one test under mpiexec, unless the marker says otherwise
 GRACE = 2.0  # seconds that other ranks have for an end of their own after one has failed

@@ -107,7 +107,9 @@ def test_a_damaged_library_is_made_anew_and_then_serves(
     assert (library.stat().st_mtime_ns, caplog.text) == (before, "")
 
 
-@pytest.mark.parametrize("damage", ["empty", "zeroed", "cut"])
+@pytest.mark.parametrize(
+    "damage", ["cut", *(pytest.param(each, marks=pytest.mark.long) for each in ("empty", "zeroed"))]
+)
 def test_a_solve_survives_damage_of_its_library(cache: Path, damage: str) -> None:
     status, out, err = halocline(SOLVE)
     assert (status, err) == (0, "")
@@ -250,7 +252,7 @@ def test_a_compiler_that_says_nothing_of_its_version(cache: Path, tmp_path: Path
     assert halocline(SOLVE, CXX=str(mute))[0] == 0
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_a_warm_cache_needs_no_compiler(cache: Path, ranks: int) -> None:
     line = f"{SOLVE} --ranks {ranks}"
     status, out, _ = halocline(line)

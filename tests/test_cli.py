@@ -69,7 +69,7 @@ def test_solve_gives_the_same_bits_on_one_rank_and_three(tmp_path):
     one = halocline("solve poisson --n 48 --threads 1 --json -", tmp_path)
     assert (one.returncode, one.stderr) == (0, "")
     alone = json.loads(one.stdout)
-    assert list(alone) == RECORD
+    assert set(RECORD) <= set(alone)
     assert (alone["n"], alone["converged"], alone["ranks"]) == (48, True, 1)
     three = halocline(
         "solve poisson --n 48 --ranks 3 --threads 1 --decomposition 1d-y --json new/r.json --pictures new",
@@ -79,7 +79,7 @@ def test_solve_gives_the_same_bits_on_one_rank_and_three(tmp_path):
     assert three.stdout.count("checksum") == 1
     assert f"checksum      {alone['checksum']}" in three.stdout
     spread = json.loads((tmp_path / "new" / "r.json").read_text())
-    assert list(spread) == RECORD
+    assert list(spread) == list(alone)
     assert spread["ranks"] == 3
     assert (alone["overlap"], alone["overlap_why"]) == (True, "since there is one rank")
     assert re.search(r"^overlap +(on|off), (decided by measuring|not decided)", three.stdout, re.MULTILINE)

@@ -329,7 +329,7 @@ def run_cases(seed: int, count: int, devices: int, interface: str = "opencl") ->
 
 
 @pytest.mark.usefixtures("opencl")
-@pytest.mark.ranks(1, 2)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_random_exchanges() -> None:
     run_cases(1, 10, 2)
 
@@ -373,7 +373,13 @@ def test_random_exchanges_of_three_devices(ranks: int, count: int) -> None:
 
 # as many cases as it takes until all methods were met
 @pytest.mark.parametrize(
-    ("devices", "ranks", "count"), [(1, 2, 14), (2, 1, 8), (2, 2, 14), (3, 1, 8), (3, 2, 24)]
+    ("devices", "ranks", "count"),
+    [
+        (1, 2, 14),
+        (2, 1, 8),
+        (3, 2, 24),
+        *(pytest.param(*c, marks=pytest.mark.long) for c in ((2, 2, 14), (3, 1, 8))),
+    ],
 )
 def test_random_exchanges_on_the_standin(devices: int, ranks: int, count: int) -> None:
     environment = cuda_standin.environment(devices)

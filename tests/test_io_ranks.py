@@ -30,7 +30,7 @@ def started(ranks: int, io_ranks: int, script: str, *arguments: Path) -> subproc
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("ranks", "io_ranks"), [(2, 1), (4, 2)])
+@pytest.mark.parametrize(("ranks", "io_ranks"), [(2, 1), pytest.param(4, 2, marks=pytest.mark.long)])
 def test_they_leave_the_same_checkpoints(ranks: int, io_ranks: int, tmp_path: Path) -> None:
     whole, first = results("whole", tmp_path / "whole"), results("first", tmp_path / "alone")
     assert set(whole) == set(NAMES)

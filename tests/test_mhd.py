@@ -424,7 +424,7 @@ def benchmark(**execution: Any) -> dict[str, str]:
     return {f.name: sim.checksum(f) for f in setup.start}
 
 
-@pytest.mark.ranks(2, 4, timeout=300)
+@pytest.mark.ranks(2, 4, long=(2,), timeout=300)
 def test_the_same_bits_however_it_runs():
     from mpi4py import MPI
 

@@ -135,7 +135,7 @@ def test_the_share_that_is_warned_of_can_be_set(
     assert bool(caplog.records) == warns
 
 
-@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("axes", [1, pytest.param(2, marks=pytest.mark.long), 3])
 def test_quantities_are_what_their_names_say(axes: int) -> None:
     """Against NumPy, which knows nothing of expressions."""
     h = (0.25, 0.2, 0.125)

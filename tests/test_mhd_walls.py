@@ -83,7 +83,7 @@ def reach(r: int) -> list[tuple[int, int, int]]:
     return [step for step in itertools.product((-r, 0, r), repeat=3) if any(step)]
 
 
-@pytest.mark.parametrize("order", [2, 4, 6, 8])
+@pytest.mark.parametrize("order", [2, 6, *(pytest.param(o, marks=pytest.mark.long) for o in (4, 8))])
 @pytest.mark.ranks(1, 2, long=(1,), timeout=300)
 def test_beyond_walls(order: int):
     r = order // 2

@@ -232,9 +232,13 @@ def test_files_are_explained_and_predicted(heat: Path, verb: str, capsys: pytest
         run([verb, str(heat), "--order", "2", *words])
 
 
-def test_a_file_scales(heat: Path, tmp_path: Path) -> None:
+@pytest.mark.long
+def test_a_file_scales_in_parts(heat: Path, tmp_path: Path) -> None:
     found = result("study", "strong", heat, "--ranks", "1,2", "--parts", cwd=tmp_path)["measurements"]
     assert [(m["ranks"], m["only"]) for m in found[::4]] == [(1, None), (2, None)]
+
+
+def test_a_file_scales(heat: Path, tmp_path: Path) -> None:
     found = result("study", "strong", heat, "--ranks", "1,2", cwd=tmp_path)["measurements"]
     assert [(m["ranks"], m["only"]) for m in found] == [(1, None), (2, None), (2, "exchange")]
     found = found[:2]

@@ -59,7 +59,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("before", "after"), [
-    (2, 3), (4, 1), pytest.param(1, 2, marks=pytest.mark.long), pytest.param(3, 4, marks=pytest.mark.long),
+    (2, 3), *(pytest.param(*each, marks=pytest.mark.long) for each in ((4, 1), (1, 2), (3, 4))),
 ])  # fmt: skip
 def test_a_run_goes_on_with_the_same_bits_on_other_ranks(
     before: int, after: int, whole: dict[str, str], tmp_path: Path
@@ -334,8 +334,9 @@ def endless(path: Path, more: str = "") -> str:
 @pytest.mark.parametrize(
     ("asked", "ranks", "io_ranks"),
     [
-        ("SIGTERM", 2, 0), ("SIGUSR1", 1, 0), ("SIGINT", 2, 0), ("file", 2, 0), ("time", 1, 0),
-        ("Slurm", 2, 0), ("SIGTERM", 2, 1), pytest.param("SIGINT", 2, 1, marks=pytest.mark.long),
+        ("SIGTERM", 2, 1), ("SIGUSR1", 1, 0), ("SIGINT", 2, 0), ("file", 2, 0), ("time", 1, 0),
+        ("Slurm", 2, 0),
+        *(pytest.param(*each, marks=pytest.mark.long) for each in (("SIGTERM", 2, 0), ("SIGINT", 2, 1))),
     ],
 )  # fmt: skip
 def test_a_run_that_is_asked_to_stop_leaves_a_checkpoint(
@@ -497,9 +498,9 @@ def ranks_of(mark: str) -> list[int]:
 @pytest.mark.parametrize(
     ("name", "ranks", "whom"),
     [
-        ("heat", 2, "one"),
         ("forced", 1, "all"),
         ("heat", 3, "I/O rank"),
+        pytest.param("heat", 2, "one", marks=pytest.mark.long),
         # among the long ones, as is the next test, which kills all programs in all ways
         pytest.param("heat", 1, "all", marks=pytest.mark.long),
         pytest.param("holes", 2, "all", marks=pytest.mark.long),

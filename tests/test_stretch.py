@@ -71,7 +71,7 @@ def test_the_spacing_is_the_least() -> None:
 # --- differences ---
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(4, 40), st.floats(-0.8, 0.8), st.sampled_from(["face", "node"]))
 def test_differences_are_exact_for_low_polynomials(n: int, amount: float, walls: str) -> None:
     """First differences for straight lines, second ones for parabolas too, between any points."""

@@ -161,14 +161,14 @@ def test_overlap_is_measured_of_cases_and_files(tmp_path: Path) -> None:
         assert told["case"] == name
 
 
-COMPARED = [
+COMPARED: list[Any] = [
     ("hybrid", "poisson", ["--n", "24", "--ranks", "1", "--threads", "2"], 2),
     ("patches", "heat", ["--n", "16", "--patches", "8,16", "--threads", "1", "--steps", "4"], 2),
     ("affinity", "heat", ["--n", "16", "--threads", "1", "--steps", "4"], 3),
     ("nodes", "heat", ["--n", "16", "--steps", "4"], 2),
     ("exchange", "exchange", ["--n", "8"], 5),
     ("libraries", "heat", ["--n", "16", "--ranks", "1", "--steps", "4"], 1),
-    ("ablation", "heat", ["--n", "16", "--steps", "4", "--dim", "2"], 10),
+    pytest.param("ablation", "heat", ["--n", "16", "--steps", "4", "--dim", "2"], 10, marks=pytest.mark.long),
 ]
 
 
@@ -435,6 +435,7 @@ def test_problems_are_not_compared_with_each_other(tmp_path: Path) -> None:
                 "case": case,
                 "checksum": case,
                 "ranks": ranks,
+                "processors": m["threads"] * ranks,
                 "ns_per_cell_step": ns * m["ns_per_cell_step"],
             }
             | {"machine": {**m["machine"], "host": host}}

@@ -181,8 +181,9 @@ def test_strong_scaling_without_a_run_on_one_core():
 
 def test_what_scales_over_devices_is_counted_in_devices():
     one, two = [{"device": 0}], [{"device": 0}, {"device": 1}]
-    ms = [measurement(64, 1, seconds=8.0, devices=one), measurement(64, 2, seconds=8.0, devices=one),
-          measurement(64, 4, seconds=4.0, devices=two)]  # fmt: skip
+    ms = [measurement(64, 1, seconds=8.0, devices=one, processors=1),
+          measurement(64, 2, seconds=8.0, devices=one, processors=1),
+          measurement(64, 4, seconds=4.0, devices=two, processors=2)]  # fmt: skip
     _, ups, efficiency, _, hybrid = strong(ms).tables
     assert ups.rows[0][1:] == ("1.00", "1.00", "2.00")
     assert efficiency.rows[0][1:] == ("1.00", "1.00", "1.00")

@@ -48,7 +48,9 @@ def loops(source: str, folder: Path, bits: int) -> tuple[int, list[str]]:
 @pytest.mark.skipif(
     platform.machine() != "x86_64" or shutil.which("g++") is None, reason="reads reports of g++ on x86-64"
 )
-@pytest.mark.parametrize("bits", BUILDS)
+@pytest.mark.parametrize(
+    "bits", [bits if bits == 512 else pytest.param(bits, marks=pytest.mark.long) for bits in BUILDS]
+)
 @pytest.mark.parametrize(("name", "n", "flux"), [
     ("orszag-tang", (48, 48), "mhdtvd"),
     pytest.param("orszag-tang", (48, 48), "roe", marks=pytest.mark.long),
