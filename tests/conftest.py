@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import gc
 import hashlib
 import os
 import re
@@ -44,9 +43,6 @@ if TYPE_CHECKING:
 # that tests send it to.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-# Modules and equations stay: to look through them as often as Python does is a tenth of the time.
-gc.set_threshold(50_000, 20, 20)
 
 # Threads of OpenMP that wait between two runs leave the cores to the many other processes, and so do ranks of
 # Open MPI that wait for others.
@@ -82,7 +78,9 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.addinivalue_line("markers", "long: takes minutes; runs in `make test-full` only")
     from halocline.compile.ir import pipeline
+    from halocline.run.host.collector import seldom
 
+    seldom()
     # what each pass of the compiler leaves; all ranks compile the same, and one of them looks
     pipeline.verifies = not on_rank or rank == 0
     if not on_rank and WORKER not in os.environ:

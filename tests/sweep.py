@@ -174,7 +174,14 @@ def main() -> int:
     chosen = [words for words in lines() if told.only in " ".join(words)]
     if told.lines is not None:
         chosen = random.Random(told.seed).sample(chosen, told.lines)
-    for module in ("cli.app", "cli.run_case", "cli.study", "problems.case", "problems.solve", "study.engine"):
+    for module in (
+        "cli.app",
+        "cli.run_case",
+        "cli.study",
+        "problems.case",
+        "problems.linear",
+        "study.engine",
+    ):
         import_module(f"halocline.{module}")
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="halocline-sweep-") as folder:

@@ -52,6 +52,22 @@ def test_rounds_are_many_where_they_are_short_and_few_where_they_are_long(monkey
     assert rounds == bandwidth.FEWEST
 
 
+def test_a_measurement_beside_a_short_run_is_short():
+    runs = (0.0, 0.05, 7.0)
+    assert [bandwidth.duration_beside(seconds) for seconds in runs] == [
+        bandwidth.SHORTEST, 0.05, bandwidth.LONGEST
+    ]  # fmt: skip
+    rounds = itertools.count(1)
+
+    def make() -> int:
+        time.sleep(0.002)
+        next(rounds)
+        return 1
+
+    bandwidth.best_rate(Communicator(), make, bandwidth.SHORTEST)
+    assert bandwidth.FEWEST <= next(rounds) - 1 <= 10
+
+
 @pytest.mark.ranks(1, 2, long=(1,))
 def test_all_ranks_find_the_same_rate_and_none_above_that_of_the_slowest():
     comm = world()

@@ -394,7 +394,7 @@ def test_the_speed_is_that_of_each_core() -> None:
     record = run("cavity-2d", (16,), {"Ra": 1e3}, steps=20, threads=2).record
     assert record.ssspnt is not None
     assert record.ns_per_cell_step is not None
-    assert record.processors == 4
+    assert record.cores_or_devices == 4
     assert record.ssspnt * record.ns_per_cell_step == pytest.approx(100.0 / 4)
     case = CaseRun("cavity-2d", (16,), {"Ra": 1e3})
     assert case.time_part("exchange", steps=5, threads=1).record.ssspnt is None
@@ -416,7 +416,7 @@ def test_devices_are_counted_once() -> None:
     for options, count in (({"ranks_per_node": 2}, 1), ({"ranks_per_node": 1}, 2)):
         given = {"stages": 1, "watch": 5}
         record = run("cavity-2d", (20, 18), given, steps=4, device="opencl:0", **options).record
-        assert record.processors == count
+        assert record.cores_or_devices == count
 
 
 def test_a_time_is_reached_exactly() -> None:

@@ -109,6 +109,10 @@ def test_stopped_by_the_limit_is_a_result(tmp_path):
     found = halocline("solve poisson --n 64 --max-iterations 3 --json r.json", tmp_path)
     assert found.returncode == 0
     assert "not converged" in found.stdout
+    found = halocline("solve poisson --n 8 --max-iterations 0", tmp_path)
+    lines = [line.split() for line in found.stdout.splitlines()]
+    assert lines[2][:6] == ["not", "converged", "after", "0", "iterations,", "residual"]
+    assert [line[0] for line in lines[4:7]] == ["error", "time", "compute"]
     record = json.loads((tmp_path / "r.json").read_text())
     assert (record["converged"], record["iterations"]) == (False, 3)
 

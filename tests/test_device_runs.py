@@ -174,7 +174,7 @@ def test_physics(name: str, dim: int) -> None:
     assert PHYSICS[name](dim, device=BOTH) == PHYSICS[name](dim, threads=1)
 
 
-# whose kernels PoCL compiles in few seconds; each of the others costs a core 13 to 22
+# two whose kernels PoCL compiles in a few seconds; the others are among the long tests
 QUICK_EXAMPLES = ("wave_2d", "gray_scott")
 
 

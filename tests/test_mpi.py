@@ -116,6 +116,20 @@ def test_world_has_all_ranks():
     assert comm.thread_level in ("single", "funneled", "serialized", "multiple")
 
 
+@pytest.mark.ranks(3)
+def test_values_of_any_length_reach_all_ranks():
+    """Short ones travel in one message; these are shorter, longer, and on some ranks one or the other."""
+    comm = mpi.world()
+    for length in (0, 1, 80, 90, 95, 100, 105, 110, 120, 128, 1000, 300_000):
+        own = [b"x" * (length if rank == 1 else 5) + bytes([rank]) for rank in range(comm.size)]
+        for values in (own, own[::-1], [own[1]] * comm.size):
+            assert comm.allgather(values[comm.rank]) == values
+            assert comm.allgather_of_node(values[comm.rank]) == values
+            assert comm.bcast(values[comm.rank], 2) == values[2]
+    assert comm.most(comm.rank) == 2
+    assert comm.most(-(10**12) - comm.rank) == -(10**12)
+
+
 @pytest.mark.ranks(4)
 def test_a_users_communicator_may_be_a_part_of_all():
     from mpi4py import MPI

@@ -71,10 +71,24 @@ def test_the_spacing_is_the_least() -> None:
 # --- differences ---
 
 
+STRETCHED = st.integers(4, 40), st.floats(-0.8, 0.8), st.sampled_from(["face", "node"])
+
+
 @settings(max_examples=12, deadline=None)
-@given(st.integers(4, 40), st.floats(-0.8, 0.8), st.sampled_from(["face", "node"]))
+@given(*STRETCHED)
 def test_differences_are_exact_for_low_polynomials(n: int, amount: float, walls: str) -> None:
     """First differences for straight lines, second ones for parabolas too, between any points."""
+    check_differences(n, amount, walls)
+
+
+@pytest.mark.long
+@settings(max_examples=50, deadline=None)
+@given(*STRETCHED)
+def test_differences_of_many_grids_are_exact_for_low_polynomials(n: int, amount: float, walls: str) -> None:
+    check_differences(n, amount, walls)
+
+
+def check_differences(n: int, amount: float, walls: str) -> None:
     grid = hc.Grid(n, extent=2.0, stretch={"x": wall_map(amount, 2.0)}, walls=walls)
     x = grid.positions()[0]
     u, v = grid.field("u"), grid.field("v")

@@ -428,6 +428,8 @@ def test_problems_are_not_compared_with_each_other(tmp_path: Path) -> None:
     line = ("--n", "16", "--dim", "2", "--ranks", "1", "--steps", "4")
     found("study", "strong", "heat", *line, cwd=tmp_path)
     heat = json.loads((tmp_path / "found.json").read_text())
+    older = [{k: v for k, v in m.items() if k != "cores_or_devices"} for m in heat["measurements"]]
+    (tmp_path / "found.json").write_text(json.dumps({**heat, "measurements": older}))
     for case, host, ranks, ns in (("heat", "node7", 2, 0.6), ("wave", "node7", 1, 9.0)):
         made = [
             {
@@ -435,7 +437,7 @@ def test_problems_are_not_compared_with_each_other(tmp_path: Path) -> None:
                 "case": case,
                 "checksum": case,
                 "ranks": ranks,
-                "processors": m["threads"] * ranks,
+                "cores_or_devices": m["threads"] * ranks,
                 "ns_per_cell_step": ns * m["ns_per_cell_step"],
             }
             | {"machine": {**m["machine"], "host": host}}

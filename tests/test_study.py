@@ -39,7 +39,7 @@ def measurement(n: int, ranks: int = 1, threads: int = 1, seconds: float = 1.0, 
     record = {
         "n": n, "dof": n * n, "iterations": 3 * n // 2, "converged": True, "error_max": 3.28 / (n + 1) ** 2,
         "seconds": seconds, "seconds_per_iteration": seconds / n, "residual_relative": 9e-7,
-        "checksum": "0" * 32, "ranks": ranks, "threads": threads, "processors": ranks * threads,
+        "checksum": "0" * 32, "ranks": ranks, "threads": threads, "cores_or_devices": ranks * threads,
         "devices": [], "memory_bytes": 2**30,
         "bytes_per_iteration": 64.0 * n * n, "bandwidth_share": 0.5, "case": "poisson", "dim": 2,
         "method": "cg-fused", "rtol": 1e-6, "max_iterations": None, "decomposition": "optimal", "patch": None,
@@ -181,9 +181,9 @@ def test_strong_scaling_without_a_run_on_one_core():
 
 def test_what_scales_over_devices_is_counted_in_devices():
     one, two = [{"device": 0}], [{"device": 0}, {"device": 1}]
-    ms = [measurement(64, 1, seconds=8.0, devices=one, processors=1),
-          measurement(64, 2, seconds=8.0, devices=one, processors=1),
-          measurement(64, 4, seconds=4.0, devices=two, processors=2)]  # fmt: skip
+    ms = [measurement(64, 1, seconds=8.0, devices=one, cores_or_devices=1),
+          measurement(64, 2, seconds=8.0, devices=one, cores_or_devices=1),
+          measurement(64, 4, seconds=4.0, devices=two, cores_or_devices=2)]  # fmt: skip
     _, ups, efficiency, _, hybrid = strong(ms).tables
     assert ups.rows[0][1:] == ("1.00", "1.00", "2.00")
     assert efficiency.rows[0][1:] == ("1.00", "1.00", "1.00")

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import sys
 
-from halocline.run.host import streams
+from halocline.run.host import collector, streams
 from halocline.run.ranks.abort import report
 from halocline.run.ranks.launchers import launcher
-
-# of new objects before Python searches for cycles: modules and equations stay, and to look through them by
-# Python's own numbers is a tenth of a short run
-OBJECTS = (50_000, 20, 20)
 
 
 def main() -> int:
@@ -21,7 +16,7 @@ def main() -> int:
     0 only where all went well, 2 where what was given cannot work, 130 after Ctrl-C, else 1: also where what
     it prints cannot be written. Where several ranks run the command, each error is printed once.
     """
-    gc.set_threshold(*OBJECTS)
+    collector.seldom()
     streams.open_closed()
     started = launcher()
     words = sys.argv[1:]

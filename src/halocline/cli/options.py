@@ -258,7 +258,11 @@ TRACE = results(
 )
 CSV = results("--csv FILE", "Write one line per run.", PLACE)
 HTML = results("--html FILE", "Write a page with tables and plots, complete in itself.", PLACE)
-SOLUTION = results("--pictures FOLDER", "Draw solution.png and error.png in that folder.", PLACE)
+SOLUTION = results(
+    "--pictures FOLDER",
+    "Draw solution.png and error.png in that folder, and timeline.png with --trace.",
+    PLACE,
+)
 CHECK = results(
     "--check", "Compare the result with what the case must satisfy, and exit with status 1 where it does not."
 )

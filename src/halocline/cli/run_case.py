@@ -15,65 +15,58 @@ from halocline.cli.output import check_files, note, say, write, write_json, writ
 from halocline.cli.progress import progress, terminal
 from halocline.cli.ranks import spread
 from halocline.cli.summary import number, rows_of, summary
-from halocline.cli.texts import cells_of
+from halocline.cli.texts import check_part
 from halocline.cli.timeline import draw_timeline
 from halocline.errors import InputError
-from halocline.lang.grid import near
+from halocline.physics.cases import case_named, cases
+from halocline.run.host.machine import this_machine
 from halocline.run.ranks.mpi import world
+from halocline.words import counted
 
 if TYPE_CHECKING:
     from halocline.cli.keeping import Kept
     from halocline.io.figure import Figure
     from halocline.physics.case import Check
+    from halocline.problems.case import CaseRun
     from halocline.problems.result import Result
 
 
 def case(
     name: str,
     *,
-    n: str | None,
-    dim: int | None,
-    steps: int | None,
-    until: float | None,
-    order: int | None,
-    scheme: str | None,
-    only: str | None,
-    warm_up: int,
-    every: int | None,
-    settings: Sequence[str],
-    ranks: int | None,
-    json: str | None,
-    csv: Path | None,
-    pictures: Path | None,
-    check: bool,
+    n: Sequence[int] | None = None,
+    given: Mapping[str, float | str] | None = None,
+    dim: int | None = None,
+    steps: int | None = None,
+    until: float | None = None,
+    order: int | None = None,
+    scheme: str | None = None,
+    only: str | None = None,
+    warm_up: int = 0,
+    every: int | None = None,
+    ranks: int | None = None,
+    json: str | None = None,
+    csv: Path | None = None,
+    pictures: Path | None = None,
+    check: bool = False,
     execution: Mapping[str, Any],
     kept: Kept,
 ) -> None:
     """Run a case from its start, print how it went, and end with status 1 where its check fails."""
-    from halocline.physics.cases import cases
+    from halocline.problems.named import case_run
 
-    known = cases()
-    if name not in known:
-        raise _neither(name, list(known))
-    from halocline.problems.named import case_run, parameters_of
-
-    given = parameters_of(settings, name, known[name])
-    cells = cells_of(n)
     trace = execution.get("trace")
     if only is not None:
         without = {
             "--until": until, "--every": every, "--csv": csv, "--pictures": pictures, "--trace": trace,
-            **kept.given,
+            **kept.given, "--check": check or None,
         }  # fmt: skip
-        given_too = {option: f" {value}" for option, value in without.items() if value is not None}
-        _check_part(only, given_too | ({"--check": ""} if check else {}))
-    if check and known[name].check is None:
-        judged = ", ".join(each for each, own in known.items() if own.check is not None) or "none"
+        check_part(only, without)
+    if check and case_named(name).check is None:
+        judged = ", ".join(each for each, own in cases().items() if own.check is not None) or "none"
         raise InputError(f"--check: {name} has no check; cases that have one: {judged}")
-    ready = case_run(name, cells, given, kept.resume, dim=dim, order=order, scheme=scheme)
+    ready = case_run(name, n, given, kept.resume, dim=dim, order=order, scheme=scheme)
     spread(ranks, kept.io_ranks)
-    from halocline.run.host.machine import this_machine
-
     shown = {} if pictures is None else {pictures / f"{key}.png": (key, e) for key, e in ready.shown.items()}
     figures = {} if pictures is None else {name: pictures / f"{name}.png" for name in ready.case.figures}
     timeline = pictures / "timeline.png" if pictures is not None and trace is not None else None
@@ -85,13 +78,12 @@ def case(
         series: list[dict[str, Any]] = []
         rows = rows_of(ready.columns) if every is not None and json != "-" else None
         # rows that come while it runs say how far it is
-        unit = f"{ready.one_pass.split()[1]}s"
-        line = progress(f"{name}, {shape}", unit) if rows is None else nullcontext()
+        line = progress(f"{name}, {shape}", f"{ready.unit}s") if rows is None else nullcontext()
         try:
             with line as on_progress:
                 result = ready.run(
                     steps=steps, until=until, every=every, warm_up=warm_up, series=series, on_look=rows,
-                    **kept.options(), change=tuple(given),
+                    **kept.options(), change=tuple(given or ()),
                     share=world().bcast(rows is None and terminal() is not None),
                     on_progress=on_progress, **execution,
                 )  # fmt: skip
@@ -109,13 +101,13 @@ def case(
         say(("\n" if every is not None else "") + summary(ready, result))
         if checks is not None:
             say("\n" + _judgement(checks))
-    of_checks = {} if checks is None else {"checks": [_facts(each) for each in checks]}
-    write_json(
-        json, asdict(record) | ready.findings(result) | of_checks | {"machine": this_machine().as_dict()}
-    )
+    if json is not None:
+        found = asdict(record) | ready.findings(result)
+        found |= {} if checks is None else {"checks": [_facts(each) for each in checks]}
+        write_json(json, found | {"machine": this_machine().as_dict()})
     if record.series is not None:
         _write_series(csv, record.series)
-    when = "" if pictures is None else _when(result, ready.ends)
+    when = "" if pictures is None else _when(result, ready)
     for path, (key, what) in shown.items():
         _draw(result, key, what, path, when)
     if figures:
@@ -138,40 +130,20 @@ def _write_series(csv: Path | None, series: Sequence[Mapping[str, Any]]) -> None
         write(csv, as_rows(series))
 
 
-def _check_part(only: str, refused: Mapping[str, Any]) -> None:
-    """Raise InputError where steps are not to be timed in part, or more is asked for than a time."""
-    from halocline.problems.case import PARTS
-
-    if only not in PARTS:
-        raise InputError(f"--only {only}: expected {' or '.join(PARTS)}")
-    if refused:
-        option, value = next(iter(refused.items()))
-        raise InputError(
-            f"{option}{value}: with --only {only} a fixed number of steps is timed, and the fields hold "
-            f"nonsense; leave {option} out"
-        )
-
-
-def _neither(name: str, known: Sequence[str]) -> InputError:
-    """What is wrong with a name that is neither of a file nor of a case."""
-    what = f"there is no file {name}" if not Path(name).exists() else f"{name} is no file"
-    return InputError(f"{what} and no case of that name{near(name, known)}; cases: {', '.join(known)}")
-
-
-def _when(result: Result, ends: Sequence[str]) -> str:
+def _when(result: Result, ready: CaseRun) -> str:
     """What pictures show, in words: a time, or what a case ends with that has none."""
     r, outcome = result.record, result.outcome
-    if outcome is not None and outcome.reason in ends:
-        return f"{outcome.reason} after {r.steps:,} steps"
-    if r.time is None:
-        return f"after {r.steps:,} iterations"
-    return f"t = {r.time:.4g}"
+    if outcome is not None and outcome.reason in ready.ends:
+        return f"{outcome.reason} after {counted(r.steps, ready.unit)}"
+    return f"after {counted(r.steps, ready.unit)}" if r.time is None else f"t = {r.time:.4g}"
 
 
 def _draw(result: Result, name: str, what: Any, path: Path, when: str) -> None:
     from halocline.io.picture import picture
 
-    picture(result.simulation, what, path, title=f"{name}, {result.record.case}, {when}", label=name)
+    r = result.record
+    title = f"{name}, {r.case}, {' x '.join(map(str, r.shape))} cells, {when}"
+    picture(result.simulation, what, path, title=title, label=name)
 
 
 def _draw_figure(result: Result, figure: Figure | None, path: Path, when: str) -> None:
@@ -199,7 +171,6 @@ def _verdict(check: Check) -> str:
 def _judgement(checks: Sequence[Check]) -> str:
     """The table of checks."""
     from halocline.io.table import Table
-    from halocline.words import counted
 
     rows = tuple(
         (

@@ -14,10 +14,11 @@ import typer
 
 from halocline.cli.output import check_files, note, say, write_json, written
 from halocline.cli.ranks import spread
-from halocline.cli.summary import ALONE
+from halocline.cli.texts import check_part
 from halocline.errors import InputError
 from halocline.run.devices.devices import DEVICE_VARIABLE, chosen_here, devices_in_use
 from halocline.run.domain.execution import Execution, chosen_devices
+from halocline.run.host import collector
 from halocline.run.host.machine import this_machine
 from halocline.run.host.streams import is_lost_output
 from halocline.run.ranks.abort import report
@@ -56,7 +57,7 @@ def script(
     asked = {name: value for name, value in execution.items() if name != "device"}
     _check_asked(asked)
     if only is not None:
-        _check_part(only, {"--check": check, "--state": state, "--trace": trace})
+        check_part(only, {"--check": check or None, "--state": state, "--trace": trace})
     spread(ranks, io_ranks)
     with world().agreement(f"find devices {str(choice)!r}"):
         chosen_here(choice, DEVICE_VARIABLE if device is None else "")
@@ -64,6 +65,7 @@ def script(
     environment = {} if device is None else {DEVICE_VARIABLE: str(choice)}
     if threads is not None:
         environment["OMP_NUM_THREADS"] = str(threads)
+    collector.as_usual()
     begun, observer = time.monotonic(), Observer(asked)
     wanted = bool(json or check or state or only or asked)
     failed = ""
@@ -124,24 +126,15 @@ def _check_asked(asked: Mapping[str, Any]) -> None:
     Execution(**{name: value for name, value in asked.items() if name != "gpudirect"})
 
 
-def _check_part(only: str, refused: Mapping[str, object]) -> None:
-    """Raise InputError where steps are not to be timed in part, or more is asked for than a time."""
-    if only not in ALONE:
-        raise InputError(f"--only {only}: expected {' or '.join(ALONE)}")
-    for option, given in refused.items():
-        if given:
-            raise InputError(
-                f"{option}: with --only {only} the fields hold nonsense at the end; leave {option} out"
-            )
-
-
 def _line(found: Record | None, only: str, file: Path) -> str:
     """What a part of the steps took."""
     if found is None:
         raise InputError(f"--only {only}: {file} has run no problem whose steps could be timed")
+    from halocline.problems.case import PARTS
+
     ns = found.ns_per_cell_step
     each = "" if ns is None else f", {ns:.4g} ns a cell and step"
-    return f"{ALONE[only]}: {duration(found.seconds)} for {counted(found.steps, 'step')}{each}"
+    return f"{PARTS[only]}: {duration(found.seconds)} for {counted(found.steps, 'step')}{each}"
 
 
 def _cells(text: str) -> int:

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from halocline.problems.case import CaseRun
     from halocline.problems.record import Record
     from halocline.problems.result import Result
+    from halocline.solvers.linear import Solution
 
 WIDEST = 11  # characters of a number: -1.2346e-05
-ALONE = {"compute": "computing alone, no messages", "exchange": "the exchange alone, no kernels"}
 
 
 def number(value: Any) -> str:
@@ -47,7 +47,9 @@ def summary(ready: CaseRun, result: Result) -> str:
     """What a run came to, and how fast."""
     from halocline.cli.keeping import writing_lines
     from halocline.problems import events
+    from halocline.problems.case import PARTS
     from halocline.run.devices.devices import where
+    from halocline.solvers.linear import Solution
     from halocline.words import amount
 
     r, whole = result.record, result.outcome
@@ -55,17 +57,17 @@ def summary(ready: CaseRun, result: Result) -> str:
     lines = [f"{ready.title}, {ran}", ""]
     if r.only is not None:
         lines += [
-            f"{'timed':13} {ALONE[r.only]}: {_after(r)}",
+            f"{'timed':13} {PARTS[r.only]}: {_after(ready, r)}",
             f"{'':13} the fields hold nonsense, so there is no result",
         ]
-    elif ready.case.linear:
-        lines += _solved(ready, result)
+    elif isinstance(whole, Solution):
+        lines += _solved(whole, r)
     else:
         lines += _reached(ready, r)
     if r.error is not None:
         lines.append(f"{'error':13} {r.error:.4e}, {ready.case.error_name}")
     lines += events.lines(r.events or {}, r.steps)
-    lines += _speed(result, ready.one_pass.split()[1])
+    lines += _speed(result, ready.unit)
     if result.tuned is not None:
         lines.append(f"{'patches':13} {result.tuned}")
     if r.ranks > 1 and whole is not None:
@@ -78,16 +80,16 @@ def summary(ready: CaseRun, result: Result) -> str:
     return "\n".join(lines)
 
 
-def _after(record: Record) -> str:
+def _after(ready: CaseRun, record: Record) -> str:
     from halocline.words import counted
 
     not_timed = f", {record.warm_up} of them not timed" if record.warm_up else ""
-    return counted(record.steps, "step") + not_timed
+    return counted(record.steps, ready.unit) + not_timed
 
 
 def _reached(ready: CaseRun, record: Record) -> list[str]:
     """Of steps: the time, and the diagnostics."""
-    reached = f"{'reached':13} t = {record.time:.6g} after {_after(record)}"
+    reached = f"{'reached':13} t = {record.time:.6g} after {_after(ready, record)}"
     if record.time_step is not None:
         reached += f", the last of {record.time_step:.4g}"
         reached += f", limited by {record.limiter}" if record.limiter else ""
@@ -98,40 +100,39 @@ def _reached(ready: CaseRun, record: Record) -> list[str]:
     return lines
 
 
-def _solved(ready: CaseRun, result: Result) -> list[str]:
+def _solved(solution: Solution, record: Record) -> list[str]:
     """Of a linear problem: whether it converged, and how far."""
     from halocline.words import counted
 
-    found = ready.findings(result)
-    reason = ", since rounding errors are the rest" if found["reason"] == "rounding limit" else ""
+    how = "converged" if solution.converged else "not converged"
+    reason = ", since rounding errors are the rest" if solution.reason == "rounding limit" else ""
     return [
-        f"{'converged' if found['converged'] else 'not converged':13} after "
-        f"{counted(found['iterations'], 'iteration')}, residual {found['residual_relative']:.3g} times the "
-        f"first (asked for: {found['rtol']:g})",
-        f"{'':13} computed anew, as b - A x: {found['true_residual_relative']:.3g} times the first{reason}",
+        f"{how:13} after {counted(solution.iterations, 'iteration')}, residual "
+        f"{solution.residual_relative:.3g} times the first (asked for: {record.parameters['rtol']:g})",
+        f"{'':13} computed anew, as b - A x: {solution.true_residual_relative:.3g} times the first{reason}",
     ]
 
 
-def _speed(result: Result, one: str) -> list[str]:
-    """Times, and rates beside what processors and memory can do; `one` is a step or iteration."""
+def _speed(result: Result, unit: str) -> list[str]:
+    """Times, and rates beside what processors and memory can do; of a step, or an iteration."""
     from halocline.run.measurements.bandwidth import yardstick
     from halocline.words import duration
 
     r, whole, lines = result.record, result.outcome, []
-    if r.ns_per_cell_step is not None:
-        pace = f"{r.ns_per_cell_step:.4g} ns a cell and {one}"
-        each = duration(1e-9 * r.ns_per_cell_step * r.cells)
-        beside = f", {each} an iteration" if r.time is None and r.only is None else ""
-        speed = f", ssspnt {r.ssspnt:.4g}" if r.ssspnt is not None else ""
-        lines.append(f"{'time':13} {duration(r.seconds)}{beside}, {pace}{speed}")
+    ns = r.ns_per_cell_step
+    if ns is not None or whole is not None:
+        pace = "" if ns is None else f", {ns:.4g} ns a cell and {unit}"
+        each = "" if ns is None or unit == "step" else f", {duration(1e-9 * ns * r.cells)} an iteration"
+        speed = "" if r.ssspnt is None else f", ssspnt {r.ssspnt:.4g}"
+        lines.append(f"{'time':13} {duration(r.seconds)}{each}{pace}{speed}")
     if whole is not None:
         parts = {"compute": whole.compute, "exchange": whole.exchange, "reductions": whole.reduction}
         shares = (f"{name} {each / r.seconds if r.seconds else 0:.0%}" for name, each in parts.items())
         lines.append(f"{'':13} {', '.join(shares)}")
-    if r.ns_per_cell_step is not None and r.only != "exchange":
+    if ns is not None and r.only != "exchange":
         arithmetic = (
-            f"{'arithmetic':13} {r.flops_per_cell_step:,.0f} operations a cell and {one}, "
-            f"{r.flops_per_cell_step / r.ns_per_cell_step:.1f} GFLOP/s"
+            f"{'arithmetic':13} {r.flops_per_cell_step:,.0f} operations a cell and {unit}, "
+            f"{r.flops_per_cell_step / ns:.1f} GFLOP/s"
         )
         if r.share_of_peak is not None and result.peak is not None:
             most = f"{result.peak / 1e9:.1f} GFLOP/s of multiply-adds on as many cores now"
@@ -141,10 +142,10 @@ def _speed(result: Result, one: str) -> list[str]:
         rate = r.share_of_bound * result.bandwidth
         most = f"{result.bandwidth / 1e9:.1f} GB/s of {yardstick(r.devices)}"
         lines.append(
-            f"{'bandwidth':13} {r.bytes_per_cell_step:,.0f} bytes a cell and {one}, {rate / 1e9:.1f} GB/s, "
+            f"{'bandwidth':13} {r.bytes_per_cell_step:,.0f} bytes a cell and {unit}, {rate / 1e9:.1f} GB/s, "
             f"{r.share_of_bound:.0%} of the {most}"
         )
     if r.joules_per_cell_step is not None:
         whose = " and ".join(r.joules_of)
-        lines.append(f"{'energy':13} {1e9 * r.joules_per_cell_step:.4g} nJ a cell and {one}, of {whose}")
+        lines.append(f"{'energy':13} {1e9 * r.joules_per_cell_step:.4g} nJ a cell and {unit}, of {whose}")
     return lines

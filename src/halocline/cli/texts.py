@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from halocline.errors import InputError
@@ -17,6 +18,22 @@ def cells_of(text: str | None) -> list[int] | None:
     if not all(part.isdecimal() and int(part) > 0 for part in parts):
         raise InputError(f"--n {text}: expected whole numbers of cells from 1, such as 64 or 64,64,32")
     return [int(part) for part in parts]
+
+
+def check_part(only: str, others: Mapping[str, object]) -> None:
+    """Raise InputError where --only names no part of a step, or something stands beside it that takes a
+    result: options with their values, None for those that are not given."""
+    from halocline.problems.case import PARTS
+
+    if only not in PARTS:
+        raise InputError(f"--only {only}: expected {' or '.join(PARTS)}")
+    for option, value in others.items():
+        if value is not None:
+            text = "" if value is True else f" {value}"
+            raise InputError(
+                f"{option}{text}: with --only {only} a fixed number of steps is timed, and the fields hold "
+                f"nonsense; leave {option} out"
+            )
 
 
 def execution(**options: Any) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def cases() -> Mapping[str, Case]:
 
 def cases_that_converge() -> list[str]:
     """The names of those that have an exact solution to compare a run with, or numbers to extrapolate."""
-    return [name for name, case in cases().items() if case.error is not None or case.extrapolated is not None]
+    return [name for name, case in cases().items() if case.linear or case.error or case.extrapolated]
 
 
 def case_named(name: str, also: Sequence[str] = (), listed: Sequence[str] | None = None) -> Case:

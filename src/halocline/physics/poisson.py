@@ -111,6 +111,6 @@ CASES: Mapping[str, Case] = {
         },
         make=_case,
         linear=True,
-        error_name="the greatest difference from the exact solution",
+        error_name="greatest difference from the exact solution",
     ),
 }

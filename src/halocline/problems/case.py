@@ -42,7 +42,8 @@ from halocline.words import joined, method
 
 log = logging.getLogger("halocline")
 
-PARTS = ("compute", "exchange")  # of a step, that can be timed alone; of KINDS
+# parts of a step that can be timed alone; of KINDS
+PARTS = {"compute": "computing alone, no messages", "exchange": "the exchange alone, no kernels"}
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ class CaseRun:
                 f"leave {what} out"
             )
 
-    one_pass = "a step"  # of its loop
+    unit, one_pass = "step", "a step"  # of its loop
 
     @property
     def grid(self) -> Grid:

@@ -26,6 +26,7 @@ from halocline.run.output.output import Output
 from halocline.run.output.saved import Saved, newest
 from halocline.solvers.cg import method_named
 from halocline.solvers.linear import LinearProblem, Solution, check_limits
+from halocline.words import counted
 
 
 class LinearCase(CaseRun):
@@ -46,7 +47,7 @@ class LinearCase(CaseRun):
         What `CaseRun` raises.
     """
 
-    one_pass = "an iteration"
+    unit, one_pass = "iteration", "an iteration"
     is_program = True
     until = None
     columns = ("residual_relative", "true_residual_relative")
@@ -69,7 +70,7 @@ class LinearCase(CaseRun):
         made = self.case.make(self.shape, self.values)
         assert isinstance(made, LinearSetup)
         self.linear, self.scheme, self.order = made, made.method, self.case.order
-        self.limits: tuple[float, int | None] = (made.rtol, None)  # rtol, and the most iterations
+        self.most: int | None = None  # iterations
         self._refuse("order", order)
 
     @classmethod
@@ -105,7 +106,7 @@ class LinearCase(CaseRun):
     @property
     def title(self) -> str:
         dof = self.grid.size
-        what = f"{self.linear.title} in {len(self.shape)}D, N = {self.shape[0]}: {dof:,} unknowns"
+        what = f"{self.linear.title} in {len(self.shape)}D, N = {self.shape[0]}: {counted(dof, 'unknown')}"
         return f"{what}, {self.scheme}"
 
     @property
@@ -142,7 +143,6 @@ class LinearCase(CaseRun):
         self,
         *,
         steps: int | None = None,
-        rtol: float | None = None,
         communicator: Any = None,
         output: Output | Sequence[Output] = (),
         checkpoint: Checkpoint | None = None,
@@ -156,8 +156,6 @@ class LinearCase(CaseRun):
         ----------
         steps : int, optional
             Iterations at most.
-        rtol : float, optional
-            Instead of the parameter.
         output, checkpoint, resume, on_progress
             See halocline.LinearProblem.solve.
         communicator, **execution
@@ -175,9 +173,8 @@ class LinearCase(CaseRun):
                 raise InputError(f"{name}: {self.name} is a linear problem, whose iterations have no time")
         for name in ("series", "change", "share", "on_look"):
             execution.pop(name, None)
-        rtol = self.linear.rtol if rtol is None else rtol
+        rtol, self.most = self.linear.rtol, steps
         check_limits(rtol, steps)
-        self.limits = rtol, steps
         problem = self.problem(communicator, **execution)
         solution = problem.solve(
             rtol=rtol, max_iterations=steps, output=output, checkpoint=checkpoint, resume=resume,
@@ -212,11 +209,12 @@ class LinearCase(CaseRun):
         return replace(found, tuned=problem.prepared.tuned)
 
     def findings(self, result: Result) -> dict[str, Any]:
-        """What ``halocline solve`` reports; see `halocline.problems.solve.Record`."""
-        solution, (rtol, most) = result.outcome, self.limits
+        """What a solve came to, by the names of halocline.Solution where it has them."""
+        solution = result.outcome
         if not isinstance(solution, Solution):
             return {}
-        how = {"dim": len(self.shape), "method": self.scheme, "rtol": rtol, "max_iterations": most}
+        how = {"dim": len(self.shape), "method": self.scheme, "rtol": self.linear.rtol}
+        how |= {"max_iterations": self.most}
         names = "iterations", "converged", "reason", "residual_relative", "true_residual_relative"
         more = "seconds_per_iteration", "bytes_per_iteration"
         return {

@@ -15,7 +15,7 @@ from halocline.run.devices.devices import OnDevice
 from halocline.run.domain.execution import Execution
 from halocline.run.fields.fields import Fields
 from halocline.run.host.machine import resident_bytes
-from halocline.run.measurements.bandwidth import bandwidth, moment
+from halocline.run.measurements.bandwidth import bandwidth, duration_beside
 from halocline.run.measurements.energy import Energy
 from halocline.run.measurements.peak import multiply_add_peak
 
@@ -60,7 +60,7 @@ class Record:
         Of the loop over these steps, all ranks together.
     ssspnt : float or None
         Of that loop, scaled size steps per np time: 1e-7 cells · steps / (np · seconds), where np are
-        `processors` (the buoyancy-driven cavity of Virginia Tech, MPI and OpenACC, Eq. 6;
+        `cores_or_devices` (the buoyancy-driven cavity of Virginia Tech, MPI and OpenACC, Eq. 6;
         its Table 3 leaves np out). None where steps were without kernels.
     flops_per_cell_step, bytes_per_cell_step : float
         Operations of the generated code (an fma is two), and bytes that must cross memory.
@@ -93,8 +93,8 @@ class Record:
         Of the case, all of them.
     ranks, threads : int
         Threads are those of one rank.
-    processors : int
-        Cores or devices that computed, those of all ranks.
+    cores_or_devices : int
+        Threads that computed, of all ranks, or devices; one that ranks of a node share counts once.
     devices : tuple of OnDevice
         Where each subdomain lies; empty on the CPU.
     memory_bytes : int
@@ -148,7 +148,7 @@ class Record:
     parameters: dict[str, float | str]
     ranks: int
     threads: int
-    processors: int
+    cores_or_devices: int
     devices: tuple[OnDevice, ...]
     memory_bytes: int
     written_bytes: int
@@ -224,9 +224,9 @@ def recorded(
     """
     domain, cells, only = fields.domain, fields.grid.size, facts["only"]
     memory, took = zip(*domain.comm.allgather((resident_bytes(), measured.seconds)), strict=True)
-    beside = moment(max(took))
-    reference = bandwidth(domain.comm, domain.devices, domain.threads, fields.store.memory_bytes, beside)
-    peak = None if domain.devices else multiply_add_peak(domain.comm, domain.threads, beside)
+    duration = duration_beside(max(took))
+    reference = bandwidth(domain.comm, domain.devices, domain.threads, fields.store.memory_bytes, duration)
+    peak = None if domain.devices else multiply_add_peak(domain.comm, domain.threads, duration)
     flops = float(sum(sweep.flops * sweep.share for sweep in schedule.pass_sweeps()))
     seconds, energy = measured.loop_seconds, measured.energy
     updates = cells * measured.steps
@@ -240,7 +240,7 @@ def recorded(
         **asked(domain.how),
         seconds=measured.seconds,
         ns_per_cell_step=1e9 * seconds / updates if seconds else None,
-        ssspnt=1e-7 * rate / domain.processors if rate else None,
+        ssspnt=1e-7 * rate / domain.cores_or_devices if rate else None,
         flops_per_cell_step=flops,
         bytes_per_cell_step=bytes_per_step / cells,
         share_of_bound=bytes_per_step / cells * rate / reference if rate and reference else None,
@@ -250,7 +250,7 @@ def recorded(
         parameters=dict(parameters),
         ranks=domain.comm.size,
         threads=domain.threads,
-        processors=domain.processors,
+        cores_or_devices=domain.cores_or_devices,
         devices=fields.devices,
         memory_bytes=sum(memory),
         **written(domain.comm, writing),

@@ -12,6 +12,7 @@ from halocline.errors import InputError
 from halocline.plan.traffic import Traffic
 from halocline.study.engine import reported
 from halocline.study.measurement import Measurement
+from halocline.study.measuring.command import common
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.report import Block, Column, Contents, Group, Report, Rows
@@ -80,7 +81,7 @@ def _read(path: Path) -> tuple[list[Measurement], dict[str, Any]]:
         isinstance(m, dict) and "study" in m for m in measurements
     ):
         raise InputError(f"{path} holds no measurements of a study; expected what --json of a study wrote")
-    return measurements, data if isinstance(data, dict) else {}
+    return [common(m) for m in measurements], data if isinstance(data, dict) else {}
 
 
 def _exchanged(facts: Any) -> dict[int | None, Exchanged]:

@@ -44,8 +44,8 @@ class Timing:
         Cells of the grid; subdomains along each axis.
     ranks, threads : int
         Threads are those of one rank.
-    processors : int
-        Cores or devices that computed, those of all ranks.
+    cores_or_devices : int
+        Threads that computed, of all ranks, or devices; one that ranks of a node share counts once.
     fields : int
     dtype : str
     radius : int
@@ -70,7 +70,7 @@ class Timing:
     parts: tuple[int, ...]
     ranks: int
     threads: int
-    processors: int
+    cores_or_devices: int
     fields: int
     dtype: str
     radius: int
@@ -208,7 +208,7 @@ class Bench:
             layout.decomposition.parts,
             comm.size,
             plan.threads,
-            self.prepared.domain.processors,
+            self.prepared.domain.cores_or_devices,
             len(self.radii),
             self.dtype,
             max(self.radii),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand
 
@@ -13,6 +13,9 @@ from halocline.cli.declare import PLACE, REQUIRED, Command, FromLine, Group, Opt
 from halocline.errors import InputError
 from halocline.problems.files import is_file as names_file
 from halocline.ranges import SOME_STEPS
+
+if TYPE_CHECKING:
+    from halocline.physics.case import Case
 
 
 class FileOrCase(TyperCommand):
@@ -89,8 +92,24 @@ def file_or_case(
         raise InputError(f"--state {state}: {target} is a case, whose fields --output STORE.zarr writes")
     from halocline.cli.keeping import kept
     from halocline.cli.run_case import case
+    from halocline.cli.texts import cells_of
+    from halocline.problems.named import parameters_of
 
-    case(target, **options, execution=execution, kept=kept(**keeping))
+    given = parameters_of(options.pop("settings"), target, _case(target))
+    n = cells_of(options.pop("n"))
+    case(target, n=n, given=given, **options, execution=execution, kept=kept(**keeping))
+
+
+def _case(name: str) -> Case:
+    """The case of that name."""
+    from halocline.lang.grid import near
+    from halocline.physics.cases import cases
+
+    known = cases()
+    if name not in known:
+        what = f"there is no file {name}" if not Path(name).exists() else f"{name} is no file"
+        raise InputError(f"{what} and no case of that name{near(name, known)}; cases: {', '.join(known)}")
+    return known[name]
 
 
 RUN = Command(

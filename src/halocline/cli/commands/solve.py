@@ -14,22 +14,19 @@ if TYPE_CHECKING:
 
 
 def poisson(
-    *, n: int | None, method: str | None, rtol: float, max_iterations: int | None, kept: Kept, **options: Any
+    *, n: int | None, method: str | None, rtol: float, max_iterations: int | None, kept: Kept, **rest: Any
 ) -> None:
-    """Run the case: this is its short form."""
+    """Run the case poisson: the short form of ``halocline run poisson``."""
     if n is None and kept.resume is None:
         raise InputError("Missing option '--n': give the interior points along each axis, such as --n 512")
     from halocline.cli.run_case import case
     from halocline.solvers.cg import method_named
 
+    given: dict[str, float | str] = {"rtol": rtol}
     if method is not None:
         method_named(method)
-    settings = [f"rtol={rtol}"] + ([] if method is None else [f"method={method}"])
-    not_taken: dict[str, Any] = dict.fromkeys(("until", "order", "scheme", "only", "every", "csv"))
-    case(
-        "poisson", n=None if n is None else str(n), steps=max_iterations, settings=settings, warm_up=0,
-        check=False, kept=kept, **options, **not_taken,
-    )  # fmt: skip
+        given["method"] = method
+    case("poisson", n=None if n is None else [n], given=given, steps=max_iterations, kept=kept, **rest)
 
 
 SOLVE = Commands(
@@ -40,8 +37,8 @@ SOLVE = Commands(
         Command(
             name="poisson",
             does=poisson,
-            help=f"{POISSON}\n\nThe result has the same bits for any number of ranks and threads, any "
-            "decomposition and patch: compare the checksum.",
+            help=f"{POISSON}\n\nThe short form of `halocline run poisson`. The result has the same bits for "
+            "any number of ranks and threads, any decomposition and patch: compare the checksum.",
             examples=[
                 "halocline solve poisson --n 512",
                 "halocline solve poisson --n 1024 --ranks 4 --decomposition 2x2 --threads 1",

@@ -166,9 +166,8 @@ class Domain:
         return None if self.transfers is None else self.transfers.layout.decomposition
 
     @property
-    def processors(self) -> int:
-        """The cores or devices of all ranks that compute; ranks of one node that call a device the same have
-        it together."""
+    def cores_or_devices(self) -> int:
+        """How many compute, of all ranks; a device that several ranks of a node share counts once."""
         if not self.places:
             return self.comm.size * self.threads
         assert self.transfers is not None

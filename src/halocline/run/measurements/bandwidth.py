@@ -19,27 +19,27 @@ log = logging.getLogger("halocline")
 
 LEAST = 256 * 2**10  # bytes a thread: enough for a pass to be timed, little enough for a cache of its own
 ENOUGH = 128 * 2**20  # bytes a thread: beyond the caches of most cores, in a round of milliseconds
-# seconds of rounds: those that follow each other may all meet a moment in which a core is taken away; beside
-# a run that was shorter, as long as that took
-MOMENT, SHORTEST = 0.1, 0.02
+# seconds of a measurement: all rounds of a shorter one may meet a moment in which a core is taken away; but
+# beside a run that was shorter it need not last longer
+LONGEST, SHORTEST = 0.1, 0.02
 ROUND = 0.01  # seconds of a round on devices
 FEWEST = 3  # rounds, however long one takes
 # bytes of each of two buffers of a device: beyond the caches of most; no more than time and memory allow
 LEAST_COPIED, MOST_COPIED = 32 * 2**20, 256 * 2**20
 
 
-def moment(seconds: float) -> float:
-    """The seconds of a measurement that stands beside a run of so many seconds."""
-    return min(MOMENT, max(SHORTEST, seconds))
+def duration_beside(run: float) -> float:
+    """How long to measure beside a run that took `run` seconds; seconds."""
+    return min(LONGEST, max(SHORTEST, run))
 
 
 def bandwidth(
-    comm: Communicator, devices: Sequence[Any], threads: int, working_set: int, seconds: float = MOMENT
+    comm: Communicator, devices: Sequence[Any], threads: int, working_set: int, duration: float = LONGEST
 ) -> float | None:
     """Bytes a second that the memory of this run gives to what streams through it, all ranks at once: of its
     devices where it has some (`device_bandwidth`), else of its nodes (`triad_bandwidth`). None, with a
-    warning, where no memory is left to measure it with: what was computed before counts all the same. It is
-    measured for so many seconds, the same on all ranks."""
+    warning, where no memory is left to measure it with: what was computed before counts all the same. The
+    measurement takes `duration` seconds, the same on all ranks."""
     try:
         # what fails here fails on all ranks; what fails later must not keep one from the others' rounds
         if devices:
@@ -50,7 +50,7 @@ def bandwidth(
         if comm.rank == 0:
             log.warning("the bandwidth of the memory is not known: %s", error)
         return None
-    return _rate_of_devices(comm, copies, seconds) if devices else best_rate(comm, triad, seconds)
+    return _rate_of_devices(comm, copies, duration) if devices else best_rate(comm, triad, duration)
 
 
 def bandwidth_share(domain: Domain, working_set: int, rate: float) -> float | None:
@@ -128,7 +128,7 @@ def _copies(comm: Communicator, devices: Sequence[Any], working_set: int) -> lis
         return [_Copies(device, size) for device in dict.fromkeys(devices)]
 
 
-def _rate_of_devices(comm: Communicator, copies: Sequence[_Copies], seconds: float = MOMENT) -> float:
+def _rate_of_devices(comm: Communicator, copies: Sequence[_Copies], duration: float = LONGEST) -> float:
     def make() -> int:
         for each in copies:
             each.start()
@@ -142,7 +142,7 @@ def _rate_of_devices(comm: Communicator, copies: Sequence[_Copies], seconds: flo
         passes = max(1, round(ROUND / (perf_counter() - begun)))
         for each in copies:
             each.passes = passes  # so that rounds are equally long, however fast each device is
-        return best_rate(comm, make, seconds)
+        return best_rate(comm, make, duration)
 
 
 class _Copies:
@@ -185,7 +185,7 @@ def _passes(threads: int, size: int) -> int:
     return -(-threads * ENOUGH // size)
 
 
-def best_rate(comm: Communicator, make: Callable[[], int], least: float = MOMENT) -> float:
+def best_rate(comm: Communicator, make: Callable[[], int], duration: float = LONGEST) -> float:
     """Bytes a second of all ranks at once, in the best of some rounds.
 
     A round lasts from the moment in which its first rank begins to that in which its last one ends. Ranks
@@ -197,8 +197,8 @@ def best_rate(comm: Communicator, make: Callable[[], int], least: float = MOMENT
         All its ranks call this together.
     make : callable
         This rank's share of a round; returns the bytes that it moved.
-    least : float
-        Seconds of all rounds, the same on all ranks.
+    duration : float
+        Seconds of all rounds together, the same on all ranks.
 
     Returns
     -------
@@ -207,7 +207,7 @@ def best_rate(comm: Communicator, make: Callable[[], int], least: float = MOMENT
     """
     rates: list[float] = []
     spent = 0.0
-    while spent < least or len(rates) < FEWEST:
+    while spent < duration or len(rates) < FEWEST:
         comm.barrier()
         begun = perf_counter()
         moved = make()

@@ -7,7 +7,7 @@ from time import perf_counter
 
 from halocline.errors import HaloclineError
 from halocline.run.engine.planning import compile_once
-from halocline.run.measurements.bandwidth import MOMENT, best_rate
+from halocline.run.measurements.bandwidth import LONGEST, best_rate
 from halocline.run.ranks.communicator import Communicator
 
 ROUND = 5e-3  # seconds
@@ -53,7 +53,7 @@ extern "C" CONTRACTED double multiply_adds(long rounds) {
 """
 
 
-def multiply_add_peak(comm: Communicator, threads: int, seconds: float = MOMENT) -> float | None:
+def multiply_add_peak(comm: Communicator, threads: int, duration: float = LONGEST) -> float | None:
     """Operations a second of float64 multiply-adds, each counted as two, of all threads of all ranks.
 
     Measured on one thread of each rank, all at once, and taken as often as the rank has threads: cores whose
@@ -65,8 +65,8 @@ def multiply_add_peak(comm: Communicator, threads: int, seconds: float = MOMENT)
         All its ranks call this together.
     threads : int
         Of this rank.
-    seconds : float
-        Of the measurement, the same on all ranks.
+    duration : float
+        Seconds of the measurement, the same on all ranks.
 
     Returns
     -------
@@ -85,4 +85,4 @@ def multiply_add_peak(comm: Communicator, threads: int, seconds: float = MOMENT)
         begun = perf_counter()
         work(rounds)
         took = perf_counter() - begun
-    return threads * best_rate(comm, lambda: int(work(rounds)), seconds)
+    return threads * best_rate(comm, lambda: int(work(rounds)), duration)

@@ -120,9 +120,9 @@ class Communicator:
         return most[0]
 
     def barrier(self) -> None:
-        """Wait for all ranks."""
+        """Wait for all ranks; they leave together, and not when each wakes up."""
         if self.mpi is not None:
-            _together(self.mpi)
+            _together(self.mpi).Barrier()
 
     def exchange(self, sends: Sequence[tuple[int, Any]], receives: Sequence[tuple[int, Any]]) -> None:
         """Send contiguous arrays to ranks, and receive into others from ranks; all of both ends call this.
@@ -184,7 +184,7 @@ def _together(mpi: Any) -> Any:
 
 
 def _allgather(mpi: Any, value: T) -> list[T]:
-    """The value of every rank; who waits for it sleeps, see `_together`."""
+    """The value of every rank; ranks that wait for it sleep, see `_together`."""
     from mpi4py import MPI
 
     own = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
@@ -201,7 +201,7 @@ def _allgather(mpi: Any, value: T) -> list[T]:
 
 
 def _bcast(mpi: Any, value: T, root: int) -> T:
-    """The value of the rank `root`; who waits for it sleeps, see `_together`."""
+    """The value of the rank `root`; ranks that wait for it sleep, see `_together`."""
     from mpi4py import MPI
 
     mine = mpi.rank == root

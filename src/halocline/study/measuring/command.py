@@ -179,9 +179,11 @@ def measure(
 
 
 def common(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record of the exchange alone with the keys that records of steps have; those as they are."""
+    """A record with the keys that all have: of the exchange alone, or of an older Halocline."""
+    places = {(place["device"], place["name"]) for place in record["devices"]}
+    record = {"cores_or_devices": len(places) or record["ranks"] * record["threads"], **record}
     if "rate" not in record:
-        return dict(record)
+        return record
     cells = math.prod(record["shape"])
     nothing = ("order", "scheme", "only", "checksum", "share_of_bound", "joules_per_cell_step", "ssspnt")
     own = {"cells": cells, "steps": 1, "halo": "read", "ns_per_cell_step": 1e9 * record["seconds"] / cells}

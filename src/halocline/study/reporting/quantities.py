@@ -29,7 +29,7 @@ def is_solve(measurement: Measurement) -> bool:
 
 def units(measurement: Measurement) -> int:
     """What a time is plotted over: devices where there are some, else cores."""
-    return int(measurement["processors"])
+    return int(measurement["cores_or_devices"])
 
 
 def unit(measurement: Measurement) -> str:

@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from halocline.io.table import Table
-from halocline.problems.solve import predicted_bytes
 from halocline.study.measurement import Measurement
 from halocline.study.measuring.command import ran_on
 from halocline.study.reporting.published import POISSON, poisson_convergence
@@ -16,6 +15,7 @@ from halocline.words import clock, gigabytes, in_seconds
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+VECTORS = 4  # that conjugate gradients keep: x, r, p, and q or the next p
 CLOCK = (
     "Time is wall clock from a barrier before the solve to one after it. "
     "Memory that is observed is VmRSS of the host, summed over the ranks, 1 GB = 1024³ bytes."
@@ -23,6 +23,12 @@ CLOCK = (
 HEADS = (*("N", "", "DOF", "error", "ratio", "iter."), *("time\nHH:MM:SS", "\nseconds"))
 MEMORY = ("memory GB\npredicted", "\nobserved")
 MEMORY_BESIDE_DEVICES = ("memory GB, devices\npredicted", "host\nobserved")
+
+
+def predicted_bytes(n: int, dim: int) -> int:
+    """Memory that the vectors of conjugate gradients take: 4 n^dim numbers of 8 bytes, as UMBC HPCF-2018-10,
+    Section 3, counts them."""
+    return VECTORS * 8 * int(n**dim)
 
 
 def published_for(measurement: Measurement) -> dict[str, Any] | None:

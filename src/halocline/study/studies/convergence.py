@@ -67,11 +67,11 @@ def _of_case(asked: Asked) -> list[Run]:
     from halocline.study.reporting import errors
 
     command, known = asked.command, cases_that_converge()
-    own = case_named(command.name, listed=["poisson", *known])
+    own = case_named(command.name, listed=known)
     if own.error is None and own.extrapolated is None:
         raise InputError(
             f"case {command.name} has no exact solution to compare with, nor numbers of a steady state to "
-            f"extrapolate; cases that have one or the other: {', '.join(['poisson', *known])}"
+            f"extrapolate; cases that have one or the other: {', '.join(known)}"
         )
     given = parameters_of(command.settings, command.name, own)
     (ranks,), (threads,) = asked.ranks, asked.threads
