@@ -253,7 +253,7 @@ def test_a_study_of_two_waves(
     assert "wave=" not in options  # which is that of some lines alone
 
 
-HAVE = "cases that have one or the other: poisson, linear-wave, cp-alfven, cavity, cavity-2d"
+HAVE = "cases that have one or the other: linear-wave, cp-alfven, cavity, cavity-2d, heat, wave, poisson"
 WRONG = [
     ("study convergence orszag-tang", "case orszag-tang has no exact solution to compare with, nor"),
     ("study convergence orszag-tang", HAVE),

@@ -479,7 +479,7 @@ def test_progress_and_interrupt(tmp_path, ranks):
     line = f"solve poisson --n 700 --rtol 1e-300 --ranks {ranks} --threads 1 --json r.json"
     process, ours = on_terminal(line, tmp_path)
     try:
-        shown = until(ours, rb"cg-fused, N = 700 [1-9][\d,]* iterations")
+        shown = until(ours, rb"poisson, 700 x 700 [1-9][\d,]* iterations")
         assert b"iterations" in shown, shown
         process.send_signal(signal.SIGINT)
         last = until(ours, rb"interrupted after [\d,]+ iterations", 20)

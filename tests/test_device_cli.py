@@ -635,8 +635,12 @@ def test_bandwidth_is_that_of_all_devices(opencl: Devices, monkeypatch: pytest.M
     moved: list[int] = []
     kept = bandwidth.best_rate
 
-    def noting(comm: Communicator, make: Any) -> float:
-        return kept(comm, lambda: moved.append(make()) or moved[-1])  # type: ignore[func-returns-value]
+    def noting(comm: Communicator, make: Any, duration: float) -> float:
+        def made() -> int:
+            moved.append(make())
+            return moved[-1]
+
+        return kept(comm, made, duration)
 
     monkeypatch.setattr(bandwidth, "best_rate", noting)
     rate = bandwidth.device_bandwidth(Communicator(), opencl[:2], 0)
