@@ -99,7 +99,7 @@ QUICK = ("heat", "fluxes", "holes", "cg-fused")
 @pytest.mark.parametrize(
     "problem", [p for p in bitwise.PROBLEMS if p.__name__ in QUICK], ids=lambda problem: problem.__name__
 )
-@pytest.mark.ranks(1, 2, timeout=300)
+@pytest.mark.ranks(1, 2, long=(1,), timeout=300)
 def test_devices_give_the_bits_of_the_cpu(problem: bitwise.Problem) -> None:
     ways = TWO_SUBDOMAINS[world().size]
     assert compared(problem, "float64", ways) == len(ways)

@@ -156,7 +156,7 @@ REDUCTION = "simulation(sums)" + STOPS
     ("ranks", "stopped", "text"),
     [
         (4, 2, CHAIN.format("mpi")),
-        (4, 0, CHAIN.format("rma,mpi")),
+        pytest.param(4, 0, CHAIN.format("rma,mpi"), marks=pytest.mark.long),
         pytest.param(4, 2, CHAIN.format("colocated,mpi"), marks=pytest.mark.long),
         pytest.param(4, 2, CHAIN.format("rma,mpi"), marks=pytest.mark.long),
         pytest.param(4, 0, CHAIN.format("mpi"), marks=pytest.mark.long),
