@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import halocline as hc
 from halocline.cli.cases import cases as show
-from halocline.cli.run_case import cells_of
+from halocline.cli.texts import cells_of
 from halocline.errors import InputError, RunError
 from halocline.physics.case import Parameter
 from halocline.physics.cases import cases

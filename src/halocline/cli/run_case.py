@@ -18,7 +18,7 @@ from halocline.cli.summary import number, rows_of, summary
 from halocline.cli.texts import check_part
 from halocline.cli.timeline import draw_timeline
 from halocline.errors import InputError
-from halocline.physics.cases import case_named, cases
+from halocline.physics import cases
 from halocline.run.host.machine import this_machine
 from halocline.run.ranks.mpi import world
 from halocline.words import counted
@@ -62,8 +62,8 @@ def case(
             **kept.given, "--check": check or None,
         }  # fmt: skip
         check_part(only, without)
-    if check and case_named(name).check is None:
-        judged = ", ".join(each for each, own in cases().items() if own.check is not None) or "none"
+    if check and cases.case_named(name).check is None:
+        judged = ", ".join(each for each, own in cases.cases().items() if own.check is not None) or "none"
         raise InputError(f"--check: {name} has no check; cases that have one: {judged}")
     ready = case_run(name, n, given, kept.resume, dim=dim, order=order, scheme=scheme)
     spread(ranks, kept.io_ranks)
