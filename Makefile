@@ -5,8 +5,8 @@ BUILD := build/native
 BIN := $(VENV)/bin
 STUB := $(BIN)/python -m nanobind.stubgen -q -m halocline._native
 JOBS := $(shell nproc)
-# processes that share out the files of tests; most wait for one process or another half of the time
-WORKERS ?= 2
+# processes that share out the files of tests: one more than the two cores of CI, since they often wait
+WORKERS ?= 3
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=25
 # of test-openmpi: the mpicc of an Open MPI (this is Debian's), what else is built, and the tests of ranks
 OPENMPI ?= mpicc.openmpi
