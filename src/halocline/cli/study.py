@@ -53,7 +53,7 @@ def study(
             {name: value for name, value in submit.items() if name != "submit"},
             "it is for the jobs of --submit",
         )
-        found, report = _measured(own, asked, results, repeat or own.repeat)
+        found, report = _measured(asked, results, repeat)
         _leave(
             found,
             report,
@@ -91,11 +91,11 @@ def _command(study: Study, problem: str, given: dict[str, Any]) -> Command:
         _refuse(decided, f"the study decides that of {problem}")
         return Command(study.beside[problem], problem, {}, (), device)
     if is_file(problem):
-        lines = {"orders": given.get("orders")} if study.options else {}
+        orders = {"orders": given.get("orders")} if study.options else {}
         how = {name: taken.pop(name) for name in ("decomposition", "patch")}
-        if how["decomposition"] == "optimal":  # of the option, and not said
+        if how["decomposition"] == "optimal":  # the option's default: the file decides
             how["decomposition"] = None
-        _refuse({**taken, **steps, **lines}, f"{problem} is a file, which decides that itself")
+        _refuse({**taken, **steps, **orders}, f"{problem} is a file, which decides that itself")
         return Command("run", problem, {k: v for k, v in how.items() if v is not None}, settings, device)
     linear = case_named(problem).linear
     if linear:
@@ -133,10 +133,11 @@ def _layouts(ranks: str | int | None, threads: str | int | None, device: str | N
     return found, several
 
 
-def _measured(own: Study, asked: Asked, results: Files, repeat: int) -> tuple[list[Measurement], Report]:
+def _measured(asked: Asked, results: Files, repeat: int | None = None) -> tuple[list[Measurement], Report]:
     """All measurements, and what they show."""
     from halocline.study import engine
 
+    own = asked.study
     runs = engine.plan(asked)
     names = [*own.files, *(figure.file for contents in own.contents for figure in contents.figures)]
     folder = results["pictures"]
@@ -148,7 +149,8 @@ def _measured(own: Study, asked: Asked, results: Files, repeat: int) -> tuple[li
     )
     exchanged = engine.formula_of(asked, runs) if asked.command.verb != "bench" else {}
     _prepare()
-    found = engine.carry_out(runs, repeat, note, study=own.name, says=own.says or engine.outcome)
+    says = own.says or engine.outcome
+    found = engine.carry_out(runs, repeat or own.repeat, note, study=own.name, says=says)
     if own.finish is not None:
         found = own.finish(runs, found)
     return found, engine.reported(own, found, engine.theory_of(exchanged, found))
@@ -250,9 +252,7 @@ def paper(
         if there is not None and places:
             with progress(f"{own.title} on {there.name}", f"of {len(places)} places") as on_progress:
                 places = own.predict(places, there, on_progress)
-        found, measured = (
-            ([], None) if asked is None else _measured(asked.study, asked, results, asked.study.repeat)
-        )
+        found, measured = ([], None) if asked is None else _measured(asked, results)
     tables = own.tables(places, there)
     facts: dict[str, Any] = {"paper": {"name": name, "source": own.data.source, "place": own.data.place}}
     facts["places"] = places

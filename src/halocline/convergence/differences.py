@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
+from halocline.problems.files import PLACES
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 NAME = "mean difference from the next finer grid, over the largest value"
-PLACES = "@"  # behind the name of a field: the axes along which its points lie on faces
 
 State = Mapping[str, "NDArray[Any]"]
 
@@ -75,14 +75,3 @@ def _restricted(values: NDArray[Any], shape: tuple[int, ...], on_faces: NDArray[
             moved = moved.reshape(count, ratio, *moved.shape[1:]).mean(axis=1)
         values = moved.swapaxes(0, axis)
     return values
-
-
-def check_times(measurements: Sequence[Mapping[str, Any]]) -> None:
-    """Raise InputError where runs end at different times: their fields do not compare."""
-    times = [m["time"] for m in measurements]
-    if any(time is not None and abs(time - times[0]) > 1e-9 * abs(times[0]) for time in times):
-        ends = ", ".join(f"t = {m['time']:g} with n = {m['n']}" for m in measurements)
-        raise InputError(
-            f"{measurements[0]['case']} ends at {ends}: let it run to a time, sim.run(until=...), so that "
-            "its grids compare"
-        )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from halocline.archive.writer import Writing
 from halocline.errors import InputError
 from halocline.problems.file import method_of
+from halocline.problems.files import PLACES
 from halocline.problems.record import Record, Timing, checksums, recorded
 from halocline.problems.step_bench import KINDS, StepBench
 from halocline.run.engine.outcome import Outcome
@@ -165,6 +166,6 @@ def write_state(observer: Observer, path: Path) -> None:
     found = {f.name: (fields.gather(f), np.array(f.staggered)) for f in results(fields)}
     if fields.domain.comm.rank == 0:
         arrays = {name: values for name, (values, _) in found.items()}
-        places = {f"{name}@": place for name, (_, place) in found.items()}
+        places = {name + PLACES: place for name, (_, place) in found.items()}
         with path.open("wb") as file:
             np.savez(file, **arrays, **places)  # type: ignore[arg-type]

@@ -1,8 +1,10 @@
-"""Which names mean files."""
+"""Which names mean files, and how the fields that a file leaves are named."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+PLACES = "@"  # behind the name of a field: the axes along which its points lie on faces
 
 
 def is_file(name: str) -> bool:

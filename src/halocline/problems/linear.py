@@ -70,7 +70,6 @@ class LinearCase(CaseRun):
         made = self.case.make(self.shape, self.values)
         assert isinstance(made, LinearSetup)
         self.linear, self.scheme, self.order = made, made.method, self.case.order
-        self.most: int | None = None  # iterations
         self._refuse("order", order)
 
     @classmethod
@@ -173,7 +172,7 @@ class LinearCase(CaseRun):
                 raise InputError(f"{name}: {self.name} is a linear problem, whose iterations have no time")
         for name in ("series", "change", "share", "on_look"):
             execution.pop(name, None)
-        rtol, self.most = self.linear.rtol, steps
+        rtol = self.linear.rtol
         check_limits(rtol, steps)
         problem = self.problem(communicator, **execution)
         solution = problem.solve(
@@ -182,7 +181,7 @@ class LinearCase(CaseRun):
         )  # fmt: skip
         if solution.reason == "interrupted":
             raise KeyboardInterrupt(f"interrupted after {solution.iterations} iterations")
-        return self._solved(problem, solution)
+        return replace(self._solved(problem, solution), tuned=problem.prepared.tuned, most=steps)
 
     def _solved(self, problem: LinearProblem, solution: Solution) -> Result:
         fields, error = problem.fields, self.error
@@ -205,8 +204,7 @@ class LinearCase(CaseRun):
             "checksums": checksums(fields, self.fields)["checksums"],
         }
         moved, writing = solution.bytes_per_iteration, solution.writing
-        found = self._result(fields, timing, solution, facts, problem.schedule, moved, writing)
-        return replace(found, tuned=problem.prepared.tuned)
+        return self._result(fields, timing, solution, facts, problem.schedule, moved, writing)
 
     def findings(self, result: Result) -> dict[str, Any]:
         """What a solve came to, by the names of halocline.Solution where it has them."""
@@ -214,7 +212,7 @@ class LinearCase(CaseRun):
         if not isinstance(solution, Solution):
             return {}
         how = {"dim": len(self.shape), "method": self.scheme, "rtol": self.linear.rtol}
-        how |= {"max_iterations": self.most}
+        how |= {"max_iterations": result.most}
         names = "iterations", "converged", "reason", "residual_relative", "true_residual_relative"
         more = "seconds_per_iteration", "bytes_per_iteration"
         return {

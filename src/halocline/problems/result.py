@@ -29,6 +29,8 @@ class Result:
     fields : tuple of Field
     tuned : Tuned or None
         What is known of the speed of patches, where that decided; of a linear problem.
+    most : int or None
+        Iterations that a linear problem was limited to.
     """
 
     record: Record
@@ -38,3 +40,4 @@ class Result:
     outcome: Outcome | Solution | None = field(repr=False)
     fields: tuple[Field, ...]
     tuned: Tuned | None = None
+    most: int | None = None

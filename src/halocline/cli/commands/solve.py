@@ -24,7 +24,7 @@ def poisson(
 
     given: dict[str, float | str] = {"rtol": rtol}
     if method is not None:
-        method_named(method)
+        method_named(method)  # whose message is of --method, and not of --set
         given["method"] = method
     case("poisson", n=None if n is None else [n], given=given, steps=max_iterations, kept=kept, **rest)
 

@@ -185,8 +185,7 @@ PAPER = Command(
     name="paper",
     does="halocline.cli.study:paper",
     help="A table or figure of a paper: what is published, what the model predicts for its machine, and the "
-    "same "
-    "measured here, reduced to what this machine has. `halocline study papers` lists them.",
+    "same measured here, reduced to what this machine has. `halocline study papers` lists them.",
     examples=["halocline study paper umbc-4.1 --n 1024 --nodes 1,2", "halocline study paper astaroth-fig12"],
     takes=(
         Option(None, "name NAME", "Of the table or figure: umbc-4.1.", TEXT, REQUIRED),

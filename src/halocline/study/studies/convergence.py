@@ -101,6 +101,17 @@ def _check_three(sizes: Sequence[int]) -> None:
         )
 
 
+def _check_times(measurements: Sequence[Measurement]) -> None:
+    """Raise InputError where runs end at different times: their fields do not compare."""
+    times = [m["time"] for m in measurements]
+    if any(time is not None and abs(time - times[0]) > 1e-9 * abs(times[0]) for time in times):
+        ends = ", ".join(f"t = {m['time']:g} with n = {m['n']}" for m in measurements)
+        raise InputError(
+            f"{measurements[0]['case']} ends at {ends}: let it run to a time, sim.run(until=...), so that "
+            "its grids compare"
+        )
+
+
 def finish(runs: Sequence[Run], found: list[Measurement]) -> list[Measurement]:
     """With the differences of grids that have no exact solution, and the numbers of a steady state."""
     from halocline.physics.cases import cases
@@ -108,7 +119,7 @@ def finish(runs: Sequence[Run], found: list[Measurement]) -> list[Measurement]:
 
     one = found[0]
     if "--state" in runs[0].extra:
-        differences.check_times(found)
+        _check_times(found)
         if any(m["error"] is None for m in found):
             states = [differences.state(Path(run.extra["--state"])) for run in runs]
             compared = differences.differences(states)

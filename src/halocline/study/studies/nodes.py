@@ -18,9 +18,8 @@ STUDY = Study(
     title="Ranks of a node",
     about="The same ranks on fewer or more nodes.",
     help="Every R ranks count as a node, whatever they run on: those of one node share memory, others "
-    "send "
-    "messages by MPI. As Fig. 5 of the cavity code of Virginia Tech; `halocline study paper cavity-fig5` "
-    "predicts nodes of a real machine.",
+    "send messages by MPI. As Fig. 5 of the cavity code of Virginia Tech; `halocline study paper "
+    "cavity-fig5` predicts nodes of a real machine.",
     examples=("halocline study nodes cavity --n 32 --ranks 4 --ranks-of-node 1,2,4",),
     contents=(comparison("ranks of\na node", lambda m: f"{per_node(m)}", c.SSSPNT, order=per_node),),
     sweeps=(Sweep("ranks_per_node", "--ranks-of-node R,R,...", "Ranks of a node.", "1,2"),),
