@@ -21,6 +21,7 @@ from halocline.run.host.machine import this_machine
 ELSEWHERE = RESULTS.parents[1] / "out" / "gpu-bench"  # records of other sizes than a result has
 MEBIBYTE = 2**20
 MOMENT = 0.02  # seconds of copies that are timed at once
+WHILE = 0.2  # seconds of passes that are
 
 
 def arguments(description: str, **defaults: Any) -> argparse.Namespace:
@@ -107,6 +108,17 @@ def fastest_copies(device: Any, mebibytes: int) -> Copies:
         best = found if best is None else min(best, found)
     assert best is not None
     return Copies(device, size, best[1])
+
+
+def passes_of(sim: Any, least: int) -> int:
+    """How many passes take a moment, after some that are not counted."""
+    sim.run(steps=least)
+    return max(least, round(WHILE / (sim.run(steps=least).loop_seconds / least)))
+
+
+def seconds_of_a_pass(sim: Any, passes: int) -> float:
+    """Of some passes, divided among them."""
+    return float(sim.run(steps=passes).loop_seconds) / passes
 
 
 def keep(options: argparse.Namespace, name: str, rows: list[dict[str, Any]], copies: float | None) -> None:

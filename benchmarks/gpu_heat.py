@@ -12,17 +12,16 @@ import gc
 from functools import partial
 from typing import Any
 
-from gpu import Copies, arguments, fastest_copies, keep, label
+from gpu import Copies, arguments, fastest_copies, keep, label, passes_of, seconds_of_a_pass
 from measure import in_turn, median, numbers, ratio
 
 import halocline as hc
 from halocline.physics.heat import Heat
 
 SMALL = 40  # cells along each axis of the grid whose checksum is compared
-MOMENT = 0.2  # seconds of passes that are timed at once
 
 
-def simulation(n: int, order: int, dtype: str, device: str) -> Any:
+def simulation(n: int, order: int, dtype: str, device: str, kernels: str = "auto") -> Any:
     """Heat in a box of n^3 cells."""
     heat = Heat.in_box((n, n, n), dtype=dtype)
     sim = hc.Simulation(
@@ -33,6 +32,7 @@ def simulation(n: int, order: int, dtype: str, device: str) -> Any:
         order=order,
         dt=heat.stable_step,
         device=device,
+        kernels=kernels,
     )
     sim[heat.fields[0]] = heat.start
     return sim
@@ -45,20 +45,11 @@ def checksum(order: int, dtype: str, device: str) -> str:
     return str(sim.checksum("T"))
 
 
-def passes_of(sim: Any, least: int) -> int:
-    """How many passes take a moment, after some that are not counted."""
-    sim.run(steps=least)
-    return max(least, round(MOMENT / (sim.run(steps=least).loop_seconds / least)))
-
-
-def seconds(sim: Any, passes: int) -> float:
-    """Of one pass."""
-    return float(sim.run(steps=passes).loop_seconds) / passes
-
-
 def main() -> None:
     """Measure and print."""
-    options = arguments(__doc__ or "", n=512, orders="2,4,6,8", dtypes="float64,float32", passes=50)
+    options = arguments(
+        __doc__ or "", n=512, orders="2,4,6,8", dtypes="float64,float32", kernels="auto", passes=50
+    )
     device = options.devices[0]
     name, n = label([device]), options.n
     copies: Copies = fastest_copies(device, options.copy)
@@ -70,10 +61,11 @@ def main() -> None:
             expected, found = checksum(order, dtype, "cpu"), checksum(order, dtype, name)
             if found != expected:
                 raise SystemExit(f"{dtype}, order {order}: checksum {found} on {name}, {expected} on cpu")
-            sim = simulation(n, order, dtype, name)
+            sim = simulation(n, order, dtype, name, options.kernels)
             bytes_per_cell = sim.bytes_per_step / n**3
             passes = passes_of(sim, options.passes)
-            times = in_turn({"pass": partial(seconds, sim, passes), "copy": copies}, options.repeats)
+            run = partial(seconds_of_a_pass, sim, passes)
+            times = in_turn({"pass": run, "copy": copies}, options.repeats)
             bound = [bytes_per_cell * n**3 * each for each in times["copy"]]
             rates += [1 / each for each in times["copy"]]
             each = median(times["pass"])
@@ -81,6 +73,7 @@ def main() -> None:
                 "n": n,
                 "dtype": dtype,
                 "order": order,
+                "kernels": options.kernels,
                 "passes": passes,
                 "ms": 1e3 * each,
                 "million_cells_per_second": n**3 / each / 1e6,

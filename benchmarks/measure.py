@@ -22,6 +22,7 @@ MEANINGS = {  # of options
     "fields": "how many fields",
     "fluxes": "fluxes of the scheme, separated by commas",
     "iterations": "of one measurement",
+    "kernels": "auto, tune, or one of direct, queue and planes",
     "method": "cg or cg-fused",
     "methods": "transfer methods, separated by commas",
     "n": "cells or points along each axis (of a subdomain, in exchanges)",

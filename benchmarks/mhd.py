@@ -32,7 +32,7 @@ CELLS = 2e6  # that a measurement updates
 SMALL = 64  # cells along each axis, up to which one loop is measured too
 
 
-def simulation(n: int, order: int, threads: int) -> hc.Simulation:
+def simulation(n: int, order: int, **execution: Any) -> hc.Simulation:
     """The case on n^3 cells, warmed up."""
     case = case_named("mhd-benchmark")
     setup = case.make((n, n, n), case.values({}))
@@ -43,7 +43,7 @@ def simulation(n: int, order: int, threads: int) -> hc.Simulation:
         scheme=hc.RK3(),
         dt=setup.dt,
         order=order,
-        threads=threads,
+        **execution,
     )
     for field, value in setup.start.items():
         sim[field] = value
@@ -55,7 +55,7 @@ def one_loop(n: int, order: int) -> hc.Simulation:
     """The same without groups."""
     split, cpu.split = cpu.split, lambda kernel: kernel
     try:
-        return simulation(n, order, 1)
+        return simulation(n, order, threads=1)
     finally:
         cpu.split = split
 
@@ -122,7 +122,7 @@ def measure(n: int, order: int, threads: list[int], repeats: int) -> dict[str, A
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         program = peak(folder)
         fmas = [stack.enter_context(competitor(program)) for _ in range(max(threads))]
-        sims = {t: simulation(n, order, t) for t in threads}
+        sims = {t: simulation(n, order, threads=t) for t in threads}
         runs: dict[str, Callable[[], float]] = {f"peak of {t}": at_once(fmas[:t]) for t in threads}
         runs |= {f"{t} threads": stepping(sim) for t, sim in sims.items()}
         if n <= SMALL:

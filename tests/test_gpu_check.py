@@ -145,6 +145,7 @@ def test_the_check_passes_where_pocl_is_the_device(opencl: list[Any], tmp_path: 
     ("name", "options"),
     [
         ("gpu_heat", ["--n", "32", "--orders", "2", "--dtypes", "float64", "--passes", "2"]),
+        ("gpu_mhd", ["--n", "12", "--orders", "2", "--passes", "1"]),
         ("gpu_cg", ["--n", "64", "--iterations", "5"]),
         ("gpu_exchange", ["--n", "12", "--axes", "z", "--ranks", "2", "--rounds", "1"]),
     ],
@@ -172,6 +173,8 @@ def test_benchmarks_leave_a_record(name: str, options: list[str], opencl: list[A
         assert row["bytes_per_cell"] == 64
     if name == "gpu_heat":
         assert row["bytes_per_cell"] == 16
+    if name == "gpu_mhd":
+        assert row["bytes_per_cell_step"] == 640
 
 
 def test_records_of_other_sizes_are_no_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +197,7 @@ def test_records_of_other_sizes_are_no_results(tmp_path: Path, monkeypatch: pyte
 
 
 def test_options_of_benchmarks_are_told_what_they_mean() -> None:
-    for name in ("gpu_heat", "gpu_cg", "gpu_exchange"):
+    for name in ("gpu_heat", "gpu_mhd", "gpu_cg", "gpu_exchange"):
         command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), "--help"]
         told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
         options = told.partition("options:")[2]

@@ -23,6 +23,7 @@ from halocline.compile.schedule import DeviceKernel, Schedule, Sweep
 from halocline.compile.strategy import LARGEST_GROUP, Strategy
 from halocline.errors import InputError
 from halocline.lang.blocks import Blocks
+from halocline.physics.heat import Heat
 from halocline.plan.box import Box
 from halocline.plan.decompose import decompose
 from halocline.plan.launches import Launch, SweepLaunches, _launch, sweep_launches
@@ -310,6 +311,26 @@ def test_groups_are_those_of_the_strategy(ndim: int) -> None:
                 assert prod(launch.group) <= most[launch.kernel.name], (strategy, launch)
                 bounded |= most[launch.kernel.name] < LARGEST_GROUP
     assert bounded
+
+
+@pytest.mark.parametrize(("ahead", "march"), [(0, 16), (2, 16), (4, 32), (6, 64), (8, 64)])
+def test_wide_stencils_march_further_where_there_are_many_groups(ahead: int, march: int) -> None:
+    """What is read before the first cell is to be little beside the rest."""
+    kernel = replace(KERNEL, ahead=ahead, group=(64, 4, 1))
+    for n, expected in ((512, march), (256, 16), (100, 16)):
+        cells = Box((0,) * 3, (n,) * 3)
+        launch = _launch(kernel, cells, cells, (0,) * 3)
+        assert launch.march == expected
+        assert launch.groups == (-(-n // 64), -(-n // 4), -(-n // expected))
+
+
+@pytest.mark.parametrize(("reads", "order", "ahead"), [("queue", 2, 2), ("queue", 8, 8), ("direct", 8, 0)])
+def test_a_kernel_says_how_much_it_reads_ahead(reads: str, order: int, ahead: int) -> None:
+    case = Heat.in_box((8, 8, 8))
+    schedule = compile_program(case.program("euler", order), case.grid, device=Strategy(reads))
+    assert schedule.device is not None
+    (sweep,) = schedule.sweeps()
+    assert [kernel.ahead for kernel in schedule.device.kernels[sweep.kernel]] == [ahead]
 
 
 def test_few_groups_reduce_however_large_the_grid() -> None:

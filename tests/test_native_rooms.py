@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
+
+from halocline.native import native
 
 ROOT = Path(__file__).resolve().parents[1]
 HOME = ROOT / "native" / "src"
@@ -76,3 +79,10 @@ def test_an_include_against_the_order_is_found(tmp_path: Path, file: str, line: 
         end.write(line + "\n")
     found = wrong(tmp_path, ["lower", "upper"])
     assert found == [] if good else found[0].startswith(f"{file} includes ") and len(found) == 1
+
+
+def test_the_module_shows_how_it_begins_and_nothing_else() -> None:
+    """Else a libstdc++ that is linked into it is mixed up with that of other libraries in the process."""
+    command = ["nm", "--dynamic", "--defined-only", "--format=posix", native().__file__]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert [line.split()[0] for line in told.splitlines()] == ["PyInit__native"]

@@ -26,6 +26,7 @@ from halocline.physics.poisson import Poisson
 from halocline.physics.wave import Wave
 from halocline.plan.devices import DeviceChoice
 from halocline.problems.case import CaseRun
+from halocline.problems.named import case_run
 from halocline.run.devices.devices import compile_for
 from halocline.run.ranks.launch import environment, mpiexec
 from halocline.run.ranks.launchers import launcher
@@ -124,7 +125,7 @@ def limited(shape: Sequence[int], **execution: Any) -> str:
 
 def case(name: str, n: int, **execution: Any) -> str:
     """The bits of all fields of a case after some steps, and its diagnostics."""
-    record = CaseRun(name, [n]).run(steps=4, **execution).record
+    record = case_run(name, [n]).run(steps=4, **execution).record
     numbers = [repr(number) for number in (record.time, *(record.diagnostics or {}).values())]
     return f"{record.checksum}, {' '.join(numbers)}"
 
@@ -147,9 +148,10 @@ def kernels(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def physics(options: argparse.Namespace) -> Iterator[Row]:
-    """The bits of every case of `halocline cases`, beside those of the processor."""
-    for name, each in cases().items() if not options.small else [("alfven-decay", cases()["alfven-decay"])]:
-        n = 16 if len(each.shape) == 3 else 48
+    """The bits of every case of `halocline cases`, beside those of the processor; of one share of them."""
+    own, shares = map(int, options.share.split("/"))
+    for name in list(cases())[own::shares] if not options.small else ["alfven-decay"]:
+        n = 16 if len(cases()[name].shape) == 3 else 48
         yield compared(
             f"{name} {n}",
             lambda name=name, n=n: (case(name, n), case(name, n, device=options.device)),
@@ -315,6 +317,7 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, help="start so many, for the case of this name")
     parser.add_argument("--methods", help="of `ranks`")
     parser.add_argument("--each", type=int, default=1, help="subdomains of a device, in `ranks`")
+    parser.add_argument("--share", default="0/1", help="of the cases of `physics`: which of how many shares")
     parser.add_argument("--small", action="store_true", help="few kernels, where they compile slowly")
     options = parser.parse_args()
     if options.ranks and launcher() is None:

@@ -209,7 +209,9 @@ class DeviceKernel:
     fixed : bool
         Whether it runs with these alone, and not with fewer where there are fewer cells.
     march : int
-        Cells of each thread along the slowest axis.
+        Cells of each thread along the slowest axis, at least.
+    ahead : int
+        Planes that each thread reads before it computes its first cell.
     tile : three int or None
         Cells of each group along three axes, where it works through these in some order.
     layouts : bool
@@ -226,6 +228,7 @@ class DeviceKernel:
     group: tuple[int, int, int] | None = None
     fixed: bool = False
     march: int = 16
+    ahead: int = 0
     tile: tuple[int, int, int] | None = None
     layouts: bool = False
 

@@ -34,7 +34,7 @@ class Strategy:
         Threads of a group along the contiguous axis and the next one; where that is marched along, all are
         along the contiguous one. None: as the cells of each launch suggest.
     march : int
-        Cells of each thread.
+        Cells of each thread, at least: on large grids it pays to go further (halocline.plan.launches).
     stages : {"group", "memory"}
         Where stages are kept: in memory that a group shares, where they fit; or in the device's memory.
     unroll : int

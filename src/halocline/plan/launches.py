@@ -13,6 +13,8 @@ from halocline.plan.rank import SubdomainPlan, SweepPlan
 
 MOST_PARTIALS = 8192  # groups that reduce, about: one group merges what they leave
 LONGEST_MARCH = 128  # cells of a thread that reduces
+MANY_GROUPS = 8192  # half as many still keep a large device at work to the end
+CELLS_A_PLANE = 8  # of a march, for each plane that is read before it; both measured: docs/performance.md
 MOST_GROUPS = 65535  # of CUDA, along all axes but the contiguous one
 ROW_THREADS = 64  # of a group, along the contiguous axis, where there are rows for several
 
@@ -171,10 +173,14 @@ def _launch(
     if kernel.fixed:
         group = most
     groups = _groups(shape, group, marched, march)
-    longest = LONGEST_MARCH if kernel.reductions and marched is not None else 0
-    while prod(groups) > MOST_PARTIALS and march < longest:
-        march *= 2
-        groups = _groups(shape, group, marched, march)
+    if marched is not None:
+        for longest, most_groups in (
+            (CELLS_A_PLANE * kernel.ahead, MANY_GROUPS - 1),
+            (LONGEST_MARCH * bool(kernel.reductions), MOST_PARTIALS),
+        ):
+            while march < longest and prod(groups) > most_groups:
+                march *= 2
+                groups = _groups(shape, group, marched, march)
     return Launch(kernel, cells, patch, top, groups, group, march, first_group)
 
 

@@ -119,6 +119,10 @@ class Device:
             group,
             planes,
             strategy.march,
+            max(
+                (upper - lower for a in made.arrays if a.kind == "queue" for lower, upper in a.layers),
+                default=0,
+            ),
             layouts=layouts,
         )
 

@@ -1,0 +1,80 @@
+"""Magnetohydrodynamics on one device: steps of all eight fields and terms, against copies within its memory,
+in turn.
+
+The case is `mhd-benchmark`, the one of Astaroth (Pekkilä et al., Parallel Computing 111, 2022): n^3 cells,
+double precision, third-order Runge-Kutta, so that a step is three right-hand sides. Prints nanoseconds a cell
+and step, how many times faster that is than the paper's one V100 at order 6 (2.2 ns), and the share of the
+bound: the bytes that a step must move, at the speed of one large copy, or of four at once, whichever is
+faster. Before that the checksum of a small grid is compared with the processor's.
+"""
+
+from __future__ import annotations
+
+import gc
+from functools import partial
+from typing import Any
+
+from gpu import arguments, fastest_copies, keep, label, passes_of, seconds_of_a_pass
+from measure import in_turn, median, numbers, ratio
+from mhd import simulation
+
+from halocline.problems.case import CaseRun
+
+SMALL = 24  # cells along each axis of the grid whose checksum is compared
+PAPER = {6: 2.2}  # nanoseconds a cell and step, by the order of differences
+
+
+def checksum(order: int, device: str) -> str:
+    """The bits of some steps on a small grid."""
+    return str(CaseRun("mhd-benchmark", [SMALL], order=order).run(steps=3, device=device).record.checksum)
+
+
+def main() -> None:
+    """Measure and print."""
+    options = arguments(__doc__ or "", n=256, orders="2,4,6,8", kernels="auto", passes=5)
+    device, n = options.devices[0], options.n
+    name = label([device])
+    copies = fastest_copies(device, options.copy)
+    print(f"{name} {device.name}, copies {1e-9 / min(copies() for _ in range(5)):.0f} GB/s", flush=True)
+    rows: list[dict[str, Any]] = []
+    rates: list[float] = []
+    for order in numbers(options.orders):
+        expected, found = checksum(order, "cpu"), checksum(order, name)
+        if found != expected:
+            raise SystemExit(f"order {order}: checksum {found} on {name}, {expected} on cpu")
+        sim = simulation(n, order, device=name, kernels=options.kernels)
+        passes = passes_of(sim, options.passes)
+        times = in_turn({"pass": partial(seconds_of_a_pass, sim, passes), "copy": copies}, options.repeats)
+        bound = [sim.bytes_per_step * each for each in times["copy"]]
+        rates += [1 / each for each in times["copy"]]
+        each = median(times["pass"])
+        row = {
+            "n": n,
+            "order": order,
+            "kernels": options.kernels,
+            "passes": passes,
+            "ms": 1e3 * each,
+            "ns_per_cell_step": 1e9 * each / n**3,
+            "bytes_per_cell_step": sim.bytes_per_step / n**3,
+            "copy_gigabytes_per_second": 1e-9 / median(times["copy"]),
+            "share_of_bound": 1 / ratio({"pass": times["pass"], "bound": bound}, "bound", "pass"),
+            "checksum": found,
+        }
+        told = ""
+        if order in PAPER:
+            row["times_faster_than_the_paper"] = PAPER[order] / row["ns_per_cell_step"]
+            told = f", {row['times_faster_than_the_paper']:.1f} times faster than the paper's V100"
+        rows.append(row)
+        print(
+            f"{n}^3 order {order}: {row['ns_per_cell_step']:6.3f} ns a cell and step, "
+            f"{row['share_of_bound']:4.0%} of the bound ({row['copy_gigabytes_per_second']:.0f} GB/s){told}, "
+            "bits as on the processor",
+            flush=True,
+        )
+        keep(options, "gpu_mhd", rows, median(rates))
+        del sim
+        gc.collect()  # its fields leave the device before the next come
+
+
+if __name__ == "__main__":
+    main()
