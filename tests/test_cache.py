@@ -10,12 +10,12 @@ import os
 import shutil
 import stat
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import preloaded
 from halocline.compile import driver, nvrtc
 from halocline.compile.cache import own_folder
 from halocline.compile.driver import compile_library
@@ -36,14 +36,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def halocline(line: str, *before: str, **environment: str) -> tuple[int, str, str]:
     """Status and output of a command."""
-    found = subprocess.run(
-        [*before, sys.executable, "-m", "halocline.cli", *line.split()],
-        env={**os.environ, **environment},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    command, env = line.split(), {**os.environ, **environment}
+    if before:
+        command = [*before, *preloaded.COMMAND, *command]
+        found = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+    else:
+        found = preloaded.halocline(*command, env=env)
     return found.returncode, found.stdout, found.stderr
 
 

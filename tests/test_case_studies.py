@@ -9,7 +9,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +17,7 @@ from typing import Any
 import pytest
 
 import halocline as hc
+import preloaded
 from halocline.compile.compiler import arranged, compile_program
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import Statement, roots
@@ -42,16 +42,7 @@ from halocline.study.studies.weak import WEAK
 
 
 def halocline(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "halocline.cli", *line.split()],
-        cwd=cwd,
-        env={**os.environ, "COLUMNS": "120", "OMP_WAIT_POLICY": "passive"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return preloaded.halocline(*line.split(), cwd=cwd, env={**os.environ, "COLUMNS": "120"})
 
 
 def made(ns: float, ranks: int = 1, threads: int = 1, **other: Any) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from pathlib import Path
 
 import pytest
 
+import preloaded
+
 COMMAND = [sys.executable, "-m", "halocline.cli"]
 RECORD = [
     *("n", "dof", "iterations", "converged", "reason", "error_max", "seconds", "seconds_per_iteration"),
@@ -64,10 +66,13 @@ def halocline(
     line: str, cwd: Path, *more: str, before: list[str] | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a command line in a folder."""
+    env = {**os.environ, "COLUMNS": "120", **environment}
+    if not before:
+        return preloaded.halocline(*line.split(), *more, cwd=cwd, env=env)
     return subprocess.run(
-        [*(before or []), *COMMAND, *line.split(), *more],
+        [*before, *COMMAND, *line.split(), *more],
         cwd=cwd,
-        env={**os.environ, "COLUMNS": "120", **environment},
+        env=env,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halocline as hc
+import preloaded
 import test_device
 from halocline import _native as native
 from halocline.cli.app import run
@@ -60,16 +61,7 @@ sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=
 
 def halocline(line: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command line in a folder."""
-    return subprocess.run(
-        [*COMMAND, *line.split()],
-        cwd=cwd,
-        env={**os.environ, "COLUMNS": "120", **environment},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return preloaded.halocline(*line.split(), cwd=cwd, env={**os.environ, "COLUMNS": "120", **environment})
 
 
 def places(record: dict[str, Any]) -> list[tuple[int, int, str]]:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import xarray
 
+import preloaded
 from halocline.run.output import saved as checkpoints
 from halocline.run.ranks.launch import mpiexec
 
@@ -21,10 +22,7 @@ WITHIN = 120.0
 
 
 def ran(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "halocline.cli", *map(str, words)],
-        capture_output=True, text=True, timeout=WITHIN,
-    )  # fmt: skip
+    return preloaded.halocline(*words, timeout=WITHIN)
 
 
 def wave(*words: str | Path) -> dict[str, Any]:

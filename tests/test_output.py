@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import preloaded
 from halocline.errors import RunError
 from halocline.run.host import files
 from halocline.run.host.files import why_not_writable, write_file
@@ -198,7 +199,7 @@ def test_results_of_a_command_go_where_they_are_asked_for(tmp_path: Path, ranks:
         (tmp_path / "kept" / name).touch(mode=0o600)
         (tmp_path / name).symlink_to(Path("kept") / name)
     line = f"{RUN} --ranks {ranks} --every 1 --json r.json --csv s.csv --trace t.json"
-    done = subprocess.run([*HALOCLINE, *line.split()], cwd=tmp_path, capture_output=True, timeout=LIMIT)
+    done = preloaded.halocline(*line.split(), cwd=tmp_path, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
     for name in names:
         assert (tmp_path / name).is_symlink()

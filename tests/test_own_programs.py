@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import preloaded
 from halocline.cli.app import run
 from halocline.convergence.differences import differences
 from halocline.errors import InputError
@@ -71,11 +72,7 @@ def heat(tmp_path: Path) -> Path:
 
 
 def halocline(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "halocline.cli", *map(str, words)],
-        cwd=cwd, capture_output=True, text=True, timeout=120,
-        env=os.environ | {"HALOCLINE_OUT": str(cwd)},
-    )  # fmt: skip
+    return preloaded.halocline(*words, cwd=cwd, env=os.environ | {"HALOCLINE_OUT": str(cwd)})
 
 
 def result(*words: str | Path, cwd: Path) -> dict[str, Any]:

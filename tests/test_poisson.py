@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import preloaded
 from halocline.errors import InputError
 from halocline.problems.linear import LinearCase
 from halocline.problems.result import Result
@@ -301,8 +302,7 @@ def by_command(n: int, folder: Path, **options: Any) -> SimpleNamespace:
     """What the command finds, on ranks of its own."""
     file = folder / "record.json"
     words = [f"--{name.replace('_', '-')}={value}" for name, value in {"json": file, **options}.items()]
-    command = [sys.executable, "-m", "halocline.cli", "solve", "poisson", f"--n={n}", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    done = preloaded.halocline("solve", "poisson", f"--n={n}", *words, timeout=600)
     assert done.returncode == 0, done.stderr
     return SimpleNamespace(**json.loads(file.read_text()))
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import preloaded
 from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.physics.cases import cases
@@ -30,10 +29,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "halocline" / "study"
 
 
 def halocline(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "halocline.cli", *words],
-        cwd=cwd, capture_output=True, text=True, timeout=300, env=os.environ | {"OMP_WAIT_POLICY": "passive"},
-    )  # fmt: skip
+    return preloaded.halocline(*words, cwd=cwd, timeout=300)
 
 
 def found(*words: str, cwd: Path) -> Any:
