@@ -74,7 +74,7 @@ def test_the_spacing_is_the_least() -> None:
 STRETCHED = st.integers(4, 40), st.floats(-0.8, 0.8), st.sampled_from(["face", "node"])
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(*STRETCHED)
 def test_differences_are_exact_for_low_polynomials(n: int, amount: float, walls: str) -> None:
     """First differences for straight lines, second ones for parabolas too, between any points."""
