@@ -15,7 +15,7 @@ OPENMPI_TESTS := $(addprefix tests/test_,mpi.py exchange.py communication.py bit
 # of gpu-check and gpu-bench; CHECK and BENCH are more options for their programs
 DEVICE ?= cuda
 WITH_WHEELS = $(if $(WHEELS),--wheels $(WHEELS))
-NATIVE := $(wildcard native/src/*/* native/include/halocline/*)
+NATIVE := $(wildcard native/src/*/* native/include/halocline/* native/cmake/*.*)
 SOURCES := $(wildcard native/src/*/*pp native/tests/*pp native/include/halocline/*)
 
 # tests start thousands of processes: none of them is to compile all Python anew

@@ -20,8 +20,7 @@ from halocline.run.host.machine import this_machine
 
 ELSEWHERE = RESULTS.parents[1] / "out" / "gpu-bench"  # records of other sizes than a result has
 MEBIBYTE = 2**20
-MOMENT = 0.02  # seconds of copies that are timed at once
-WHILE = 0.2  # seconds of passes that are
+COPIES, PASSES = 0.02, 0.2  # seconds of each that are timed at once
 
 
 def arguments(description: str, **defaults: Any) -> argparse.Namespace:
@@ -84,7 +83,7 @@ class Copies:
         self.queues = [device.queue() for _ in range(queues)]
         self.passes = 1
         self()
-        self.passes = max(2, round(MOMENT / (self() * 2 * size)))
+        self.passes = max(2, round(COPIES / (self() * 2 * size)))
 
     def __call__(self) -> float:
         begun = perf_counter()
@@ -111,13 +110,13 @@ def fastest_copies(device: Any, mebibytes: int) -> Copies:
 
 
 def passes_of(sim: Any, least: int) -> int:
-    """How many passes take a moment, after some that are not counted."""
+    """How many passes are timed at once, after some that are not."""
     sim.run(steps=least)
-    return max(least, round(WHILE / (sim.run(steps=least).loop_seconds / least)))
+    return max(least, round(PASSES / (sim.run(steps=least).loop_seconds / least)))
 
 
 def seconds_of_a_pass(sim: Any, passes: int) -> float:
-    """Of some passes, divided among them."""
+    """The mean of some."""
     return float(sim.run(steps=passes).loop_seconds) / passes
 
 

@@ -149,6 +149,8 @@ def save(path: Path | None, rows: list[dict[str, Any]], **facts: Any) -> None:
         machine = this_machine().as_dict()
         for program in ("compiler", "mpi_library"):  # where they lie says nothing to others
             machine[program] = Path(machine[program] or "").name
+        if "commit" in facts:  # where git cannot tell the user does
+            del machine["commit"]
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({"machine": machine, **facts, "rows": rows}, indent=1) + "\n")
 

@@ -21,7 +21,7 @@ import pytest
 
 import preloaded
 
-COMMAND = [sys.executable, "-m", "halocline.cli"]
+COMMAND = list(preloaded.COMMAND)
 RECORD = [
     *("n", "dof", "iterations", "converged", "reason", "error_max", "seconds", "seconds_per_iteration"),
     *(

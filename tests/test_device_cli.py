@@ -49,7 +49,6 @@ from halocline.run.ranks.mpi import world
 Devices = list[native.Device]
 faults = test_device.faults  # a fixture: a layer that makes calls of OpenCL fail
 
-COMMAND = [sys.executable, "-m", "halocline.cli"]
 SIDES = ["opencl:0", "opencl:1"]
 SCRIPT = """
 import halocline as hc

@@ -53,6 +53,15 @@ def test_a_case_that_says_nothing_useful_has_failed(script: str, outcome: str, n
     assert (row.outcome, row.note) == (outcome, note)
 
 
+@pytest.mark.parametrize("shares", [1, 3, 8])
+def test_shares_are_all_cases_together(shares: int) -> None:
+    from gpu_cases import share_of
+
+    names = [str(n) for n in range(21)]
+    found = [name for n in range(shares) for name in share_of(names, f"{n}/{shares}")]
+    assert sorted(found) == sorted(names)
+
+
 def test_the_time_of_a_case_is_told_once() -> None:
     script = 'print(\'[["a", "passed", "b"], ["c", "passed", "d"]]\')'
     first, second = check().rows("bits", "heat", [sys.executable, "-c", script], 30)

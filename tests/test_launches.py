@@ -313,15 +313,31 @@ def test_groups_are_those_of_the_strategy(ndim: int) -> None:
     assert bounded
 
 
-@pytest.mark.parametrize(("ahead", "march"), [(0, 16), (2, 16), (4, 32), (6, 64), (8, 64)])
-def test_wide_stencils_march_further_where_there_are_many_groups(ahead: int, march: int) -> None:
+@pytest.mark.parametrize(
+    ("ahead", "shape", "march"),
+    [
+        *((ahead, (512, 512, 512), march) for ahead, march in ((0, 16), (2, 16), (4, 32), (6, 64), (8, 64))),
+        (8, (256, 256, 256), 16),  # 4096 groups
+        (8, (512, 512, 256), 32),  # 8192 with 32 cells a thread
+        (8, (512, 508, 256), 16),  # 8128
+        (8, (20, 4096, 4096), 20),  # no further than the axis is long
+    ],
+)
+def test_wide_stencils_march_further_where_there_are_many_groups(
+    ahead: int, shape: tuple[int, ...], march: int
+) -> None:
     """What is read before the first cell is to be little beside the rest."""
     kernel = replace(KERNEL, ahead=ahead, group=(64, 4, 1))
-    for n, expected in ((512, march), (256, 16), (100, 16)):
-        cells = Box((0,) * 3, (n,) * 3)
-        launch = _launch(kernel, cells, cells, (0,) * 3)
-        assert launch.march == expected
-        assert launch.groups == (-(-n // 64), -(-n // 4), -(-n // expected))
+    cells = Box((0,) * 3, shape)
+    launch = _launch(kernel, cells, cells, (0,) * 3)
+    assert launch.march == march
+    assert launch.groups == (-(-shape[2] // 64), -(-shape[1] // 4), -(-shape[0] // march))
+    # whoever names a march gets it
+    assert _launch(replace(kernel, march=16), cells, cells, (0,) * 3).march == 16
+    # what reduces goes on from there
+    reducing = _launch(replace(kernel, reductions=(0,)), cells, cells, (0,) * 3)
+    assert reducing.march >= march
+    assert reducing.number_of_groups <= 8192 or reducing.march == min(128, shape[0])
 
 
 @pytest.mark.parametrize(("reads", "order", "ahead"), [("queue", 2, 2), ("queue", 8, 8), ("direct", 8, 0)])

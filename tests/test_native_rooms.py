@@ -81,8 +81,8 @@ def test_an_include_against_the_order_is_found(tmp_path: Path, file: str, line: 
     assert found == [] if good else found[0].startswith(f"{file} includes ") and len(found) == 1
 
 
-def test_the_module_shows_how_it_begins_and_nothing_else() -> None:
+def test_the_module_exports_its_init_function_alone() -> None:
     """Else a libstdc++ that is linked into it is mixed up with that of other libraries in the process."""
     command = ["nm", "--dynamic", "--defined-only", "--format=posix", native().__file__]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert [line.split()[0] for line in told.splitlines()] == ["PyInit__native"]
+    symbols = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert [line.split()[0] for line in symbols.splitlines()] == ["PyInit__native"]

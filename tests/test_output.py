@@ -21,7 +21,6 @@ from halocline.errors import RunError
 from halocline.run.host import files
 from halocline.run.host.files import why_not_writable, write_file
 
-HALOCLINE = [sys.executable, "-m", "halocline.cli"]
 RUN = "run sound-wave --n 16 --steps 1 --threads 1"
 LIMIT = 100
 

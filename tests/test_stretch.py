@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
@@ -74,8 +74,10 @@ def test_the_spacing_is_the_least() -> None:
 STRETCHED = st.integers(4, 40), st.floats(-0.8, 0.8), st.sampled_from(["face", "node"])
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(*STRETCHED)
+@example(4, -0.8, "node")
+@example(4, 0.8, "face")
 def test_differences_are_exact_for_low_polynomials(n: int, amount: float, walls: str) -> None:
     """First differences for straight lines, second ones for parabolas too, between any points."""
     check_differences(n, amount, walls)

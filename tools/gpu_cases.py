@@ -147,10 +147,15 @@ def kernels(options: argparse.Namespace) -> Iterator[Row]:
         yield compared(name, lambda run=run: (run("cpu"), run(options.device)))
 
 
+def share_of(names: Sequence[str], share: str) -> Sequence[str]:
+    """Those of one share: "0/3" is the first of three."""
+    own, shares = map(int, share.split("/"))
+    return names[own::shares]
+
+
 def physics(options: argparse.Namespace) -> Iterator[Row]:
     """The bits of every case of `halocline cases`, beside those of the processor; of one share of them."""
-    own, shares = map(int, options.share.split("/"))
-    for name in list(cases())[own::shares] if not options.small else ["alfven-decay"]:
+    for name in share_of(list(cases()), options.share) if not options.small else ["alfven-decay"]:
         n = 16 if len(cases()[name].shape) == 3 else 48
         yield compared(
             f"{name} {n}",

@@ -208,8 +208,8 @@ class DeviceKernel:
         more threads.
     fixed : bool
         Whether it runs with these alone, and not with fewer where there are fewer cells.
-    march : int
-        Cells of each thread along the slowest axis, at least.
+    march : int or None
+        Cells of each thread along the slowest axis; None: as the cells of each launch suggest.
     ahead : int
         Planes that each thread reads before it computes its first cell.
     tile : three int or None
@@ -227,7 +227,7 @@ class DeviceKernel:
     scratch: bool = False
     group: tuple[int, int, int] | None = None
     fixed: bool = False
-    march: int = 16
+    march: int | None = None
     ahead: int = 0
     tile: tuple[int, int, int] | None = None
     layouts: bool = False

@@ -33,8 +33,8 @@ class Strategy:
     group : (int, int) or None
         Threads of a group along the contiguous axis and the next one; where that is marched along, all are
         along the contiguous one. None: as the cells of each launch suggest.
-    march : int
-        Cells of each thread, at least: on large grids it pays to go further (halocline.plan.launches).
+    march : int or None
+        Cells of each thread. None: as the cells of each launch suggest.
     stages : {"group", "memory"}
         Where stages are kept: in memory that a group shares, where they fit; or in the device's memory.
     unroll : int
@@ -46,7 +46,7 @@ class Strategy:
 
     reads: str = "queue"
     group: tuple[int, int] | None = (64, 4)
-    march: int = 16
+    march: int | None = None
     stages: str = "group"
     unroll: int = 1
     resident: int = 0
@@ -54,7 +54,7 @@ class Strategy:
     def __post_init__(self) -> None:
         if self.stages not in ("group", "memory"):
             raise InputError(f"stages of device kernels in {self.stages!r}: expected group or memory")
-        least = min((*(self.group or (1, 1)), self.march, self.unroll))
+        least = min((*(self.group or (1, 1)), 1 if self.march is None else self.march, self.unroll))
         most = (self.group or (1, 1))[0] * (self.group or (1, 1))[1]
         if least < 1 or self.resident < 0 or most > LARGEST_GROUP:
             raise InputError(
@@ -67,7 +67,8 @@ class Strategy:
 
     def __str__(self) -> str:
         groups = "" if self.group is None else f", groups of {self.group[0]} x {self.group[1]}"
-        words = f"{self.reads}{groups}, {self.march} cells a thread"
+        words = self.reads + groups
+        words += "" if self.march is None else f", {self.march} cells a thread"
         words += f", {self.unroll} at a time" if self.unroll > 1 else ""
         words += f", {self.resident} groups at a time" if self.resident else ""
         return words + (", stages in memory" if self.stages == "memory" else "")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from halocline.compile.schedule import DeviceKernel, Schedule, Sweep
@@ -13,8 +14,9 @@ from halocline.plan.rank import SubdomainPlan, SweepPlan
 
 MOST_PARTIALS = 8192  # groups that reduce, about: one group merges what they leave
 LONGEST_MARCH = 128  # cells of a thread that reduces
-MANY_GROUPS = 8192  # half as many still keep a large device at work to the end
-CELLS_A_PLANE = 8  # of a march, for each plane that is read before it; both measured: docs/performance.md
+MARCH = 16  # cells of a thread, where nothing asks for more
+MANY_GROUPS = 8192  # where as many are left threads march further
+CELLS_A_PLANE = 8  # of a march, for each plane that is read before it; measured: docs/performance.md
 MOST_GROUPS = 65535  # of CUDA, along all axes but the contiguous one
 ROW_THREADS = 64  # of a group, along the contiguous axis, where there are rows for several
 
@@ -163,7 +165,7 @@ def _launch(
     marched = march_axis(ndim)
     march = 1
     if marched is not None:
-        march = max(min(kernel.march, shape[marched]), -(-shape[marched] // MOST_GROUPS))
+        march = max(min(kernel.march or MARCH, shape[marched]), -(-shape[marched] // MOST_GROUPS))
     rows = shape[1] if marched == 0 else 1
     most = kernel.group or (ROW_THREADS if rows > 1 else LARGEST_GROUP, LARGEST_GROUP, 1)
     # no more threads than the kernel was compiled for; in a narrow box they have more rows
@@ -172,16 +174,22 @@ def _launch(
     group = (along, _power_of_two(rows, threads // along), 1)
     if kernel.fixed:
         group = most
-    groups = _groups(shape, group, marched, march)
+    with_march = partial(_groups, shape, group, marched)
     if marched is not None:
-        for longest, most_groups in (
-            (CELLS_A_PLANE * kernel.ahead, MANY_GROUPS - 1),
-            (LONGEST_MARCH * bool(kernel.reductions), MOST_PARTIALS),
-        ):
-            while march < longest and prod(groups) > most_groups:
-                march *= 2
-                groups = _groups(shape, group, marched, march)
-    return Launch(kernel, cells, patch, top, groups, group, march, first_group)
+        if kernel.march is None:
+            longest = CELLS_A_PLANE * kernel.ahead
+            march = _doubled(march, longest, lambda own: prod(with_march(2 * own)) >= MANY_GROUPS)
+        if kernel.reductions:
+            march = _doubled(march, LONGEST_MARCH, lambda own: prod(with_march(own)) > MOST_PARTIALS)
+        march = min(march, shape[marched])
+    return Launch(kernel, cells, patch, top, with_march(march), group, march, first_group)
+
+
+def _doubled(march: int, longest: int, further: Callable[[int], bool]) -> int:
+    """A march that is doubled until it is long enough, or is to go no further."""
+    while march < longest and further(march):
+        march *= 2
+    return march
 
 
 def _groups(

@@ -25,7 +25,7 @@ class KeptStrategy(BaseModel):
     model_config = ConfigDict(strict=True)
     reads: Literal["direct", "queue", "planes"]
     group: list[int] | None
-    march: int
+    march: int | None
     stages: Literal["group", "memory"]
     unroll: int
     resident: int

@@ -67,8 +67,8 @@ def _strategies(ndim: int) -> Iterator[Strategy]:
     groups = [(32, 4), (32, 8), (64, 4), (128, 2)] if ndim == 3 else [(128, 1), (256, 1)]
     yield from (Strategy("direct", group, march) for group in groups[-2:] for march in (1, 8))
     yield from (Strategy("queue", group, march) for group in groups for march in (8, 32))
-    yield from (Strategy("queue", (64, 4), 16, unroll=unroll) for unroll in (2, 4))
-    yield from (Strategy("queue", (64, 4), 16, resident=resident) for resident in (2, 4))
+    yield from (Strategy("queue", (64, 4), unroll=unroll) for unroll in (2, 4))
+    yield from (Strategy("queue", (64, 4), resident=resident) for resident in (2, 4))
     yield from (Strategy("planes", group, march) for group in groups[1:] for march in (16, 64))
 
 
