@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "engine/requests.hpp"
 #include "plans.hpp"
 #include "storage/hash.hpp"
 
@@ -93,7 +94,7 @@ void requests_from_another_thread() {
   small.engine.end();
   std::thread other([&] {
     while (small.engine.progress() < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    small.engine.request_stop();
+    halocline::request_stop();
   });
   CHECK(small.engine.run().reason == "interrupted");
   other.join();
