@@ -406,7 +406,7 @@ IN_PROCESSES = [*(WRONG[n] for n in (2, 5, 13)), *(WRONG_BEFORE_RANKS[n] for n i
 
 @pytest.fixture
 def goes_on():
-    """A command that fails beside other ranks leaves SIGTERM ignored, since it ends: this process does not."""
+    """A command that fails beside other ranks leaves SIGTERM ignored, as it ends: this process does not."""
     before = signal.getsignal(signal.SIGTERM)
     yield
     signal.signal(signal.SIGTERM, before)
