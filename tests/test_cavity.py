@@ -254,7 +254,7 @@ def on(*of_every_change: int) -> pytest.MarkDecorator:
 @pytest.mark.parametrize(("name", "stages", "given"), [
     pytest.param("cavity", 1, {}, marks=on()),
     pytest.param("cavity", 2, {}, marks=on()),
-    pytest.param("cavity", 3, {}, marks=on(4)),
+    pytest.param("cavity", 3, {}, marks=on()),
     pytest.param("cavity-2d", 1, {}, marks=on()),
     pytest.param("cavity-2d", 2, {}, marks=on(4)),
     pytest.param("cavity-2d", 3, {}, marks=on()),

@@ -249,6 +249,7 @@ def test_what_is_said_of_equations_of_magnetohydrodynamics(tmp_path):
         assert f"`{name}`" in text, name
 
 
+@pytest.mark.long
 def test_what_is_said_of_shocks(tmp_path):
     """The program prints what stands below it; cases, parameters with their defaults and names are there."""
     from halocline.physics import mhd_tvd

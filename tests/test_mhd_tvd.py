@@ -166,6 +166,7 @@ def test_a_polarised_wave_keeps_its_fronts_in_space() -> None:
     assert found["scatter"] < 1e-13
 
 
+@pytest.mark.long
 def test_a_polarised_wave_in_the_plane() -> None:
     assert checked("cp-alfven", (32, 16))["scatter"].value < 1e-13
 

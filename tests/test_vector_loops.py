@@ -48,14 +48,13 @@ def loops(source: str, folder: Path, bits: int) -> tuple[int, list[str]]:
 @pytest.mark.skipif(
     platform.machine() != "x86_64" or shutil.which("g++") is None, reason="reads reports of g++ on x86-64"
 )
-@pytest.mark.parametrize(
-    "bits", [bits if bits == 512 else pytest.param(bits, marks=pytest.mark.long) for bits in BUILDS]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("bits", BUILDS)
 @pytest.mark.parametrize(("name", "n", "flux"), [
     ("orszag-tang", (48, 48), "mhdtvd"),
-    pytest.param("orszag-tang", (48, 48), "roe", marks=pytest.mark.long),
-    pytest.param("blast", (48, 48, 48), "mhdtvd", marks=pytest.mark.long),
-    pytest.param("blast", (48, 48, 48), "hlld", marks=pytest.mark.long),
+    ("orszag-tang", (48, 48), "roe"),
+    ("blast", (48, 48, 48), "mhdtvd"),
+    ("blast", (48, 48, 48), "hlld"),
 ])  # fmt: skip
 def test_loops_along_rows_are_vector_code(
     name: str, n: tuple[int, ...], flux: str, bits: int, tmp_path: Path
