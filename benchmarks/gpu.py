@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from measure import RESULTS, save
+from measure import RESULTS, in_turn, median, ratio, save
 from measure import parser as measure_parser
 
 from halocline.errors import HaloclineError
@@ -109,15 +109,28 @@ def fastest_copies(device: Any, mebibytes: int) -> Copies:
     return Copies(device, size, best[1])
 
 
-def passes_of(sim: Any, least: int) -> int:
-    """How many passes are timed at once, after some that are not."""
+def against_copies(sim: Any, copies: Copies, least: int, repeats: int) -> dict[str, Any]:
+    """What a pass of a simulation takes, and its share of the bound, measured in turn with copies; at least
+    `least` passes at once."""
     sim.run(steps=least)
-    return max(least, round(PASSES / (sim.run(steps=least).loop_seconds / least)))
+    passes = max(least, round(PASSES / (sim.run(steps=least).loop_seconds / least)))
+
+    def run() -> float:
+        return float(sim.run(steps=passes).loop_seconds) / passes
+
+    times = in_turn({"pass": run, "copy": copies}, repeats)
+    times["bound"] = [sim.bytes_per_step * each for each in times["copy"]]
+    return {
+        "passes": passes,
+        "ms": 1e3 * median(times["pass"]),
+        "copy_gigabytes_per_second": 1e-9 / median(times["copy"]),
+        "share_of_bound": 1 / ratio(times, "bound", "pass"),
+    }
 
 
-def seconds_of_a_pass(sim: Any, passes: int) -> float:
-    """The mean of some."""
-    return float(sim.run(steps=passes).loop_seconds) / passes
+def copy_rate(rows: Sequence[Mapping[str, Any]]) -> float:
+    """Bytes a second of the copies beside some measurements."""
+    return 1e9 * median([row["copy_gigabytes_per_second"] for row in rows])
 
 
 def keep(options: argparse.Namespace, name: str, rows: list[dict[str, Any]], copies: float | None) -> None:

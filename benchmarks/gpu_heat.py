@@ -9,11 +9,10 @@ processor's.
 from __future__ import annotations
 
 import gc
-from functools import partial
 from typing import Any
 
-from gpu import Copies, arguments, fastest_copies, keep, label, passes_of, seconds_of_a_pass
-from measure import in_turn, median, numbers, ratio
+from gpu import Copies, against_copies, arguments, copy_rate, fastest_copies, keep, label
+from measure import numbers
 
 import halocline as hc
 from halocline.physics.heat import Heat
@@ -55,7 +54,6 @@ def main() -> None:
     copies: Copies = fastest_copies(device, options.copy)
     print(f"{name} {device.name}, copies {1e-9 / min(copies() for _ in range(5)):.0f} GB/s", flush=True)
     rows: list[dict[str, Any]] = []
-    rates: list[float] = []
     for dtype in options.dtypes.split(","):
         for order in numbers(options.orders):
             expected = checksum(order, dtype, "cpu")
@@ -63,24 +61,11 @@ def main() -> None:
             if found != expected:
                 raise SystemExit(f"{dtype}, order {order}: checksum {found} on {name}, {expected} on cpu")
             sim = simulation(n, order, dtype, name, options.kernels)
-            bytes_per_cell = sim.bytes_per_step / n**3
-            passes = passes_of(sim, options.passes)
-            run = partial(seconds_of_a_pass, sim, passes)
-            times = in_turn({"pass": run, "copy": copies}, options.repeats)
-            bound = [bytes_per_cell * n**3 * each for each in times["copy"]]
-            rates += [1 / each for each in times["copy"]]
-            each = median(times["pass"])
-            row = {
-                "n": n,
-                "dtype": dtype,
-                "order": order,
-                "kernels": options.kernels,
-                "passes": passes,
-                "ms": 1e3 * each,
-                "million_cells_per_second": n**3 / each / 1e6,
-                "bytes_per_cell": bytes_per_cell,
-                "copy_gigabytes_per_second": 1e-9 / median(times["copy"]),
-                "share_of_bound": 1 / ratio({"pass": times["pass"], "bound": bound}, "bound", "pass"),
+            row = {"n": n, "dtype": dtype, "order": order, "kernels": options.kernels}
+            row |= against_copies(sim, copies, options.passes, options.repeats)
+            row |= {
+                "million_cells_per_second": n**3 / row["ms"] / 1e3,
+                "bytes_per_cell": sim.bytes_per_step / n**3,
                 "checksum": found,
             }
             rows.append(row)
@@ -90,7 +75,7 @@ def main() -> None:
                 f"the bound ({row['copy_gigabytes_per_second']:.0f} GB/s), bits as on the processor",
                 flush=True,
             )
-            keep(options, "gpu_heat", rows, median(rates))
+            keep(options, "gpu_heat", rows, copy_rate(rows))
             del sim
             gc.collect()  # its fields leave the device before the next come
 

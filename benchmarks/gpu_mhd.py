@@ -11,11 +11,10 @@ faster. Before that the checksum of a small grid is compared with the processor'
 from __future__ import annotations
 
 import gc
-from functools import partial
 from typing import Any
 
-from gpu import arguments, fastest_copies, keep, label, passes_of, seconds_of_a_pass
-from measure import in_turn, median, numbers, ratio
+from gpu import against_copies, arguments, copy_rate, fastest_copies, keep, label
+from measure import numbers
 from mhd import simulation
 
 from halocline.problems.case import CaseRun
@@ -38,27 +37,16 @@ def main() -> None:
     copies = fastest_copies(device, options.copy)
     print(f"{name} {device.name}, copies {1e-9 / min(copies() for _ in range(5)):.0f} GB/s", flush=True)
     rows: list[dict[str, Any]] = []
-    rates: list[float] = []
     for order in numbers(options.orders):
         expected, found = checksum(order, "cpu"), checksum(order, name, options.kernels)
         if found != expected:
             raise SystemExit(f"order {order}: checksum {found} on {name}, {expected} on cpu")
         sim = simulation(n, order, device=name, kernels=options.kernels)
-        passes = passes_of(sim, options.passes)
-        times = in_turn({"pass": partial(seconds_of_a_pass, sim, passes), "copy": copies}, options.repeats)
-        bound = [sim.bytes_per_step * each for each in times["copy"]]
-        rates += [1 / each for each in times["copy"]]
-        each = median(times["pass"])
-        row = {
-            "n": n,
-            "order": order,
-            "kernels": options.kernels,
-            "passes": passes,
-            "ms": 1e3 * each,
-            "ns_per_cell_step": 1e9 * each / n**3,
+        row = {"n": n, "order": order, "kernels": options.kernels}
+        row |= against_copies(sim, copies, options.passes, options.repeats)
+        row |= {
+            "ns_per_cell_step": 1e6 * row["ms"] / n**3,
             "bytes_per_cell_step": sim.bytes_per_step / n**3,
-            "copy_gigabytes_per_second": 1e-9 / median(times["copy"]),
-            "share_of_bound": 1 / ratio({"pass": times["pass"], "bound": bound}, "bound", "pass"),
             "checksum": found,
         }
         beside = ""
@@ -72,7 +60,7 @@ def main() -> None:
             ", bits as on the processor",
             flush=True,
         )
-        keep(options, "gpu_mhd", rows, median(rates))
+        keep(options, "gpu_mhd", rows, copy_rate(rows))
         del sim
         gc.collect()  # its fields leave the device before the next come
 

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 import preloaded
+import test_poisson
 
 COMMAND = list(preloaded.COMMAND)
 RECORD = [
@@ -47,19 +48,7 @@ RECORD = [
     "io_ranks",
 ]
 
-ALL = [  # those of any case first
-    *("case", "shape", "cells", "steps", "order", "scheme", "decomposition", "patch", "subdomains_per_rank"),
-    *("ranks_per_node", "methods", "mailboxes", "schedule", "kernels", "overlap", "halo", "packing"),
-    *("communication", "only", "warm_up", "time", "time_step", "limiter", "seconds", "ns_per_cell_step"),
-    *("ssspnt", "flops_per_cell_step", "bytes_per_cell_step", "share_of_bound", "share_of_peak"),
-    *("joules_per_cell_step", "joules_of", "checksum", "checksums", "diagnostics", "series", "error"),
-    *("events", "parameters", "ranks", "threads", "cores_or_devices", "devices", "memory_bytes"),
-    *("written_bytes", "writing_seconds", "waiting_seconds", "io_ranks"),
-    *("n", "dof", "dim", "method", "rtol", "max_iterations", "iterations", "converged", "reason"),
-    *("residual_relative", "true_residual_relative", "seconds_per_iteration", "bytes_per_iteration"),
-    *("error_max", "bandwidth_share", "overlap_why", "sweep_seconds_overlap", "sweep_seconds_no_overlap"),
-    "machine",
-]
+ALL = [*test_poisson.ALL, "machine"]
 
 
 def halocline(
