@@ -79,6 +79,28 @@ class ArraySpec:
         }
 
 
+def group_metadata(attributes: Mapping[str, Any], specs: Mapping[str, ArraySpec]) -> dict[str, Any]:
+    """Return the content of `zarr.json` of a group, which repeats the metadata of its arrays.
+
+    Parameters
+    ----------
+    attributes : mapping
+        Attributes of the group, for JSON.
+    specs : mapping of str to ArraySpec
+        Arrays of the group, by name.
+    """
+    return {
+        "zarr_format": 3,
+        "node_type": "group",
+        "attributes": dict(attributes),
+        "consolidated_metadata": {
+            "kind": "inline",
+            "must_understand": False,
+            "metadata": {name: spec.metadata for name, spec in specs.items()},
+        },
+    }
+
+
 class StoredArray:
     """An array on disk.
 
@@ -112,6 +134,11 @@ class StoredArray:
         try:
             self.write(lo, values).result()
         except (ValueError, OSError) as error:
+            if "Error reading" in str(error):  # a chunk is read first to keep its other elements
+                raise RunError(
+                    f"{self.folder} is damaged, and nothing was written to it: {_cause(error)}: restore the "
+                    "file from a copy of the store, or choose another path"
+                ) from None
             raise RunError(f"{self.folder} cannot be written: {why_not_written(error)}") from None
 
     def read(self, lo: Sequence[int], hi: Sequence[int]) -> NDArray[Any]:

@@ -9,8 +9,9 @@ import os
 import secrets
 import shutil
 import socket
-from collections.abc import Iterator
-from pathlib import Path
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from halocline.errors import InputError, RunError
@@ -46,8 +47,8 @@ def write_json(path: Path, content: Any, *, sync: bool = True) -> None:
 
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Another name to write a file under: when all is written it gets its own, else it is removed. Who reads
-    finds the old or the new."""
+    """Give another name to write a file under. The file gets its own name when all is written, and is removed
+    where that fails: readers find the old file or the new one."""
     making = path.with_name(f"{MAKING}{secrets.token_hex(4)}-{path.name}")
     try:
         yield making
@@ -58,8 +59,8 @@ def whole(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """Another folder to write files in: when all are written they go into the one of that name, where they
-    replace those of the same names; else they are removed."""
+    """Give another folder to write files in. When all are written they move into the folder of the path, where
+    they replace those of the same names; where writing fails they are removed."""
     making = path.with_name(f"{MAKING}{secrets.token_hex(4)}-{path.name}")
     making.mkdir()
     try:
@@ -83,7 +84,7 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text())
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InputError(f"{path} is no JSON file that Halocline wrote, or it is damaged") from None
 
 
@@ -122,6 +123,54 @@ def is_file(path: Path) -> bool:
         return path.is_file()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def has_file(store: Path, name: str) -> bool:
+    """Return whether a store has a plain file of this name, such as "T/zarr.json".
+
+    Raises
+    ------
+    InputError
+        The file, or a folder inside the store on the way to it, is a link or something else.
+    """
+    path, parts = store, PurePosixPath(name).parts
+    for part in parts[:-1]:
+        path /= part
+        if not _is_plain(path, stat.S_ISDIR, "folder"):
+            return False
+    return _is_plain(path / parts[-1], stat.S_ISREG, "file")
+
+
+def _is_plain(path: Path, is_kind: Callable[[int], bool], kind: str) -> bool:
+    """Return whether a path exists; raise InputError where it is not of a kind itself."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    if not is_kind(mode):
+        names = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFREG: "a file"}
+        raise InputError(
+            f"{path} is {names.get(stat.S_IFMT(mode), 'a special file')}; expected a {kind}, since a store "
+            f"holds plain files and folders only: put the {kind} itself there"
+        )
+    return True
+
+
+def plain_files(folder: Path) -> set[str]:
+    """Return the names of the plain files in a folder.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be read.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            return {entry.name for entry in entries if entry.is_file(follow_symlinks=False)}
+    except OSError as error:
+        raise InputError(f"{folder} cannot be read: {error.strerror}") from None
 
 
 def sync_folder(folder: Path) -> None:

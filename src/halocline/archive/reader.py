@@ -3,89 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halocline.archive import arrays
 from halocline.archive.arrays import StoredArray
-from halocline.archive.files import is_file, read_object
-from halocline.archive.series import FACTS, STEP, TIME
+from halocline.archive.files import has_file, is_file, read_object
+from halocline.archive.integrity import (
+    GROWING,
+    POINT,
+    STEP,
+    ArrayInfo,
+    array_info,
+    check_memory,
+    damaged,
+    open_array,
+)
+from halocline.archive.series import FACTS, KIND
 from halocline.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-GROWING = (TIME, STEP)  # dimensions that a run adds to
-POINT = "point"  # the dimension of values at single points
-UNNAMED = "axis"  # and a number: the name of an axis that has none
-
-
-@dataclass(frozen=True)
-class ArrayInfo:
-    """An array of a store.
-
-    Attributes
-    ----------
-    name : str
-    dimensions : tuple of str
-        The names of its axes; "axis0", "axis1", ... where it gives none.
-    shape : tuple of int
-    dtype : str
-    chunk : tuple of int
-    attributes : dict
-    key : (str, str)
-        How the files of chunks are named: what comes first, and what stands between the numbers.
-    """
-
-    name: str
-    dimensions: tuple[str, ...]
-    shape: tuple[int, ...]
-    dtype: str
-    chunk: tuple[int, ...]
-    attributes: dict[str, Any]
-    key: tuple[str, str]
-
-    @property
-    def units(self) -> str:
-        """Of its values; empty where they are not known."""
-        return str(self.attributes.get("units", ""))
-
-    @property
-    def space(self) -> tuple[str, ...]:
-        """Its dimensions without the one that grows."""
-        return tuple(each for each in self.dimensions if each != self.growing)
-
-    @property
-    def growing(self) -> str | None:
-        """The dimension that a run adds to, "time" or "step"; None where it has none."""
-        return next((each for each in GROWING if each in self.dimensions), None)
-
-    @property
-    def is_timed(self) -> bool:
-        """Whether it has values at several times, or after several steps."""
-        return self.growing is not None
-
-    @property
-    def times(self) -> int:
-        """At how many; 1 for an array that has no such axis."""
-        return 1 if self.growing is None else self.count(self.growing)
-
-    @property
-    def is_points(self) -> bool:
-        """Whether it holds values at single points, and not on a grid."""
-        return self.space == (POINT,)
-
-    def count(self, dimension: str) -> int:
-        """How many elements it has along a dimension."""
-        return self.shape[self.dimensions.index(dimension)]
-
-    def chunk_file(self, numbers: Sequence[int]) -> str:
-        """The name of the file that holds a chunk, in the folder of the array."""
-        first, between = self.key
-        return between.join([*([first] if first else []), *map(str, numbers)]) or "0"
 
 
 class Store:
@@ -114,7 +54,7 @@ class Store:
         self.path = path
         self._opened: dict[str, StoredArray] = {}
         group: Any = {}
-        if is_file(path / arrays.GROUP):
+        if has_file(path, arrays.GROUP):
             group = read_object(path / arrays.GROUP)
             if group.get("node_type") != "group":
                 raise InputError(f"{path} is a single array; give the store that it belongs to")
@@ -123,26 +63,40 @@ class Store:
             raise InputError(f"{path}: {what}; expected the path of output or of a checkpoint")
         attributes = group.get("attributes") or {}
         if not isinstance(attributes, dict):
-            raise _damaged(path / arrays.GROUP, f"its attributes are {attributes!r}; expected an object")
+            raise damaged(path / arrays.GROUP, f"its attributes are {attributes!r}; expected an object")
         self.attributes: dict[str, Any] = attributes
         self.arrays = self._arrays(group.get("consolidated_metadata"))
+        self._check_names()
 
     def _arrays(self, consolidated: Any) -> dict[str, ArrayInfo]:
+        if consolidated is None and self.facts.get("kind") == KIND:
+            raise damaged(self.path / arrays.GROUP, "it has no consolidated metadata")
         if consolidated is None:
             files = {each.parent.name: each for each in sorted(self.path.glob(f"*/{arrays.GROUP}"))}
+            files = {name: file for name, file in files.items() if is_file(file)}
             known = {name: read_object(file) for name, file in files.items()}
         else:
             file = self.path / arrays.GROUP
             found = consolidated.get("metadata") if isinstance(consolidated, dict) else None
             if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
-                raise _damaged(file, "its consolidated metadata holds no objects")
+                raise damaged(file, "its consolidated metadata holds no objects")
             known = found
             files = dict.fromkeys(known, file)
         return {
-            name: _info(files[name], name, each)
+            name: array_info(files[name], name, each)
             for name, each in known.items()
             if each.get("node_type") != "group"
         }
+
+    def _check_names(self) -> None:
+        """Raise InputError where a store of Halocline lacks an array that another one refers to."""
+        if not self.facts:
+            return
+        missing = {*self._fields} - {*self.arrays}
+        for info in self.arrays.values():
+            missing |= {*str(info.attributes.get("coordinates", "")).split()} - {*self.arrays}
+        if missing:
+            raise damaged(self.path / arrays.GROUP, f"it lacks array {min(missing)!r}")
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -188,8 +142,8 @@ class Store:
         line = None if self.axis is None else self._line(self.axis)
         if line is not None:
             return line.astype(np.float64)
-        counts = [each.times for each in self.arrays.values() if each.is_timed]
-        return np.arange(counts[0], dtype=np.float64) if counts else None
+        timed = [each for each in self.arrays.values() if each.is_timed]
+        return self._numbers(timed[0], str(timed[0].growing)) if timed else None
 
     @property
     def steps(self) -> NDArray[np.int64] | None:
@@ -204,11 +158,9 @@ class Store:
         InputError
             There are not as many as points, or they are damaged.
         """
-        import numpy as np
-
         line, count = self._line(dimension), info.count(dimension)
         if line is None:
-            return np.arange(count, dtype=np.float64)
+            return self._numbers(info, dimension)
         if len(line) != count:
             raise InputError(
                 f"{self.path} is damaged: array {info.name!r} has {count} points along {dimension}, which "
@@ -217,37 +169,16 @@ class Store:
         return line
 
     def open(self, name: str) -> StoredArray:
-        """An array, to be read.
+        """Open an array, to be read.
 
         Raises
         ------
         InputError
-            It is not there, or is not what the store says of it.
+            It is not there or not complete, or it is not what the store says of it.
         """
         if name not in self._opened:
-            info, folder = self.arrays[name], self.path / name
-            file = folder / arrays.GROUP
-            if not is_file(file):
-                raise InputError(f"{self.path} is damaged: array {name!r} is not there any more ({file})")
-            own = _info(file, name, read_object(file))
-            grown = own.dimensions[:1] == (own.growing,) and own.shape[:1] > info.shape[:1]
-            shape = (info.shape[0], *own.shape[1:]) if grown else own.shape
-            for what, there, said in (
-                ("dimensions", own.dimensions, info.dimensions),
-                ("shape", shape, info.shape),
-                ("type", own.dtype, info.dtype),
-                ("chunks", own.chunk, info.chunk),
-            ):
-                if there != said:
-                    raise InputError(
-                        f"{file} says {what} {_text(there)}, but {self.path / arrays.GROUP} says "
-                        f"{_text(said)}: one of them is damaged, or a run is writing to the store; then read "
-                        "it again"
-                    )
-            try:
-                self._opened[name] = arrays.read(folder)
-            except InputError as error:
-                raise _damaged(file, str(error).removeprefix(f"{folder} cannot be read: ")) from None
+            info = self.arrays[name]
+            self._opened[name] = open_array(self.path, info, complete=bool(self.facts))
         return self._opened[name]
 
     def read(
@@ -310,31 +241,50 @@ class Store:
     def _read(self, info: ArrayInfo, lo: Sequence[int], hi: Sequence[int]) -> NDArray[Any]:
         import numpy as np
 
-        values = self.open(info.name).read(lo, hi)
-        # a chunk that is not there reads as the value that the array is filled with: NaN, where Halocline
-        # wrote it
-        if values.dtype.kind == "f" and np.isnan(values).any():
-            self._check_chunks(info, lo, hi, values)
-        return values
-
-    def _check_chunks(
-        self, info: ArrayInfo, lo: Sequence[int], hi: Sequence[int], values: NDArray[Any]
-    ) -> None:
-        import numpy as np
-
-        sides = list(zip(lo, hi, info.chunk, strict=True))
-        for numbers in product(*(range(l // c, -(-h // c)) for l, h, c in sides)):
-            # where the chunk lies in the values
-            box = tuple(
-                slice(max(n * c, l) - l, min((n + 1) * c, h) - l)
-                for n, (l, h, c) in zip(numbers, sides, strict=True)
-            )
-            file = self.path / info.name / info.chunk_file(numbers)
-            if not file.exists() and np.isnan(values[box]).all():
+        array, folder = self.open(info.name), self.path / info.name
+        shape = [h - l for l, h in zip(lo, hi, strict=True)]
+        check_memory(folder, info.bytes(shape) + info.bytes(info.decoded), "the part to be read")
+        missing = [] if self.facts else self._missing(info, lo, hi)
+        values = array.read(lo, hi)
+        for chunk, box in missing:
+            if values.dtype.kind == "f" and np.isnan(values[box]).all():
                 raise InputError(
-                    f"{self.path / info.name} is damaged: its chunk {info.chunk_file(numbers)} is missing. "
+                    f"{folder} is damaged: its chunk {chunk} is missing. "
                     "It was removed, or never written because all of its values were nan"
                 )
+        return values
+
+    def _missing(
+        self, info: ArrayInfo, lo: Sequence[int], hi: Sequence[int]
+    ) -> list[tuple[str, tuple[slice, ...]]]:
+        """Return the chunks that another program did not store, and where they lie in the values: they read
+        as the fill value of the array."""
+        sides, found = list(zip(lo, hi, info.chunk, strict=True)), []
+        for numbers in product(*(range(l // c, -(-h // c)) for l, h, c in sides)):
+            if not has_file(self.path / info.name, file := info.chunk_file(numbers)):
+                box = tuple(
+                    slice(max(n * c, l) - l, min((n + 1) * c, h) - l)
+                    for n, (l, h, c) in zip(numbers, sides, strict=True)
+                )
+                found.append((file, box))
+        return found
+
+    def _numbers(self, info: ArrayInfo, dimension: str) -> NDArray[np.float64]:
+        """Return the numbers of points along a dimension without coordinates.
+
+        Raises
+        ------
+        InputError
+            Halocline wrote the store, with coordinates, which are lost.
+        """
+        import numpy as np
+
+        # a field of a checkpoint may have the name of an axis, which has no coordinates then
+        if self.facts and dimension != POINT and dimension not in self._fields:
+            raise damaged(self.path / arrays.GROUP, f"it lacks the coordinates {dimension!r}")
+        count = info.count(dimension)
+        check_memory(self.path / info.name, 8 * count, "a line of coordinates")
+        return np.arange(count, dtype=np.float64)
 
     def _line(self, name: str) -> NDArray[Any] | None:
         if not self.is_coordinate(name) or len(self.arrays[name].shape) != 1:
@@ -350,6 +300,8 @@ def array_at(path: Path) -> tuple[Store, ArrayInfo]:
     InputError
         There is no array, or it is damaged.
     """
+    if path.is_symlink() and not is_file(path.parent / arrays.GROUP):
+        path = path.resolve()  # a link to an array, which lies in no store itself
     file = path / arrays.GROUP
     if not is_file(file):
         known = ", ".join(sorted(each.parent.name for each in path.parent.glob(f"*/{arrays.GROUP}")))
@@ -360,7 +312,7 @@ def array_at(path: Path) -> tuple[Store, ArrayInfo]:
         raise InputError(f"{path} is a store; give the path of one of its arrays, {path}/NAME: {known}")
     store = Store(path.parent, bare=True)
     # a group whose metadata was consolidated before the array was added does not know it
-    info = store.arrays.setdefault(path.name, _info(file, path.name, metadata))
+    info = store.arrays.setdefault(path.name, array_info(file, path.name, metadata))
     return store, info
 
 
@@ -373,47 +325,3 @@ def folder_bytes(folder: Path) -> int:
         except FileNotFoundError:
             continue
     return total
-
-
-def _info(file: Path, name: str, metadata: dict[str, Any]) -> ArrayInfo:
-    """What the metadata of an array says, which stands in this file."""
-    place = PurePosixPath(name)
-    if place.is_absolute() or ".." in place.parts or not place.parts:
-        raise InputError(f"{file} names an array {name!r}: expected a name that stays in the store")
-    try:
-        shape = _counts("shape", metadata["shape"], 0)
-        chunk = _counts("chunk shape", metadata["chunk_grid"]["configuration"]["chunk_shape"], 1)
-        names = metadata.get("dimension_names") or [None] * len(shape)
-        if not len(shape) == len(chunk) == len(names):
-            raise ValueError(
-                f"it has {len(shape)} axes, {len(names)} names of axes and chunks of {len(chunk)}"
-            )
-        encoding = metadata.get("chunk_key_encoding") or {"name": "default"}
-        first, between = ("", ".") if encoding["name"] == "v2" else ("c", "/")
-        return ArrayInfo(
-            name,
-            tuple(f"{UNNAMED}{n}" if not each else str(each) for n, each in enumerate(names)),
-            shape,
-            str(metadata["data_type"]),
-            chunk,
-            dict(metadata.get("attributes") or {}),
-            (first, str(encoding.get("configuration", {}).get("separator", between))),
-        )
-    except KeyError as error:
-        raise _damaged(file, f"array {name!r} has no {error}") from None
-    except (AttributeError, TypeError, ValueError) as error:
-        raise _damaged(file, f"array {name!r}: {error}") from None
-
-
-def _counts(what: str, value: Any, least: int) -> tuple[int, ...]:
-    if not isinstance(value, list) or not all(type(n) is int and n >= least for n in value):
-        raise ValueError(f"its {what} is {value!r}; expected numbers from {least} on")
-    return tuple(value)
-
-
-def _text(value: Any) -> str:
-    return str(value) if isinstance(value, str) else "(" + ", ".join(map(str, value)) + ")"
-
-
-def _damaged(file: Path, why: str) -> InputError:
-    return InputError(f"{file} is damaged, or of a kind that Halocline does not read: {why}")

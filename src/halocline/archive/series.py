@@ -10,15 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.archive import arrays
 from halocline.archive.arrays import ArraySpec
-from halocline.archive.files import clear_folder, is_file, is_free, read_object, sync_files, write_json
-from halocline.errors import InputError
+from halocline.archive.files import clear_folder, has_file, is_free, read_object, sync_files, write_json
+from halocline.archive.integrity import (
+    RESTORE,
+    STEP,
+    TIME,
+    array_info,
+    damaged,
+    difference,
+    missing_chunk,
+    open_array,
+)
+from halocline.errors import InputError, RunError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FORMAT, KIND = 1, "output"
 FACTS = "halocline"  # the attribute of the group that says what it holds
-TIME, STEP = "time", "step"  # what arrays grow with: steps where the program has no time
 ROWS = 1024  # times in a chunk of an array that has few numbers for each
 
 
@@ -94,6 +103,10 @@ class Series:
         every = {**own, **self.spec.growing}
         return {name: replace(spec, shape=(count, *spec.shape[1:])) for name, spec in every.items()}
 
+    def _all(self, count: int) -> dict[str, ArraySpec]:
+        """Return all arrays, with a number of times."""
+        return {**self.specs(count), **{name: spec for name, (spec, _) in self.spec.fixed.items()}}
+
     def check(self, *, overwrite: bool, before: tuple[int, int] = (0, 0)) -> bool:
         """Whether this run goes on with what is there; nothing is changed.
 
@@ -110,7 +123,7 @@ class Series:
             There is something else.
         """
         path = self.path
-        if not is_file(path / arrays.GROUP):
+        if not has_file(path, arrays.GROUP):
             if not is_free(path):
                 raise InputError(f"{path} is no store of Halocline: choose another path for the output")
             return False
@@ -121,13 +134,8 @@ class Series:
             raise InputError(f"{path} is a checkpoint: choose another path for the output")
         same = known.get("run") == self.run
         if same and known.get("contents") == self._facts["contents"] and known.get("format") == FORMAT:
-            step, count = before
-            if (has := self._count(step)) < count:
-                raise InputError(
-                    f"{path} has {has} times up to step {step}, but it had {count} when the checkpoint was "
-                    "left: a run that went on from an older checkpoint has removed them. Go on from an older "
-                    "checkpoint, or choose another path"
-                )
+            self._check_facts()
+            self._check_rows(*before)
             return True
         if not overwrite:
             what = "other output of this run" if same else "output of another run"
@@ -136,6 +144,63 @@ class Series:
                 "overwritten (overwrite=True, --overwrite)"
             )
         return False
+
+    def _check_facts(self) -> None:
+        """Raise InputError where the group lacks something that a run which goes on with it reads."""
+        file = self.path / arrays.GROUP
+        attributes = read_object(file)["attributes"]
+        parts = attributes[FACTS].get("parts")
+        if not isinstance(attributes.get("history"), str):
+            raise damaged(file, "it has no history")
+        if not (isinstance(parts, list) and parts and all(isinstance(each, dict) for each in parts)):
+            raise damaged(file, "it does not say which part of a run wrote what")
+        if not all(type(each.get("step")) is int and isinstance(each.get("owner"), str) for each in parts):
+            raise damaged(file, "a part of the run has no step or owner")
+
+    def _check_rows(self, step: int, count: int) -> None:
+        """Raise InputError where rows that a run goes on from are not those that were written.
+
+        Parameters
+        ----------
+        step : int
+            Last step of the rows that are kept.
+        count : int
+            Number of rows up to that step when the checkpoint was written.
+        """
+        shown = self._shown()
+        if shown is None:  # the process that made it died early
+            if count:
+                raise self._lost(0, step, count)
+            return
+        group = self.path / arrays.GROUP
+        known = read_object(group)["consolidated_metadata"]["metadata"]
+        infos = {name: array_info(group, name, spec.metadata) for name, spec in self._all(shown).items()}
+        if {*known} != {*infos}:
+            raise damaged(group, f"it has arrays {', '.join(known)}; expected {', '.join(infos)}")
+        for name, info in infos.items():
+            if (different := difference(known[name], info.metadata)) is not None:
+                key, there, expected = different
+                raise damaged(group, f"it says {key} {there} of array {name!r}; expected {expected}")
+        kept = self._count(step)
+        if kept < count:
+            raise self._lost(kept, step, count)
+        for name, info in infos.items():
+            array = open_array(self.path, info, complete=True, times=kept)
+            if name in self.spec.fixed:
+                line = self.spec.fixed[name][1]
+                if array.read((0,) * line.ndim, line.shape).tobytes() != line.tobytes():
+                    raise InputError(
+                        f"{self.path / name} is damaged: its coordinates are not those of the grid; {RESTORE}"
+                    )
+            elif info.chunk[0] == ROWS:  # with rows that are written again when others follow
+                array.read((kept // ROWS * ROWS, *(0 for _ in info.shape[1:])), (kept, *info.shape[1:]))
+
+    def _lost(self, kept: int, step: int, count: int) -> InputError:
+        return InputError(
+            f"{self.path} has {kept} times up to step {step}, but it had {count} when the checkpoint was "
+            "left: a run that went on from an older checkpoint has removed them. Go on from an older "
+            "checkpoint, or choose another path"
+        )
 
     def open(self, step: int, note: Mapping[str, Any], *, go_on: bool) -> int:
         """Make the group in a folder that is there, or go on with it; how many times it holds then.
@@ -179,7 +244,7 @@ class Series:
             return self.open(step, note, go_on=False)
         count = self._count(step)
         self._show(count)
-        for name, spec in self.spec.growing.items():
+        for name, spec in self.specs(0).items():
             for chunk in (self.path / name).glob("c.*"):
                 if int(chunk.name.split(".")[1]) * spec.chunk[0] >= count:
                     chunk.unlink(missing_ok=True)
@@ -204,7 +269,8 @@ class Series:
         shown = self._shown()
         if not shown:
             return 0
-        steps = arrays.read(self.path / STEP).read((0,), (shown,))
+        info = array_info(self.path / arrays.GROUP, STEP, self.specs(shown)[STEP].metadata)
+        steps = open_array(self.path, info, complete=True).read((0,), (shown,))
         rising = np.concatenate(([True], steps[1:] > steps[:-1]))
         return int(np.cumprod(rising & (steps <= step)).sum())
 
@@ -225,10 +291,24 @@ class Series:
         """
         count = first + len(columns[self.axis])
         specs, unsynced = self.specs(count), arrays.context(1, sync=False)  # few numbers, again and again
+        for name in columns:
+            self._check_before(first, name, specs[name])
         for name, values in columns.items():
             array = arrays.attach(self.path / name, specs[name], unsynced)
             array.put((first,) + (0,) * (values.ndim - 1), values)
         self._show(count)
+
+    def _check_before(self, first: int, name: str, spec: ArraySpec) -> None:
+        """Raise RunError where a chunk is lost that holds rows up to `first` and is about to be written
+        again: the rows would be filled up."""
+        if first % ROWS:
+            info = array_info(self.path / name / arrays.GROUP, name, spec.metadata)
+            numbers = [first // ROWS, *(0 for _ in spec.shape[1:])]
+            try:
+                if not has_file(self.path, f"{name}/{info.chunk_file(numbers)}"):
+                    raise missing_chunk(self.path / name, info, numbers, (first, *spec.shape[1:]))
+            except InputError as error:
+                raise RunError(f"{error}, or choose another path") from None
 
     def sync(self) -> None:
         """See that what readers see is on disk, whatever happens to the machine.
@@ -245,21 +325,10 @@ class Series:
     def _show(self, count: int, specs: Mapping[str, ArraySpec] | None = None) -> None:
         """The metadata of a number of times; that of the group, which readers open, comes last."""
         if specs is None:
-            grown = self.specs(count)
-            for name, spec in grown.items():
+            for name, spec in self.specs(count).items():
                 write_json(self.path / name / arrays.GROUP, spec.metadata, sync=False)
-            specs = {**grown, **{name: spec for name, (spec, _) in self.spec.fixed.items()}}
-        consolidated = {
-            "kind": "inline",
-            "must_understand": False,
-            "metadata": {name: spec.metadata for name, spec in specs.items()},
-        }
-        group = {
-            "zarr_format": 3,
-            "node_type": "group",
-            "attributes": {**self.attributes, FACTS: self._facts},
-            "consolidated_metadata": consolidated,
-        }
+            specs = self._all(count)
+        group = arrays.group_metadata({**self.attributes, FACTS: self._facts}, specs)
         write_json(self.path / arrays.GROUP, group)
 
 
@@ -274,6 +343,20 @@ def facts(path: Path) -> dict[str, Any]:
     attributes = read_object(path / arrays.GROUP).get("attributes")
     found = attributes.get(FACTS) if isinstance(attributes, dict) else None
     return found if isinstance(found, dict) else {}
+
+
+def last_owner(known: Mapping[str, Any]) -> str:
+    """Return the name of the output that wrote the last part of a group; empty where it is not noted.
+
+    Parameters
+    ----------
+    known : mapping
+        Result of `facts`.
+    """
+    try:
+        return str(known["parts"][-1]["owner"])
+    except (KeyError, IndexError, TypeError):
+        return ""
 
 
 def columns(

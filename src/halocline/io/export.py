@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halocline.archive.files import whole, whole_folder
-from halocline.archive.reader import ArrayInfo, Store
+from halocline.archive.integrity import ArrayInfo
+from halocline.archive.reader import Store
 from halocline.errors import InputError, RunError
 from halocline.io import vtk, xdmf
 from halocline.lang.grid import unknown
@@ -85,7 +87,7 @@ def export(
         if target.suffix == ".vtr":
             return _last(store, target, groups, len(at) - 1)
         files: list[tuple[float, int, str]] = []
-        with whole_folder(parts) as making:
+        with whole(target) as listed, whole_folder(parts) as making:
             for n, time in enumerate(at):
                 for part, (space, infos) in enumerate(groups.items()):
                     file = making / f"{'_'.join(space)}_{n:06}.vtr"
@@ -93,7 +95,7 @@ def export(
                     files.append((time, part, f"{parts.name}/{file.name}"))
                 if on_progress is not None:
                     on_progress(n + 1)
-        vtk.write_collection(target, files)
+            vtk.write_collection(listed, files)
         return [target, parts]
     except OSError as error:
         raise RunError(f"{target} cannot be written: {error.strerror or error}") from None
@@ -171,8 +173,9 @@ def _files(target: Path, groups: Any) -> dict[tuple[str, ...], Path]:
 
 def _last(store: Store, target: Path, groups: Any, n: int) -> list[Path]:
     files = _files(target, groups)
-    for space, infos in groups.items():
-        _grid(store, files[space], space, infos, n)
+    with ExitStack() as stack:  # all files or none
+        for space, infos in groups.items():
+            _grid(store, stack.enter_context(whole(files[space])), space, infos, n)
     return list(files.values())
 
 
@@ -184,8 +187,7 @@ def _grid(store: Store, file: Path, space: tuple[str, ...], infos: Sequence[Arra
     for info in infos:
         read = _planes(store, info)
         values[info.name] = info.dtype, (lambda lo, hi, read=read: read(n, lo, hi))
-    with whole(file) as making:
-        vtk.write_grid(making, lines, values, rows=infos[0].count(space[-1]), planes=_slab(infos))
+    vtk.write_grid(file, lines, values, rows=infos[0].count(space[-1]), planes=_slab(infos))
 
 
 def _xdmf(store: Store, target: Path, groups: Any, at: Sequence[float]) -> list[Path]:
@@ -196,9 +198,8 @@ def _xdmf(store: Store, target: Path, groups: Any, at: Sequence[float]) -> list[
     every = [info for infos in groups.values() for info in infos]
     lines = {d: store.coordinates(d, info) for info in every for d in info.space}
     axes = {space: _axes(infos[0]) for space, infos in groups.items()}
-    with whole(target.with_suffix(".h5")) as data:
+    with whole(target) as described, whole(target.with_suffix(".h5")) as data:
         xdmf.write_data(data, made, at, lines, planes=_slab(every))
-    with whole(target) as described:
         described.write_text(xdmf.described(target.with_suffix(".h5").name, at, made, lines, axes))
     return [target, target.with_suffix(".h5")]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from halocline.archive.files import is_file
+from halocline.archive.integrity import TIME
 from halocline.archive.reader import Store, folder_bytes
-from halocline.archive.series import TIME
 from halocline.errors import InputError
 from halocline.run.output.saved import POINTER, Saved, folders, newest
 
@@ -56,8 +56,7 @@ def _described(path: Path) -> dict[str, Any]:
         return _checkpoint(path)
     times, steps = store.times, store.steps
     parts = store.facts.get("parts") or [store.facts]  # of the runs that went on with it, the newest last
-    for name in store.variables:
-        store.open(name)  # what cannot be read is not listed as if it could be
+    _check(store)
     return {
         "kind": "output",
         "path": str(path),
@@ -83,12 +82,19 @@ def _described(path: Path) -> dict[str, Any]:
     }
 
 
+def _check(store: Store) -> None:
+    """Raise InputError where an array is not complete: it is not listed as if it could be read."""
+    for name in store.arrays:
+        store.open(name)
+
+
 def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
 def _checkpoint(path: Path) -> dict[str, Any]:
     saved, store = Saved(path), Store(path)
+    _check(store)
     facts = saved.facts
     return {
         "kind": "checkpoint",

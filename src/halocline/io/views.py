@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halocline.archive.files import whole
-from halocline.archive.reader import ArrayInfo, Store
-from halocline.archive.series import TIME
+from halocline.archive.integrity import TIME, ArrayInfo
+from halocline.archive.reader import Store
 from halocline.errors import InputError, RunError
 from halocline.io.picture import DPI, SUFFIXES, around_zero, colour_bar, draw_plane, place, with_unit
 from halocline.io.section import Section

@@ -9,7 +9,8 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halocline.archive.reader import GROWING, UNNAMED, array_at
+from halocline.archive.integrity import GROWING, UNNAMED
+from halocline.archive.reader import array_at
 from halocline.errors import InputError
 from halocline.lang.grid import AXES, Field
 from halocline.run.fields.dimensions import dimensions

@@ -25,7 +25,7 @@ from halocline.run.memory.assembly import assembled
 from halocline.run.memory.contents import checksum
 from halocline.run.memory.store import FieldStore
 from halocline.run.output.checkpoint import Checkpoint
-from halocline.run.output.saved import FORMAT, KIND, POINTER, Saved, folders
+from halocline.run.output.saved import DIGEST, FORMAT, KIND, POINTER, Saved, digest, folders
 from halocline.run.output.statistics import PREFIX
 from halocline.run.output.writers import writer
 
@@ -58,7 +58,7 @@ class CheckpointFolder:
         self.last: Path | None = None
         self.seconds, self._total = 0.0, 0.0
         self._lock: FolderLock | None = None
-        self._open: tuple[Path, dict[str, Any]] | None = None  # not named the newest yet
+        self._open: tuple[Path, dict[str, Any]] | None = None  # its metadata; not named the newest yet
 
     @property
     def stop_file(self) -> Path:
@@ -152,13 +152,13 @@ class CheckpointFolder:
         comm, store = self.comm, self.store
         name = comm.bcast(f"step-{step:012d}-{secrets.token_hex(4)}")
         folder = self.path / name
-        specs = {f.name: _spec(f) for f in fields}
+        specs, lines = {f.name: _spec(f) for f in fields}, _coordinates(fields)
         with self._removing(folder):
             if comm.rank == 0:
                 make_folder(folder)
                 for f in fields:
                     arrays.create(folder / f.name, specs[f.name])
-                for dimension, (spec, line) in _coordinates(fields).items():
+                for dimension, (spec, line) in lines.items():
                     arrays.create(folder / dimension, spec).put((0,), line)
         described = {
             f.name: {
@@ -169,7 +169,12 @@ class CheckpointFolder:
             }
             for f in fields
         }
-        self._open = folder, {**facts, "kind": KIND, "format": FORMAT, "step": step, "fields": described}
+        whole = {**facts, "kind": KIND, "format": FORMAT, "step": step, "fields": described}
+        every = {**specs, **{dimension: spec for dimension, (spec, _) in lines.items()}}
+        self._open = (
+            folder,
+            arrays.group_metadata({FACTS: {**whole, DIGEST: digest(whole)}}, dict(sorted(every.items()))),
+        )
         targets: dict[str, Any] = {}
         with self._removing(folder):
             for name, spec in specs.items():
@@ -222,12 +227,11 @@ class CheckpointFolder:
         if self._open is None:
             return
         began = perf_counter()
-        folder, facts = self._open
+        folder, group = self._open
         with self._removing(folder):
             self.writer.finish()
         with self._removing(folder):
             if self.comm.rank == 0:
-                group = {"zarr_format": 3, "node_type": "group", "attributes": {FACTS: facts}}
                 write_json(folder / arrays.GROUP, group)
                 sync_folder(folder)
                 write_json(self.path / POINTER, {"checkpoint": folder.name})

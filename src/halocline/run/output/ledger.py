@@ -12,7 +12,7 @@ from typing import Any
 from halocline import __version__
 from halocline.archive.arrays import GROUP
 from halocline.archive.files import is_file
-from halocline.archive.series import facts
+from halocline.archive.series import facts, last_owner
 from halocline.archive.writer import Writing
 from halocline.errors import InputError
 from halocline.lang.grid import Grid
@@ -163,8 +163,8 @@ class Ledger:
         with self.comm.agreement(f"look at output {path}"):
             if self.comm.rank == 0 and is_file(path / GROUP):
                 there = facts(path)
-                if there.get("run") == self.run and there.get("parts"):
-                    known = there["parts"][-1]["owner"]
+                if there.get("run") == self.run:
+                    known = last_owner(there)
         known = self.comm.bcast(known)
         base = "".join(c if c.isalnum() else "_" for c in path.stem)
         names = (base if n == 1 else f"{base}_{n}" for n in range(1, len(taken) + 2))

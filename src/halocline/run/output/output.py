@@ -13,7 +13,8 @@ from typing import Any
 from halocline import __version__
 from halocline.archive.arrays import COMPRESSIONS
 from halocline.archive.files import FolderLock, check_text
-from halocline.archive.series import STEP, TIME, Series, SeriesSpec, columns
+from halocline.archive.integrity import STEP, TIME
+from halocline.archive.series import Series, SeriesSpec, columns
 from halocline.archive.writer import Writing
 from halocline.errors import InputError
 from halocline.lang import equations

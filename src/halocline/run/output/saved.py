@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
+from collections.abc import Mapping
+from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from halocline.archive import arrays
 from halocline.archive.files import is_file, read_object
+from halocline.archive.reader import Store
 from halocline.archive.series import facts as facts_of
 from halocline.errors import InputError
 from halocline.lang.grid import Field
@@ -29,6 +34,7 @@ NEEDED = {
     "step",
 }
 POINTER = "newest.json"
+DIGEST = "digest"  # of the other facts
 _FOLDER = re.compile(r"step-(\d+)-[0-9a-f]{8}")
 
 
@@ -63,6 +69,13 @@ class Saved:
             )
         if lacking := NEEDED - self.facts.keys():
             raise InputError(f"{folder / arrays.GROUP} is damaged: it lacks {', '.join(sorted(lacking))}")
+        # checkpoints of earlier versions have none
+        if DIGEST in self.facts and self.facts[DIGEST] != digest(self.facts):
+            raise InputError(
+                f"{folder / arrays.GROUP} is damaged: what it says of the run is not what was "
+                f"written{_others(folder)}"
+            )
+        self._store: Store | None = None
 
     @property
     def step(self) -> int:
@@ -78,12 +91,21 @@ class Saved:
             It is damaged.
         """
         with store.domain.comm.agreement(f"read field {field.name!r}"):
-            fetch(store, field, arrays.read(self.folder / field.name))
+            self._store = self._store or Store(self.folder)
+            if field.name not in self._store.arrays:
+                raise InputError(f"checkpoint {self.folder} is damaged: it has no field {field.name!r}")
+            fetch(store, field, self._store.open(field.name))
         if checksum(store, field) != self.facts["fields"][field.name]["checksum"]:
             raise InputError(
                 f"checkpoint {self.folder} is damaged: field {field.name!r} has another checksum than when "
                 f"it was written{_others(self.folder)}"
             )
+
+
+def digest(facts: Mapping[str, Any]) -> str:
+    """Return a hash of the facts of a checkpoint, without the hash that they hold themselves."""
+    hashed = {key: value for key, value in facts.items() if key != DIGEST}
+    return blake2b(json.dumps(hashed, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def newest(path: Path) -> Path:

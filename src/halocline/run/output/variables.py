@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from halocline.archive.arrays import ArraySpec
-from halocline.archive.series import ROWS, STEP, TIME
+from halocline.archive.integrity import STEP, TIME
+from halocline.archive.series import ROWS
 from halocline.errors import InputError
 from halocline.lang import equations, trace
 from halocline.lang.boundary import Symmetric

@@ -1,0 +1,300 @@
+"""Descriptions of the arrays of a store, and checks that their files are complete and agree with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from halocline.archive import arrays
+from halocline.archive.arrays import StoredArray
+from halocline.archive.files import has_file, plain_files, read_object
+from halocline.errors import InputError
+from halocline.native import native
+
+TIME, STEP = "time", "step"  # dimensions that arrays grow along: steps where the program has no time
+GROWING = (TIME, STEP)
+POINT = "point"  # the dimension of values at single points
+UNNAMED = "axis"  # and a number: the name of an axis that has none
+RESTORE = "restore the file from a copy of the store"
+SMALL = 256 << 20  # bytes that are read without a look at the memory available
+TEXT = 200  # characters of metadata in a message
+
+
+@dataclass(frozen=True)
+class ArrayInfo:
+    """An array of a store.
+
+    Attributes
+    ----------
+    name : str
+    dimensions : tuple of str
+        The names of its axes; "axis0", "axis1", ... where it gives none.
+    shape : tuple of int
+    dtype : str
+    chunk : tuple of int
+    attributes : dict
+    key : (str, str)
+        Start of the names of chunk files, and the separator of the numbers in them.
+    metadata : mapping
+        Content of its `zarr.json`.
+    """
+
+    name: str
+    dimensions: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: str
+    chunk: tuple[int, ...]
+    attributes: dict[str, Any]
+    key: tuple[str, str]
+    metadata: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def units(self) -> str:
+        """Units of the values; empty where they are not known."""
+        return str(self.attributes.get("units", ""))
+
+    @property
+    def space(self) -> tuple[str, ...]:
+        """Dimensions without the one that grows."""
+        return tuple(each for each in self.dimensions if each != self.growing)
+
+    @property
+    def growing(self) -> str | None:
+        """The dimension that a run adds to, "time" or "step"; None where it has none."""
+        return next((each for each in GROWING if each in self.dimensions), None)
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it has values at several times, or after several steps."""
+        return self.growing is not None
+
+    @property
+    def times(self) -> int:
+        """Number of times; 1 for an array that has no such axis."""
+        return 1 if self.growing is None else self.count(self.growing)
+
+    @property
+    def is_points(self) -> bool:
+        """Whether it holds values at single points, and not on a grid."""
+        return self.space == (POINT,)
+
+    def count(self, dimension: str) -> int:
+        """Return the number of elements along a dimension."""
+        return self.shape[self.dimensions.index(dimension)]
+
+    def bytes(self, shape: Sequence[int]) -> int:
+        """Return the memory that elements of a shape need, in bytes."""
+        import numpy as np
+
+        try:
+            return prod(shape) * np.dtype(self.dtype).itemsize
+        except TypeError:  # a type that NumPy does not have, and TensorStore reads or rejects
+            return prod(shape) * 8
+
+    @property
+    def decoded(self) -> tuple[int, ...]:
+        """Shape of the smallest part that can be read: a chunk, or one of those inside a shard."""
+        for codec in self.metadata.get("codecs") or ():
+            if isinstance(codec, dict) and codec.get("name") == "sharding_indexed":
+                return _counts("inner chunk shape", codec["configuration"]["chunk_shape"], 1)
+        return self.chunk
+
+    def chunk_file(self, numbers: Sequence[int]) -> str:
+        """Return the name of the file that holds a chunk, in the folder of the array."""
+        first, between = self.key
+        return between.join([*([first] if first else []), *map(str, numbers)]) or "0"
+
+
+def array_info(file: Path, name: str, metadata: dict[str, Any]) -> ArrayInfo:
+    """Return the description of an array from its metadata.
+
+    Parameters
+    ----------
+    file : path
+        Holds the metadata; named in messages.
+
+    Raises
+    ------
+    InputError
+        The metadata is damaged, or the name leads out of the store.
+    """
+    place = PurePosixPath(name)
+    if place.is_absolute() or ".." in place.parts or not place.parts:
+        raise InputError(f"{file} names an array {name!r}: expected a name that stays in the store")
+    try:
+        shape = _counts("shape", metadata["shape"], 0)
+        chunk = _counts("chunk shape", metadata["chunk_grid"]["configuration"]["chunk_shape"], 1)
+        names = metadata.get("dimension_names") or [None] * len(shape)
+        if not len(shape) == len(chunk) == len(names):
+            raise ValueError(
+                f"it has {len(shape)} axes, {len(names)} names of axes and chunks of {len(chunk)}"
+            )
+        encoding = metadata.get("chunk_key_encoding") or {"name": "default"}
+        first, between = ("", ".") if encoding["name"] == "v2" else ("c", "/")
+        info = ArrayInfo(
+            name,
+            tuple(f"{UNNAMED}{n}" if not each else str(each) for n, each in enumerate(names)),
+            shape,
+            str(metadata["data_type"]),
+            chunk,
+            dict(metadata.get("attributes") or {}),
+            (first, str(encoding.get("configuration", {}).get("separator", between))),
+            metadata,
+        )
+        _ = info.decoded
+    except KeyError as error:
+        raise damaged(file, f"array {name!r} has no {error}") from None
+    except (AttributeError, TypeError, ValueError) as error:
+        raise damaged(file, f"array {name!r}: {error}") from None
+    return info
+
+
+def _counts(what: str, value: Any, least: int) -> tuple[int, ...]:
+    if not isinstance(value, list) or not all(type(n) is int and n >= least for n in value):
+        raise ValueError(f"its {what} is {value!r}; expected numbers from {least} on")
+    return tuple(value)
+
+
+def damaged(file: Path, why: str) -> InputError:
+    """Return the error of a file that cannot be understood."""
+    return InputError(f"{file} is damaged, or of a kind that Halocline does not read: {why}")
+
+
+def open_array(store: Path, info: ArrayInfo, *, complete: bool, times: int | None = None) -> StoredArray:
+    """Open an array of a store, to be read.
+
+    Parameters
+    ----------
+    store : path
+    info : ArrayInfo
+        The array as the group of the store describes it.
+    complete : bool
+        Whether Halocline wrote the array: then every chunk is stored, and the group repeats all of its
+        metadata. Other programs leave out chunks whose elements all have the fill value.
+    times : int, optional
+        Check only the chunks of the first times; by default of all that `info` has.
+
+    Raises
+    ------
+    InputError
+        A file is missing or is a link; or the metadata of the array differs from that of the group, or asks
+        for more memory than there is.
+    """
+    folder = store / info.name
+    file = folder / arrays.GROUP
+    if not has_file(store, f"{info.name}/{arrays.GROUP}"):
+        raise InputError(f"{store} is damaged: array {info.name!r} is not there any more ({file})")
+    own = array_info(file, info.name, read_object(file))
+    grown = own.dimensions[:1] == (own.growing,) and own.shape[:1] > info.shape[:1]
+    shape = (info.shape[0], *own.shape[1:]) if grown else own.shape
+    for what, there, said in (
+        ("dimensions", own.dimensions, info.dimensions),
+        ("shape", shape, info.shape),
+        ("type", own.dtype, info.dtype),
+        ("chunks", own.chunk, info.chunk),
+    ):
+        if there != said:
+            raise _contradiction(file, store, what, _text(there), _text(said))
+    check_memory(folder, info.bytes(own.decoded), "a chunk")
+    try:
+        opened = arrays.read(folder)
+    except InputError as error:
+        raise damaged(file, str(error).removeprefix(f"{folder} cannot be read: ")) from None
+    # the number of times is compared above; other programs may change some keys of an array alone
+    different = difference(own.metadata, info.metadata, {"shape"} if complete else {"shape", *_FREE})
+    if different is not None:
+        raise _contradiction(file, store, *different)
+    if complete:
+        check_chunks(store, info, times)
+    return opened
+
+
+def difference(
+    one: Mapping[str, Any], other: Mapping[str, Any], ignored: Collection[str] = ()
+) -> tuple[str, str, str] | None:
+    """Return the first key in which the metadata of two arrays differ, and what each says; None where they
+    agree."""
+    one, other = {**_OPTIONAL, **one}, {**_OPTIONAL, **other}
+    for key in sorted({*one, *other} - {*ignored}):
+        texts = [json.dumps(each.get(key), sort_keys=True) for each in (one, other)]
+        if texts[0] != texts[1]:
+            return key, texts[0], texts[1]
+    return None
+
+
+_OPTIONAL: dict[str, Any] = {"attributes": {}, "storage_transformers": []}  # keys that may be left out
+_FREE = {"attributes", "dimension_names"}
+
+
+def _contradiction(file: Path, store: Path, what: str, there: str, said: str) -> InputError:
+    return InputError(
+        f"{file} says {what} {there[:TEXT]}, but {store / arrays.GROUP} says {said[:TEXT]}: one of them is "
+        "damaged, or a run is writing to the store; then read it again"
+    )
+
+
+def _text(value: Any) -> str:
+    return str(value) if isinstance(value, str) else "(" + ", ".join(map(str, value)) + ")"
+
+
+def check_memory(folder: Path, size: int, what: str) -> None:
+    """Raise InputError where something of an array needs more memory than is available.
+
+    Parameters
+    ----------
+    folder : path
+        Folder of the array; named in the message.
+    size : int
+        Bytes that are needed.
+    what : str
+        Noun phrase that names the thing, such as "a chunk".
+    """
+    if size <= SMALL:
+        return
+    available = min(native().available_memory(), native().available_to_process())
+    if size > available:
+        raise InputError(
+            f"{folder}: {what} needs {size / 1e9:,.1f} GB of memory, but {available / 1e9:,.1f} GB are "
+            f"available: read a smaller part, or check the shape and the chunk shape in "
+            f"{folder / arrays.GROUP}"
+        )
+
+
+def check_chunks(store: Path, info: ArrayInfo, times: int | None = None) -> None:
+    """Raise InputError where the file of a chunk is missing, or is a link or something else.
+
+    The folder of the array is listed once.
+
+    Parameters
+    ----------
+    times : int, optional
+        Check only the chunks of the first times; by default of all that `info` has.
+    """
+    folder, shape = store / info.name, list(info.shape)
+    if times is not None and info.growing is not None:
+        shape[info.dimensions.index(info.growing)] = times
+    counts = [-(-n // c) for n, c in zip(shape, info.chunk, strict=True)]
+    names = plain_files(folder)
+    # with one number more than there are files along each axis, one that is missing is among them
+    for numbers in product(*(range(min(count, len(names) + 1)) for count in counts)):
+        file = info.chunk_file(numbers)
+        if file not in names and not has_file(folder, file):
+            raise missing_chunk(folder, info, numbers, shape)
+
+
+def missing_chunk(folder: Path, info: ArrayInfo, numbers: Sequence[int], shape: Sequence[int]) -> InputError:
+    """Return the error of a chunk that is missing, which names the times that it holds."""
+    rows = ""
+    if info.growing is not None:
+        axis = info.dimensions.index(info.growing)
+        first = numbers[axis] * info.chunk[axis]
+        last = min(first + info.chunk[axis], shape[axis]) - 1
+        rows = f", with {info.growing} number {first}" + (f" to {last}" if last > first else "")
+    return InputError(
+        f"{folder} is damaged: its chunk {info.chunk_file(numbers)} is missing{rows}: {RESTORE}"
+    )
