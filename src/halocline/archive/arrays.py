@@ -79,6 +79,19 @@ class ArraySpec:
         }
 
 
+def narrowed(values: NDArray[Any], dtype: str) -> tuple[NDArray[Any], int]:
+    """Return values in another precision, and the number of finite ones that became infinite."""
+    import numpy as np
+
+    values = np.asarray(values)
+    if values.dtype == dtype:
+        return values, 0
+    with np.errstate(over="ignore"):
+        found = values.astype(dtype)
+    infinite = np.isinf(found)
+    return found, int(np.count_nonzero(np.isfinite(values[infinite]))) if infinite.any() else 0
+
+
 def group_metadata(attributes: Mapping[str, Any], specs: Mapping[str, ArraySpec]) -> dict[str, Any]:
     """Return the content of `zarr.json` of a group, which repeats the metadata of its arrays.
 

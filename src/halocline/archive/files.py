@@ -59,8 +59,8 @@ def whole(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """Give another folder to write files in. When all are written they move into the folder of the path, where
-    they replace those of the same names; where writing fails they are removed."""
+    """Give another folder to write files in. When all are written they move into the folder of the path, and
+    replace those of the same names there; where writing fails they are removed."""
     making = path.with_name(f"{MAKING}{secrets.token_hex(4)}-{path.name}")
     making.mkdir()
     try:
@@ -145,7 +145,7 @@ def _is_plain(path: Path, is_kind: Callable[[int], bool], kind: str) -> bool:
     """Return whether a path exists; raise InputError where it is not of a kind itself."""
     try:
         mode = path.lstat().st_mode
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None

@@ -66,7 +66,7 @@ class Store:
             raise damaged(path / arrays.GROUP, f"its attributes are {attributes!r}; expected an object")
         self.attributes: dict[str, Any] = attributes
         self.arrays = self._arrays(group.get("consolidated_metadata"))
-        self._check_names()
+        self._check_arrays()
 
     def _arrays(self, consolidated: Any) -> dict[str, ArrayInfo]:
         if consolidated is None and self.facts.get("kind") == KIND:
@@ -88,15 +88,23 @@ class Store:
             if each.get("node_type") != "group"
         }
 
-    def _check_names(self) -> None:
-        """Raise InputError where a store of Halocline lacks an array that another one refers to."""
+    def _check_arrays(self) -> None:
+        """Raise InputError where a store of Halocline lacks an array, or arrays differ in their points."""
         if not self.facts:
             return
-        missing = {*self._fields} - {*self.arrays}
+        contents = self.facts.get("contents")
+        named = [contents.get(key) for key in ("arrays", "coordinates")] if isinstance(contents, dict) else []
+        known = [each for each in (self._fields, *named) if isinstance(each, dict)]
+        # before its arrays are made a group has none
+        missing = {name for each in known for name in each} - {*self.arrays} if self.arrays else set()
         for info in self.arrays.values():
             missing |= {*str(info.attributes.get("coordinates", "")).split()} - {*self.arrays}
         if missing:
             raise damaged(self.path / arrays.GROUP, f"it lacks array {min(missing)!r}")
+        for info in self.arrays.values():
+            for dimension in info.dimensions:
+                if self.is_coordinate(dimension):
+                    self._check_count(info, dimension, self.arrays[dimension].shape)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -158,15 +166,19 @@ class Store:
         InputError
             There are not as many as points, or they are damaged.
         """
-        line, count = self._line(dimension), info.count(dimension)
+        line = self._line(dimension)
         if line is None:
             return self._numbers(info, dimension)
-        if len(line) != count:
-            raise InputError(
-                f"{self.path} is damaged: array {info.name!r} has {count} points along {dimension}, which "
-                f"has {len(line)} coordinates"
-            )
+        self._check_count(info, dimension, line.shape)
         return line
+
+    def _check_count(self, info: ArrayInfo, dimension: str, shape: tuple[int, ...]) -> None:
+        """Raise InputError where the shape of coordinates is not that of an array along a dimension."""
+        if shape != (info.count(dimension),):
+            raise InputError(
+                f"{self.path} is damaged: array {info.name!r} has {info.count(dimension)} points along "
+                f"{dimension}, which has {' x '.join(map(str, shape))} coordinates"
+            )
 
     def open(self, name: str) -> StoredArray:
         """Open an array, to be read.

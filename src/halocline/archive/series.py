@@ -383,6 +383,6 @@ def columns(
     at = 0
     for name, (width, dtype, ndim) in widths.items():
         own = table[:, at : at + width]
-        found[name] = np.ascontiguousarray(own if ndim == 2 else own[:, 0], dtype=dtype)
+        found[name] = np.ascontiguousarray(arrays.narrowed(own if ndim == 2 else own[:, 0], dtype)[0])
         at += width
     return found

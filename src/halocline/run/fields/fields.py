@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from operator import add
 from typing import TYPE_CHECKING, Any, overload
 
+from halocline.archive.arrays import narrowed
 from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.boundary import has_wall_values
@@ -146,6 +147,8 @@ class Fields:
             value = traced
         if isinstance(value, (Operators, int, float)):
             expression = as_expr(value)
+            if not isinstance(value, Operators):
+                _fitted(target, float(value))
             if target in self._pending or any(f in self._pending for f, _ in reads_of(expression)):
                 self.settle()  # an expression reads what fields hold now
             self._pending[target] = expression
@@ -198,7 +201,7 @@ class Fields:
                     row = np.broadcast_to(
                         np.asarray(trace.call(function, *at, lines[-1]), dtype=np.float64), (points[-1],)
                     )
-                    view[local] = row[mine]
+                    view[local] = _fitted(field, row[mine])
         self._set_walls(field)
 
     def load(self, fields: Sequence[Field], read: Callable[[Field], None]) -> None:
@@ -230,7 +233,7 @@ class Fields:
             log.info("field %s is interpolated: %s", field.name, reader.how)
         with self.domain.comm.agreement(f"read field {field.name!r}"), self.store.writing(field) as pieces:
             for origin, view in pieces:
-                view[...] = reader.read(origin, tuple(map(add, origin, view.shape)))
+                view[...] = _fitted(field, reader.read(origin, tuple(map(add, origin, view.shape))))
         self._set_walls(field)
 
     def _from_array(self, field: Field, value: Any) -> None:
@@ -252,7 +255,7 @@ class Fields:
                     if array.shape == ()
                     else array[tuple(slice(o, o + n) for o, n in zip(origin, view.shape, strict=True))]
                 )
-                view[...] = part
+                view[...] = _fitted(field, part)
         self._set_walls(field)
 
     def _set_walls(self, field: Field) -> None:
@@ -376,3 +379,20 @@ class Fields:
         if fields:
             contents.check_finite(self.store, fields, when)
             self._checked.update(fields)
+
+
+def _fitted(field: Field, values: Any) -> NDArray[Any]:
+    """Return values in the precision of a field.
+
+    Raises
+    ------
+    InputError
+        Finite values are beyond its range.
+    """
+    fitted, infinite = narrowed(values, field.dtype)
+    if infinite:
+        raise InputError(
+            f"field {field.name!r} is {field.dtype}, and {infinite:,} of {fitted.size:,} finite values given "
+            "for it exceed the range of that type: make the field float64, or scale the values"
+        )
+    return fitted

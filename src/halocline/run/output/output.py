@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from time import perf_counter
 from typing import Any
 
 from halocline import __version__
-from halocline.archive.arrays import COMPRESSIONS
+from halocline.archive.arrays import COMPRESSIONS, narrowed
 from halocline.archive.files import FolderLock, check_text
 from halocline.archive.integrity import STEP, TIME
 from halocline.archive.series import Series, SeriesSpec, columns
@@ -31,6 +32,8 @@ from halocline.run.output.every import Every
 from halocline.run.output.saved import Saved
 from halocline.run.output.variables import OutputContents
 from halocline.run.output.writers import writer
+
+log = logging.getLogger("halocline")
 
 WINDOWS = ("output", "run")
 
@@ -187,6 +190,8 @@ class OutputStore:
             time_units=how.units.get("time"),
         )
         self._lock: FolderLock | None = None
+        self._infinite: dict[int, dict[str, int]] = {}  # by step and array: values that became infinite
+        self._warned = False
         self._rows: list[tuple[float, int, list[float]]] = []  # that readers do not see yet
 
     def check(self, saved: Saved | None) -> None:
@@ -264,7 +269,10 @@ class OutputStore:
         """Begin to write the present state; `poll` and `finish` let readers see it."""
         self.poll()
         began = perf_counter()
-        self._rows.append((time, step, self.contents.compute()))
+        numbers = self.contents.compute()
+        self._rows.append((time, step, numbers))
+        if self.comm.rank == 0:  # all ranks have the same numbers
+            self._count_numbers(step, numbers)
         statistics = self.contents.statistics
         if statistics is not None and self.how.window == "output":
             self.fields.values[statistics.weight.name] = 0.0
@@ -280,7 +288,9 @@ class OutputStore:
             for lo, found in assembled(self.fields.store, part.field, grid, selection):
                 array = found.reshape([1, *(found.shape[axis] for axis in kept)])
                 first = (self.count, *(lo[axis] for axis in kept))
-                self.writer.write(targets[name], first, array.astype(part.spec.dtype, copy=False))
+                values, infinite = narrowed(array, part.spec.dtype)
+                self._count_infinite(name, step, infinite)
+                self.writer.write(targets[name], first, values)
         self.count += 1
         self._seconds += perf_counter() - began
 
@@ -316,6 +326,7 @@ class OutputStore:
         if not self._rows:
             return
         began = perf_counter()
+        self._warn()
         rows, first = self._rows, self.committed
         self._rows, self.count = [], first
         with self.comm.agreement(f"write output {self.path}"):
@@ -325,6 +336,42 @@ class OutputStore:
                 self._series.commit(first, columns(rows, self.contents.widths, self.contents.axis))
         self.count = first + len(rows)
         self._seconds += perf_counter() - began
+
+    def _count_numbers(self, step: int, numbers: Sequence[float]) -> None:
+        """Count the numbers of a step that become infinite in the precision of the store."""
+        import numpy as np
+
+        at = 0
+        for name, (width, dtype, _) in self.contents.widths.items():
+            self._count_infinite(name, step, narrowed(np.array(numbers[at : at + width]), dtype)[1])
+            at += width
+
+    def _count_infinite(self, name: str, step: int, infinite: int) -> None:
+        """Count finite values of an array that become infinite in the precision of the store."""
+        if infinite:
+            known = self._infinite.setdefault(step, {})
+            known[name] = known.get(name, 0) + infinite
+
+    def _warn(self) -> None:
+        """Say once that values became infinite: at the first step with such values, and how many."""
+        if self._warned or not self.contents.narrows:
+            return
+        found = self.comm.allgather(self._infinite)
+        step = min((step for each in found for step in each), default=None)
+        self._infinite = {}
+        if step is None:
+            return
+        self._warned = True
+        if self.comm.rank == 0:
+            counts: dict[str, int] = {}
+            for each in found:
+                for name, count in each.get(step, {}).items():
+                    counts[name] = counts.get(name, 0) + count
+            log.warning(
+                "output %s: at step %d, finite values beyond the range of %s are written as infinity: %s. "
+                'Choose dtype="float64" for this output; later steps are not reported',
+                self.path, step, self.how.dtype, ", ".join(f"{n} of {name}" for name, n in counts.items()),
+            )  # fmt: skip
 
     def close(self) -> None:
         """Let other processes write there, and give memory back."""

@@ -230,6 +230,12 @@ class OutputContents:
 
     # --- what is used of it ---
 
+    @property
+    def narrows(self) -> bool:
+        """Whether some values are stored in a lower precision than they are computed in."""
+        fields = any(part.field.dtype != part.spec.dtype for part in self.parts.values())
+        return fields or any(dtype != "float64" for _, dtype, _ in self.widths.values())
+
     def take_over(self, saved: Saved) -> None:
         """Go on with the statistics that a checkpoint holds."""
         assert self.statistics is not None

@@ -1,0 +1,314 @@
+"""Stores that lost files or hold wrong ones: every reader gives the true values, or says which file is
+damaged; it never reads fill values in place of data, and leaves no temporary files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import halocline as hc
+from halocline.archive.reader import Store
+from halocline.errors import InputError
+from halocline.io.export import export
+from halocline.io.listing import described
+from halocline.io.views import Wanted, view
+from halocline.run.output.saved import newest
+
+EXAMPLES = 40
+OUTPUTS = ("fields.zarr", "numbers.zarr", "points.zarr")
+
+
+def simulation() -> hc.Simulation:
+    grid = hc.Grid((9, 12), extent=(1.0, 2.0))
+    grid.field("T", boundary=hc.Derivative(0.0))
+    grid.field("v", location="face-x", boundary=hc.Derivative(0.0))
+    return hc.Simulation(grid, lambda T, v: {T: -T, v: -v}, scheme=hc.Euler(), dt=0.1, threads=1)
+
+
+def outputs(sim: hc.Simulation, path: Path) -> list[hc.Output]:
+    T = sim.grid.fields["T"]
+    points = hc.Points([(0.1, 0.3), (0.7, 1.2)])
+    return [
+        hc.Output(path / "fields.zarr", every=1),
+        hc.Output(path / "numbers.zarr", {"total": hc.sum(T), "most": hc.max(T)}, every=1),
+        hc.Output(path / "points.zarr", {"T": T}, every=1, region=points),
+    ]
+
+
+def values(path: Path) -> dict[str, np.ndarray]:
+    """All values of all arrays of a store."""
+    store = Store(path)
+    return {name: store.whole(name) for name in sorted(store.arrays)}
+
+
+class Intact:
+    """Stores without damage, and the results of the readers."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.sim = path, simulation()
+        for name in ("T", "v"):
+            points = self.sim.grid.fields[name].points
+            self.sim[name] = np.random.default_rng(3).uniform(1.0, 2.0, size=points)
+        self.sim.run(steps=2, output=outputs(self.sim, path), checkpoint=hc.Checkpoint(path / "checkpoints"))
+        saved = str(newest(path / "checkpoints").relative_to(path))
+        self.names = (*OUTPUTS, saved)
+        self.checksum = self.sim.checksum("T")
+        self.truth = {name: values(path / name) for name in self.names}
+        self.listed = {name: summary(path / name) for name in self.names}
+        self.exported = {}
+        for name in ("fields.zarr", saved):
+            export(Store(path / name), path / "out" / name / "a.vtr")
+            self.exported[name] = files(path / "out" / name)
+        self.drawn = {}
+        for name in OUTPUTS:
+            view(Store(path / name), path / "out" / "a.png", Wanted())
+            self.drawn[name] = (path / "out" / "a.png").read_bytes()
+        shutil.copytree(path, path / "copy")
+        self.append(path / "copy")
+        self.after = {name: values(path / "copy" / name) for name in OUTPUTS}
+
+    def append(self, path: Path) -> None:
+        """Resume the run, and append to its output."""
+        self.sim.resume(path / "checkpoints")
+        self.sim.run(steps=2, output=outputs(self.sim, path))
+
+
+@pytest.fixture(scope="module")
+def intact(tmp_path_factory: pytest.TempPathFactory) -> Intact:
+    return Intact(tmp_path_factory.mktemp("intact"))
+
+
+def summary(path: Path) -> dict[str, Any]:
+    """The data in a listing of a store."""
+    found = described(path)
+    for each in found["arrays"].values():
+        each.pop("bytes"), each.pop("chunk", None)
+    return {key: found.get(key) for key in ("kind", "step", "time", "times", "steps", "arrays")}
+
+
+def files(path: Path) -> dict[str, bytes]:
+    """The content of all files below a folder, by name; empty for what is no file."""
+    every = sorted(path.rglob("*"))
+    return {str(each.relative_to(path)): each.read_bytes() if each.is_file() else b"" for each in every}
+
+
+# -- damages -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LostChunk:
+    """A chunk, or the folder of an array, that is removed, changed, or replaced by something else."""
+
+    kind: str
+    number: int
+    place: float
+
+    def __call__(self, path: Path) -> None:
+        every = sorted(path.glob("*/c.*"))
+        file = every[self.number % len(every)]
+        content = bytearray(file.read_bytes())
+        at = int(self.place * len(content))
+        if self.kind == "cut":
+            file.write_bytes(content[:at])
+        elif self.kind == "bit":
+            content[at] ^= 4
+            file.write_bytes(content)
+        elif self.kind == "array":
+            replaced(file.parent, file.parent.symlink_to)
+        else:
+            make: dict[str, Callable[[Path], None]] = {
+                "remove": lambda _: None,
+                "dangling": lambda _: file.symlink_to("nowhere"),
+                "escaping": file.symlink_to,
+                "folder": lambda _: file.mkdir(),
+                "pipe": lambda _: os.mkfifo(file),
+            }
+            replaced(file, make[self.kind])
+
+
+def replaced(file: Path, make: Callable[[Path], None]) -> None:
+    """Put something else in the place of a file or folder, which is moved out of the store."""
+    away = Path(tempfile.mkdtemp(dir=file.parent.parent.parent)) / file.name
+    file.rename(away)
+    make(away)
+
+
+@dataclass(frozen=True)
+class ChangedMetadata:
+    """A file of metadata that is removed, cut or replaced, or in which one value is another one."""
+
+    kind: str
+    number: int
+    place: int
+    value: Any
+
+    def __call__(self, path: Path) -> None:
+        every = [path / "zarr.json", *sorted(path.glob("*/zarr.json"))]
+        file = every[self.number % len(every)]
+        text = file.read_text()
+        if self.kind in ("change", "remove key"):
+            tree = json.loads(text)
+            places = list(paths_in(tree))
+            *way, last = places[self.place % len(places)]
+            inner = tree
+            for key in way:
+                inner = inner[key]
+            if self.kind == "change":
+                inner[last] = self.value
+            else:
+                del inner[last]
+            file.write_text(json.dumps(tree))
+        elif self.kind == "cut":
+            file.write_text(text[: self.place % len(text)])
+        else:
+            file.unlink()
+            if self.kind == "dangling":
+                file.symlink_to("nowhere")
+            elif self.kind == "folder":
+                file.mkdir()
+
+
+def paths_in(tree: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The places of all values in a JSON tree."""
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, value in items:
+        yield (*at, key)
+        yield from paths_in(value, (*at, key))
+
+
+@dataclass(frozen=True)
+class ChangedEverywhere:
+    """A shape or chunk shape that is another one in an array and in its group: no comparison finds it."""
+
+    key: str
+    number: int
+    size: int
+
+    def __call__(self, path: Path) -> None:
+        every = sorted(path.glob("*/zarr.json"))
+        name = every[self.number % len(every)].parent.name
+        group = json.loads((path / "zarr.json").read_text())
+        array = group["consolidated_metadata"]["metadata"][name]
+        if self.key == "shape":
+            array["shape"] = [*array["shape"][:-1], self.size]
+        else:
+            array["chunk_grid"]["configuration"]["chunk_shape"] = [self.size] * len(array["shape"])
+        (path / name / "zarr.json").write_text(json.dumps(array))
+        (path / "zarr.json").write_text(json.dumps(group))
+
+
+JSON = [
+    None, 0, 3, -1, 1.5, True, "x", "NaN", "float32", "/", [], [0], [1, 9, 24], {}, 10**6, 10**18, 10**30,
+    [10**6, 10**6], {"name": "x"},
+]  # fmt: skip
+NUMBERS = st.integers(0, 20)
+KINDS = ("remove", "cut", "bit", "dangling", "escaping", "folder", "pipe", "array")
+damages = st.one_of(
+    st.builds(LostChunk, st.sampled_from(KINDS), NUMBERS, st.floats(0, 0.99)),
+    st.builds(
+        ChangedMetadata,
+        st.sampled_from(["change", "remove key", "remove", "cut", "dangling", "folder"]),
+        NUMBERS, st.integers(0, 10**4), st.sampled_from(JSON),
+    ),
+    st.builds(
+        ChangedEverywhere,
+        st.sampled_from(["shape", "chunk"]),
+        NUMBERS, st.sampled_from([1, 30, 10**4, 10**6, 10**9, 10**15]),
+    ),
+)  # fmt: skip
+
+
+# -- readers -------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def damaged(intact: Intact, name: str, damage: Callable[[Path], None]) -> Iterator[Path]:
+    """Copies of the stores, of which one is damaged."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        for each in (*OUTPUTS, "checkpoints"):
+            shutil.copytree(intact.path / each, path / each)
+        damage(path / name)
+        yield path
+        assert not list(path.rglob(".making-*"))
+
+
+@contextmanager
+def true_or_refused(path: Path) -> Iterator[None]:
+    """The values are true, or an error names the store."""
+    try:
+        yield
+    except InputError as error:
+        if str(path) not in str(error):
+            raise AssertionError(f"{path} is not named") from error
+
+
+def same(found: dict[str, np.ndarray], truth: dict[str, np.ndarray]) -> None:
+    assert found.keys() == truth.keys()
+    for name, each in truth.items():
+        np.testing.assert_array_equal(found[name], each, strict=True)
+
+
+@settings(max_examples=EXAMPLES)
+@given(damages, st.integers(0, 3))
+def test_values_and_listings_are_true(intact: Intact, damage: Any, number: int) -> None:
+    name = intact.names[number]
+    with damaged(intact, name, damage) as path:
+        with true_or_refused(path / name):
+            same(values(path / name), intact.truth[name])
+        with true_or_refused(path / name):
+            assert summary(path / name) == intact.listed[name]
+
+
+@settings(max_examples=EXAMPLES)
+@given(damages, st.sampled_from([0, 3]))
+def test_exports_and_initial_values_are_true(intact: Intact, damage: Any, number: int) -> None:
+    name = intact.names[number]
+    with damaged(intact, name, damage) as path:
+        out = path / "out"
+        with true_or_refused(path / name):
+            export(Store(path / name), out / "a.vtr")
+            assert files(out) == intact.exported[name]
+        intact.sim["T"] = 0.0
+        with true_or_refused(path / name):
+            intact.sim["T"] = path / name / "T"
+            assert intact.sim.checksum("T") == intact.checksum
+
+
+@settings(max_examples=EXAMPLES // 2)
+@given(damages, st.integers(0, 3))
+def test_runs_go_on_from_true_values(intact: Intact, damage: Any, number: int) -> None:
+    """Else nothing is changed on disk."""
+    name = intact.names[number]
+    with damaged(intact, name, damage) as path:
+        before = files(path)
+        with true_or_refused(path / name):
+            intact.append(path)
+            before = {}
+            for each in OUTPUTS:
+                same(values(path / each), intact.after[each])
+        assert before in ({}, files(path))
+
+
+@settings(max_examples=EXAMPLES // 8)
+@example(LostChunk("remove", 2, 0.0), 0)
+@example(LostChunk("dangling", 0, 0.0), 1)
+@example(ChangedEverywhere("chunk", 0, 10**6), 0)
+@given(damages, st.integers(0, 2))
+def test_pictures_are_true(intact: Intact, damage: Any, number: int) -> None:
+    name = intact.names[number]
+    with damaged(intact, name, damage) as path, true_or_refused(path / name):
+        view(Store(path / name), path / "a.png", Wanted())
+        assert (path / "a.png").read_bytes() == intact.drawn[name]
