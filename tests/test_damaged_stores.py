@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 import halocline as hc
 from halocline.archive.reader import Store
-from halocline.errors import InputError
+from halocline.errors import InputError, RunError
+from halocline.io import vtk
 from halocline.io.export import export
 from halocline.io.listing import described
 from halocline.io.views import Wanted, view
@@ -312,3 +313,101 @@ def test_pictures_are_true(intact: Intact, damage: Any, number: int) -> None:
     with damaged(intact, name, damage) as path, true_or_refused(path / name):
         view(Store(path / name), path / "a.png", Wanted())
         assert (path / "a.png").read_bytes() == intact.drawn[name]
+
+
+# -- while a run goes on -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["remove", "cut", "dangling"])
+def test_rows_that_are_lost_while_the_run_goes_on_end_it(intact: Intact, kind: str, tmp_path: Path) -> None:
+    """The chunk of a time series is written again with each row: lost rows are not filled up."""
+    file = tmp_path / "numbers.zarr" / "total" / "c.0"
+
+    def lose(sim: hc.Simulation) -> None:
+        if sim.steps == 3:
+            LostChunk(kind, sorted(tmp_path.glob("numbers.zarr/*/c.*")).index(file), 0.5)(file.parent.parent)
+
+    sim = simulation()
+    with pytest.raises(RunError, match=r"numbers\.zarr/total.*c\.0") as caught:
+        sim.run(steps=6, every=1, callback=lose, output=outputs(sim, tmp_path)[1])
+    assert {"remove": "with time number 0 to ", "cut": "nothing was written", "dangling": "is a link"}[
+        kind
+    ] in str(caught.value)
+    assert not (kind == "remove" and file.exists())
+
+
+def test_chunks_of_rows_that_are_removed_are_not_missed(intact: Intact, tmp_path: Path) -> None:
+    """A run that goes on from step 2 writes the rows of later steps again."""
+    for each in (*OUTPUTS, "checkpoints"):
+        shutil.copytree(intact.path / "copy" / each, tmp_path / each)
+    (tmp_path / "fields.zarr" / "T" / "c.4.0.0").unlink()
+    with pytest.raises(
+        InputError, match=r"T is damaged: its chunk c\.4\.0\.0 is missing, with time number 4"
+    ):
+        Store(tmp_path / "fields.zarr").read("T")
+    intact.append(tmp_path)
+    same(values(tmp_path / "fields.zarr"), intact.after["fields.zarr"])
+
+
+def test_checkpoints_of_earlier_versions_are_read(intact: Intact, tmp_path: Path) -> None:
+    """Their group repeats no metadata of arrays, and has no digest."""
+    shutil.copytree(intact.path / "checkpoints", tmp_path / "c")
+    file = newest(tmp_path / "c") / "zarr.json"
+    group = json.loads(file.read_text())
+    del group["consolidated_metadata"], group["attributes"]["halocline"]["digest"]
+    file.write_text(json.dumps(group))
+    intact.sim.resume(tmp_path / "c")
+    assert intact.sim.checksum("T") == intact.checksum
+    (file.parent / "T" / "c.0.0").unlink()
+    with pytest.raises(InputError, match=r"T is damaged: its chunk c\.0\.0 is missing"):
+        intact.sim.resume(tmp_path / "c")
+
+
+# -- what fails leaves nothing -------------------------------------------------------------------------------
+
+
+FULL = OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "error"),
+    [
+        (".pvd", MemoryError),
+        (".vtr", FULL),
+        (".xdmf", KeyboardInterrupt),
+        (".xdmf", FULL),
+        (".gif", MemoryError),
+    ],
+)
+def test_what_fails_while_it_is_written_leaves_nothing(
+    intact: Intact, suffix: str, error: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, read, done = Store(intact.path / "fields.zarr"), Store.read, []
+
+    def failing(self: Store, name: str, *rest: Any) -> Any:
+        done.append(name)
+        if done.count("v") > (4 if suffix == ".gif" else 0):  # where T has been written
+            raise error
+        return read(self, name, *rest)
+
+    monkeypatch.setattr(Store, "read", failing)
+    with pytest.raises((MemoryError, RunError, OSError, KeyboardInterrupt)):
+        (
+            view(store, tmp_path / "a.gif", Wanted())
+            if suffix == ".gif"
+            else export(store, tmp_path / f"a{suffix}")
+        )
+    assert "T" in done
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_collection_that_cannot_be_written_leaves_no_parts(
+    intact: Intact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise FULL
+
+    monkeypatch.setattr(vtk, "write_collection", full)
+    with pytest.raises(RunError, match="No space left on device"):
+        export(Store(intact.path / "fields.zarr"), tmp_path / "a.pvd")
+    assert not list(tmp_path.iterdir())

@@ -261,6 +261,51 @@ def test_what_has_no_time_has_steps(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert views._title(store, 1) == "cg-fused, step 10"
 
 
+@pytest.mark.ranks(1, 2, long=(1,))
+def test_values_beyond_float32_are_reported_once(
+    shared_tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the count over all ranks at the first step that has some."""
+    sim = heat()
+    T, v = sim.grid.fields["T"], sim.grid.fields["v"]
+    large = np.ones(T.points)
+    large[0, 0, :3] = large[-1, -1, -2:] = 1e39
+    large[5, 5, 5] = 3.4e38  # within the range
+    sim[T] = large
+    wanted = {"T": T, "v": v, "most": hc.max(T)}
+    sim.run(steps=2, output=hc.Output(shared_tmp_path / "a.zarr", wanted, every=1, dtype="float32"))
+    sim.domain.comm.barrier()
+    if sim.domain.comm.rank != 0:
+        return
+    said = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert len(said) == 1, said
+    assert "a.zarr: at step 0, finite values beyond the range of float32 are written as infinity" in said[0]
+    assert "1 of most, 5 of T. Choose" in said[0]
+    found = opened(shared_tmp_path / "a.zarr")
+    assert np.isinf(found["T"].values[0]).sum() == 5
+    assert np.isinf(found["most"].values).all()
+
+
+def test_values_beyond_float32_are_rejected_for_fields(tmp_path: Path) -> None:
+    """In whatever way they are given."""
+    sim = heat()
+    T, v = sim.grid.fields["T"], sim.grid.fields["v"]
+    large = np.full(v.points, 1e30)
+    large[1, 2, 3] = -1e39
+    axes = ("x", "y_face", "z")
+    xarray.Dataset({"v": (axes, large)}).to_zarr(tmp_path / "v.zarr", zarr_format=3, consolidated=False)
+
+    def untraced(x: Any, y: Any, z: Any) -> Any:
+        return np.interp(x, [0.0, 1.2], [1.0, 1e39])
+
+    for given in (1e39, large, xarray.DataArray(large, dims=axes), tmp_path / "v.zarr" / "v", untraced):
+        with pytest.raises(InputError, match=r"field 'v' is float32, and [\d,]+ of [\d,]+ finite values"):
+            sim[v] = given
+    for given in (3e38, np.where(large < 0, np.inf, large), np.full(v.points, 7)):
+        sim[v] = given
+    sim[T] = 1e300
+
+
 def test_components_have_the_units_of_their_vector(tmp_path: Path) -> None:
     grid = hc.Grid((6, 4), periodic=True)
     V = grid.vector("V")

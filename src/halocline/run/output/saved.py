@@ -94,7 +94,11 @@ class Saved:
             self._store = self._store or Store(self.folder)
             if field.name not in self._store.arrays:
                 raise InputError(f"checkpoint {self.folder} is damaged: it has no field {field.name!r}")
-            fetch(store, field, self._store.open(field.name))
+            try:
+                array = self._store.open(field.name)
+            except InputError as error:
+                raise InputError(f"{error}{_others(self.folder)}") from None
+            fetch(store, field, array)
         if checksum(store, field) != self.facts["fields"][field.name]["checksum"]:
             raise InputError(
                 f"checkpoint {self.folder} is damaged: field {field.name!r} has another checksum than when "
