@@ -284,6 +284,13 @@ def test_types_that_vtk_does_not_have_are_refused(tmp_path: Path) -> None:
     np.testing.assert_array_equal(values["T"][..., 0], np.ones((3, 4)))
 
 
+def test_arrays_without_points_are_refused(tmp_path: Path) -> None:
+    made = xarray.Dataset({"T": (("x", "y"), np.ones((0, 4)))})
+    made.to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
+    with pytest.raises(InputError, match="array 'T' holds no points"):
+        export(Store(tmp_path / "a.zarr"), tmp_path / "a.vtr")
+
+
 def test_times_without_coordinates_are_numbered(tmp_path: Path) -> None:
     values = np.arange(24.0).reshape(2, 3, 4)
     xarray.Dataset({"T": (("time", "x", "y"), values)}).to_zarr(

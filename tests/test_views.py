@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import xarray
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -289,3 +291,23 @@ def test_a_spectrum_says_where_there_are_walls(tmp_path: Path) -> None:
         store = Store(tmp_path / f"{name}.zarr")
         (ax,) = _figure(store, panels(store, Wanted(spectrum=True)), 1).axes
         assert (ax.get_title(loc="left") or ax.get_title()) == f"spectrum of T, as if periodic along {walls}"
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "values", "words"),
+    [
+        ("xy", np.ones((3, 4), complex), "it has type complex128; expected real numbers"),
+        ("xy", np.ones((0, 4)), "it holds no points"),
+        ("", np.ones(()), "it is a single number"),
+        ("abcd", np.ones((2, 2, 2, 2)), "it has 4 axes in space; expected at most 3"),
+        ("x", np.array(["a", "b"]), "expected real numbers"),
+    ],
+)
+def test_arrays_of_other_programs_that_cannot_be_drawn_are_refused(
+    dimensions: str, values: Any, words: str, tmp_path: Path
+) -> None:
+    made = xarray.Dataset({"T": (tuple(dimensions), values)})
+    made.to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
+    with pytest.raises(InputError, match=rf"a\.zarr: array 'T' cannot be drawn: {words}"):
+        view(Store(tmp_path / "a.zarr"), tmp_path / "a.png", Wanted())
+    assert not (tmp_path / "a.png").exists()

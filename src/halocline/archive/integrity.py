@@ -93,8 +93,13 @@ class ArrayInfo:
 
         try:
             return prod(shape) * np.dtype(self.dtype).itemsize
-        except TypeError:  # a type that NumPy does not have, and TensorStore reads or rejects
+        except (TypeError, ValueError):  # a type that NumPy does not have, and TensorStore reads or rejects
             return prod(shape) * 8
+
+    @property
+    def is_real(self) -> bool:
+        """Whether the values are real numbers, of a type that NumPy has."""
+        return self.dtype == "bool" or self.dtype.rstrip("0123456789") in ("float", "int", "uint")
 
     @property
     def decoded(self) -> tuple[int, ...]:

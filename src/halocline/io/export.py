@@ -146,6 +146,8 @@ def _check(store: Store, info: ArrayInfo) -> None:
             f"{store.path}: array {info.name!r} cannot be exported: it has type {info.dtype}; expected "
             f"{', '.join(vtk.TYPES)}: {other}"
         )
+    if not all(map(info.count, info.space)):
+        raise InputError(f"{store.path}: array {info.name!r} holds no points: {other}")
     store.open(info.name)
     for d in info.space:
         store.coordinates(d, info)

@@ -127,6 +127,8 @@ def _chosen(store: Store, wanted: Wanted) -> list[ArrayInfo]:
         found = [info for info in found if info.space and not info.is_points]
     if not found:
         raise InputError(f"{store.path} holds nothing that could be drawn")
+    for info in found:
+        _check(store, info)
     if len(found) > MOST_PANELS:
         raise InputError(
             f"{store.path} has {len(found)} arrays, and {MOST_PANELS} at most are drawn at a time: name some "
@@ -142,6 +144,23 @@ def _chosen(store: Store, wanted: Wanted) -> list[ArrayInfo]:
             axes = f"; expected some of {', '.join(sorted(spaces))}" if spaces else ", nor any other"
             raise InputError(f"a cut at {axis} = {where:g}: {store.path} has no such axis{axes}")
     return found
+
+
+def _check(store: Store, info: ArrayInfo) -> None:
+    """Raise InputError where an array of another program cannot be drawn."""
+    what = ""
+    if not info.is_real:
+        what = f"it has type {info.dtype}; expected real numbers"
+    elif not info.shape:
+        what = "it is a single number; expected an array"
+    elif not all(map(info.count, info.space)):
+        what = "it holds no points"
+    elif len(info.space) > len(AXES):
+        what = f"it has {len(info.space)} axes in space; expected at most {len(AXES)}"
+    if what:
+        raise InputError(
+            f"{store.path}: array {info.name!r} cannot be drawn: {what}; choose others (names=, --fields)"
+        )
 
 
 def _number(store: Store, time: float | None) -> int | None:
