@@ -411,6 +411,25 @@ def test_ls_of_a_damaged_checkpoint(stores: Path, change: Any, words: str, tmp_p
         run(["ls", str(path)])
 
 
+def test_ls_of_checkpoints_says_which_lost_a_chunk(
+    stores: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "checkpoints"
+    shutil.copytree(stores / "checkpoints", path)
+    older, last = sorted(path.glob("step-*"))
+    next(last.glob("T/c.*")).unlink()
+    assert run(["ls", str(path)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"{last.name} not whole 3" in text
+    assert "its chunk c.0.0 is missing: restore the file from a copy of the store. Go on from" in text
+    assert f"Go on from the last whole one with --resume {older}" in text
+    next(older.glob("v/c.*")).unlink()
+    assert run(["ls", str(path)]) == 0
+    assert "is missing: restore the file from a copy of the store." in " ".join(
+        capsys.readouterr().out.split()
+    )
+
+
 def test_export_by_its_command(stores: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "T.pvd"
     assert run(["export", str(stores / "2.zarr"), str(target), "--fields", "T"]) == 0

@@ -129,18 +129,27 @@ def _checkpoints(path: Path) -> dict[str, Any]:
         problem = str(error)
     found = []
     for folder in folders(path):
-        whole = is_file(folder / "zarr.json")
+        written = is_file(folder / "zarr.json")
         with _readable(folder):
-            facts = Saved(folder).facts if whole else {}
-            found.append(
-                {
-                    "name": folder.name,
-                    "whole": whole,
-                    "newest": folder == last,
-                    "step": facts.get("step"),
-                    "time": _number(float.fromhex(facts["time"])) if whole else None,
-                    "made": facts.get("made"),
-                    "bytes": folder_bytes(folder),
-                }
-            )
+            facts = Saved(folder).facts if written else {}
+            time = _number(float.fromhex(facts["time"])) if written else None
+        whole = written
+        try:
+            if written:
+                _check(Store(folder))
+        except InputError as error:
+            whole = False
+            if folder == last:
+                last, problem = None, str(error)
+        found.append(
+            {
+                "name": folder.name,
+                "whole": whole,
+                "newest": folder == last,
+                "step": facts.get("step"),
+                "time": time,
+                "made": facts.get("made"),
+                "bytes": folder_bytes(folder),
+            }
+        )
     return {"kind": "checkpoints", "path": str(path), "checkpoints": found, "problem": problem}
