@@ -101,10 +101,18 @@ class Store:
             missing |= {*str(info.attributes.get("coordinates", "")).split()} - {*self.arrays}
         if missing:
             raise damaged(self.path / arrays.GROUP, f"it lacks array {min(missing)!r}")
+        first: dict[str, ArrayInfo] = {}
         for info in self.arrays.values():
             for dimension in info.dimensions:
+                other = first.setdefault(dimension, info)
                 if self.is_coordinate(dimension):
                     self._check_count(info, dimension, self.arrays[dimension].shape)
+                elif other.count(dimension) != info.count(dimension):
+                    raise damaged(
+                        self.path / arrays.GROUP,
+                        f"array {info.name!r} has {info.count(dimension)} points along {dimension}, and "
+                        f"{other.name!r} has {other.count(dimension)}",
+                    )
 
     @property
     def facts(self) -> dict[str, Any]:
