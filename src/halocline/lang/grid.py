@@ -371,6 +371,20 @@ class Grid:
             free = f"{name}{count}"
         return free
 
+    def internal_field(
+        self, name: str, *, location: str = "cell", dtype: str = "float64", boundary: Any = None
+    ) -> Field:
+        """Make a field whose name no field of the user's can have.
+
+        Parameters
+        ----------
+        name : str
+            An identifier; the name of the field holds it, and a number where another field has that name.
+        location, dtype, boundary
+            See `field`.
+        """
+        return Field(self, self.free_name(trace.OWN + name), location, dtype, boundary, internal=True)
+
     def own_field(self, name: str, key: Any, make: Callable[[str], Field]) -> Field:
         """The field made for `key`: now, by ``make(free name)``, or before."""
         if key not in self._own:
@@ -419,8 +433,10 @@ class Field(Operators):
     x.
     """
 
-    def __init__(self, grid: Grid, name: str, location: str, dtype: str, boundary: Any) -> None:
-        if not name.isidentifier():
+    def __init__(
+        self, grid: Grid, name: str, location: str, dtype: str, boundary: Any, *, internal: bool = False
+    ) -> None:
+        if not internal and not name.isidentifier():
             raise InputError(f"field name {name!r} is not an identifier such as 'T' or 'rho_1'")
         taken = grid.named(name)
         if taken is not None:
