@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.boundary import has_wall_values
-from halocline.lang.expression import Expr, Operators, as_expr, as_number, reads_of, walk
+from halocline.lang.expression import Expr, Operators, as_expr, as_number, place_of, reads_of, walk
 from halocline.lang.grid import Field, unknown
 from halocline.lang.location import location_of
 from halocline.lang.program import Program, own_name
@@ -28,6 +28,31 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 log = logging.getLogger("halocline")
+
+
+def location_and_dtype(expression: Expr) -> tuple[str, str]:
+    """Return the location and the precision of a field that can hold the values of an expression.
+
+    Parameters
+    ----------
+    expression : Expr
+        It varies from cell to cell.
+
+    Returns
+    -------
+    location : str
+        The common location of the fields in it; for reads at explicit offsets that of their middle.
+    dtype : {"float64", "float32"}
+        float32 where all fields in it are.
+
+    Raises
+    ------
+    InputError
+        Fields of different locations are read at the same point.
+    """
+    assert expression.grid is not None
+    location = location_of(expression) or expression.grid.location_of(place_of(expression))
+    return location, expression.precision or "float64"
 
 
 class Fields:
@@ -337,10 +362,11 @@ class Fields:
         expression = as_expr(what, "what is asked for")
         if not expression.varies or expression.grid is not self.grid:
             raise InputError(f"{what!r}: expected a field of {self.grid!r} or an expression of them")
-        location, number = location_of(expression) or "cell", as_number(expression)
+        number = as_number(expression)
+        location, dtype = location_and_dtype(number)
         self.settle()
         program = Program("values")
-        made = self.grid.internal_field("values", location=location, dtype=number.precision or "float64")
+        made = self.grid.internal_field("values", location=location, dtype=dtype)
         try:
             with trace.tracing(program):
                 made.set(number)

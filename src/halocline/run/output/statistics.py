@@ -11,8 +11,8 @@ from halocline.lang import trace
 from halocline.lang.expression import Expr, as_expr, as_number, read, replace_leaves
 from halocline.lang.functions import maximum, minimum, where
 from halocline.lang.grid import Field, Grid
-from halocline.lang.location import location_of
 from halocline.lang.program import Scalar, assign
+from halocline.run.fields.fields import location_and_dtype
 
 PREFIX = "_statistic_"  # of the names of fields that hold them
 
@@ -149,7 +149,7 @@ class Statistics:
         return self.weight.name in facts["values"] and all(f.name in facts["fields"] for f in self.fields)
 
     def _field(self, grid: Grid, name: str, e: Expr) -> Field:
-        location, dtype = location_of(e) or "cell", e.precision or "float64"
+        location, dtype = location_and_dtype(e)
         name = f"{name}_{location.replace('-', '_')}_{dtype}"
         known = grid.fields.get(name)  # a run may take up again what it has left
         return Field(grid, name, location, dtype, None) if known is None else known

@@ -15,12 +15,11 @@ from halocline.lang.boundary import Symmetric
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.expression import Expr, as_expr, as_number
 from halocline.lang.grid import AXES, Field, Vector
-from halocline.lang.location import location_of
 from halocline.lang.program import Program, stage
 from halocline.plan.chunks import chunk_shape
 from halocline.run.engine.prepared import Prepared, prepare
 from halocline.run.fields.dimensions import FACE, axis_attributes, dimensions
-from halocline.run.fields.fields import Fields
+from halocline.run.fields.fields import Fields, location_and_dtype
 from halocline.run.fields.regions import Chosen, Points, Region, Stencils
 from halocline.run.memory.points import PointValues
 from halocline.run.output.saved import Saved
@@ -167,7 +166,7 @@ class OutputContents:
         if isinstance(what, Field) and block == 1:
             return what
         e = as_number(as_expr(what))
-        location, dtype = location_of(e) or "cell", e.precision or "float64"
+        location, dtype = location_and_dtype(e)
 
         def new(boundary: Any = None) -> Field:
             internal = program.fresh(f"output_{self._number}_{name}")
