@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 AXES = "xyz"
 CELLS = trace.OWN + "cells_"  # scalars: how many cells there are along an axis
 DTYPES = ("float64", "float32")
+STATISTIC = "_statistic_"  # begins the names of fields that hold statistics over time, in checkpoints too
 # spacing and origin per axis, as every program knows them
 GRID_SCALARS = tuple(f"{kind}_{axis}" for kind in "ho" for axis in AXES)
 
@@ -438,6 +439,11 @@ class Field(Operators):
     ) -> None:
         if not internal and not name.isidentifier():
             raise InputError(f"field name {name!r} is not an identifier such as 'T' or 'rho_1'")
+        if not internal and name.startswith(STATISTIC):
+            raise InputError(
+                f"field name {name!r}: names that begin with {STATISTIC!r} are reserved for statistics over "
+                "time; expected another one"
+            )
         taken = grid.named(name)
         if taken is not None:
             why = "names are unique on a grid"

@@ -10,11 +10,11 @@ from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.expression import Expr, as_expr, as_number, read, replace_leaves
 from halocline.lang.functions import maximum, minimum, where
-from halocline.lang.grid import Field, Grid
+from halocline.lang.grid import STATISTIC, Field, Grid
 from halocline.lang.program import Scalar, assign
 from halocline.run.fields.fields import location_and_dtype
 
-PREFIX = "_statistic_"  # of the names of fields that hold them
+PREFIX = STATISTIC  # of the names of fields that hold them, which no field of the user's can have
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class Statistics:
         location, dtype = location_and_dtype(e)
         name = f"{name}_{location.replace('-', '_')}_{dtype}"
         known = grid.fields.get(name)  # a run may take up again what it has left
-        return Field(grid, name, location, dtype, None) if known is None else known
+        return Field(grid, name, location, dtype, None, internal=True) if known is None else known
 
     def add(self, weight: Expr) -> None:
         """Record the statements that count the fields of now in, with a weight."""
