@@ -26,8 +26,9 @@ HC_KERNEL hc_find_nonfinite(HC_GLOBAL const char* HC_RESTRICT values, const hc_l
 
 // Copies the elements of an array with these numbers, one after the other. Threads step over all of them,
 // however many there are.
-HC_KERNEL hc_read_cells(HC_GLOBAL const char* HC_RESTRICT values, HC_GLOBAL const hc_int64* HC_RESTRICT numbers,
-                        const hc_int64 count, const hc_int64 itemsize, HC_GLOBAL char* HC_RESTRICT found) {
+HC_KERNEL hc_read_cells(HC_GLOBAL const char* HC_RESTRICT values,
+                        HC_GLOBAL const hc_int64* HC_RESTRICT numbers, const hc_int64 count,
+                        const hc_int64 itemsize, HC_GLOBAL char* HC_RESTRICT found) {
   for (hc_int64 n = hc_group(0) * hc_group_size(0) + hc_thread(0); n < count;
        n += hc_groups(0) * hc_group_size(0)) {
     if (itemsize == 8)
