@@ -60,7 +60,7 @@ device::Shared as_shared(const nb::bytes& bytes) {
 
 using Cells = nb::ndarray<const int64_t, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
 
-nb::bytes read_cells(const device::Storage& storage, const BoundModule& module, Cells cells) {
+nb::bytes read_cells(const device::Storage& storage, const BoundModule& module, const Cells& cells) {
   const std::span all(reinterpret_cast<const Index*>(cells.data()), cells.shape(0));
   std::vector<char> values;
   {

@@ -333,8 +333,7 @@ class _Panel:
     def _period(self, dimension: str) -> float | None:
         """Return the length after which the points along an axis repeat; None where they do not."""
         period = self._known(dimension).get("period")
-        is_whole = isinstance(period, (int, float)) and self._periodic(dimension)
-        return float(period) if is_whole else None
+        return float(period) if isinstance(period, (int, float)) and self._periodic(dimension) else None
 
     def _known(self, dimension: str) -> Mapping[str, Any]:
         """Return what the store says of an axis."""

@@ -53,10 +53,8 @@ def location_of(value: Any) -> str | None:
 
 def _location(thing: Any) -> str:
     """Return the location of a field or of a stage that has one."""
-    place: str = (
-        thing.location if hasattr(thing, "location") else thing.expr.grid.location_of(thing.staggered)
-    )
-    return place
+    named = getattr(thing, "location", None)
+    return str(thing.expr.grid.location_of(thing.staggered) if named is None else named)
 
 
 def _on_faces(root: Expr, offsets: Mapping[Any, list[Offset]], axis: int) -> bool:

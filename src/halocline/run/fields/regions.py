@@ -268,8 +268,8 @@ class Points(Region):
     """
 
     def __init__(self, places: Sequence[Sequence[float]], interpolate: str = "linear") -> None:
-        if interpolate not in INTERPOLATIONS:
-            raise unknown("interpolate", interpolate, list(INTERPOLATIONS))
+        if interpolate not in tuple(INTERPOLATIONS):
+            raise unknown("interpolate", str(interpolate), list(INTERPOLATIONS))
         try:
             self.places = [_place(place) for place in places]
         except (TypeError, ValueError):
