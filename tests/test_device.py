@@ -308,6 +308,22 @@ def test_what_is_not_finite_is_found_where_it_lies(opencl: Devices, itemsize: in
         assert found == [False, number < 4], cell
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_single_cells_are_read_where_they_lie(opencl: Devices, dtype: str):
+    shape, itemsize = (3, 5, 300), np.dtype(dtype).itemsize
+    host = native.Storage(shape, (0, 0, 0), (0, 0, 0), itemsize)
+    field = native.DeviceStorage(opencl[1], shape, (1, 2, 3), (3, 2, 1), itemsize)
+    draw = np.random.default_rng(2)
+    host.view()[...] = draw.uniform(size=shape)
+    field.store(host)
+    cells = np.stack([draw.integers(n, size=1000) for n in shape], axis=1)
+    found = np.frombuffer(field.read(finder(opencl[1]), cells), dtype)
+    np.testing.assert_array_equal(found, host.view()[tuple(cells.T)])
+    assert field.read(finder(opencl[1]), cells[:0]) == b""
+    with pytest.raises(ValueError, match=r"cell .*301\) is not within storage of shape \(3, 5, 300\)"):
+        field.read(finder(opencl[1]), np.array([[0, 0, 301]]))
+
+
 def test_a_search_that_cannot_be_is_told(opencl: Devices):
     field = native.DeviceStorage(opencl[0], (2, 3, 4), (0, 0, 0), (0, 0, 0), 8)
     with pytest.raises(ValueError, match=r"box .*5\) is not within storage of shape \(2, 3, 4\)"):

@@ -97,6 +97,7 @@ def run(
             lambda: solved().field("r"),
             r"already has a field named 'r'; .* a solver or stage made for itself: make your fields before",
         ),
+        (lambda: square()[0].field("_statistic_T"), r"names that begin with '_statistic_' are reserved"),
         (lambda: square()[0].field("a b"), r"field name 'a b' is not an identifier such as 'T' or 'rho_1'"),
         (
             lambda: square()[0].field("w", dtype="int8"),

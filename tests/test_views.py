@@ -251,7 +251,7 @@ def test_each_frame_of_a_film_is_that_of_its_time(stores: Path) -> None:
 def test_titles_say_where_a_store_itself_is_a_cut(stores: Path) -> None:
     store = Store(stores / "line.zarr")
     (ax,) = _figure(store, panels(store, Wanted()), 0).axes
-    assert (ax.get_title(loc="left") or ax.get_title()) == "T, y = 0.35, z = 0.35"
+    assert (ax.get_title(loc="left") or ax.get_title()) == "T, y = 0.35, z = 0.25"
 
 
 def test_work_arrays_are_drawn_only_where_named(tmp_path: Path) -> None:

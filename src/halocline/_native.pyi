@@ -713,6 +713,22 @@ class DeviceStorage:
     def store(self, storage: Storage) -> None:
         """Take over the cells of a Storage of the same shape."""
 
+    def read(self, module: Module, cells: Annotated[NDArray[numpy.int64], dict(shape=(None, 3), order='C', device='cpu', writable=False)]) -> bytes:
+        """
+        Return the bytes of the values of single cells, one after the other.
+
+        Parameters
+        ----------
+        module : Module
+            device_find.h, compiled for the device.
+        cells : array of int64 (cells, 3)
+
+        Raises
+        ------
+        ValueError
+            A cell that is not within the storage.
+        """
+
     @property
     def shape(self) -> tuple[int, int, int]: ...
 

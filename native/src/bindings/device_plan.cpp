@@ -1,6 +1,7 @@
 // Plans for devices in the Python module.
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -9,10 +10,12 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
+#include <span>
 #include <tuple>
 
 #include "bindings/bindings.hpp"
 #include "bindings/bound_module.hpp"
+#include "device/cells.hpp"
 #include "device/search.hpp"
 #include "device/sweep.hpp"
 
@@ -53,6 +56,18 @@ nb::bytes as_bytes(const device::Shared& shared) { return nb::bytes(shared.data(
 device::Shared as_shared(const nb::bytes& bytes) {
   const auto* begin = reinterpret_cast<const std::byte*>(bytes.c_str());
   return {begin, begin + bytes.size()};
+}
+
+using Cells = nb::ndarray<const int64_t, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
+
+nb::bytes read_cells(const device::Storage& storage, const BoundModule& module, const Cells& cells) {
+  const std::span all(reinterpret_cast<const Index*>(cells.data()), cells.shape(0));
+  std::vector<char> values;
+  {
+    const nb::gil_scoped_release release;
+    values = device::read_cells(*module.shared(), storage, all);
+  }
+  return nb::bytes(values.data(), values.size());
 }
 
 void bind_link(nb::module_& m) {
@@ -115,6 +130,12 @@ void bind_device_plan(nb::module_& m) {
            "A Storage with a copy of the cells, without halo.")
       .def("store", &device::Storage::store, "storage"_a, nb::call_guard<nb::gil_scoped_release>(),
            "Take over the cells of a Storage of the same shape.")
+      .def("read", &read_cells, "module"_a, "cells"_a,
+           "Return the bytes of the values of single cells, one after the other.\n\n"
+           "Parameters\n----------\n"
+           "module : Module\n    device_find.h, compiled for the device.\n"
+           "cells : array of int64 (cells, 3)\n\n"
+           "Raises\n------\nValueError\n    A cell that is not within the storage.")
       .def_prop_ro("shape", [](const device::Storage& storage) { return as_tuple(storage.shape()); })
       .def_prop_ro("itemsize", &device::Storage::itemsize)
       .def_prop_ro("bytes", &device::Storage::bytes, "Bytes of memory taken, padding included.");

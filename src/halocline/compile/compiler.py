@@ -54,6 +54,7 @@ from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.expression import walk
 from halocline.lang.grid import AXES, Field, Grid
 from halocline.lang.program import Program
+from halocline.lang.trace import OWN
 
 
 def compile_program(
@@ -280,8 +281,9 @@ class _Compiler:
         fields = {fill.field, *(leaf.attribute[0] for leaf in reads)}
         ordered = tuple(sorted(fields, key=lambda f: self.numbering.fields[f]))
         side = f"{AXES[fill.axis]}_{'lower' if fill.side < 0 else 'upper'}"
+        name = fill.field.name.replace(OWN, "")
         made = self.fills[fill] = Fill(
-            kernel=self.once(f"wall_{fill.field.name}_{side}", self.wall(fill, ordered, side)),
+            kernel=self.once(f"wall_{name}_{side}", self.wall(fill, ordered, side)),
             field=self.numbering.fields[fill.field],
             operands=tuple(self.numbering.fields[f] for f in ordered),
             axis=fill.axis,

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
-from halocline.lang.grid import AXES, Field, unknown
+from halocline.lang.grid import AXES, Field, Grid, unknown
 from halocline.run.fields.fields import Fields
+from halocline.run.fields.interpolation import nearest
+from halocline.run.fields.regions import period
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,11 +112,7 @@ def _section(
 ) -> Section | None:
     grid = fields.grid
     points, positions = field.points, field.positions
-    held = {
-        a: _nearest(positions[a], at[axis], axis, grid.origin[a], grid.extent[a])
-        for a, axis in enumerate(AXES)
-        if axis in at
-    }
+    held = {a: _cut(positions[a], at[axis], a, grid) for a, axis in enumerate(AXES) if axis in at}
     kept = [a for a in range(grid.ndim) if a not in held]
     steps = {a: -(-points[a] // most) for a in kept}
     values = _gather(fields, field, points, held, steps)
@@ -142,14 +140,14 @@ def _name(what: Any) -> str:
     return what if isinstance(what, str) else what.name if isinstance(what, Field) else repr(what)
 
 
-def _nearest(line: NDArray[np.float64], at: float | None, axis: str, origin: float, extent: float) -> int:
+def _cut(line: NDArray[np.float64], at: float | None, axis: int, grid: Grid) -> int:
+    """Return the number of the point nearest to where an axis is cut; in the middle by default."""
+    extent = grid.extent[axis]
     if at is None:
-        at = origin + 0.5 * extent
+        at = grid.origin[axis] + 0.5 * extent
     if not float(line[0]) - extent <= at <= float(line[-1]) + extent:
-        raise InputError(f"at is {at!r}: axis {axis} has points from {line[0]:g} to {line[-1]:g}")
-    distances = abs(line - at)
-    # of two equally near ones the lower
-    return int((distances <= distances.min() + 1e-9 * extent / len(line)).argmax())
+        raise InputError(f"at is {at!r}: axis {AXES[axis]} has points from {line[0]:g} to {line[-1]:g}")
+    return nearest(line, at, period(grid, axis))
 
 
 def _gather(

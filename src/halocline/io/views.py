@@ -18,6 +18,7 @@ from halocline.io.section import Section
 from halocline.io.spectra import spectrum
 from halocline.io.style import gridded, save, styled
 from halocline.lang.grid import AXES, unknown
+from halocline.run.fields.interpolation import nearest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -188,8 +189,6 @@ class _Panel:
 
     def _cuts(self) -> dict[str, int]:
         """Where axes are cut: the number of the point along each dimension."""
-        import numpy as np
-
         at = self.wanted.at or {}
         for d in self.info.space:
             line = self.lines[d]
@@ -199,7 +198,7 @@ class _Panel:
                     f"a cut at {d[0]} = {at[d[0]]:g}: array {self.info.name!r} of {self.store.path} has "
                     f"points from {line[0]:g} to {line[-1]:g} along {d}"
                 )
-        found = {d: int(np.argmin(np.abs(self.lines[d] - at[d[0]]))) for d in self.info.space if d[0] in at}
+        found = {d: nearest(self.lines[d], at[d[0]], self._period(d)) for d in self.info.space if d[0] in at}
         if len(found) == len(self.info.space):
             asked = ", ".join(f"{d[0]} = {at[d[0]]:g}" for d in found)
             raise InputError(
@@ -344,12 +343,21 @@ class _Panel:
 
     def _periodic(self, dimension: str) -> bool:
         """Whether the points along an axis are those of a whole period; unknown ones count as such."""
-        line, info = self.lines[dimension], self.store.arrays.get(dimension)
-        known: Mapping[str, Any] = {} if info is None else info.attributes
+        line, known = self.lines[dimension], self._known(dimension)
         if "period" in known and len(line) > 1:
             spacing = (line[-1] - line[0]) / (len(line) - 1)
             return bool(abs(len(line) * spacing - known["period"]) < 0.5 * spacing)
         return "walls" not in known
+
+    def _period(self, dimension: str) -> float | None:
+        """Return the length after which the points along an axis repeat; None where they do not."""
+        period = self._known(dimension).get("period")
+        return float(period) if isinstance(period, (int, float)) and self._periodic(dimension) else None
+
+    def _known(self, dimension: str) -> Mapping[str, Any]:
+        """Return what the store says of an axis."""
+        info = self.store.arrays.get(dimension)
+        return {} if info is None else info.attributes
 
     def _unit(self, dimension: str) -> str:
         info = self.store.arrays.get(dimension)

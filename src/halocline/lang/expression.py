@@ -435,6 +435,12 @@ def where(condition: Operand, then: Any, otherwise: Any) -> Any:
     return _select("where", condition, then, otherwise)
 
 
+def as_number(value: Expr) -> Expr:
+    """Return a condition as 1 where it holds and 0 elsewhere, and any other expression unchanged."""
+    number: Expr = where(value, 1.0, 0.0) if value.condition else value
+    return number
+
+
 def branch(condition: Operand, then: Any, otherwise: Any) -> Any:
     """`then` where the condition holds, `otherwise` elsewhere: as `where`, with the same bits, but a side is
     not computed where no cell around needs it.

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 AXES = "xyz"
 CELLS = trace.OWN + "cells_"  # scalars: how many cells there are along an axis
 DTYPES = ("float64", "float32")
+STATISTIC = "_statistic_"  # begins the names of fields that hold statistics over time, in checkpoints too
 # spacing and origin per axis, as every program knows them
 GRID_SCALARS = tuple(f"{kind}_{axis}" for kind in "ho" for axis in AXES)
 
@@ -371,6 +372,20 @@ class Grid:
             free = f"{name}{count}"
         return free
 
+    def internal_field(
+        self, name: str, *, location: str = "cell", dtype: str = "float64", boundary: Any = None
+    ) -> Field:
+        """Make a field whose name no field of the user's can have.
+
+        Parameters
+        ----------
+        name : str
+            An identifier; the name of the field holds it, and a number where another field has that name.
+        location, dtype, boundary
+            See `field`.
+        """
+        return Field(self, self.free_name(trace.OWN + name), location, dtype, boundary, internal=True)
+
     def own_field(self, name: str, key: Any, make: Callable[[str], Field]) -> Field:
         """The field made for `key`: now, by ``make(free name)``, or before."""
         if key not in self._own:
@@ -419,9 +434,16 @@ class Field(Operators):
     x.
     """
 
-    def __init__(self, grid: Grid, name: str, location: str, dtype: str, boundary: Any) -> None:
-        if not name.isidentifier():
+    def __init__(
+        self, grid: Grid, name: str, location: str, dtype: str, boundary: Any, *, internal: bool = False
+    ) -> None:
+        if not internal and not name.isidentifier():
             raise InputError(f"field name {name!r} is not an identifier such as 'T' or 'rho_1'")
+        if not internal and name.startswith(STATISTIC):
+            raise InputError(
+                f"field name {name!r}: names that begin with {STATISTIC!r} are reserved for statistics over "
+                "time; expected another one"
+            )
         taken = grid.named(name)
         if taken is not None:
             why = "names are unique on a grid"

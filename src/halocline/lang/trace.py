@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from halocline.lang.program import Program
 
-# In the names of scalars that are the compiler's or a program's own: no name of the user's can hold it.
+# In the names of scalars and fields that are internal: no name of the user's can hold it.
 OWN = "'"
 
 _program: ContextVar[Program | None] = ContextVar("program", default=None)

@@ -13,8 +13,9 @@ from halocline.archive.arrays import narrowed
 from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.boundary import has_wall_values
-from halocline.lang.expression import Expr, Operators, as_expr, reads_of, walk
+from halocline.lang.expression import Expr, Operators, as_expr, as_number, place_of, reads_of, walk
 from halocline.lang.grid import Field, unknown
+from halocline.lang.location import location_of
 from halocline.lang.program import Program, own_name
 from halocline.run.devices.devices import OnDevice
 from halocline.run.domain.domain import Domain
@@ -28,6 +29,31 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 log = logging.getLogger("halocline")
+
+
+def location_and_dtype(expression: Expr) -> tuple[str, str]:
+    """Return the location and the precision of a field that can hold the values of an expression.
+
+    Parameters
+    ----------
+    expression : Expr
+        It varies from cell to cell.
+
+    Returns
+    -------
+    location : str
+        The common location of the fields in it; for reads at explicit offsets that of their middle.
+    dtype : {"float64", "float32"}
+        float32 where all fields in it are.
+
+    Raises
+    ------
+    InputError
+        Fields of different locations are read at the same point.
+    """
+    assert expression.grid is not None
+    location = location_of(expression) or expression.grid.location_of(place_of(expression))
+    return location, expression.precision or "float64"
 
 
 class Fields:
@@ -314,13 +340,24 @@ class Fields:
 
     @contextmanager
     def holding(self, what: Any) -> Iterator[Field]:
-        """A field with these values: the one that is given, or for an expression one that exists inside the
-        block only; all ranks call this.
+        """Provide a field with the values of a field or expression; all ranks call this.
+
+        Parameters
+        ----------
+        what : Field, str or expression
+            A condition becomes 1 where it holds and 0 elsewhere.
+
+        Yields
+        ------
+        Field
+            The given field; for an expression one that exists inside the block only, at the location of the
+            expression (`location_of`) and in the precision of the fields in it.
 
         Raises
         ------
         InputError
-            A field without values; what is neither a field nor an expression that varies from cell to cell.
+            A field without values; neither a field nor an expression that varies from cell to cell; an
+            expression that mixes locations.
         """
         if isinstance(what, (Field, str)):
             yield self.stored(what)
@@ -328,12 +365,14 @@ class Fields:
         expression = as_expr(what, "what is asked for")
         if not expression.varies or expression.grid is not self.grid:
             raise InputError(f"{what!r}: expected a field of {self.grid!r} or an expression of them")
+        number = as_number(expression)
+        location, dtype = location_and_dtype(number)
         self.settle()
         program = Program("values")
-        made = self.grid.field(program.fresh("_values"))
+        made = self.grid.internal_field("values", location=location, dtype=dtype)
         try:
             with trace.tracing(program):
-                made.set(expression)
+                made.set(number)
             prepare(self.store, program, self.values).run(self.values)
             yield made
         finally:
@@ -341,10 +380,30 @@ class Fields:
             self.store.forget(made.name)
 
     def gather(self, what: Any) -> NDArray[Any] | None:
-        """A whole field, or the values of an expression such as ``0.5 * rho * u**2``, as an array on the
-        first rank, None on the others; all ranks call this."""
+        """Gather a whole field, or the values of an expression such as ``0.5 * rho * u**2``, on the first
+        rank; all ranks call this.
+
+        Parameters
+        ----------
+        what : Field, str or expression
+
+        Returns
+        -------
+        array or None
+            On the first rank an array with one element per point of the field; None on the others. The
+            values of an expression lie where the fields in it lie, on an upper wall too, and are float32
+            where all these fields are. A condition gives an array of bool.
+
+        Raises
+        ------
+        InputError
+            A field without values; neither a field nor an expression of fields of this grid; an expression
+            that mixes locations.
+        """
         with self.holding(what) as field:
-            return contents.gather(self.store, field)
+            values = contents.gather(self.store, field)
+        is_condition = isinstance(what, Operators) and as_expr(what).condition
+        return values.astype(bool) if values is not None and is_condition else values
 
     def checksum(self, field: Field | str) -> str:
         """A hash of a field's bits, the same for any ranks, threads, patches and decomposition."""

@@ -2,7 +2,7 @@
 
 Averages of cells are mapped conservatively: in each cell of the source the value is linear, with the slope of
 central differences, and a new average is the integral of that over the new cell (van Leer 1977, Section 2,
-without a limiter). Values at points are interpolated linearly between neighbours.
+without a limiter). Values at points are interpolated by polynomials through the nearest points.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-SAME = 1e-9  # of the length: nearer coordinates are the same
+SAME = 1e-9  # of the length, or of the distance between two points: nearer coordinates are the same
 Run = tuple[int, int]  # neighbouring values: the number of the first, and that behind the last
 
 
@@ -67,24 +67,90 @@ class Weights:
 
 
 def linear(old: NDArray[np.float64], new: NDArray[np.float64], period: float | None = None) -> Weights:
-    """Linear interpolation between the nearest of the old coordinates; beyond the first and last by the line
-    through the two nearest, or around a period."""
+    """Return weights of linear interpolation; see `polynomial`."""
+    return polynomial(old, new, 2, period)
+
+
+def polynomial(
+    old: NDArray[np.float64], new: NDArray[np.float64], count: int, period: float | None = None
+) -> Weights:
+    """Return weights of the polynomial through the `count` points nearest to each new coordinate.
+
+    A new coordinate that is an old one, up to rounding, has weight 1 there and 0 elsewhere. Beyond the first
+    and last point of an axis without a period, the polynomial of the outermost points is continued.
+
+    Parameters
+    ----------
+    old : array of float64 (points)
+        Coordinates that rise; they need not be evenly spaced.
+    new : array of float64 (new values)
+    count : int
+        1 for the nearest point (of two that are equally near, the lower), or an even number: 2 for linear
+        and 4 for cubic interpolation. An axis with fewer points is interpolated through all of them.
+    period : float, optional
+        Length after which the coordinates repeat.
+
+    Returns
+    -------
+    Weights
+    """
     import numpy as np
 
-    count = len(old)
-    if count == 1:
-        return Weights(np.zeros((len(new), 1), np.int64), np.ones((len(new), 1)))
+    points, count = len(old), min(count, len(old))
     if period is not None:
         new = old[0] + (new - old[0]) % period
-        upper = np.searchsorted(old, new, side="right")
-        right = np.append(old, old[0] + period)
-        fraction = (new - old[upper - 1]) / (right[upper] - old[upper - 1])
-        pairs = np.stack([upper - 1, upper % count], axis=1)
-    else:
-        upper = np.clip(np.searchsorted(old, new, side="right"), 1, count - 1)
-        fraction = (new - old[upper - 1]) / (old[upper] - old[upper - 1])
-        pairs = np.stack([upper - 1, upper], axis=1)
-    return Weights(pairs, np.stack([1.0 - fraction, fraction], axis=1))
+    below = np.searchsorted(old, new, side="right") - 1
+    if count == 1:
+        numbers = _nearest_of_two(old, new, below, period)[:, np.newaxis]
+        return Weights(numbers, np.ones(numbers.shape))
+    first = below - (count // 2 - 1)
+    if period is None:
+        first = np.clip(first, 0, points - count)
+    numbers = first[:, np.newaxis] + np.arange(count)
+    places = _lifted(old, numbers, period)
+    weight = np.ones(numbers.shape)
+    for term in range(1, count):
+        for other in range(count):
+            if other != term:
+                distance = places[:, term] - places[:, other]
+                weight[:, term] *= (new - places[:, other]) / distance
+    weight[:, 0] = 1.0 - weight[:, 1:].sum(axis=1)
+    spacing = (places[:, -1:] - places[:, :1]) / (count - 1)
+    on_point = np.abs(new[:, np.newaxis] - places) <= SAME * spacing
+    exact = on_point.any(axis=1)
+    weight[exact] = on_point[exact]
+    return Weights(numbers % points, weight)
+
+
+def nearest(old: NDArray[np.float64], new: float, period: float | None = None) -> int:
+    """Return the number of the point nearest to a coordinate; of two that are equally near, the lower."""
+    import numpy as np
+
+    return int(polynomial(old, np.array([new], np.float64), 1, period).index[0, 0])
+
+
+def _nearest_of_two(
+    old: NDArray[np.float64], new: NDArray[np.float64], below: NDArray[np.int64], period: float | None
+) -> NDArray[np.int64]:
+    """Return the nearer of the points below and above each coordinate."""
+    import numpy as np
+
+    points = len(old)
+    pair = np.stack([below, below + 1], axis=1)
+    if period is None:
+        pair = np.clip(pair, 0, points - 1)
+    places = _lifted(old, pair, period)
+    lower, upper = new - places[:, 0], places[:, 1] - new
+    is_upper = upper < lower - SAME * (places[:, 1] - places[:, 0])
+    return np.asarray(np.where(is_upper, pair[:, 1], pair[:, 0]) % points)
+
+
+def _lifted(
+    old: NDArray[np.float64], numbers: NDArray[np.int64], period: float | None
+) -> NDArray[np.float64]:
+    """Return the coordinates of points, numbered beyond both ends of an axis with a period."""
+    places = old[numbers % len(old)]
+    return places if period is None else places + period * (numbers // len(old))
 
 
 def conservative(old: NDArray[np.float64], new: NDArray[np.float64], *, periodic: bool) -> Weights:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
-from halocline.lang.grid import AXES, Grid
+from halocline.lang.grid import AXES, Grid, unknown
 from halocline.plan.chunks import Selection
+from halocline.run.fields.interpolation import Weights, nearest, polynomial
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,7 +71,8 @@ class Slice(Region):
     Parameters
     ----------
     x, y, z : float
-        Where it lies; of the points along that axis the nearest ones count.
+        Where it lies. Each array has the nearest plane of its own points (of two that are equally near, the
+        lower; around periodic axes), and says in an attribute of the name of the axis where that lies.
 
     Raises
     ------
@@ -98,7 +100,7 @@ class Slice(Region):
         found: dict[str, float] = {}
         for name, value in self.at.items():
             axis = AXES.index(name)
-            first[axis], shape[axis] = _nearest(lines[axis], value), 1
+            first[axis], shape[axis] = nearest(lines[axis], value, period(grid, axis)), 1
             found[name] = float(lines[axis][first[axis]])
         kept = tuple(axis for axis in range(grid.ndim) if AXES[axis] not in self.at)
         selection = Selection(tuple(first), (1,) * grid.ndim, tuple(shape))
@@ -144,6 +146,11 @@ class Box(Region):
         for name, ends in self.ends.items():
             axis = AXES.index(name)
             inside = _within(lines[axis], *ends)
+            if not len(inside):
+                raise InputError(
+                    f"Box: {name} is {ends!r}; no face of {grid!r} lies there, and a field on faces along "
+                    f"{name} is to be written: expected a box that holds some of its points"
+                )
             first[axis], shape[axis] = int(inside[0]), len(inside)
         chosen = zip(lines, first, shape, strict=True)
         selection = Selection(tuple(first), (1,) * grid.ndim, tuple(shape))
@@ -202,24 +209,76 @@ class Coarsen(Region):
         return f"Coarsen({self.block})"
 
 
+@dataclass(frozen=True)
+class Stencils:
+    """Points of a field that values at single places are interpolated from.
+
+    Attributes
+    ----------
+    points : array of int (points read, axes)
+        The different points of the field, by index.
+    terms : array of int (places, terms)
+        Numbers of the points that each value is a sum of; one beyond the last is a zero that is added.
+    weights : array of float64 (places, terms)
+    """
+
+    points: NDArray[np.int64]
+    terms: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+    def apply(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the interpolated values, summed term by term in a fixed order.
+
+        At a point of the field the result has the bits of its value: -0.0 is the zero that changes no number
+        it is added to.
+        """
+        import numpy as np
+
+        padded = np.append(values.astype(np.float64), -0.0)
+        total = np.full(len(self.terms), -0.0)
+        for term, weight in zip(self.terms.T, self.weights.T, strict=True):
+            total += weight * padded[term]
+        return total
+
+
+INTERPOLATIONS = {"nearest": 1, "linear": 2, "cubic": 4}  # points along each axis
+
+
 class Points(Region):
     """Single points, such as receivers: ``hc.Points([(0.1, 0.5), (0.9, 0.5)])``.
+
+    Each field is interpolated from its own points, wherever they lie: cells, faces, edges or nodes. At one of
+    its points the value is exact, bit for bit. Interpolation continues around periodic axes. Between the
+    outermost points of a field and a wall, it continues the polynomial of the nearest points inside, of the
+    same order; conditions at walls are not used.
 
     Parameters
     ----------
     places : sequence of tuple of float
-        Coordinates, of which the nearest cells count.
+        Coordinates within the grid, both ends included; on a grid of one axis also plain numbers.
+    interpolate : {"linear", "cubic", "nearest"}
+        Polynomials of order 2 or 4 along each axis; or the value at the nearest point of the field, at the
+        coordinates of that point.
 
     Raises
     ------
     InputError
-        There are none; with a grid: one outside of it.
+        No points, coordinates that are not numbers, or an unknown interpolation; with a grid: a point outside
+        of it.
     """
 
-    def __init__(self, places: Sequence[Sequence[float]]) -> None:
-        self.places = [tuple(place) for place in places]
+    def __init__(self, places: Sequence[Sequence[float]], interpolate: str = "linear") -> None:
+        if interpolate not in tuple(INTERPOLATIONS):
+            raise unknown("interpolate", str(interpolate), list(INTERPOLATIONS))
+        try:
+            self.places = [_place(place) for place in places]
+        except (TypeError, ValueError):
+            raise InputError(
+                f"Points: places are {places!r}; expected coordinates such as [(0.1, 0.5), (0.9, 0.5)]"
+            ) from None
         if not self.places:
             raise InputError("Points: there are none; expected coordinates such as [(0.1, 0.5)]")
+        self.interpolate = interpolate
 
     def check(self, grid: Grid) -> None:
         """See Region."""
@@ -234,13 +293,55 @@ class Points(Region):
                 )
                 raise InputError(f"Points: {place!r} is no point of {grid!r}; expected {ranges}")
 
-    def cells(self, grid: Grid, staggered: Sequence[bool]) -> list[tuple[int, ...]]:
-        """The nearest point of a field to each place."""
-        lines = grid.positions(staggered)
-        return [tuple(map(_nearest, lines, place)) for place in self.places]
+    def coordinates(self, grid: Grid, staggered: Sequence[bool]) -> tuple[NDArray[np.float64], ...]:
+        """Return the coordinates of the values of a field along each axis."""
+        import numpy as np
+
+        wanted = np.array(self.places).T
+        if self.interpolate != "nearest":
+            return tuple(wanted)
+        lines, weights = grid.positions(staggered), self._weights(grid, staggered)
+        return tuple(line[each.index[:, 0]] for line, each in zip(lines, weights, strict=True))
+
+    def stencils(self, grid: Grid, staggered: Sequence[bool]) -> Stencils:
+        """Return the points of a field that its values are interpolated from."""
+        import numpy as np
+
+        along, count = self._weights(grid, staggered), len(self.places)
+        numbers, weights = np.zeros((count, 1), np.int64), np.ones((count, 1))
+        points = grid.points(staggered)
+        for each, extent in zip(along, points, strict=True):
+            numbers = (numbers[:, :, np.newaxis] * extent + each.index[:, np.newaxis, :]).reshape(count, -1)
+            weights = (weights[:, :, np.newaxis] * each.weight[:, np.newaxis, :]).reshape(count, -1)
+        used = weights != 0.0
+        read, used_terms = np.unique(numbers[used], return_inverse=True)
+        terms = np.full(numbers.shape, len(read))
+        terms[used] = used_terms
+        weights[~used] = 1.0
+        return Stencils(np.stack(np.unravel_index(read, points), axis=1), terms, weights)
+
+    def _weights(self, grid: Grid, staggered: Sequence[bool]) -> list[Weights]:
+        """Return the interpolation along each axis."""
+        import numpy as np
+
+        wanted, count = np.array(self.places).T, INTERPOLATIONS[self.interpolate]
+        return [
+            polynomial(line, wanted[axis], count, period(grid, axis))
+            for axis, line in enumerate(grid.positions(staggered))
+        ]
 
     def __repr__(self) -> str:
-        return f"Points({self.places!r})"
+        return f"Points({self.places!r}, interpolate={self.interpolate!r})"
+
+
+def _place(place: Any) -> tuple[float, ...]:
+    """Return the coordinates of a point as floats."""
+    return tuple(map(float, place if hasattr(place, "__len__") else (place,)))
+
+
+def period(grid: Grid, axis: int) -> float | None:
+    """Return the length after which coordinates along an axis repeat; None where there are walls."""
+    return grid.extent[axis] if grid.periodic[axis] else None
 
 
 def _given(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -256,13 +357,6 @@ def _axis(kind: str, name: str, grid: Grid) -> int:
     if name not in tuple(AXES[: grid.ndim]):
         raise InputError(f"{kind} has axis {name!r}, which {grid!r} lacks")
     return AXES.index(name)
-
-
-def _nearest(line: NDArray[np.float64], value: float) -> int:
-    """The lower one of two that are as near."""
-    import numpy as np
-
-    return int(np.argmin(np.abs(line - value)))
 
 
 def _within(line: NDArray[np.float64], low: float, high: float) -> NDArray[np.int64]:

@@ -237,6 +237,30 @@ class FieldStore:
         field, and a NumPy view without halo, to be read; valid until the next run."""
         return self._placed(self.on_host(self.of(field)))
 
+    def at(self, field: Field, indices: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """Return the values of a field at single points of each subdomain of this rank; those on devices are
+        read there, without the rest of the field. All ranks call this.
+
+        Parameters
+        ----------
+        field : Field
+        indices : sequence of array of int64 (points, axes)
+            Of each subdomain, counted from its first point.
+        """
+        import numpy as np
+
+        storages, domain = self.of(field), self.domain
+        if not domain.devices:
+            return [self.whole(s)[tuple(each.T)] for s, each in zip(storages, indices, strict=True)]
+        finders, lead = domain.finders(), 3 - domain.grid.ndim
+        with device_errors("fields cannot be read"):
+            return [
+                np.frombuffer(
+                    storage.read(finders[domain.device_of(n)], np.pad(each, ((0, 0), (lead, 0)))), field.dtype
+                )
+                for n, (storage, each) in enumerate(zip(storages, indices, strict=True))
+            ]
+
     @contextmanager
     def writing(self, field: Field) -> Iterator[list[tuple[Place, NDArray[Any]]]]:
         """The same to be written: what was written counts when the context ends."""

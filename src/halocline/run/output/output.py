@@ -15,7 +15,7 @@ from halocline import __version__
 from halocline.archive.arrays import COMPRESSIONS, narrowed
 from halocline.archive.files import FolderLock, check_text
 from halocline.archive.integrity import STEP, TIME
-from halocline.archive.series import Series, SeriesSpec, columns
+from halocline.archive.series import ROWS, Series, SeriesSpec, columns
 from halocline.archive.writer import Writing
 from halocline.errors import InputError
 from halocline.lang import equations
@@ -36,6 +36,7 @@ from halocline.run.output.writers import writer
 log = logging.getLogger("halocline")
 
 WINDOWS = ("output", "run")
+COMMIT_PAUSE = 4.0  # time between two commits of rows while a run goes on, in durations of the first
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,7 @@ class OutputStore:
         self.writer = writer(self.comm, how.io_threads)
         self.count = self.synced = 0
         self._seconds, self._go_on = 0.0, False
+        self._next_commit = 0.0  # by perf_counter
         described = self.contents.described(program)
         if self.contents.statistics is not None:
             described["window"] = how.window
@@ -192,7 +194,7 @@ class OutputStore:
         self._lock: FolderLock | None = None
         self._infinite: dict[int, dict[str, int]] = {}  # by step and array: values that became infinite
         self._warned = False
-        self._rows: list[tuple[float, int, list[float]]] = []  # that readers do not see yet
+        self._rows: list[tuple[float, int, Sequence[float]]] = []  # that readers do not see yet
 
     def check(self, saved: Saved | None) -> None:
         """See that it can be made, or gone on with; nothing is changed.
@@ -300,8 +302,9 @@ class OutputStore:
         return Writing(self.writer.written, self._seconds, self.writer.waited)
 
     def poll(self) -> None:
-        """Let readers see what is on disk by now."""
-        if self._rows and not self.comm.most(not self.writer.done):
+        """Let readers see what is on disk by now, unless that was done a short time ago."""
+        is_early = perf_counter() < self._next_commit and len(self._rows) < ROWS
+        if self._rows and not self.comm.most(is_early or not self.writer.done):
             self._commit()
 
     def finish(self) -> None:
@@ -335,7 +338,9 @@ class OutputStore:
             if self.comm.rank == 0:
                 self._series.commit(first, columns(rows, self.contents.widths, self.contents.axis))
         self.count = first + len(rows)
-        self._seconds += perf_counter() - began
+        took = perf_counter() - began
+        self._seconds += took
+        self._next_commit = perf_counter() + COMMIT_PAUSE * took
 
     def _count_numbers(self, step: int, numbers: Sequence[float]) -> None:
         """Count the numbers of a step that become infinite in the precision of the store."""

@@ -8,12 +8,13 @@ from typing import Any
 
 from halocline.errors import InputError
 from halocline.lang import trace
-from halocline.lang.expression import Expr, as_expr, place_of, read, replace_leaves
+from halocline.lang.expression import Expr, as_expr, as_number, read, replace_leaves
 from halocline.lang.functions import maximum, minimum, where
-from halocline.lang.grid import Field, Grid
+from halocline.lang.grid import STATISTIC, Field, Grid
 from halocline.lang.program import Scalar, assign
+from halocline.run.fields.fields import location_and_dtype
 
-PREFIX = "_statistic_"  # of the names of fields that hold them
+PREFIX = STATISTIC  # of the names of fields that hold them, which no field of the user's can have
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ class Statistics:
         self.values: dict[str, Expr] = {}
         self._items: list[tuple[str, Expr, list[Field]]] = []
         for name, statistic in wanted.items():
-            e = as_expr(statistic.expression, f"output {name!r}")
+            e = as_number(as_expr(statistic.expression, f"output {name!r}"))
             if not e.varies or e.grid is not grid:
                 raise InputError(
                     f"output {name!r}: the statistic over time of {e!r}; expected a field of {grid!r} or an "
@@ -148,10 +149,10 @@ class Statistics:
         return self.weight.name in facts["values"] and all(f.name in facts["fields"] for f in self.fields)
 
     def _field(self, grid: Grid, name: str, e: Expr) -> Field:
-        location, dtype = grid.location_of(place_of(e)), e.precision or "float64"
+        location, dtype = location_and_dtype(e)
         name = f"{name}_{location.replace('-', '_')}_{dtype}"
         known = grid.fields.get(name)  # a run may take up again what it has left
-        return Field(grid, name, location, dtype, None) if known is None else known
+        return Field(grid, name, location, dtype, None, internal=True) if known is None else known
 
     def add(self, weight: Expr) -> None:
         """Record the statements that count the fields of now in, with a weight."""

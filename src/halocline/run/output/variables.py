@@ -8,27 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.archive.arrays import ArraySpec
 from halocline.archive.integrity import STEP, TIME
+from halocline.archive.reader import POINT
 from halocline.archive.series import ROWS
 from halocline.errors import InputError
 from halocline.lang import equations, trace
 from halocline.lang.boundary import Symmetric
 from halocline.lang.dtype import ITEMSIZE
-from halocline.lang.expression import Expr, as_expr, place_of
+from halocline.lang.expression import Expr, as_expr, as_number
 from halocline.lang.grid import AXES, Field, Vector
 from halocline.lang.program import Program, stage
-from halocline.lang.reductions import value
 from halocline.plan.chunks import chunk_shape
 from halocline.run.engine.prepared import Prepared, prepare
 from halocline.run.fields.dimensions import FACE, axis_attributes, dimensions
-from halocline.run.fields.fields import Fields
-from halocline.run.fields.regions import Chosen, Points, Region
+from halocline.run.fields.fields import Fields, location_and_dtype
+from halocline.run.fields.regions import Chosen, Points, Region, Stencils
+from halocline.run.memory.points import PointValues
 from halocline.run.output.saved import Saved
 from halocline.run.output.statistics import CELL_METHODS, PREFIX, Statistic, Statistics
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-RESERVED = (TIME, STEP, *AXES, *(f"{axis}{FACE}" for axis in AXES), "point")
+RESERVED = (TIME, STEP, *AXES, *(f"{axis}{FACE}" for axis in AXES), POINT)
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,9 @@ class OutputContents:
         self.parts: dict[str, Part] = {}
         self.specs: dict[str, ArraySpec] = {}
         self.widths: dict[str, tuple[int, str, int]] = {}
-        self._scalars: list[str] = []
+        self._scalars: dict[str, str] = {}  # of numbers, by output
+        self._stencils: dict[str, tuple[Field, Stencils]] = {}
+        self._values: PointValues | None = None
         self._lines: dict[str, tuple[int, NDArray[Any]]] = {}  # the axis of each dimension, and coordinates
         self._prepared: Prepared | None = None
         program, own, named = Program("output"), list[Field](), self._named(given)
@@ -112,14 +115,12 @@ class OutputContents:
                 if isinstance(what, Statistic):
                     assert self.statistics is not None
                     what = self.statistics.values[name]
-                if isinstance(what, Field) or what.varies:
-                    if isinstance(region, Points):
-                        cells = region.cells(self.grid, place_of(as_expr(what)))
-                        self._add_numbers(program, name, [value(what, cell) for cell in cells], "point")
-                    else:
-                        self._add_part(name, self._held(program, name, what, own), kind)
+                if not isinstance(what, Field) and not what.varies:
+                    self._add_number(program, name, what)
+                elif isinstance(region, Points):
+                    self._add_points(region, name, self._held(program, name, what, own), kind)
                 else:
-                    self._add_numbers(program, name, [what])
+                    self._add_part(name, self._held(program, name, what, own), kind)
         self._program, self._computed = program, own
         for f in own:  # no state: they are computed whenever they are written
             self.grid.fields.pop(f.name)
@@ -165,12 +166,12 @@ class OutputContents:
         block = self.region.block
         if isinstance(what, Field) and block == 1:
             return what
-        e = as_expr(what)
-        location, dtype = self.grid.location_of(place_of(e)), e.precision or "float64"
+        e = as_number(as_expr(what))
+        location, dtype = location_and_dtype(e)
 
         def new(boundary: Any = None) -> Field:
-            free = self.grid.free_name(program.fresh(f"_output_{self._number}_{name}"))
-            own.append(Field(self.grid, free, location, dtype, boundary))
+            internal = program.fresh(f"output_{self._number}_{name}")
+            own.append(self.grid.internal_field(internal, location=location, dtype=dtype, boundary=boundary))
             return own[-1]
 
         if block == 1:
@@ -189,33 +190,58 @@ class OutputContents:
         dtype, every = self.dtype or held.dtype, dimensions(held.staggered)
         kept = [every[axis] for axis in chosen.kept]
         self._lines.update(zip(kept, zip(chosen.kept, chosen.coordinates, strict=True), strict=True))
-        attributes: dict[str, Any] = {**self._places(), **chosen.at, **self._units(name)}
-        methods = [] if kind is None else [f"time: {CELL_METHODS[kind]}"]
-        if self.region.block > 1:
-            methods += [f"{AXES[axis]}: mean" for axis in chosen.kept]
-        if methods:
-            attributes["cell_methods"] = " ".join(methods)
+        blocks = [f"{AXES[axis]}: mean" for axis in chosen.kept] if self.region.block > 1 else []
+        attributes = {**self._attributes(name, kind, blocks), **chosen.at}
         chunk = chunk_shape(chosen.shape, ITEMSIZE[dtype])
         self.specs[name] = ArraySpec(
             (0, *chosen.shape), (1, *chunk), dtype, (self.axis, *kept), attributes, self.compression
         )
         self.parts[name] = Part(held, chosen, self.specs[name])
 
-    def _add_numbers(
-        self, program: Program, name: str, numbers: Sequence[Expr], dimension: str | None = None
-    ) -> None:
-        for number in numbers:
-            scalar = program.own(name)
-            scalar.set(number)
-            self._scalars.append(scalar.name)
-        dtype, inner = self.dtype or "float64", () if dimension is None else (len(numbers),)
-        own = () if dimension is None else AXES[: self.grid.ndim]
-        attributes = {**self._places(*own), **self._units(name)}
-        dimensions = (self.axis, *filter(None, (dimension,)))
+    def _add_points(self, region: Points, name: str, held: Field, kind: str | None) -> None:
+        """Add an array of the values of a field, or of a statistic of that kind, at single points."""
+        # at its own points where it is not interpolated: their coordinates have the names of its axes
+        is_own = region.interpolate == "nearest"
+        axes = dimensions(held.staggered if is_own else (False,) * self.grid.ndim)
+        self._lines.update(zip(axes, enumerate(region.coordinates(self.grid, held.staggered)), strict=False))
+        attributes = {
+            **self._attributes(name, kind, (), *axes), "interpolation": region.interpolate,
+        }  # fmt: skip
+        self._stencils[name] = held, region.stencils(self.grid, held.staggered)
+        count, dtype = len(region.places), self.dtype or held.dtype
         self.specs[name] = ArraySpec(
-            (0, *inner), (ROWS, *inner), dtype, dimensions, attributes, self.compression
+            (0, count), (ROWS, count), dtype, (self.axis, POINT), attributes, self.compression
         )
-        self.widths[name] = len(numbers), dtype, 1 + len(inner)
+        self.widths[name] = count, dtype, 2
+
+    def _add_number(self, program: Program, name: str, number: Expr) -> None:
+        """Add an array of one number for each time."""
+        scalar = program.own(name)
+        scalar.set(as_number(number))
+        self._scalars[name] = scalar.name
+        dtype = self.dtype or "float64"
+        attributes = self._attributes(name)
+        self.specs[name] = ArraySpec((0,), (ROWS,), dtype, (self.axis,), attributes, self.compression)
+        self.widths[name] = 1, dtype, 1
+
+    def _attributes(
+        self, name: str, kind: str | None = None, means: Sequence[str] = (), *own: str
+    ) -> dict[str, Any]:
+        """Return the attributes of an array.
+
+        Parameters
+        ----------
+        name : str
+        kind : str, optional
+            Of a statistic over time.
+        means : sequence of str
+            What CF's cell methods say of averages along axes.
+        *own : str
+            Coordinates of its points that no axis is named after.
+        """
+        methods = [*([] if kind is None else [f"time: {CELL_METHODS[kind]}"]), *means]
+        said = {"cell_methods": " ".join(methods)} if methods else {}
+        return {**self._places(*own), **self._units(name), **said}
 
     def _places(self, *own: str) -> dict[str, str]:
         """The coordinates that no axis of an array is named after, as an attribute."""
@@ -258,30 +284,34 @@ class OutputContents:
 
     def release(self) -> None:
         """Give that memory back."""
-        self._prepared = None
+        self._prepared = self._values = None
         for f in self._computed:
             self.fields.store.forget(f.name)
 
-    def compute(self) -> list[float]:
-        """Let the fields of all parts hold what is to be written, and return the numbers."""
+    def compute(self) -> Sequence[float]:
+        """Let the fields of all parts hold what is to be written, and return the numbers, in the order of
+        `widths`; on ranks other than the first only those that all ranks have. All ranks call this."""
+        import numpy as np
+
         self.fields.settle()
-        if self._prepared is None:
+        scalars: Mapping[str, float] = {}
+        if self._prepared is not None:
+            scalars = self._prepared.run(self.fields.values).scalars
+        if not self._stencils:
+            return [scalars[own] for own in self._scalars.values()]
+        if self._values is None:
+            read = {name: (held, stencils.points) for name, (held, stencils) in self._stencils.items()}
+            self._values = PointValues(self.fields.store, read)
+        values = self._values.gather()
+        if values is None:
             return []
-        scalars = self._prepared.run(self.fields.values).scalars
-        return [scalars[name] for name in self._scalars]
+        found: dict[str, Any] = {name: [scalars[own]] for name, own in self._scalars.items()}
+        found |= {name: stencils.apply(values[name]) for name, (_, stencils) in self._stencils.items()}
+        return np.concatenate([found[name] for name in self.widths])  # type: ignore[return-value]
 
     def coordinates(self) -> dict[str, tuple[ArraySpec, NDArray[Any]]]:
         """The coordinates of all points, by dimension; of single points by axis."""
-        import numpy as np
-
-        lines, dimension = self._lines, None
-        if isinstance(self.region, Points):
-            cells, along = self.region.cells(self.grid, (False,) * self.grid.ndim), self.grid.positions()
-            dimension = "point"
-            lines = {
-                AXES[axis]: (axis, np.array([line[cell[axis]] for cell in cells]))
-                for axis, line in enumerate(along)
-            }
+        dimension = POINT if isinstance(self.region, Points) else None
         return {
             name: (
                 ArraySpec(
@@ -290,7 +320,7 @@ class OutputContents:
                 ),
                 line,
             )
-            for name, (axis, line) in lines.items()
+            for name, (axis, line) in self._lines.items()
         }  # fmt: skip
 
     def described(self, program: Program) -> dict[str, Any]:
