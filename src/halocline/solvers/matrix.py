@@ -91,7 +91,7 @@ class Matrix:
         self._ghosts: dict[tuple[int, int, int], Expr] = {}
         self._arrays = {f: e for s in program.flat() if isinstance(s, Assign) for f, e in s.values.items()}
         self._of_grid = unknown.grid.scalar_values()
-        self._values: dict[str, float] = {}
+        self._values = dict(self._of_grid)
         self._last: tuple[dict[str, float], Properties] | None = None
         self._reads_fields = False
         self.parameters: set[str] = set()  # those that coefficients depend on
