@@ -66,7 +66,8 @@ def cg(
     """
     r, p, q = x.like("r p q", homogeneous=True)
     rho, next_rho, alpha, beta, curvature = own_scalars("rho next_rho alpha beta curvature")
-    residual(A, x, b, r, null_space)
+    r.set(b - A(x))
+    _project(r, null_space)
     p.set(r)
     rho.set(dot(r, r))
     goal = _goal(rho, rtol, least)
@@ -102,7 +103,8 @@ def cg_fused(
     """
     r, p = x.like("r p", homogeneous=True)
     rho, old, alpha, curvature = own_scalars("rho old alpha curvature")
-    residual(A, x, b, r, null_space)
+    r.set(b - A(x))
+    _project(r, null_space)
     p.set(0.0)
     old.set(1.0)
     rho.set(dot(r, r))
@@ -119,9 +121,8 @@ def cg_fused(
         rho.set(dot(r, r))
 
 
-def residual(A: Operator, x: Field, b: Any, r: Field, null_space: NullSpace | None) -> None:
-    """Set r to b - A x; with a null space, stop where b has a mean, and remove what rounding leaves of it."""
-    r.set(b - A(x))
+def _project(r: Field, null_space: NullSpace | None) -> None:
+    """With a null space, stop where r has a mean, and remove what rounding leaves of it."""
     if null_space is None:
         return
     total, square = own_scalars("total square")
@@ -196,14 +197,15 @@ def reference_program(A: Operator, x: Field, b: Any, *, null_space: bool = False
         (norm,) = own_scalars("norm")
         p.set(x)
         x.set(0.0)
-        residual(A, x, b, r, level)
-        norm.set(dot(r, r))
+        r.set(b - A(x))
         if level is None:
             x.set(p)
         else:
             (mean,) = own_scalars("mean")
             mean.set(level.share * total_of(p))
             x.set(p - mean)
+        _project(r, level)  # which may stop: x has its values again
+        norm.set(dot(r, r))
     return made
 
 

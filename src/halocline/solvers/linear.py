@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("halocline")
 
 STARTS = ("zero", "last")
-COMPATIBLE = {"float64": 1e-12, "float32": 1e-4}  # share of the right-hand side that rounding may leave
+COMPATIBLE = {"float64": 1e-13, "float32": 1e-6}  # share of the right-hand side that rounding may leave
 
 
 @dataclass(frozen=True)
@@ -437,16 +437,13 @@ class LinearProblem:
         observers.ran(self, done, solution)
         return solution
 
-    def _is_singular(self) -> bool:
-        """Return true where constants are in the null space, for the parameters of now."""
-        return self._may_be_singular and self._matrix.properties(self.fields.values).singular
-
     def _inputs(self, rtol: float) -> dict[str, float]:
         """Return the scalars that the program of a solve from zero is given."""
         inputs = {own_name("warm"): 0.0, own_name("rtol"): float(rtol), own_name("least"): 0.0}
         if self._may_be_singular:
             share, allowed = 0.0, math.inf
-            if self._is_singular():
+            found = self._matrix.properties(self.fields.values)
+            if found.symmetric and found.singular:
                 points = math.prod(self.unknown.points)
                 share = 1.0 / points
                 # no vector comes nearer to the right-hand side than its mean
@@ -479,10 +476,8 @@ class LinearProblem:
 
         Random vectors are tried before the first solve only, coefficients whenever a parameter has changed.
         """
-        unknown_again = (
-            self._probe is not None and self._matrix.properties(self.fields.values).symmetric is None
-        )
-        if self._knows_asymmetry or unknown_again:
+        tried = self._probe is not None and self._matrix.properties(self.fields.values).symmetric is None
+        if self._knows_asymmetry or tried:
             return
         shown = self._asymmetry()
         self._knows_asymmetry = shown is not None

@@ -92,6 +92,8 @@ class Matrix:
         self._arrays = {f: e for s in program.flat() if isinstance(s, Assign) for f, e in s.values.items()}
         self._of_grid = unknown.grid.scalar_values()
         self._values = dict(self._of_grid)
+        self._nodes: dict[Expr, tuple[Expr, ...]] = {}
+        self._numbers: dict[Expr, Any] = {}  # values of expressions that are the same at all points
         self._last: tuple[dict[str, float], Properties] | None = None
         self._reads_fields = False
         self.parameters: set[str] = set()  # those that coefficients depend on
@@ -100,6 +102,7 @@ class Matrix:
         """Return the properties for these values of scalars; those of the last values are kept."""
         if self._last is None or any(values.get(name) != self._last[0].get(name) for name in self.parameters):
             self._values = {**self._of_grid, **values}
+            self._numbers.clear()
             self._last = dict(values), self._found()
         return self._last[1]
 
@@ -133,7 +136,7 @@ class Matrix:
         inside = [found for point, found in rows.items() if found]
         sums = [math.fsum(found.values()) for found in inside]
         sizes = [math.fsum(map(abs, found.values())) for found in inside]
-        walled = self._grid.blocks is not None or any(not found for found in rows.values())
+        walled = self._grid.active_cells < self._grid.size or any(not found for found in rows.values())
         close = ROUNDING * max(sizes, default=0.0)
         diagonal = [rows[point].get(point, 0.0) for point in samples if rows[point]]
         return Properties(
@@ -206,8 +209,16 @@ class Matrix:
     def _at(self, root: Expr, point: Point) -> Any:
         """Evaluate an expression at a point: a number, or a Row where it depends on the unknown."""
         found: dict[Expr, Any] = {}
-        for current in walk((root,)):
-            found[current] = self._value(current, point, [found[a] for a in current.args])
+        if root not in self._nodes:
+            self._nodes[root] = tuple(walk((root,)))
+        for current in self._nodes[root]:
+            if current not in self._numbers:
+                value = self._value(current, point, [found[a] for a in current.args])
+                if not current.varies:
+                    self._numbers[current] = value
+                found[current] = value
+            else:
+                found[current] = self._numbers[current]
         return found[root]
 
     def _value(self, current: Expr, point: Point, args: list[Any]) -> Any:
