@@ -330,7 +330,7 @@ class LinearProblem:
         start : {"zero", "last"}
             "zero" starts from zero, "last" from the values of the unknown: those of the last solve, or those
             that it was set to, ``problem.fields[u] = guess``. Where the right-hand side is zero, the
-            solution is zero from either.
+            solution is zero from either. A solve that is resumed has started already.
         output : Output, or sequence of them, optional
             What is written on the way; steps are iterations.
         checkpoint : Checkpoint, optional
@@ -357,11 +357,6 @@ class LinearProblem:
             With `checkpoint`: the solve was asked to end, and has left a checkpoint.
         """
         check_limits(rtol, max_iterations, start)
-        if resume is not None and start != "zero":
-            raise InputError(
-                f"start is {start!r} with resume: a solve goes on from the values in its checkpoint; leave "
-                "start out"
-            )
         if max_iterations is None:
             max_iterations = 10 * math.prod(self.unknown.grid.shape)
         import numpy as np
@@ -372,7 +367,7 @@ class LinearProblem:
         inputs, norm_square = self._inputs(rtol), None
         if resume is None and self._keep is not None:
             self._keep.run(self.fields.values)
-        if start == "last":
+        if resume is None and start == "last":
             norm_square = self._norm_of_rhs(inputs)
             inputs |= {
                 own_name("warm"): float(norm_square > 0.0),
