@@ -69,7 +69,9 @@ METHOD_OR_RESUMED = METHOD.but(
     f"{_METHODS} (default: cg-fused, or with --resume that of the checkpoint).", default=None
 )
 METHOD_OF_CASE = METHOD.but(f"{_METHODS}. Of a linear problem.", default=None)
-RTOL = how("--rtol X", "Stop where the residual norm is at most X times the first.", POSITIVE, 1e-6)
+RTOL = how(
+    "--rtol X", "Stop where the residual norm is at most X times that of the right-hand side.", POSITIVE, 1e-6
+)
 MAX_ITERATIONS = how(
     "--max-iterations K",
     "Stop after K iterations at the latest: a result too, not converged.",

@@ -108,8 +108,10 @@ def _solved(solution: Solution, record: Record) -> list[str]:
     reason = ", since rounding errors are the rest" if solution.reason == "rounding limit" else ""
     return [
         f"{how:13} after {counted(solution.iterations, 'iteration')}, residual "
-        f"{solution.residual_relative:.3g} times the first (asked for: {record.parameters['rtol']:g})",
-        f"{'':13} computed anew, as b - A x: {solution.true_residual_relative:.3g} times the first{reason}",
+        f"{solution.residual_relative:.3g} times the right-hand side (asked for: "
+        f"{record.parameters['rtol']:g})",
+        f"{'':13} computed anew, as b - A x: {solution.true_residual_relative:.3g} times the right-hand side"
+        f"{reason}",
     ]
 
 

@@ -18,9 +18,9 @@ from halocline.lang.boundary import Value
 from halocline.lang.expression import Expr, as_expr
 from halocline.lang.functions import cos, sin
 from halocline.lang.grid import Field, Grid
-from halocline.lang.program import Program, Scalar
+from halocline.lang.program import Program
 from halocline.physics.case import Case, LinearSetup, Parameter
-from halocline.solvers.cg import METHODS, method_named
+from halocline.solvers.cg import METHODS, solve_program
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,8 @@ class Poisson:
         return self.u - self.exact
 
     def program(self, method: str) -> Program:
-        """What is compiled for a method, without any memory or rank: for `halocline explain`."""
-        limits = Scalar("rtol", own=True), Scalar("max_iterations", own=True)
-        return method_named(method).trace(self.operator, self.u, self.rhs, *limits)
+        """Return the program of a method, without any memory or rank: for `halocline explain`."""
+        return solve_program(method, self.operator, self.u, self.rhs)
 
 
 def _product(coordinates: Sequence[Expr]) -> Expr:
@@ -99,7 +98,7 @@ CASES: Mapping[str, Case] = {
         shape=(512, 512),
         shapes={1: (512,), 3: (96, 96, 96)},
         steps=None,
-        end="when the residual has fallen to rtol times the first",
+        end="when the residual has fallen to rtol times the right-hand side",
         parameters={
             "method": Parameter(
                 "cg-fused",
@@ -107,7 +106,7 @@ CASES: Mapping[str, Case] = {
                 "cg: conjugate gradients as in the report; cg-fused: the same in two sweeps over memory",
                 words=tuple(METHODS),
             ),
-            "rtol": Parameter(1e-6, "1", "where the residual ends, over the first", above=0.0),
+            "rtol": Parameter(1e-6, "1", "where the residual ends, over the right-hand side", above=0.0),
         },
         make=_case,
         linear=True,

@@ -13,7 +13,7 @@ from halocline.errors import InputError
 from halocline.lang.expression import Expr
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.grid import Field, Grid
-from halocline.lang.program import Program, Scalar
+from halocline.lang.program import Program
 from halocline.lang.reductions import max as largest
 from halocline.physics.case import LinearSetup
 from halocline.physics.cases import case_named
@@ -24,7 +24,7 @@ from halocline.run.fields.fields import Fields
 from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.output import Output
 from halocline.run.output.saved import Saved, newest
-from halocline.solvers.cg import method_named
+from halocline.solvers.cg import solve_program
 from halocline.solvers.linear import LinearProblem, Solution, check_limits
 from halocline.words import counted
 
@@ -121,9 +121,8 @@ class LinearCase(CaseRun):
 
     @property
     def program(self) -> Program:
-        limits = Scalar("rtol", own=True), Scalar("max_iterations", own=True)
         own = self.linear
-        return method_named(own.method).trace(own.operator, own.unknown, own.rhs, *limits)
+        return solve_program(own.method, own.operator, own.unknown, own.rhs)
 
     def problem(self, communicator: Any = None, **execution: Any) -> LinearProblem:
         """Compiled and planned; all ranks call this."""

@@ -4,32 +4,73 @@ whole."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+from halocline.lang import trace
+from halocline.lang.expression import Operand, where
+from halocline.lang.functions import maximum
 from halocline.lang.grid import Field, unknown
-from halocline.lang.program import ProgramFunction, Scalar, loop, own_scalars, program, stage, stop
+from halocline.lang.program import (
+    Program,
+    ProgramFunction,
+    Scalar,
+    loop,
+    own_scalars,
+    program,
+    stage,
+    stop,
+)
 from halocline.lang.reductions import dot
+from halocline.lang.reductions import sum as total_of
 
 Operator = Callable[[Any], Any]
 
 BREAKDOWN = "the operator is not positive definite: p.Ap is not positive"
 NOT_FINITE = "the residual is not finite"
 BAD_START = "the residual of the initial guess is not finite, or too large to be squared"
+INCOMPATIBLE = "the right-hand side has a mean, which the operator cannot give"
+
+
+@dataclass(frozen=True)
+class NullSpace:
+    """Scalars of a symmetric operator whose null space holds the constants, at least for some parameters.
+
+    Attributes
+    ----------
+    share : Scalar
+        One over the number of points; 0 where the parameters of this solve leave no null space.
+    allowed : Scalar
+        Largest ratio of the squared sum of the right-hand side to its squared norm that is accepted.
+    """
+
+    share: Scalar
+    allowed: Scalar
 
 
 @program
-def cg(A: Operator, x: Field, b: Any, rtol: Scalar, max_iterations: Scalar) -> None:
-    """Conjugate gradients as UMBC HPCF-2018-10, Section 2.2, has them: four vectors x, r, p, q.
+def cg(
+    A: Operator,
+    x: Field,
+    b: Any,
+    rtol: Scalar,
+    max_iterations: Scalar,
+    least: Operand = 0.0,
+    null_space: NullSpace | None = None,
+) -> None:
+    """Solve A x = b from the values of x by conjugate gradients with the four vectors x, r, p and q.
 
-    The vector updates and inner products next to each other share a sweep; eleven streams of memory an
-    iteration.
+    The method is that of UMBC HPCF-2018-10, Section 2.2. The vector updates and inner products next to each
+    other share a sweep; an iteration takes eleven streams of memory. It ends where the squared residual norm
+    is at most `least`, or rtol² times the first.
     """
     r, p, q = x.like("r p q", homogeneous=True)
     rho, next_rho, alpha, beta, curvature = own_scalars("rho next_rho alpha beta curvature")
     r.set(b - A(x))
+    _project(r, null_space)
     p.set(r)
     rho.set(dot(r, r))
-    goal = _goal(rho, rtol)
+    goal = _goal(rho, rtol, least)
     with loop(until=rho <= goal, limit=max_iterations, record=rho):
         q.set(A(p))
         curvature.set(dot(p, q))
@@ -44,8 +85,16 @@ def cg(A: Operator, x: Field, b: Any, rtol: Scalar, max_iterations: Scalar) -> N
 
 
 @program
-def cg_fused(A: Operator, x: Field, b: Any, rtol: Scalar, max_iterations: Scalar) -> None:
-    """Conjugate gradients in two sweeps an iteration and four vectors: x, r, p and its next value.
+def cg_fused(
+    A: Operator,
+    x: Field,
+    b: Any,
+    rtol: Scalar,
+    max_iterations: Scalar,
+    least: Operand = 0.0,
+    null_space: NullSpace | None = None,
+) -> None:
+    """Solve A x = b as `cg`, in two sweeps an iteration and four vectors: x, r, p and its next value.
 
     The first sweep forms the new p, in the halo too, and its product with A for the inner product; the
     second forms that product again instead of reading it back, and updates x and r. Only r is exchanged.
@@ -55,10 +104,11 @@ def cg_fused(A: Operator, x: Field, b: Any, rtol: Scalar, max_iterations: Scalar
     r, p = x.like("r p", homogeneous=True)
     rho, old, alpha, curvature = own_scalars("rho old alpha curvature")
     r.set(b - A(x))
+    _project(r, null_space)
     p.set(0.0)
     old.set(1.0)
     rho.set(dot(r, r))
-    goal = _goal(rho, rtol)
+    goal = _goal(rho, rtol, least)
     with loop(until=rho <= goal, limit=max_iterations, record=rho):
         new = stage(r + (rho / old) * p, "new_p", storage="inline")
         curvature.set(dot(new, A(new)))
@@ -71,12 +121,24 @@ def cg_fused(A: Operator, x: Field, b: Any, rtol: Scalar, max_iterations: Scalar
         rho.set(dot(r, r))
 
 
-def _goal(rho: Scalar, rtol: Scalar) -> Scalar:
-    """The squared residual norm at which the iteration ends."""
+def _project(r: Field, null_space: NullSpace | None) -> None:
+    """With a null space, stop where r has a mean, and remove what rounding leaves of it."""
+    if null_space is None:
+        return
+    total, square = own_scalars("total square")
+    total.set(total_of(r))
+    square.set(dot(r, r))
+    stop(~(square < float("inf")), BAD_START)
+    stop(total * total > null_space.allowed * square, INCOMPATIBLE)
+    r.set(r - null_space.share * total)
+
+
+def _goal(rho: Scalar, rtol: Scalar, least: Operand) -> Scalar:
+    """Return the squared residual norm at which the iteration ends."""
     stop(~(rho < float("inf")), BAD_START)
     first, goal = own_scalars("first goal")
     first.set(rho)
-    goal.set(rtol * rtol * rho)
+    goal.set(maximum(rtol * rtol * rho, least))
     return goal
 
 
@@ -93,3 +155,68 @@ def method_named(name: str) -> ProgramFunction:
     if name not in METHODS:
         raise unknown("method", name, sorted(METHODS))
     return METHODS[name]
+
+
+def solve_program(method: str, A: Operator, x: Field, b: Any, *, null_space: bool = False) -> Program:
+    """Return the program of a linear solve.
+
+    Its own scalars `warm` (0: start from zero, 1: from the values of x), `rtol`, `least` and
+    `max_iterations` are given when it runs, and with a null space `share` and `allowed` too.
+
+    Parameters
+    ----------
+    method : str
+        A key of METHODS.
+    A : callable
+    x : Field
+    b : field or expression
+        It must not read x.
+    null_space : bool
+        A is symmetric and may take constants to zero: see NullSpace.
+    """
+    function = method_named(method)
+    warm, rtol, least, most = _scalars("warm rtol least max_iterations")
+    level = NullSpace(*_scalars("share allowed")) if null_space else None
+    made = _taking(function.name, warm, rtol, least, most, level)
+    with trace.tracing(made):
+        x.set(where(warm > 0.0, x, 0.0))
+        function(A, x, b, rtol, most, least, level)
+    return made
+
+
+def reference_program(A: Operator, x: Field, b: Any, *, null_space: bool = False) -> Program:
+    """Return the program that forms the squared norm of the right-hand side, b - A(0), in scalar `norm`.
+
+    The norm has the bits of the first residual of a start from zero. x keeps its values, but with a null
+    space it loses its mean, as the solution has none. Parameters are those of `solve_program`.
+    """
+    level = NullSpace(*_scalars("share allowed")) if null_space else None
+    made = _taking("reference", level)
+    with trace.tracing(made):
+        r, p = x.like("r p", homogeneous=True)
+        (norm,) = own_scalars("norm")
+        p.set(x)
+        x.set(0.0)
+        r.set(b - A(x))
+        if level is None:
+            x.set(p)
+        else:
+            (mean,) = own_scalars("mean")
+            mean.set(level.share * total_of(p))
+            x.set(p - mean)
+        _project(r, level)  # which may stop: x has its values again
+        norm.set(dot(r, r))
+    return made
+
+
+def _scalars(names: str) -> list[Scalar]:
+    return [Scalar(name, own=True) for name in names.split()]
+
+
+def _taking(name: str, *inputs: Scalar | NullSpace | None) -> Program:
+    """Return an empty program that is given these scalars when it runs."""
+    made = Program(name)
+    for given in inputs:
+        scalars = (given.share, given.allowed) if isinstance(given, NullSpace) else (given,)
+        made.parameters.update({scalar.name: scalar for scalar in scalars if scalar is not None})
+    return made

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from halocline.archive.writer import Writing
 from halocline.errors import BreakdownError, InputError, RunError
 from halocline.lang import trace
-from halocline.lang.expression import Expr, Operators, as_expr, place_of
-from halocline.lang.grid import Field, check_options
-from halocline.lang.program import Scalar, own_name
+from halocline.lang.expression import Expr, Operators, as_expr, place_of, reads_of
+from halocline.lang.grid import Field, check_options, unknown
+from halocline.lang.program import Program, own_name, program
 from halocline.lang.reductions import first
 from halocline.lang.reductions import value as value_at
 from halocline.ranges import STEPS
@@ -36,9 +36,18 @@ from halocline.run.ranks.mpi import communicator_of
 from halocline.run.simulation import observers
 from halocline.run.simulation.course import Course
 from halocline.run.tuning.overlap import Overlap
-from halocline.solvers.cg import BAD_START, BREAKDOWN, method_named
+from halocline.solvers.cg import (
+    BAD_START,
+    BREAKDOWN,
+    INCOMPATIBLE,
+    method_named,
+    reference_program,
+    solve_program,
+)
 from halocline.solvers.iterations import Iterations, history_of
 from halocline.solvers.linearity import check_linear
+from halocline.solvers.matrix import Matrix
+from halocline.solvers.probe import Probe
 from halocline.solvers.residual import MARGIN, TrueResidual, reachable
 
 if TYPE_CHECKING:
@@ -46,6 +55,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 log = logging.getLogger("halocline")
+
+STARTS = ("zero", "last")
+COMPATIBLE = {"float64": 1e-13, "float32": 1e-6}  # share of the right-hand side that rounding may leave
 
 
 @dataclass(frozen=True)
@@ -55,17 +67,20 @@ class Solution:
     Attributes
     ----------
     converged : bool
-        The residual that the method carries along is at most rtol times the first, and the true one at most
-        twice that.
+        The residual that the method carries along is at most rtol times the norm of the right-hand side, and
+        the true one at most twice that.
     iterations : int
     reason : str
         "converged"; "rounding limit": by the residual that the method carries along it has, but the true one
-        is more than 2 rtol times the first, and further iterations would not reduce it; "iteration limit";
+        is more than twice that, and further iterations would not reduce it; "iteration limit";
         "interrupted": a signal came, also where it came too late to matter.
     residuals : array (iterations + 1,)
         Norms of the residual that the method carries along, the initial one first.
     true_residual : float
         Norm of b - A x, computed of the solution after the last iteration.
+    rhs_norm : float
+        Norm of the right-hand side b - A(0), which holds the values and slopes that the boundary conditions
+        of the unknown give. Equal to the first residual norm of a start from zero.
     seconds, compute, exchange, reduction : float
         Wall clock of the whole solve, without the true residual, and what of it the first thread spent in
         kernels, halo exchange and reductions.
@@ -87,6 +102,7 @@ class Solution:
     reason: str
     residuals: NDArray[np.float64] = field(repr=False)
     true_residual: float
+    rhs_norm: float
     seconds: float
     compute: float
     exchange: float
@@ -114,16 +130,19 @@ class Solution:
 
     @property
     def residual_relative(self) -> float:
-        """The last norm of the residual that the method carries along over the first; 0 where the first is
-        0."""
-        first = float(self.residuals[0])
-        return float(self.residuals[-1]) / first if first else 0.0
+        """Last norm of the residual that the method carries along, over `rhs_norm`; 0 where that is 0."""
+        return float(self.residuals[-1]) / self.rhs_norm if self.rhs_norm else 0.0
 
     @property
     def true_residual_relative(self) -> float:
-        """The norm of b - A x over the first residual norm; 0 where that is 0."""
-        first = float(self.residuals[0])
-        return self.true_residual / first if first else 0.0
+        """Norm of b - A x over `rhs_norm`; 0 where that is 0."""
+        return self.true_residual / self.rhs_norm if self.rhs_norm else 0.0
+
+
+@program
+def keep(kept: Field, b: Any) -> None:
+    """Copy a right-hand side."""
+    kept.set(b)
 
 
 class LinearProblem:
@@ -134,10 +153,11 @@ class LinearProblem:
     operator : callable
         Takes a field (or a stage) and returns the expression of A applied to it.
     unknown : Field
-        Takes the solution; its values before are the initial guess. Its boundary conditions belong to the
-        problem.
+        Takes the solution. Its boundary conditions belong to the problem; its values are the initial guess
+        of ``solve(start="last")``.
     rhs : field, expression, number, array, or function of the coordinates
-        An expression is evaluated straight into the residual: no array holds it.
+        An expression is evaluated straight into the residual: no array holds it. One that reads the unknown,
+        as that of an implicit time step does, means its values before the solve, and is copied then.
     method : {"cg", "cg-fused"}
     parameters : mapping of str to float
         Values of ``hc.parameter(...)`` in operator or right-hand side; ``problem.parameters["shift"] = 2.0``
@@ -149,6 +169,12 @@ class LinearProblem:
     ------
     InputError
         Among others where the operator is not linear, as far as its formula shows.
+
+    Notes
+    -----
+    Where the operator takes constants to zero, as ``-hc.laplacian(u)`` does between periodic sides or slopes,
+    the solution has zero mean. The right-hand side, with the slopes at the walls, must have zero mean too.
+    Both hold up to rounding.
     """
 
     def __init__(
@@ -163,7 +189,7 @@ class LinearProblem:
         **execution: Any,
     ) -> None:
         check_options(execution, LinearProblem.__init__, Execution.__init__)
-        function = method_named(method)
+        method_named(method)
         if not isinstance(unknown_field, Field):
             raise InputError(f"the unknown is {unknown_field!r}; expected a Field of a grid")
         execution = observers.options({"communicator": communicator, **execution})
@@ -173,18 +199,35 @@ class LinearProblem:
         store = FieldStore(Domain(grid, comm, Execution(**execution)))
         self.fields = Fields(store, parameters or {})
         b, filling = self._right_hand_side(rhs)
+        self._keep: Prepared | None = None
+        if any(read is unknown_field for read, _ in reads_of(as_expr(b))):
+            kept = self._rhs_field()
+            self._keep = prepare(store, keep.trace(kept, b), self.fields.values)
+            b = kept
         self._rhs = as_expr(b)
-        names = Scalar("rtol", own=True), Scalar("max_iterations", own=True)
 
         def linear(v: Any) -> Expr:
             return check_linear(trace.call(operator, v), v, unknown_field.name)
 
-        program = function.trace(linear, unknown_field, b, *names)
-        self.program = program
+        self._operator = linear
+        with trace.tracing(Program("matrix")) as statements:
+            formula = linear(unknown_field)
+        self._matrix = Matrix(formula, unknown_field, statements)
+        found = self._matrix.properties(self.fields.values)
+        # a parameter may be changed to one that leaves a null space, such as a shift to 0
+        self._may_be_singular = found.symmetric is True and (
+            found.singular or (found.level and bool(self._matrix.parameters))
+        )
+        self.program = solve_program(
+            method, linear, unknown_field, self._rhs, null_space=self._may_be_singular
+        )
         observers.made(self)
         self._continued: Prepared | None = None  # what goes on after a pause
-        self._prepared = prepare(store, program, (*self.fields.values, *(n.name for n in names)))
-        self._true_residual = TrueResidual(self.fields, linear, unknown_field, b, self._rhs_field)
+        self._reference: Prepared | None = None
+        self._probe: Probe | None = None
+        self._knows_asymmetry = False
+        self._prepared = prepare(store, self.program, (*self.fields.values, *self.program.parameters))
+        self._true_residual = TrueResidual(self.fields, linear, unknown_field, b)
         self._rhs_given = None if filling is None else b
         if filling is not None:
             self.fields[b] = filling
@@ -268,20 +311,26 @@ class LinearProblem:
         *,
         rtol: float = 1e-6,
         max_iterations: int | None = None,
+        start: str = "zero",
         output: Output | Sequence[Output] = (),
         checkpoint: Checkpoint | None = None,
         resume: str | Path | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> Solution:
-        """Iterate until the norm of the residual that the method carries along has fallen to `rtol` times the
-        initial one; then compute b - A x, and warn where it has not.
+        """Iterate until the residual that the method carries along has at most `rtol` times the norm of the
+        right-hand side; then compute b - A x, and warn where its norm is larger.
 
         Parameters
         ----------
         rtol : float
-            Positive.
+            Positive. The right-hand side is b - A(0): values and slopes that boundary conditions give belong
+            to it. The tolerance does not depend on the start.
         max_iterations : int, optional
             Ten times the number of unknowns by default.
+        start : {"zero", "last"}
+            "zero" starts from zero, "last" from the values of the unknown: those of the last solve, or those
+            that it was set to, ``problem.fields[u] = guess``. Where the right-hand side is zero, the
+            solution is zero from either. A solve that is resumed has started already.
         output : Output, or sequence of them, optional
             What is written on the way; steps are iterations.
         checkpoint : Checkpoint, optional
@@ -296,25 +345,50 @@ class LinearProblem:
         ------
         InputError
             A tolerance or limit out of range, values that are not finite; output or checkpoints that cannot
-            be, something else in their way; a checkpoint to resume that is damaged or of another problem.
+            be, something else in their way; a checkpoint to resume that is damaged or of another problem; an
+            operator that takes constants to zero and a right-hand side whose mean is more than the tolerance
+            and rounding allow.
         RunError
             Output or a checkpoint cannot be written.
         BreakdownError
-            The operator is not positive definite.
+            The operator is not symmetric and positive definite. Where it is not symmetric, the log warns
+            before the first iteration.
         Stopped
             With `checkpoint`: the solve was asked to end, and has left a checkpoint.
         """
-        check_limits(rtol, max_iterations)
+        check_limits(rtol, max_iterations, start)
         if max_iterations is None:
             max_iterations = 10 * math.prod(self.unknown.grid.shape)
         import numpy as np
 
-        iterating, ledger = self._iterations(rtol), Ledger(self.domain.comm)
+        ledger = Ledger(self.domain.comm)
         self.fields.check_inputs("before the solve")
-        if resume is None:
-            self._true_residual.before()
-        else:
-            self._resume(iterating, ledger, Path(resume), rtol)
+        self._warn_of_asymmetry()
+        inputs, norm_square = self._inputs(rtol), None
+        if resume is None and self._keep is not None:
+            self._keep.run(self.fields.values)
+        if resume is None and start == "last":
+            norm_square = self._norm_of_rhs(inputs)
+            inputs |= {
+                own_name("warm"): float(norm_square > 0.0),
+                own_name("rtol"): 0.0,
+                own_name("least"): rtol * rtol * norm_square,
+                own_name("allowed"): math.inf,
+            }
+        iterating = Iterations(
+            self.fields,
+            self.program,
+            self._prepared,
+            {**self.fields.values, **inputs},
+            self._continued,
+            judge=self._judge,
+        )
+        if resume is not None:
+            norm_square = self._resume(iterating, ledger, Path(resume), rtol)
+
+        def of_rhs() -> float:
+            return iterating.scalars()[own_name("first")] if norm_square is None else norm_square
+
         begun_at = iterating.step
         files = ledger.files(
             iterating,
@@ -322,7 +396,7 @@ class LinearProblem:
             dict(self.parameters),
             output=output,
             checkpoint=checkpoint,
-            also=lambda: {"method": self.method, **iterating.notes()},
+            also=lambda: {"method": self.method, "rhs_square": of_rhs().hex(), **iterating.notes()},
         )
         with files.ready(begun_at):
             outcome = Course(iterating, files).run(math.inf, float(max_iterations), on_progress)
@@ -331,8 +405,8 @@ class LinearProblem:
         done = iterations - begun_at  # in this solve
         squares = np.concatenate(([outcome.scalars[own_name("first")]], iterating.history[:, 0]))
         ended = outcome.loops[0] == "condition"
-        residuals, true = np.sqrt(squares), self._true_residual.norm()
-        converged = ended and true <= MARGIN * rtol * float(residuals[0])
+        residuals, true, rhs_norm = np.sqrt(squares), self._true_residual.norm(), math.sqrt(of_rhs())
+        converged = ended and true <= MARGIN * rtol * rhs_norm
         reason = outcome.reason
         if reason != "interrupted":
             reason = ("converged" if converged else "rounding limit") if ended else "iteration limit"
@@ -342,6 +416,7 @@ class LinearProblem:
             reason=reason,
             residuals=residuals,
             true_residual=true,
+            rhs_norm=rhs_norm,
             seconds=outcome.seconds,
             compute=outcome.compute,
             exchange=outcome.exchange,
@@ -357,20 +432,89 @@ class LinearProblem:
         observers.ran(self, done, solution)
         return solution
 
-    def _iterations(self, rtol: float) -> Iterations:
-        values = {**self.fields.values, own_name("rtol"): float(rtol)}
-        return Iterations(
-            self.fields, self.program, self._prepared, values, self._continued, judge=self._judge
-        )
+    def _inputs(self, rtol: float) -> dict[str, float]:
+        """Return the scalars that the program of a solve from zero is given."""
+        inputs = {own_name("warm"): 0.0, own_name("rtol"): float(rtol), own_name("least"): 0.0}
+        if self._may_be_singular:
+            share, allowed = 0.0, math.inf
+            found = self._matrix.properties(self.fields.values)
+            if found.symmetric and found.singular:
+                points = math.prod(self.unknown.points)
+                share = 1.0 / points
+                # no vector comes nearer to the right-hand side than its mean
+                allowed = points * max(rtol, COMPATIBLE[self.unknown.dtype]) ** 2
+            inputs |= {own_name("share"): share, own_name("allowed"): allowed}
+        return inputs
+
+    def _norm_of_rhs(self, inputs: dict[str, float]) -> float:
+        """Return the squared norm of the right-hand side; the unknown keeps its values, or loses its mean."""
+        if self._reference is None:
+            made = reference_program(
+                self._operator, self.unknown, self._rhs, null_space=self._may_be_singular
+            )
+            self._reference = prepare(self.fields.store, made, (*self.fields.values, *made.parameters))
+        outcome = self._reference.run({**self.fields.values, **inputs})
+        self._judge(outcome, 0)
+        return outcome.scalars[own_name("norm")]
+
+    def _asymmetry(self) -> str | None:
+        """Describe what shows that the operator is not symmetric; None where nothing does."""
+        found = self._matrix.properties(self.fields.values)
+        if found.symmetric is None:
+            if self._probe is None:
+                self._probe = Probe(self.fields, self._operator, self.unknown)
+            return self._probe.asymmetry()
+        return None if found.asymmetry is None else str(found.asymmetry)
+
+    def _warn_of_asymmetry(self) -> None:
+        """Warn once of an operator that is not symmetric; all ranks call this.
+
+        Random vectors are tried before the first solve only, coefficients whenever a parameter has changed.
+        """
+        tried = self._probe is not None and self._matrix.properties(self.fields.values).symmetric is None
+        if self._knows_asymmetry or tried:
+            return
+        shown = self._asymmetry()
+        self._knows_asymmetry = shown is not None
+        if shown is not None and self.domain.comm.rank == 0:
+            log.warning(
+                "%s: the operator is not symmetric (%s); conjugate gradients need a symmetric operator, and "
+                "may not converge",
+                self.method,
+                shown,
+            )
 
     def _judge(self, outcome: Outcome, iteration: int) -> None:
         """Raise the error that ended the iterations, where one did."""
-        if outcome.reason == BAD_START:
+        reason = outcome.reason
+        if reason in ("completed", "paused", "interrupted"):
+            return
+        if reason == BAD_START:
             raise InputError(f"{self.method}: {self._bad_start()}")
-        if outcome.reason not in ("completed", "paused", "interrupted"):
-            kind = BreakdownError if outcome.reason == BREAKDOWN else RunError
-            value = outcome.scalars[own_name("curvature")]
-            raise kind(f"{self.method} broke down in iteration {iteration + 1}: {outcome.reason} ({value:g})")
+        if reason == INCOMPATIBLE:
+            mean = outcome.scalars[own_name("total")] / math.prod(self.unknown.points)
+            raise InputError(
+                f"{self.method}: the right-hand side, with the slopes at the walls, has the mean {mean:g}; "
+                "the operator takes constants to zero, so that there is a solution only for the mean 0. "
+                f"Subtract {mean:g} from the right-hand side, or give {self.unknown.name!r} a value at a wall"
+            )
+        value = outcome.scalars[own_name("curvature")]
+        ended = f"{self.method} broke down in iteration {iteration + 1}: {reason} ({value:g})"
+        if reason == BREAKDOWN:
+            raise BreakdownError(f"{ended}; {self._why_not_positive()}")
+        raise RunError(ended)
+
+    def _why_not_positive(self) -> str:
+        """Say why the curvature may have been zero or negative, and what to do."""
+        shown = self._asymmetry()
+        if shown is not None:
+            return f"nor is it symmetric: {shown}"
+        if self._matrix.properties(self.fields.values).negative:
+            return (
+                "its diagonal is negative: change the sign of the operator and of the right-hand side, as in "
+                "-hc.laplacian(u)"
+            )
+        return "it is indefinite or singular: check the signs of its terms"
 
     def _check_given(self, saved: Saved) -> None:
         """Raise InputError where coefficients or right-hand side are others than in a checkpoint."""
@@ -385,39 +529,36 @@ class LinearProblem:
                     f"{what} other values than in checkpoint {saved.folder}, which is of another problem"
                 )
 
-    def _resume(self, iterating: Iterations, ledger: Ledger, path: Path, rtol: float) -> None:
-        """Take over a checkpoint of this problem."""
+    def _resume(self, iterating: Iterations, ledger: Ledger, path: Path, rtol: float) -> float:
+        """Take over a checkpoint of this problem; return the squared norm of the right-hand side."""
         saved, _ = ledger.read(path, self.fields.grid, self.program, dict(self.parameters))
         self._check_given(saved)
         restart.take_over(iterating, saved, {})
         iterating.go_on_from(history_of(saved.facts))
-        scalars = iterating.scalars()
-        first = scalars[own_name("first")]
-        iterating.set_scalars({**scalars, own_name("goal"): rtol * rtol * first})
+        norm_square = float.fromhex(saved.facts["rhs_square"])
+        iterating.set_scalars({**iterating.scalars(), own_name("goal"): rtol * rtol * norm_square})
         ledger.resume(saved)
+        return norm_square
 
 
 def parted(solution: Solution, rtol: float) -> str:
     """The warning for a solve that rounding has limited."""
     true = solution.true_residual_relative
-    advice = (
-        f"rtol={reachable(true):g} can be reached"
-        if true < 0.1
-        else "the initial guess was about as good as rounding allows"
-    )
     return (
-        f"the residual that is carried along fell to {solution.residual_relative:.2g} times the first, as "
-        f"rtol={rtol:g} asks, but b - A x to no more than {true:.2g}: rounding errors are the rest, which "
-        f"further iterations do not reduce; {advice}"
+        f"the residual that is carried along fell to {solution.residual_relative:.2g} times the right-hand "
+        f"side, as rtol={rtol:g} asks, but b - A x to no more than {true:.2g}: rounding errors are the rest, "
+        f"which further iterations do not reduce; rtol={reachable(true):g} can be reached"
     )
 
 
-def check_limits(rtol: float, max_iterations: int | None) -> None:
-    """Raise InputError where a solve cannot end so."""
+def check_limits(rtol: float, max_iterations: int | None, start: str = "zero") -> None:
+    """Raise InputError where a solve cannot start or end so."""
     if not (isinstance(rtol, (int, float)) and math.isfinite(rtol) and rtol > 0):
         raise InputError(f"rtol is {rtol!r}; expected a positive number such as 1e-6")
     if max_iterations is not None:
         STEPS.check("max_iterations", max_iterations)
+    if start not in STARTS:
+        raise unknown("start", start, STARTS)
 
 
 def solve(operator: Callable[[Any], Any], unknown_field: Field, rhs: Any, **options: Any) -> Solution:
@@ -448,7 +589,7 @@ def solve(operator: Callable[[Any], Any], unknown_field: Field, rhs: Any, **opti
     """
     check_options(options, LinearProblem.__init__, LinearProblem.solve, Execution.__init__)
     late = {k: options.pop(k) for k in LinearProblem.solve.__kwdefaults__ or () if k in options}
-    check_limits(late.get("rtol", 1e-6), late.get("max_iterations"))
+    check_limits(late.get("rtol", 1e-6), late.get("max_iterations"), late.get("start", "zero"))
     return LinearProblem(operator, unknown_field, rhs, **options).solve(**late)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from halocline.lang.boundary import with_wall_values
-from halocline.lang.expression import Expr, as_expr, reads_of
+from halocline.lang.expression import Expr
 from halocline.lang.grid import Field
 from halocline.lang.program import own_name, own_scalars, program
 from halocline.lang.reductions import dot
@@ -35,12 +35,6 @@ def true_residual(A: Callable[[Any], Expr], x: Field, b: Any) -> None:
     square.set(dot(remainder, remainder))
 
 
-@program
-def keep(kept: Field, b: Any) -> None:
-    """Copy a right-hand side."""
-    kept.set(b)
-
-
 class TrueResidual:
     """The norm of b - A x of a linear problem, compiled and planned once; all ranks make and use it.
 
@@ -52,26 +46,12 @@ class TrueResidual:
     x : Field
         The unknown.
     b : field or expression
-        The right-hand side. One that reads the unknown, as that of an implicit time step does, means its
-        values before the solve, and is copied then.
-    copy : callable
-        Makes the field for that copy.
+        The right-hand side; it does not read the unknown.
     """
 
-    def __init__(
-        self, fields: Fields, A: Callable[[Any], Expr], x: Field, b: Any, copy: Callable[[], Field]
-    ) -> None:
-        self._fields, self._keep = fields, None
-        if any(read is x for read, _ in reads_of(as_expr(b))):
-            kept = copy()
-            self._keep = prepare(fields.store, keep.trace(kept, b), fields.values)
-            b = kept
+    def __init__(self, fields: Fields, A: Callable[[Any], Expr], x: Field, b: Any) -> None:
+        self._fields = fields
         self._norm = prepare(fields.store, true_residual.trace(A, x, b), fields.values)
-
-    def before(self) -> None:
-        """Call this before the unknown is changed."""
-        if self._keep is not None:
-            self._keep.run(self._fields.values)
 
     def norm(self) -> float:
         """The Euclidean norm over all cells, the same on all ranks; takes one application of A."""
@@ -79,7 +59,7 @@ class TrueResidual:
 
 
 def reachable(relative: float) -> float:
-    """A tolerance that can be reached where a solve ended at this true residual over the first one: the same,
+    """Return a tolerance that can be reached where a solve ended at this relative true residual: the same,
     rounded up to one digit.
 
     Examples

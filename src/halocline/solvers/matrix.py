@@ -1,0 +1,328 @@
+"""Properties of a linear operator's matrix that its formula and boundary conditions show.
+
+A row of the matrix is computed in Python: the formula is evaluated at one point, where the unknown stands for
+a sum of matrix columns, and ghost points for what their conditions make of points inside. A few rows in the
+middle, beside each wall and in corners stand for all others, which have the same formula. Values of other
+fields are drawn by hash, so that a property that holds then holds for any values.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from operator import add, ge, gt, le, lt
+from typing import Any
+
+from halocline.errors import InputError
+from halocline.lang.boundary import SIDES, Ghost
+from halocline.lang.expression import SELECTIONS, Expr, walk
+from halocline.lang.grid import Field
+from halocline.lang.program import Assign, Program, Stage
+
+Point = tuple[int, ...]
+Row = dict[Point, float]  # coefficients by column
+
+ROUNDING = 2.0**-47  # relative size of a sum of coefficients that is zero in exact arithmetic
+EQUAL = 1e-9  # relative difference of coefficients that counts as none: conjugate gradients do not feel it
+
+
+class _UnknownError(Exception):
+    """A coefficient that the formula does not show, such as a sum over the grid."""
+
+
+@dataclass(frozen=True)
+class Asymmetry:
+    """Two coefficients that differ, of the same two points in each other's rows."""
+
+    one: Point
+    other: Point
+    coefficient: float
+    transposed: float
+
+    def __str__(self) -> str:
+        return (
+            f"row {self.one} has {self.coefficient:g} for point {self.other}, but row {self.other} has "
+            f"{self.transposed:g} for point {self.one}"
+        )
+
+
+@dataclass(frozen=True)
+class Properties:
+    """Properties of a matrix.
+
+    Attributes
+    ----------
+    symmetric : bool or None
+        None where the formula does not show it.
+    asymmetry : Asymmetry or None
+        A pair of coefficients that shows that the matrix is not symmetric.
+    singular : bool
+        Constants are in the null space.
+    level : bool
+        Constants are eigenvectors: all rows have the same sum.
+    negative : bool
+        All diagonal coefficients are below zero.
+    """
+
+    symmetric: bool | None = None
+    asymmetry: Asymmetry | None = None
+    singular: bool = False
+    level: bool = False
+    negative: bool = False
+
+
+class Matrix:
+    """The matrix of a linear operator, by rows.
+
+    Parameters
+    ----------
+    formula : Expr
+        The operator applied to the unknown.
+    unknown : Field
+    program : Program
+        The program that it was traced in, whose statements assign the stages that are kept in arrays.
+    """
+
+    def __init__(self, formula: Expr, unknown: Field, program: Program) -> None:
+        self._formula, self._unknown, self._grid = formula, unknown, unknown.grid
+        self._ghosts: dict[tuple[int, int, int], Expr] = {}
+        self._arrays = {f: e for s in program.flat() if isinstance(s, Assign) for f, e in s.values.items()}
+        self._of_grid = unknown.grid.scalar_values()
+        self._values = dict(self._of_grid)
+        self._nodes: dict[Expr, tuple[Expr, ...]] = {}
+        self._numbers: dict[Expr, Any] = {}  # values of expressions that are the same at all points
+        self._last: tuple[dict[str, float], Properties] | None = None
+        self._reads_fields = False
+        self.parameters: set[str] = set()  # those that coefficients depend on
+
+    def properties(self, values: Mapping[str, float]) -> Properties:
+        """Return the properties for these values of scalars; those of the last values are kept."""
+        if self._last is None or any(values.get(name) != self._last[0].get(name) for name in self.parameters):
+            self._values = {**self._of_grid, **values}
+            self._numbers.clear()
+            self._last = dict(values), self._found()
+        return self._last[1]
+
+    def _found(self) -> Properties:
+        rows: dict[Point, Row] = {}
+        depends: dict[Point, bool] = {}  # on values of other fields
+
+        def row(point: Point) -> Row:
+            if point not in rows:
+                self._reads_fields = False
+                rows[point] = self.row(point)
+                depends[point] = self._reads_fields
+            return rows[point]
+
+        samples = self._samples()
+        symmetric: bool | None = True
+        asymmetry = None
+        try:
+            for one in samples:
+                largest = max(map(abs, row(one).values()), default=0.0)
+                for other in list(row(one)):
+                    here, there = row(one)[other], row(other).get(one, 0.0)
+                    if abs(here - there) <= EQUAL * max(largest, *map(abs, row(other).values()), 0.0):
+                        continue
+                    if depends[one] or depends[other]:
+                        symmetric = None if symmetric else symmetric
+                    elif asymmetry is None:
+                        symmetric, asymmetry = False, Asymmetry(one, other, here, there)
+        except _UnknownError:
+            return Properties()
+        inside = [found for point, found in rows.items() if found]
+        sums = [math.fsum(found.values()) for found in inside]
+        sizes = [math.fsum(map(abs, found.values())) for found in inside]
+        walled = self._grid.active_cells < self._grid.size or any(not found for found in rows.values())
+        close = ROUNDING * max(sizes, default=0.0)
+        diagonal = [rows[point].get(point, 0.0) for point in samples if rows[point]]
+        return Properties(
+            symmetric,
+            asymmetry,
+            singular=not walled
+            and all(abs(s) <= ROUNDING * size for s, size in zip(sums, sizes, strict=True)),
+            level=not walled and bool(sums) and max(sums) - min(sums) <= close,
+            negative=bool(diagonal) and max(diagonal) < 0.0,
+        )
+
+    def _samples(self) -> list[Point]:
+        """Points in the middle, beside each wall, and in two corners."""
+        points = self._unknown.points
+        middle = tuple(n // 2 for n in points)
+        found = {middle: None, (0,) * len(points): None, tuple(n - 1 for n in points): None}
+        for axis, n in enumerate(points):
+            for end in (0, n - 1):
+                found[(*middle[:axis], end, *middle[axis + 1 :])] = None
+        return [point for point in found if self._is_active(point)]
+
+    def _is_active(self, point: Point) -> bool:
+        blocks = self._grid.blocks
+        if blocks is None:
+            return True
+        cell = [min(i, n - 1) for i, n in zip(point, self._grid.shape, strict=True)]
+        return any(True for _ in blocks.pieces(cell, [i + 1 for i in cell]))
+
+    def row(self, point: Point) -> Row:
+        """Return the row of a point; empty for one on a wall, whose value a condition gives."""
+        if not self._column(point):
+            return {}
+        value = self._at(self._formula, point)
+        if isinstance(value, float):
+            value = {}
+        return {column: c for column, c in value.items() if c != 0.0}
+
+    def _column(self, point: Point) -> Row:
+        """What the unknown at a point, or a ghost point, is in terms of points that are computed."""
+        grid, points = self._grid, self._unknown.points
+        point = tuple(
+            i % n if around else i for i, n, around in zip(point, points, grid.periodic, strict=True)
+        )
+        for axis, (i, n) in enumerate(zip(point, points, strict=True)):
+            if not 0 <= i < n:
+                layer = -i - 1 if i < 0 else i - n
+                value = self._at(self._ghost(axis, -1 if i < 0 else 1, layer), point)
+                return {} if isinstance(value, float) else value
+        for axis, staggered in enumerate(self._unknown.staggered):
+            if staggered and grid.walls[axis] == "face" and not grid.periodic[axis]:
+                for side, end in ((-1, 0), (1, points[axis] - 1)):
+                    if point[axis] == end and self._is_given(axis, side):
+                        return {}
+        return {point: 1.0} if self._is_active(point) else {}
+
+    def _is_given(self, axis: int, side: int) -> bool:
+        """Return true where a condition gives the value of points on a wall."""
+        condition = self._unknown.boundary.get(SIDES[2 * axis + (side > 0)])
+        return condition is not None and condition.on_wall(Ghost(self._unknown, axis, side, -1)) is not None
+
+    def _ghost(self, axis: int, side: int, layer: int) -> Expr:
+        key = axis, side, layer
+        if key not in self._ghosts:
+            condition = self._unknown.boundary.get(SIDES[2 * axis + (side > 0)])
+            if condition is None:
+                raise _UnknownError
+            self._ghosts[key] = condition.homogeneous().ghost(Ghost(self._unknown, *key))
+        return self._ghosts[key]
+
+    def _at(self, root: Expr, point: Point) -> Any:
+        """Evaluate an expression at a point: a number, or a Row where it depends on the unknown."""
+        found: dict[Expr, Any] = {}
+        if root not in self._nodes:
+            self._nodes[root] = tuple(walk((root,)))
+        for current in self._nodes[root]:
+            if current not in self._numbers:
+                value = self._value(current, point, [found[a] for a in current.args])
+                if not current.varies:
+                    self._numbers[current] = value
+                found[current] = value
+            else:
+                found[current] = self._numbers[current]
+        return found[root]
+
+    def _value(self, current: Expr, point: Point, args: list[Any]) -> Any:
+        op = current.op
+        if op == "const":
+            return current.attribute
+        if op == "scalar":
+            name = current.attribute[0]
+            if name not in self._values:
+                raise _UnknownError
+            if name not in self._of_grid:
+                self.parameters.add(name)
+            return self._values[name]
+        if op == "index":
+            axis, step = current.attribute
+            at = point[axis] + step
+            return float(at % self._grid.shape[axis] if self._grid.periodic[axis] else at)
+        if op in ("read", "stage"):
+            thing, offset = current.attribute[0], current.attribute[-1]
+            place = tuple(map(add, point, offset))
+            if thing is self._unknown:
+                return self._column(place)
+            if isinstance(thing, Stage):
+                return self._at(thing.definition, place)
+            if thing in self._arrays:
+                return self._at(self._arrays[thing], self._around(place))
+            return self._drawn(thing.name, *self._around(place))
+        if op == "lookup":
+            entries = current.attribute
+            chosen = args[0] if args[0] < len(entries) - 1 else len(entries) - 1
+            return float.fromhex(entries[max(0, int(chosen))])
+        if op == "reduce":
+            raise _UnknownError
+        if op == "random":
+            return self._drawn(op, *args)
+        if op == "cast":
+            return args[0]
+        if op in SELECTIONS:
+            return args[1] if args[0] else args[2]
+        if any(isinstance(a, dict) for a in args):
+            return _combined(op, args)
+        try:
+            return float(_NUMBERS[op](*args))
+        except (ArithmeticError, ValueError, KeyError):
+            raise _UnknownError from None
+
+    def _around(self, place: Point) -> Point:
+        grid = self._grid
+        return tuple(i % n if p else i for i, n, p in zip(place, grid.shape, grid.periodic, strict=True))
+
+    def _drawn(self, name: str, *key: float) -> float:
+        """A number between 1/2 and 3/2 that stands for the value of a field at a point."""
+        self._reads_fields = True
+        digest = blake2b(name.encode() + struct.pack(f"<{len(key)}d", *key), digest_size=8).digest()
+        return 0.5 + int.from_bytes(digest, "little") * 2.0**-64
+
+
+def _combined(op: str, args: list[Any]) -> Row:
+    """Combine rows and numbers by an operation that `check_linear` accepts."""
+    if op == "neg":
+        return {column: -c for column, c in args[0].items()}
+    if op in ("add", "sub", "sum2"):
+        one, other = ({} if isinstance(a, float) else a for a in args)
+        sign = -1.0 if op == "sub" else 1.0
+        total = dict(one)
+        for column, c in other.items():
+            total[column] = total.get(column, 0.0) + sign * c
+        return total
+    if op == "mul":
+        row, factor = args if isinstance(args[0], dict) else args[::-1]
+        return {column: factor * c for column, c in row.items()}
+    if op == "div":
+        try:
+            return {column: c / args[1] for column, c in args[0].items()}
+        except ZeroDivisionError:
+            raise _UnknownError from None
+    raise InputError(f"operation {op} is not linear")
+
+
+_NUMBERS: dict[str, Callable[..., float]] = {
+    "add": lambda a, b: a + b,
+    "sum2": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "neg": lambda a: -a,
+    "abs": abs,
+    "sign": lambda a: math.copysign(1.0, a) if a else a,
+    "sqrt": math.sqrt,
+    "pow": math.pow,
+    "exp": math.exp,
+    "log": math.log,
+    "sin": math.sin,
+    "cos": math.cos,
+    "min": min,
+    "max": max,
+    "fma": lambda a, b, c: a * b + c,
+    "lt": lt,
+    "le": le,
+    "gt": gt,
+    "ge": ge,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "and": lambda a, b: bool(a) and bool(b),
+    "or": lambda a, b: bool(a) or bool(b),
+    "not": lambda a: not a,
+}

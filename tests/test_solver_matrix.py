@@ -1,0 +1,311 @@
+"""Properties of matrices that formulas show, against dense matrices of NumPy; solves with null spaces, and
+the reasons of solves that cannot succeed."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+
+import halocline as hc
+from halocline.errors import BreakdownError, InputError
+from halocline.lang import trace
+from halocline.lang.expression import as_expr
+from halocline.lang.program import Program
+from halocline.solvers.cg import METHODS
+from halocline.solvers.matrix import Matrix, Properties
+
+# -- rows against dense matrices ---------------------------------------------------------------------
+
+GHOST = {"value": -1.0, "slope": 1.0}  # what a ghost of a cell-centred field is of its mirror
+CONDITIONS = {"value": hc.Value(3.0), "slope": hc.Derivative(0.5)}
+
+
+def column(point: tuple[int, ...], shape: tuple[int, ...], walls: tuple[str, ...]) -> tuple[float, tuple]:
+    """The point inside that a ghost follows, and with which sign."""
+    sign, inside = 1.0, []
+    for i, n, wall in zip(point, shape, walls, strict=True):
+        if wall != "around" and not 0 <= i < n:
+            sign, i = sign * GHOST[wall], -i - 1 if i < 0 else 2 * n - 1 - i
+        inside.append(i % n)
+    return sign, tuple(inside)
+
+
+def matrix_of(operator: Any, u: hc.Field) -> Matrix:
+    with trace.tracing(Program("matrix")) as program:
+        formula = operator(u)
+    return Matrix(as_expr(formula), u, program)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_rows_and_properties_are_those_of_a_dense_matrix(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    ndim = int(rng.integers(1, 4))
+    shape = tuple(int(n) for n in rng.integers(5, 7, ndim))
+    walls = tuple(str(w) for w in rng.choice(["around", "value", "slope"], ndim))
+    grid = hc.Grid(shape, periodic=tuple(w == "around" for w in walls))
+    sides = {f"{'xyz'[a]}{s}": CONDITIONS[w] for a, w in enumerate(walls) if w != "around" for s in "+-"}
+    u = grid.field("u", boundary=sides or None)
+    reach = [tuple(int(i) for i in o) for o in rng.integers(-2, 3, (3, ndim)) if any(o)]
+    kind = str(rng.choice(["constant", "coordinates", "unequal", "singular", "negative"]))
+    weights = [round(float(w), 3) for w in rng.uniform(0.5, 2.0, len(reach))]
+    x, axis = grid.positions()[0], grid.x
+
+    def factor(where: Any) -> Any:
+        return 2.0 + where if kind == "coordinates" else 1.0
+
+    sign = -1.0 if kind == "negative" else 1.0
+    shift = 0.0 if kind == "singular" else 0.75
+
+    def operator(v: Any) -> Any:
+        total = sign * shift * v
+        for o, w in zip(reach, weights, strict=True):
+            back = tuple(-i for i in o)
+            other = 2.0 if kind == "unequal" else 1.0
+            total = total + sign * w * factor(axis) * ((v - v[o]) + other * (v - v[back]))
+        return total
+
+    size = int(np.prod(shape))
+    dense = np.zeros((size, size))
+    for n, point in enumerate(itertools.product(*map(range, shape))):
+        scale = 2.0 + x[point[0]] if kind == "coordinates" else 1.0
+        dense[n, n] += sign * shift
+        for o, w in zip(reach, weights, strict=True):
+            for side, other in ((1, 1.0), (-1, 2.0 if kind == "unequal" else 1.0)):
+                factor_, inside = column(
+                    tuple(i + side * j for i, j in zip(point, o, strict=True)), shape, walls
+                )
+                dense[n, n] += sign * w * scale * other
+                dense[n, np.ravel_multi_index(inside, shape)] -= sign * w * scale * other * factor_
+
+    matrix = matrix_of(operator, u)
+    found = matrix.properties({})
+    rows = np.zeros((size, size))
+    for n, point in enumerate(itertools.product(*map(range, shape))):
+        for other, c in matrix.row(point).items():
+            rows[n, np.ravel_multi_index(other, shape)] = c
+    np.testing.assert_allclose(rows, dense, rtol=1e-12, atol=1e-13)
+    assert found.symmetric == np.allclose(dense, dense.T, rtol=1e-9, atol=1e-12), (kind, walls, reach)
+    assert found.singular == np.allclose(dense.sum(axis=1), 0.0, atol=1e-12), (kind, walls, reach)
+    assert found.negative == bool((np.diag(dense) < 0).all())
+    if found.asymmetry is not None:
+        one, other = (np.ravel_multi_index(p, shape) for p in (found.asymmetry.one, found.asymmetry.other))
+        assert found.asymmetry.coefficient == pytest.approx(dense[one, other], abs=1e-12)
+        assert found.asymmetry.transposed == pytest.approx(dense[other, one], abs=1e-12)
+
+
+def test_laplacians_of_both_signs_between_all_walls() -> None:
+    kinds = set()
+    for order in (2, 4):
+        for walls, bc in (("around", None), ("value", hc.Value(0)), ("slope", hc.Derivative(0))):
+            for sign in (1.0, -1.0):
+                grid = hc.Grid((9, 9), periodic=walls == "around")
+                u = grid.field("u", boundary=bc)
+
+                def operator(v: Any, order: int = order, sign: float = sign) -> Any:
+                    with trace.order(order):
+                        return -sign * hc.laplacian(v)
+
+                found = matrix_of(operator, u).properties({})
+                assert found.symmetric is True
+                assert found.singular == found.level == (walls != "value")
+                assert found.negative == (sign < 0)
+                kinds.add((found.singular, found.negative))
+    assert len(kinds) == 4
+
+
+def flux(k: Any, v: Any, storage: str) -> Any:
+    """-div(k grad v) along x, k on the faces between cells."""
+    gradient = hc.stage(0.5 * (k + k[-1]) * (v - v[-1]), "gradient", storage=storage)
+    return gradient - gradient[1]
+
+
+@pytest.mark.parametrize("storage", ["inline", "patch", "array"])
+def test_coefficients_of_fields_and_stages(storage: str) -> None:
+    grid = hc.Grid(12, periodic=True)
+    u, k = grid.field("u"), grid.field("k")
+    found = matrix_of(lambda v: flux(k, v, storage), u).properties({})
+    assert (found.symmetric, found.singular) == (True, True)
+    # the fields decide: east of a cell may be what is west of the next one
+    assert matrix_of(lambda v: k * (v - v[1]) + (v - v[-1]), u).properties({}).symmetric is None
+    assert matrix_of(lambda v: v + 0.1 * hc.sum(v), u).properties({}) == Properties()
+
+
+def test_a_condition_whose_matrix_is_not_symmetric() -> None:
+    """A slope on a wall that is a ghost point, and the polynomial of a higher order."""
+    for walls, condition in (("node", hc.Derivative(0)), ("face", hc.Value(0, order=3))):
+        u = hc.Grid((8, 8), walls=walls).field("u", boundary=condition)
+        found = matrix_of(lambda v: -hc.laplacian(v), u).properties({})
+        assert found.symmetric is False
+        assert found.singular == (walls == "node")
+
+
+def test_points_on_a_wall_and_holes_are_no_part_of_the_matrix() -> None:
+    u = hc.Grid(8).field("u", location="node", boundary=hc.Value(0))
+    found = matrix_of(lambda v: -hc.laplacian(v), u)
+    assert found.row((0,)) == {}
+    assert set(found.row((1,))) == {(1,), (2,)}
+    assert found.properties({}) == Properties(True)
+    holes = hc.Grid((8, 8), periodic=True, active=[[True, True], [True, False]]).field("u")
+    assert matrix_of(lambda v: -hc.laplacian(v), holes).properties({}) == Properties(True)
+
+
+def test_a_parameter_decides_and_is_watched() -> None:
+    u = hc.Grid(8, periodic=True).field("u")
+    matrix = matrix_of(lambda v: hc.parameter("shift") * v - hc.laplacian(v), u)
+    found = [matrix.properties({"shift": shift}) for shift in (0.0, 1.0, 0.0)]
+    assert [f.singular for f in found] == [True, False, True]
+    assert all(f.level for f in found)
+    assert matrix.properties({"shift": 0.0, "other": 1.0}) is found[2]
+    assert matrix.parameters == {"shift"}
+
+
+# -- what a solve does with it -----------------------------------------------------------------------
+
+SHAPE = (8, 6)
+NAMES = ("west", "east", "south", "north", "centre")
+
+
+def problem(method: str, **options: Any) -> hc.LinearProblem:
+    """Five coefficients on a periodic grid for cg, between walls with slopes for cg-fused."""
+    around = method == "cg"
+    grid = hc.Grid(SHAPE, periodic=around)
+    sides = {"x+": hc.Derivative(hc.parameter("slope")), "other": hc.Derivative(0.0)}
+    u, f = grid.field("u", boundary=None if around else sides), grid.field("f")
+    w, e, s, n, c = map(hc.parameter, NAMES)
+    start = dict(zip(NAMES, (-1.0, -1.0, -1.0, -1.0, 5.0), strict=True)) | ({} if around else {"slope": 0.0})
+    return hc.LinearProblem(
+        lambda v: c * v + w * v[-1, 0] + e * v[1, 0] + s * v[0, -1] + n * v[0, 1],
+        u,
+        f,
+        method=method,
+        parameters=start,
+        **options,
+    )
+
+
+def dense_of(values: dict[str, float], around: bool) -> np.ndarray:
+    walls = ("around",) * 2 if around else ("slope",) * 2
+    size = SHAPE[0] * SHAPE[1]
+    dense = np.zeros((size, size))
+    for n, (i, j) in enumerate(itertools.product(*map(range, SHAPE))):
+        places = ((i - 1, j), (i + 1, j), (i, j - 1), (i, j + 1), (i, j))
+        for name, place in zip(NAMES, places, strict=True):
+            dense[n, np.ravel_multi_index(column(place, SHAPE, walls)[1], SHAPE)] += values[name]
+    return dense
+
+
+def drawn(kind: str, rng: np.random.Generator) -> dict[str, float]:
+    a, b, shift = (round(float(x), 3) for x in rng.uniform(0.5, 2.0, 3))
+    west = east = -a
+    if kind == "unsymmetric":
+        east *= 0.25
+    centre = 2 * (a + b) + {"singular": 0.0, "incompatible": 0.0, "indefinite": -(a + b)}.get(kind, shift)
+    sign = -1.0 if kind == "negative" else 1.0
+    return {n: sign * v for n, v in zip(NAMES, (west, east, -b, -b, centre), strict=True)}
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_generated_operators_are_solved_or_named(method: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "halocline")
+    rng, made = np.random.default_rng(36), problem(method, threads=1)
+    u, f = made.unknown, made.fields.grid.fields["f"]
+    kinds = ("definite", "singular", "incompatible", "indefinite", "negative", "unsymmetric")
+    ends, reasons = dict.fromkeys(kinds, 0), []
+    for kind in kinds * 3:
+        values = drawn(kind, rng)
+        b = rng.uniform(-1.0, 1.0, SHAPE)
+        if kind == "singular":
+            b -= b.mean()
+        made.parameters.update(values)
+        made.fields[f] = b
+        made.fields[u] = rng.uniform(-1.0, 1.0, SHAPE)
+        dense = dense_of(values, method == "cg")
+        start = ("zero", "last")[ends[kind] % 2]
+        ends[kind] += 1
+        if kind in ("definite", "singular"):
+            solution = made.solve(rtol=1e-11, start=start)
+            assert solution.converged
+            want = np.linalg.pinv(dense, rcond=1e-10) @ b.ravel()  # of zero mean, where it is singular
+            np.testing.assert_allclose(solution.fields.gather(u).ravel(), want, atol=1e-9)
+            assert solution.rhs_norm == pytest.approx(np.linalg.norm(b), rel=1e-12)
+        elif kind == "incompatible":
+            with pytest.raises(InputError, match=rf"has the mean {b.mean():.4g}"[:-1]):
+                made.solve(rtol=1e-11, start=start)
+        elif kind == "unsymmetric":
+            caplog.clear()
+            try:
+                solution = made.solve(rtol=1e-8, max_iterations=60, start=start)
+            except BreakdownError as error:
+                reasons.append(str(error))
+            else:
+                residual = np.linalg.norm(b.ravel() - dense @ solution.fields.gather(u).ravel())
+                assert solution.true_residual == pytest.approx(residual, rel=1e-6)
+                assert solution.converged == (residual <= 2e-8 * solution.rhs_norm)
+            warned = [m for m in caplog.messages if "the operator is not symmetric (row (" in m]
+            assert len(warned) == (ends[kind] == 1)  # once for a problem
+        else:
+            said = "change the sign of the operator" if kind == "negative" else "it is indefinite or singular"
+            with pytest.raises(BreakdownError, match=said):
+                made.solve(rtol=1e-11, start=start)
+    assert set(ends.values()) == {3}
+    assert all("nor is it symmetric: row (" in reason for reason in reasons)
+
+
+@pytest.mark.ranks(1, 2)
+@pytest.mark.parametrize("method", [pytest.param("cg", marks=pytest.mark.long), "cg-fused"])
+def test_a_projected_solution_has_the_same_bits_on_any_ranks(method: str) -> None:
+    from mpi4py import MPI
+
+    found = set()
+    for options in (
+        {"threads": 1},
+        {"threads": 2, "patch": 3},
+        {"threads": 1, "communicator": MPI.COMM_SELF},
+    ):
+        made = problem(method, **options)
+        made.parameters["centre"] = 4.0
+        f = made.fields.grid.fields["f"]
+        made.fields[f] = np.sin(np.arange(48.0)).reshape(SHAPE) - np.sin(np.arange(48.0)).mean()
+        for start in ("zero", "last"):
+            solution = made.solve(rtol=1e-5 if start == "zero" else 1e-9, start=start)
+            assert solution.converged
+            found.add((start, solution.iterations, solution.fields.checksum(made.unknown)))
+    assert len(found) == 2
+
+
+def test_random_vectors_tell_where_the_formula_does_not(caplog: pytest.LogCaptureFixture) -> None:
+    """The same formula is symmetric or not, as a field has it."""
+    caplog.set_level(logging.WARNING, "halocline")
+    for east, count in ((lambda i: 1.0 + (i % 7), 1), (lambda i: 2.0 + 0.0 * i, 0)):
+        caplog.clear()
+        grid = hc.Grid(16, periodic=True)
+        u, k = grid.field("u"), grid.field("k")
+        made = hc.LinearProblem(lambda v, k=k: 20.0 * v - k * v[1] - 2.0 * v[-1], u, 1.0, threads=1)
+        made.fields[k] = np.asarray(east(np.arange(16)))
+        for _ in range(2):
+            made.solve(max_iterations=5)
+        assert len([m for m in caplog.messages if "for random vectors x and y" in m]) == count
+
+
+def test_an_incompatible_problem_between_slopes_names_the_mean_with_them() -> None:
+    made = problem("cg-fused", threads=1)
+    made.parameters.update({"centre": 4.0, "slope": 16.0})
+    h, u, f = 1.0 / SHAPE[0], made.unknown, made.fields.grid.fields["f"]
+    made.fields[f] = 0.5
+    # the ghosts beyond x+ are 16 h = 2 more than their mirrors, in one of eight cells along x
+    for start in ("zero", "last"):
+        with pytest.raises(InputError, match=r"slopes at the walls, has the mean 0.75; .* Subtract 0.75 "):
+            made.solve(start=start)
+    made.fields[f] = 0.5 - 0.75  # as it says
+    solution = made.solve(rtol=1e-10)
+    assert solution.converged
+    found = solution.fields.gather(u)
+    dense = dense_of(dict(made.parameters), around=False)
+    residual = -0.25 - (dense @ found.ravel()).reshape(SHAPE)
+    residual[-1] += 16.0 * h
+    np.testing.assert_allclose(residual, 0.0, atol=1e-9)
+    assert abs(found.mean()) < 1e-13
