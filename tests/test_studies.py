@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import re
 import subprocess
+import tempfile
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +16,24 @@ import pytest
 
 import preloaded
 from halocline.cli.app import run
+from halocline.compile.compiler import compile_program
 from halocline.errors import InputError
 from halocline.physics.cases import cases
 from halocline.plan.growth import grown, grown_as_cut
 from halocline.plan.machine import load_machine
 from halocline.problems.case import PARTS
+from halocline.problems.named import problem_of
 from halocline.study import joining
 from halocline.study.engine import plan, reported
+from halocline.study.measuring import command
 from halocline.study.measuring.command import Command, measure
 from halocline.study.papers import SHARES, papers
 from halocline.study.reporting.published import FOLDER, published
+from halocline.study.reporting.quantities import by
 from halocline.study.studies.hybrid import factors
 from halocline.study.study import Asked, Study, Sweep, studies
 
+RUN_APART = command._run
 SOURCE = Path(__file__).parents[1] / "src" / "halocline" / "study"
 
 
@@ -36,6 +45,32 @@ def found(*words: str, cwd: Path) -> Any:
     done = halocline(*words, "--json", "found.json", cwd=cwd)
     assert done.returncode == 0, done.stderr
     return json.loads((cwd / "found.json").read_text())
+
+
+def step(**other: Any) -> dict[str, Any]:
+    """Return a measurement of steps, as a study leaves it in a file."""
+    machine = {
+        "host": "h", "system": "s", "cpu": "c", "cores": 2, "hardware_threads": 2, "numa_nodes": 1,
+        "simd_bits": 512, "memory_bytes": 10**10, "caches": [], "compiler": "g++", "compiler_version": "12",
+        "mpi_library": "m", "mpi_version": "v", "commit": None,
+    }  # fmt: skip
+    record = {
+        "study": "strong", "case": "heat", "shape": [16, 16], "steps": 4, "order": 2, "scheme": "rk3",
+        "decomposition": "optimal", "patch": None, "subdomains_per_rank": 1, "ranks_per_node": None,
+        "methods": None, "mailboxes": 2, "schedule": "guided", "kernels": "auto", "overlap": "auto",
+        "halo": "read", "packing": "all", "communication": None, "only": None, "warm_up": 2, "time": 0.1,
+        "time_step": 0.1, "limiter": None, "seconds": 1.0, "flops_per_cell_step": 30.0,
+        "bytes_per_cell_step": 40.0, "share_of_bound": None, "share_of_peak": None, "ssspnt": 1.0,
+        "joules_per_cell_step": None, "joules_of": [], "checksum": "0" * 32, "error": None, "ranks": 1,
+        "threads": 1, "nodes": 1, "devices": [], "settings": "", "device": "cpu", "command": "halocline",
+        "started": "2020-01-01T00:00:00+00:00", "environment": {"OMP_PROC_BIND": None}, "n": 16,
+        "machine": machine, "varied": {}, "base": {},
+    } | other  # fmt: skip
+    record.setdefault("cells", math.prod(record["shape"]))
+    record.setdefault("cores_or_devices", record["ranks"] * record["threads"])
+    record.setdefault("ns_per_cell_step", record["seconds"])
+    record.setdefault("times", [record["seconds"]])
+    return record
 
 
 # -- declarations --------------------------------------------------------------------------------------------
@@ -157,26 +192,154 @@ def test_overlap_is_measured_of_cases_and_files(tmp_path: Path) -> None:
         assert told["case"] == name
 
 
-COMPARED: list[Any] = [
-    ("hybrid", "poisson", ["--n", "24", "--ranks", "1", "--threads", "2"], 2),
-    ("patches", "heat", ["--n", "16", "--patches", "8,16", "--threads", "1", "--steps", "4"], 2),
-    ("affinity", "heat", ["--n", "16", "--threads", "1", "--steps", "4"], 3),
-    ("nodes", "heat", ["--n", "16", "--steps", "4"], 2),
-    ("exchange", "exchange", ["--n", "8"], 5),
-    ("libraries", "heat", ["--n", "16", "--ranks", "1", "--steps", "4"], 1),
-    pytest.param("ablation", "heat", ["--n", "16", "--steps", "4", "--dim", "2"], 10, marks=pytest.mark.long),
-]
+def reduced(name: str, *, ranks: str | None = None) -> list[str]:
+    """Return the command line of a study on small grids, made of its declaration alone."""
+    study = studies()[name]
+    problem = next(iter(study.beside), "heat")
+    words = ["study", name, problem, "--repeat", "1", "--n", "8,16,32" if study.to_the_end else "16"]
+    for sweep in study.sweeps:
+        words += [sweep.form.partition(" ")[0], ",".join(sweep.default.split(",")[:2])]
+    if problem == "heat":
+        words += ["--dim", "1"] + ([] if study.to_the_end else ["--steps", "4"])
+    if study.to_the_end:
+        return words
+    return [*words, "--ranks", ranks or study.ranks, "--threads", study.threads.rpartition(",")[2]]
 
 
-@pytest.mark.parametrize(("name", "problem", "words", "count"), COMPARED, ids=lambda each: str(each)[:12])
-def test_studies_that_compare(name: str, problem: str, words: list[str], count: int, tmp_path: Path) -> None:
-    told = found("study", name, problem, *words, "--repeat", "1", "--html", "s.html", cwd=tmp_path)
+def runs_of(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return the number of runs that a study plans."""
+    counts = []
+
+    def count(runs: Any, *args: Any, **options: Any) -> Any:
+        counts.append(len(runs))
+        raise InputError("planned")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("halocline.study.engine.carry_out", count)
+        with pytest.raises(InputError, match="planned"):
+            run(words)
+    return counts[0]
+
+
+def _checked(name: str, told: Any, count: int) -> None:
     measured = told if isinstance(told, list) else told["measurements"]
-    assert len(measured) == count
+    assert len(measured) == count > 0
     assert {m["study"] for m in measured} == {name}
-    sums = {m["checksum"] for m in measured}
-    assert len(sums) == 1  # no option changes a bit
-    assert studies()[name].title in (tmp_path / "s.html").read_text()
+    for _, alike in by(measured, lambda m: (tuple(m["shape"]), m["order"] or 0)):
+        assert len({m["checksum"] for m in alike} - {None}) <= 1  # no option but the order changes a bit
+
+
+def _in_this_process(case: Command, words: list[str]) -> dict[str, Any]:
+    """Run a command on one rank without a process of its own, which most of its time would go to."""
+    if words[words.index("--ranks") + 1] != "1":
+        return RUN_APART(case, words)
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
+        file = Path(folder, "record.json")
+        run([*words, "--json", str(file)])
+        return json.loads(file.read_text())
+
+
+@pytest.mark.parametrize("name", list(studies()))
+def test_every_study_is_carried_out(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On one rank; the same with its own numbers of ranks is among the long tests."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command, "_run", _in_this_process)
+    monkeypatch.setattr("halocline.cli.study._prepare", lambda: None)  # it takes SIGTERM from this process
+    words = reduced(name, ranks="1")
+    count = runs_of(words, monkeypatch)
+    with redirect_stdout(io.StringIO()):
+        run([*words, "--json", "s.json", "--csv", "s.csv", "--html", "s.html"])
+    _checked(name, json.loads(Path("s.json").read_text()), count)
+    assert studies()[name].title in Path("s.html").read_text()
+    assert len(Path("s.csv").read_text().splitlines()) == count + 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", list(studies()))
+def test_every_study_is_carried_out_on_its_ranks(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = reduced(name)
+    told = found(*words, "--html", "s.html", cwd=tmp_path)
+    _checked(name, told, runs_of(words, monkeypatch))
+
+
+@pytest.mark.parametrize("name", [name for name, own in papers().items() if own.study is not None])
+def test_what_papers_measure_here_can_be_planned(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("halocline.study.papers.Paper.predict", lambda self, places, *rest: places)
+    assert runs_of(["study", "paper", name], monkeypatch) > 0
+
+
+def test_values_of_sweeps_are_checked_before_anything_runs() -> None:
+    numbers = [sweep for study in studies().values() for sweep in study.sweeps if sweep.numbers is not None]
+    assert {sweep.option for sweep in numbers} == {"order", "ranks_per_node"}
+    for sweep in numbers:
+        assert all(type(value) is int for value in sweep.values(sweep.default))
+    for line, words in (
+        ("study orders heat --orders 2,x", "--orders 2,x: 'x' is no whole number"),
+        ("study nodes heat --ranks-of-node 0", "--ranks-of-node 0: a number is 0; expected a whole number"),
+        ("study patches heat --steps 4 --schedules guidd", "'guidd' is unknown (did you mean 'guided'?)"),
+    ):
+        with pytest.raises(InputError, match=re.escape(words)):
+            run(line.split())
+
+
+# -- one algorithm for all runs ------------------------------------------------------------------------------
+
+
+def _algorithm(command: Command, shape: tuple[int, ...]) -> list[tuple[float, float]]:
+    """Return operations and bytes of each sweep of a step."""
+    ready = problem_of(command.name, shape, command.settings, order=command.order, scheme=command.scheme)
+    schedule = compile_program(ready.program, ready.grid)
+    return [(sweep.flops, sweep.bytes) for sweep in schedule.pass_sweeps()]
+
+
+CHEAP = ("cavity-2d", "heat", "wave")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        case if case in CHEAP else pytest.param(case, marks=pytest.mark.long)
+        for case, own in cases().items()
+        if not own.linear
+    ],
+)
+def test_all_runs_of_a_study_have_the_same_algorithm(case: str) -> None:
+    """Coarse and fine grids of any case: some choose by the spacing."""
+    n = cases()[case].shape[0]
+    runs = plan(Asked(studies()["strong"], Command("run", case, {"steps": 4}), (n // 2, 2 * n), (1,), (1,)))
+    assert len({run.shape for run in runs}) == 2
+    assert len({str(_algorithm(run.command, run.shape)) for run in runs}) == 1
+
+
+def test_an_automatic_parameter_is_that_of_the_largest_grid_and_is_said() -> None:
+    runs = plan(Asked(studies()["weak"], Command("run", "cavity", {"steps": 4}), (16, 64), (1, 8), (1,)))
+    largest = max(runs, key=lambda run: math.prod(run.shape))
+    alone = plan(Asked(studies()["weak"], Command("run", "cavity", {"steps": 4}), (64,), (8,), (1,)))
+    assert alone[0].shape == largest.shape == (128, 128, 128)
+    assert {run.command.settings for run in runs} == {alone[0].command.settings} == {("stages=3",)}
+    small = plan(Asked(studies()["weak"], Command("run", "cavity", {"steps": 4}), (16,), (1,), (1,)))
+    assert small[0].command.settings == ("stages=1",)
+    given = Command("run", "cavity", {"steps": 4}, ("stages=2",))
+    assert {run.command.settings for run in plan(Asked(studies()["weak"], given, (16, 64), (1,), (1,)))} == {
+        ("stages=2",)
+    }
+    one = {**step(), "case": "cavity", **largest.facts}
+    said = reported(studies()["weak"], [one], None).said
+    assert said[0] == (
+        "cavity: stages = 3 in all runs, as the case chooses for the largest grid, 128 x 128 x 128."
+    )
+
+
+def test_the_paper_takes_forward_euler_steps() -> None:
+    for name, own in papers().items():
+        if own.problem == "cavity":
+            assert own.options["settings"] == ("stages=1",), name
+            assert "Predicted and measured with stages=1, as in the paper." in own.said
+    own = papers()["cavity-table3"]
+    schedule, _ = own._made(own.places_of(None, None)[0])
+    assert sum(sweep.share == 1 for sweep in schedule.pass_sweeps()) == 1
 
 
 # -- papers --------------------------------------------------------------------------------------------------
@@ -293,7 +456,7 @@ def test_growth_along_the_cuts_scales_better() -> None:
     """Xue and Roy, Fig. 10: "type 2 performs better; with type 1 three axes are best"."""
     found = {
         (row["growth"], row["decomposition"]): row["predicted"]
-        for row in _predicted("cavity-fig10", devices=(8,))
+        for row in _predicted("cavity-fig10", devices=(16,))
     }
     assert found[2, "1d-i"] > 1.2 * found[1, "1d-i"]
     assert found[1, "3d"] == max(found[1, cut] for cut in ("3d", "2d", "1d-k", "1d-i"))

@@ -87,7 +87,8 @@ def _of_case(asked: Asked) -> list[Run]:
             ready = each.ready(n)
             # along the map of a stretched axis, which is what differences are expanded in
             spacing = {} if own.error else {"spacing": ready.grid.even_spacing(0)}
-            facts = {**line.facts, **spacing}
+            base = {"settings": " ".join(command.settings)}
+            facts = {**line.facts, **spacing, "base": base}
             runs.append(Run(each.command, n, ready.shape, ranks, threads, ready.shape, facts))
     return runs
 
@@ -214,5 +215,6 @@ STUDY = Study(
     report=report,
     says=says,
     to_the_end=True,
+    compares=("axes", "panel", "line", "expected_order", "steps"),
     files=("convergence.png",),
 )

@@ -33,7 +33,7 @@ HYBRID = Rows(
 
 def _sentences(group: Group) -> list[str]:
     said = []
-    for own in group.by(lambda m: (m["cells"], q.units(m))):
+    for own in group.by(lambda m: (q.grid(m), q.units(m))):
         slowest = max(own.found, key=q.pace)
         if slowest is own.best:
             continue
@@ -68,7 +68,7 @@ STUDY = Study(
             blocks=(
                 Block(
                     (HYBRID,),
-                    by=lambda m: m["cells"],
+                    by=q.grid,
                     heading=lambda g: f"{q.size(g.one)}: {g.one['cells']:,} cells, {q.named(g.one)}",
                 ),
             ),
@@ -80,7 +80,7 @@ STUDY = Study(
                             lambda m, g: q.pace(m) / q.pace(equals(m, g).best),
                             "Hybrid runs",
                             "time over the fastest on as many cores",
-                            line=lambda m: (m["cells"], q.units(m)),
+                            line=lambda m: (q.grid(m), q.units(m)),
                             label=lambda line, panel: f"{size_label(line, line)}, {q.units(line.one)} cores",
                             x=lambda m: int(m["ranks"]),
                             xlabel="ranks",

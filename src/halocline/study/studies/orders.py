@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from halocline.ranges import ORDER
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
@@ -51,7 +52,7 @@ def _note(group: Group) -> str:
 def _sentences(group: Group) -> list[str]:
     """For each size, what the lowest and highest order keep of their efficiency."""
     said = []
-    for found in group.by(lambda m: m["cells"]):
+    for found in group.by(q.grid):
         most = max(map(q.units, found.found))
         kept = []
         for own in found.by(lambda m: m["order"]):
@@ -88,7 +89,7 @@ ORDERS = Contents(
                     note=_note,
                 ),
             ),
-            by=lambda m: m["cells"],
+            by=q.grid,
             heading=lambda g: f"{q.size(g.one)}: orders of differences",
         ),
     ),
@@ -105,7 +106,7 @@ ORDERS = Contents(
                     ideal=c.ideal,
                 ),
             ),
-            by=lambda m: (m["cells"], m["threads"]),
+            by=lambda m: (q.grid(m), m["threads"]),
             title="Orders of differences",
             columns=5,
         ),
@@ -120,6 +121,6 @@ STUDY = Study(
     help="Each order on each number of ranks and threads, as Fig. 14 of Pekkilä et al. 2022.",
     examples=("halocline study orders mhd-benchmark --n 64 --ranks 1,2 --orders 2,6",),
     contents=(ORDERS,),
-    sweeps=(Sweep("order", "--orders O,O,...", "Orders of accuracy.", "2,4,6,8"),),
+    sweeps=(Sweep("order", "--orders O,O,...", "Orders of accuracy.", "2,4,6,8", ORDER),),
     formula=True,
 )

@@ -183,7 +183,7 @@ def _pencil_note(group: Group) -> str:
 
 def _of_steps(group: Group) -> list[str]:
     said = []
-    for own in group.by(lambda m: m["cells"]):
+    for own in group.by(q.grid):
         base, best = own.base, own.best
         fastest = (
             f"{q.size(base)}: fastest with {q.layout(best)}, {q.nanoseconds(q.ns(best))} ns a cell and step"
@@ -196,12 +196,8 @@ def _of_steps(group: Group) -> list[str]:
     return said
 
 
-def _cells(measurement: Measurement) -> int:
-    return int(measurement["cells"])
-
-
-def _lines(measurement: Measurement) -> tuple[int, int]:
-    return measurement["cells"], measurement["threads"]
+def _lines(measurement: Measurement) -> Any:
+    return q.grid(measurement), measurement["threads"]
 
 
 STEPS = Contents(
@@ -217,7 +213,7 @@ STEPS = Contents(
                     note=_constants,
                 ),
             ),
-            by=_cells,
+            by=q.grid,
             heading=lambda g: f"{q.size(g.base)}: {g.base['cells']:,} cells, {q.named(g.base)}",
         ),
         Block(
@@ -225,7 +221,7 @@ STEPS = Contents(
                 Rows(
                     "On the most cores or devices",
                     (c.SIZE, c.HERE, c.MOST, c.ON_ONE, c.NS, c.EFFICIENCY, c.OF_FORMULA),
-                    of=(_cells, lambda group: group.last),
+                    of=(q.grid, lambda group: group.last),
                     beside=_paper,
                     note=lambda g: (
                         f"Paper: {ASTAROTH}; its times follow from 1/π and the efficiencies."
@@ -240,7 +236,7 @@ STEPS = Contents(
                         Column("times as fast\nas its node", _over_node),
                         Column("as its core,\na core", _over_core),
                     ),
-                    of=(_cells, lambda group: group.best),
+                    of=(q.grid, lambda group: group.best),
                     beside=_pencil,
                     note=_pencil_note,
                     left=3,
