@@ -8,28 +8,37 @@ import math
 import re
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from contextlib import redirect_stdout
+from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import preloaded
 from halocline.cli.app import run
 from halocline.compile.compiler import compile_program
 from halocline.errors import InputError
+from halocline.io.table import Table
 from halocline.physics.cases import cases
 from halocline.plan.growth import grown, grown_as_cut
 from halocline.plan.machine import load_machine
 from halocline.problems.case import PARTS
 from halocline.problems.named import problem_of
+from halocline.problems.record import Record
 from halocline.study import joining
 from halocline.study.engine import plan, reported
+from halocline.study.measurement import CONDITIONS, joined_repeats
 from halocline.study.measuring import command
-from halocline.study.measuring.command import Command, measure
+from halocline.study.measuring.command import EXECUTION, RUN, Command, measure
 from halocline.study.papers import SHARES, papers
 from halocline.study.reporting.published import FOLDER, published
 from halocline.study.reporting.quantities import by
+from halocline.study.reporting.report import Report
 from halocline.study.studies.hybrid import factors
 from halocline.study.study import Asked, Study, Sweep, studies
 
@@ -619,6 +628,170 @@ def test_problems_are_not_compared_with_each_other(tmp_path: Path) -> None:
     page = (tmp_path / "all.html").read_text()
     assert "Strong scaling: heat" in page
     assert "Strong scaling: wave" in page
+
+
+DIFFERENT: dict[str, tuple[Any, ...]] = {  # conditions, and values that they can have
+    "ranks": (1, 2), "threads": (1, 2), "nodes": (1, 2), "n": (16, 24), "shape": ([16, 24], [24, 16]),
+    "decomposition": ("optimal", "1d-x"), "methods": (None, "mpi"), "settings": ("", "kappa=2"),
+    "steps": (4, 8), "order": (2, 6), "ranks_per_node": (None, 1), "patch": (None, "8"),
+    "environment": ({"OMP_PROC_BIND": None}, {"OMP_PROC_BIND": "close"}), "scheme": ("rk3", "euler"),
+    "schedule": ("guided", "static"), "overlap": ("auto", "off"), "case": ("heat", "wave"),
+}  # fmt: skip
+SHOWN_IN_ROWS = ("strong", "weak", "hybrid", "patches", "nodes", "orders", "affinity", "libraries")
+SOURCES = ("c", "d")
+
+
+@st.composite
+def measurement_files(draw: st.DrawFn) -> list[list[dict[str, Any]]]:
+    """Files of one study, which differ in some conditions and machines and repeat some measurements."""
+    study = draw(st.sampled_from(SHOWN_IN_ROWS))
+    names = draw(st.lists(st.sampled_from(sorted(DIFFERENT)), unique=True, max_size=4))
+    places = st.fixed_dictionaries({name: st.sampled_from(DIFFERENT[name]) for name in names})
+    drawn = draw(st.lists(st.tuples(places, st.sampled_from(SOURCES)), min_size=2, max_size=8))
+    measured = []
+    for number, (place, cpu) in enumerate(drawn):
+        base = step()
+        where = {"shape": [place["n"]] * 2} if "n" in place and "shape" not in place else {}
+        times = [100.0 + number] * draw(st.integers(1, 3))
+        measured.append(
+            step(
+                **{"study": study, **place, **where, "seconds": 100.0 + number, "times": times},
+                machine={**base["machine"], "cpu": cpu},
+            )
+        )
+    cuts = sorted(draw(st.lists(st.integers(0, len(measured)), max_size=2)))
+    return [measured[a:b] for a, b in pairwise([0, *cuts, len(measured)])]
+
+
+def _report_of(files: list[list[dict[str, Any]]]) -> tuple[list[dict[str, Any]], Report]:
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder, f"{number}.json") for number in range(len(files))]
+        for path, measured in zip(paths, files, strict=True):
+            path.write_text(json.dumps({"measurements": measured}))
+        return joining.joined(paths)
+
+
+def _cells(tables: Sequence[Table]) -> list[str]:
+    return [word for table in tables for row in table.rows for cell in row for word in cell.split()]
+
+
+@given(measurement_files())
+@settings(deadline=None)
+def test_every_measurement_appears_in_a_joined_report(files: list[list[dict[str, Any]]]) -> None:
+    every = [m for measured in files for m in measured]
+    joined, made = _report_of(files)
+    assert joined == every
+    distinct = joined_repeats(every)
+    assert sum(m.get("repeats", 1) for m in distinct) == len(every)
+    assert sorted(t for m in distinct for t in m["times"]) == sorted(t for m in every for t in m["times"])
+    words = set(_cells(made.tables))
+    for m in distinct:
+        seconds = f"{m['seconds']:.2f}" if m["study"] == "hybrid" else f"{m['seconds']:.0f}"
+        assert seconds in words
+    repeated = [m for m in distinct if "repeats" in m]
+    counts = [
+        int(found) for text in made.said for found in re.findall(r"(\d+) measurements of \d+ run", text)
+    ]
+    assert sum(counts) == sum(m["repeats"] for m in repeated)
+
+
+PARTS_TIMED = ((None, "read"), ("compute", "read"), ("exchange", "read"), ("exchange", "uniform"))
+
+
+def _parts(n: int, seconds: float, **other: Any) -> list[dict[str, Any]]:
+    return [
+        step(only=only, halo=halo, shape=[n, n], n=n, seconds=seconds + k, checksum=None, **other)
+        for k, (only, halo) in enumerate(PARTS_TIMED)
+    ]
+
+
+def test_files_of_the_same_layouts_are_joined_as_repeats() -> None:
+    """Two files of strong scaling on two grids: four whole steps of a layout are no parts of a step."""
+    file = [step(shape=[n, n], n=n, ranks=ranks, seconds=n / ranks) for n in (16, 32) for ranks in (1, 2)]
+    again = [{**m, "seconds": 3 * m["seconds"], "times": [3 * m["seconds"]] * 2} for m in file]
+    found, made = _report_of([file, again])
+    assert len(found) == 8
+    assert "A step and its parts" not in [table.title for table in made.tables]
+    (times,) = (t for t in made.tables if t.title == "Time of a cell and step" and "16²" in t.heading)
+    assert len(times.rows) == 2
+    assert made.said[0].startswith("8 measurements of 4 runs are repeats")
+    assert [m["seconds"] for m in joined_repeats(found)] == [3 * m["seconds"] for m in file]
+
+
+def test_parts_of_a_step_are_shown_for_the_grids_of_which_all_were_timed() -> None:
+    for study in ("strong", "parts"):
+        _, made = _report_of([_parts(16, 100.0, study=study), _parts(32, 200.0, study=study)[:2]])
+        (table,) = (table for table in made.tables if table.title == "A step and its parts")
+        assert [row[2:6] for row in table.rows] == [("100", "101", "102", "103")]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("decomposition", ("optimal", "1d-x"), ["decomposition 1d-x", "decomposition optimal"]),
+        ("settings", ("", "kappa=2"), ["settings kappa=2", "settings not set"]),
+        ("methods", (None, "mpi"), ["methods mpi", "methods not set"]),
+        ("steps", (4, 8), ["steps 4", "steps 8"]),
+        (
+            "environment",
+            ({"OMP_PROC_BIND": None}, {"OMP_PROC_BIND": "close"}),
+            ["environment OMP_PROC_BIND=close", "environment OMP_PROC_BIND=not set"],
+        ),
+    ],
+)
+def test_what_a_study_holds_fixed_tells_joined_files_apart(
+    name: str, values: tuple[Any, ...], words: list[str]
+) -> None:
+    files = [[step(ranks=ranks, **{name: value}) for ranks in (1, 2)] for value in values]
+    _, made = _report_of(files)
+    headings = [table.heading for table in made.tables if table.title == "Time of a cell and step"]
+    assert len(headings) == 2
+    for word in words:
+        assert sum(f", {word}:" in heading for heading in headings) == 1, headings
+
+
+def test_nodes_are_columns_of_their_own() -> None:
+    solve = {
+        "dof": 256,
+        "dim": 2,
+        "method": "cg",
+        "iterations": 10,
+        "bandwidth_share": 0.5,
+        "case": "poisson",
+    }
+    files = [[step(ranks=4, nodes=nodes, seconds=100.0 + nodes, **solve)] for nodes in (1, 2, 4)]
+    _, made = _report_of(files)
+    assert made.tables[0].heads == ("", "4 ranks", "4 ranks\non 2 nodes", "4 ranks\non 4 nodes")
+    assert [cell.split()[1] for cell in made.tables[0].rows[0][1:]] == ["101.00", "102.00", "104.00"]
+
+
+def test_other_bits_are_no_repeat() -> None:
+    solve = {
+        "dof": 256,
+        "dim": 2,
+        "method": "cg",
+        "iterations": 10,
+        "bandwidth_share": 0.5,
+        "case": "poisson",
+    }
+    _, made = _report_of([[step(checksum=c * 32, seconds=s, **solve)] for c, s in (("0", 1.0), ("1", 2.0))])
+    assert made.tables[0].rows[0][1] == "00:00:01      1.00; 00:00:02      2.00"
+    assert "2 different results" in made.said[0]
+
+
+def test_every_key_of_a_record_is_a_condition_or_a_result() -> None:
+    """A new option must tell measurements apart; a new result must not."""
+    results = {
+        *("cells", "time", "time_step", "limiter", "seconds", "ns_per_cell_step", "ssspnt"),
+        *("flops_per_cell_step", "bytes_per_cell_step", "share_of_bound", "share_of_peak"),
+        *("joules_per_cell_step", "joules_of", "checksum", "checksums", "diagnostics", "series", "error"),
+        *("events", "memory_bytes", "written_bytes", "writing_seconds", "waiting_seconds"),
+        *("parameters", "devices"),  # which `settings` and the source of a measurement say
+    }
+    keys = {field.name for field in fields(Record)}
+    assert keys - results <= set(CONDITIONS)
+    assert results <= keys
+    assert {*EXECUTION, *RUN} <= {*CONDITIONS}
 
 
 def test_the_formula_comes_from_the_file(tmp_path: Path) -> None:

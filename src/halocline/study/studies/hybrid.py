@@ -18,6 +18,11 @@ def equals(measurement: Measurement, group: Group) -> Group:
     return group.those(lambda m: q.units(m) == q.units(measurement))
 
 
+def has_equals(measurement: Measurement, group: Group) -> bool:
+    """Whether another run was on as many cores or devices."""
+    return len(equals(measurement, group).found) > 1
+
+
 HYBRID = Rows(
     lambda group: f"Hybrid runs: equal {q.unit(group.one)}s",
     (
@@ -27,7 +32,6 @@ HYBRID = Rows(
         c.SECONDS,
         Column("over the\nfastest", lambda m, g: f"{q.pace(m) / q.pace(equals(m, g).best):.2f}"),
     ),
-    where=lambda m, g: len(equals(m, g).found) > 1,
 )
 
 

@@ -28,10 +28,10 @@ def _side(direction: Sequence[int]) -> bool:
     return sum(map(abs, direction)) == 1
 
 
-def _halo(order: int, group: Group) -> int:
-    """Bytes of a step and one cell of each side."""
-    assert group.theory is not None
-    return sum(weight for way, weight in group.theory.exchanged[order].traffic.weights if _side(way))
+def _halo(order: int, group: Group) -> str:
+    """Bytes of a step and one cell of each side; empty where no file says what is exchanged."""
+    own = None if group.theory is None else group.theory.exchanged.get(order)
+    return "" if own is None else f"{sum(weight for way, weight in own.traffic.weights if _side(way)):,}"
 
 
 def _cell(measurement: Measurement, group: Group) -> str:
@@ -64,7 +64,7 @@ def _sentences(group: Group) -> list[str]:
     return said
 
 
-def _of_several(group: Group) -> Group:
+def of_several(group: Group) -> Group:
     """Whole steps, where they are of more than one order."""
     own = whole_steps(group)
     return own if len({m["order"] for m in own.found}) > 1 else own.those(lambda m: False)
@@ -84,7 +84,7 @@ ORDERS = Contents(
                         Column(
                             "operations a\ncell and step", lambda m, g: f"{m['flops_per_cell_step']:,.0f}"
                         ),
-                        Column("bytes of\nhalo", lambda m, g: f"{_halo(m['order'], g):,}"),
+                        Column("bytes of\nhalo", lambda m, g: _halo(m["order"], g)),
                     ),
                     note=_note,
                 ),
@@ -112,7 +112,7 @@ ORDERS = Contents(
         ),
     ),
     sentences=(_sentences,),
-    of=_of_several,
+    of=whole_steps,
 )
 STUDY = Study(
     "orders",
