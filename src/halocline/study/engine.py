@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
 from halocline.plan.growth import grown, grown_as_cut
-from halocline.study.measurement import ONLY_OF_SOLVES, OUTCOMES_OF_SOLVES, Measurement
+from halocline.study.measurement import ONLY_OF_SOLVES, OUTCOMES_OF_SOLVES, Measurement, is_solve
 from halocline.study.measuring import command as commands
 from halocline.study.measuring.command import Command
 from halocline.study.reporting import quantities as q
@@ -210,7 +210,7 @@ def formula_of(asked: Asked, runs: Sequence[Run]) -> dict[int | None, Exchanged]
 
 def outcome(measurement: Measurement) -> str:
     """The result of a run in a few words."""
-    if q.is_solve(measurement):
+    if is_solve(measurement):
         return f"{measurement['iterations']:,} iterations, {duration(measurement['seconds'])}"
     if measurement["ns_per_cell_step"] is None:
         return duration(measurement["seconds"])
@@ -265,12 +265,12 @@ def reported(study: Study, found: Sequence[Measurement], theory: Theory | None) 
         facts["theory"] = {"per_byte": theory.per_byte, "measured_on": theory.measured_on}
         facts["theory"]["exchanged"] = [[order, asdict(each)] for order, each in theory.exchanged.items()]
     one = found[0]
-    steps = None if q.is_solve(one) else counted(one["steps"], "step")
+    steps = None if is_solve(one) else counted(one["steps"], "step")
     what = made.what or joined(one["scheme"] or one.get("method"), steps)
     return replace(
         made,
         said=[*_automatic_values(found), *made.said],
         facts=facts,
         what=what,
-        footer=made.footer or (solves.CLOCK if q.is_solve(one) else study.footer),
+        footer=made.footer or (solves.CLOCK if is_solve(one) else study.footer),
     )
