@@ -2,29 +2,47 @@
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import re
 import subprocess
+import tempfile
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import preloaded
 from halocline.cli.app import run
+from halocline.compile.compiler import compile_program
 from halocline.errors import InputError
+from halocline.io.table import Table
 from halocline.physics.cases import cases
 from halocline.plan.growth import grown, grown_as_cut
 from halocline.plan.machine import load_machine
 from halocline.problems.case import PARTS
+from halocline.problems.named import problem_of
+from halocline.problems.record import Record
 from halocline.study import joining
 from halocline.study.engine import plan, reported
-from halocline.study.measuring.command import Command, measure
+from halocline.study.measurement import CONDITIONS, joined_repeats
+from halocline.study.measuring import command
+from halocline.study.measuring.command import EXECUTION, RUN, Command, measure
 from halocline.study.papers import SHARES, papers
 from halocline.study.reporting.published import FOLDER, published
+from halocline.study.reporting.quantities import by
+from halocline.study.reporting.report import Report
 from halocline.study.studies.hybrid import factors
 from halocline.study.study import Asked, Study, Sweep, studies
 
+RUN_APART = command._run
 SOURCE = Path(__file__).parents[1] / "src" / "halocline" / "study"
 
 
@@ -36,6 +54,32 @@ def found(*words: str, cwd: Path) -> Any:
     done = halocline(*words, "--json", "found.json", cwd=cwd)
     assert done.returncode == 0, done.stderr
     return json.loads((cwd / "found.json").read_text())
+
+
+def step(**other: Any) -> dict[str, Any]:
+    """Return a measurement of steps, as a study leaves it in a file."""
+    machine = {
+        "host": "h", "system": "s", "cpu": "c", "cores": 2, "hardware_threads": 2, "numa_nodes": 1,
+        "simd_bits": 512, "memory_bytes": 10**10, "caches": [], "compiler": "g++", "compiler_version": "12",
+        "mpi_library": "m", "mpi_version": "v", "commit": None,
+    }  # fmt: skip
+    record = {
+        "study": "strong", "case": "heat", "shape": [16, 16], "steps": 4, "order": 2, "scheme": "rk3",
+        "decomposition": "optimal", "patch": None, "subdomains_per_rank": 1, "ranks_per_node": None,
+        "methods": None, "mailboxes": 2, "schedule": "guided", "kernels": "auto", "overlap": "auto",
+        "halo": "read", "packing": "all", "communication": None, "only": None, "warm_up": 2, "time": 0.1,
+        "time_step": 0.1, "limiter": None, "seconds": 1.0, "flops_per_cell_step": 30.0,
+        "bytes_per_cell_step": 40.0, "share_of_bound": None, "share_of_peak": None, "ssspnt": 1.0,
+        "joules_per_cell_step": None, "joules_of": [], "checksum": "0" * 32, "error": None, "ranks": 1,
+        "threads": 1, "nodes": 1, "devices": [], "settings": "", "device": "cpu", "command": "halocline",
+        "started": "2020-01-01T00:00:00+00:00", "environment": {"OMP_PROC_BIND": None}, "n": 16,
+        "machine": machine, "varied": {}, "base": {},
+    } | other  # fmt: skip
+    record.setdefault("cells", math.prod(record["shape"]))
+    record.setdefault("cores_or_devices", record["ranks"] * record["threads"])
+    record.setdefault("ns_per_cell_step", record["seconds"])
+    record.setdefault("times", [record["seconds"]])
+    return record
 
 
 # -- declarations --------------------------------------------------------------------------------------------
@@ -157,26 +201,154 @@ def test_overlap_is_measured_of_cases_and_files(tmp_path: Path) -> None:
         assert told["case"] == name
 
 
-COMPARED: list[Any] = [
-    ("hybrid", "poisson", ["--n", "24", "--ranks", "1", "--threads", "2"], 2),
-    ("patches", "heat", ["--n", "16", "--patches", "8,16", "--threads", "1", "--steps", "4"], 2),
-    ("affinity", "heat", ["--n", "16", "--threads", "1", "--steps", "4"], 3),
-    ("nodes", "heat", ["--n", "16", "--steps", "4"], 2),
-    ("exchange", "exchange", ["--n", "8"], 5),
-    ("libraries", "heat", ["--n", "16", "--ranks", "1", "--steps", "4"], 1),
-    pytest.param("ablation", "heat", ["--n", "16", "--steps", "4", "--dim", "2"], 10, marks=pytest.mark.long),
-]
+def reduced(name: str, *, ranks: str | None = None) -> list[str]:
+    """Return the command line of a study on small grids, made of its declaration alone."""
+    study = studies()[name]
+    problem = next(iter(study.beside), "heat")
+    words = ["study", name, problem, "--repeat", "1", "--n", "8,16,32" if study.to_the_end else "16"]
+    for sweep in study.sweeps:
+        words += [sweep.form.partition(" ")[0], ",".join(sweep.default.split(",")[:2])]
+    if problem == "heat":
+        words += ["--dim", "1"] + ([] if study.to_the_end else ["--steps", "4"])
+    if study.to_the_end:
+        return words
+    return [*words, "--ranks", ranks or study.ranks, "--threads", study.threads.rpartition(",")[2]]
 
 
-@pytest.mark.parametrize(("name", "problem", "words", "count"), COMPARED, ids=lambda each: str(each)[:12])
-def test_studies_that_compare(name: str, problem: str, words: list[str], count: int, tmp_path: Path) -> None:
-    told = found("study", name, problem, *words, "--repeat", "1", "--html", "s.html", cwd=tmp_path)
+def runs_of(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return the number of runs that a study plans."""
+    counts = []
+
+    def count(runs: Any, *args: Any, **options: Any) -> Any:
+        counts.append(len(runs))
+        raise InputError("planned")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("halocline.study.engine.carry_out", count)
+        with pytest.raises(InputError, match="planned"):
+            run(words)
+    return counts[0]
+
+
+def _checked(name: str, told: Any, count: int) -> None:
     measured = told if isinstance(told, list) else told["measurements"]
-    assert len(measured) == count
+    assert len(measured) == count > 0
     assert {m["study"] for m in measured} == {name}
-    sums = {m["checksum"] for m in measured}
-    assert len(sums) == 1  # no option changes a bit
-    assert studies()[name].title in (tmp_path / "s.html").read_text()
+    for _, alike in by(measured, lambda m: (tuple(m["shape"]), m["order"] or 0)):
+        assert len({m["checksum"] for m in alike} - {None}) <= 1  # no option but the order changes a bit
+
+
+def _in_this_process(case: Command, words: list[str]) -> dict[str, Any]:
+    """Run a command on one rank without a process of its own, which most of its time would go to."""
+    if words[words.index("--ranks") + 1] != "1":
+        return RUN_APART(case, words)
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
+        file = Path(folder, "record.json")
+        run([*words, "--json", str(file)])
+        return json.loads(file.read_text())
+
+
+@pytest.mark.parametrize("name", list(studies()))
+def test_every_study_is_carried_out(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On one rank; the same with its own numbers of ranks is among the long tests."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command, "_run", _in_this_process)
+    monkeypatch.setattr("halocline.cli.study._prepare", lambda: None)  # it takes SIGTERM from this process
+    words = reduced(name, ranks="1")
+    count = runs_of(words, monkeypatch)
+    with redirect_stdout(io.StringIO()):
+        run([*words, "--json", "s.json", "--csv", "s.csv", "--html", "s.html"])
+    _checked(name, json.loads(Path("s.json").read_text()), count)
+    assert studies()[name].title in Path("s.html").read_text()
+    assert len(Path("s.csv").read_text().splitlines()) == count + 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", list(studies()))
+def test_every_study_is_carried_out_on_its_ranks(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = reduced(name)
+    told = found(*words, "--html", "s.html", cwd=tmp_path)
+    _checked(name, told, runs_of(words, monkeypatch))
+
+
+@pytest.mark.parametrize("name", [name for name, own in papers().items() if own.study is not None])
+def test_what_papers_measure_here_can_be_planned(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("halocline.study.papers.Paper.predict", lambda self, places, *rest: places)
+    assert runs_of(["study", "paper", name], monkeypatch) > 0
+
+
+def test_values_of_sweeps_are_checked_before_anything_runs() -> None:
+    numbers = [sweep for study in studies().values() for sweep in study.sweeps if sweep.numbers is not None]
+    assert {sweep.option for sweep in numbers} == {"order", "ranks_per_node"}
+    for sweep in numbers:
+        assert all(type(value) is int for value in sweep.values(sweep.default))
+    for line, words in (
+        ("study orders heat --orders 2,x", "--orders 2,x: 'x' is no whole number"),
+        ("study nodes heat --ranks-of-node 0", "--ranks-of-node 0: a number is 0; expected a whole number"),
+        ("study patches heat --steps 4 --schedules guidd", "'guidd' is unknown (did you mean 'guided'?)"),
+    ):
+        with pytest.raises(InputError, match=re.escape(words)):
+            run(line.split())
+
+
+# -- one algorithm for all runs ------------------------------------------------------------------------------
+
+
+def _algorithm(command: Command, shape: tuple[int, ...]) -> list[tuple[float, float]]:
+    """Return operations and bytes of each sweep of a step."""
+    ready = problem_of(command.name, shape, command.settings, order=command.order, scheme=command.scheme)
+    schedule = compile_program(ready.program, ready.grid)
+    return [(sweep.flops, sweep.bytes) for sweep in schedule.pass_sweeps()]
+
+
+CHEAP = ("cavity-2d", "heat", "wave")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        case if case in CHEAP else pytest.param(case, marks=pytest.mark.long)
+        for case, own in cases().items()
+        if not own.linear
+    ],
+)
+def test_all_runs_of_a_study_have_the_same_algorithm(case: str) -> None:
+    """Coarse and fine grids of any case: some choose by the spacing."""
+    n = cases()[case].shape[0]
+    runs = plan(Asked(studies()["strong"], Command("run", case, {"steps": 4}), (n // 2, 2 * n), (1,), (1,)))
+    assert len({run.shape for run in runs}) == 2
+    assert len({str(_algorithm(run.command, run.shape)) for run in runs}) == 1
+
+
+def test_an_automatic_parameter_is_that_of_the_largest_grid_and_is_said() -> None:
+    runs = plan(Asked(studies()["weak"], Command("run", "cavity", {"steps": 4}), (16, 64), (1, 8), (1,)))
+    largest = max(runs, key=lambda run: math.prod(run.shape))
+    alone = plan(Asked(studies()["weak"], Command("run", "cavity", {"steps": 4}), (64,), (8,), (1,)))
+    assert alone[0].shape == largest.shape == (128, 128, 128)
+    assert {run.command.settings for run in runs} == {alone[0].command.settings} == {("stages=3",)}
+    small = plan(Asked(studies()["weak"], Command("run", "cavity", {"steps": 4}), (16,), (1,), (1,)))
+    assert small[0].command.settings == ("stages=1",)
+    given = Command("run", "cavity", {"steps": 4}, ("stages=2",))
+    assert {run.command.settings for run in plan(Asked(studies()["weak"], given, (16, 64), (1,), (1,)))} == {
+        ("stages=2",)
+    }
+    one = {**step(), "case": "cavity", **largest.facts}
+    said = reported(studies()["weak"], [one], None).said
+    assert said[0] == (
+        "cavity: stages = 3 in all runs, as the case chooses for the largest grid, 128 x 128 x 128."
+    )
+
+
+def test_the_paper_takes_forward_euler_steps() -> None:
+    for name, own in papers().items():
+        if own.problem == "cavity":
+            assert own.options["settings"] == ("stages=1",), name
+            assert "Predicted and measured with stages=1, as in the paper." in own.said
+    own = papers()["cavity-table3"]
+    schedule, _ = own._made(own.places_of(None, None)[0])
+    assert sum(sweep.share == 1 for sweep in schedule.pass_sweeps()) == 1
 
 
 # -- papers --------------------------------------------------------------------------------------------------
@@ -293,7 +465,7 @@ def test_growth_along_the_cuts_scales_better() -> None:
     """Xue and Roy, Fig. 10: "type 2 performs better; with type 1 three axes are best"."""
     found = {
         (row["growth"], row["decomposition"]): row["predicted"]
-        for row in _predicted("cavity-fig10", devices=(8,))
+        for row in _predicted("cavity-fig10", devices=(16,))
     }
     assert found[2, "1d-i"] > 1.2 * found[1, "1d-i"]
     assert found[1, "3d"] == max(found[1, cut] for cut in ("3d", "2d", "1d-k", "1d-i"))
@@ -456,6 +628,170 @@ def test_problems_are_not_compared_with_each_other(tmp_path: Path) -> None:
     page = (tmp_path / "all.html").read_text()
     assert "Strong scaling: heat" in page
     assert "Strong scaling: wave" in page
+
+
+DIFFERENT: dict[str, tuple[Any, ...]] = {  # conditions, and values that they can have
+    "ranks": (1, 2), "threads": (1, 2), "nodes": (1, 2), "n": (16, 24), "shape": ([16, 24], [24, 16]),
+    "decomposition": ("optimal", "1d-x"), "methods": (None, "mpi"), "settings": ("", "kappa=2"),
+    "steps": (4, 8), "order": (2, 6), "ranks_per_node": (None, 1), "patch": (None, "8"),
+    "environment": ({"OMP_PROC_BIND": None}, {"OMP_PROC_BIND": "close"}), "scheme": ("rk3", "euler"),
+    "schedule": ("guided", "static"), "overlap": ("auto", "off"), "case": ("heat", "wave"),
+}  # fmt: skip
+SHOWN_IN_ROWS = ("strong", "weak", "hybrid", "patches", "nodes", "orders", "affinity", "libraries")
+SOURCES = ("c", "d")
+
+
+@st.composite
+def measurement_files(draw: st.DrawFn) -> list[list[dict[str, Any]]]:
+    """Files of one study, which differ in some conditions and machines and repeat some measurements."""
+    study = draw(st.sampled_from(SHOWN_IN_ROWS))
+    names = draw(st.lists(st.sampled_from(sorted(DIFFERENT)), unique=True, max_size=4))
+    places = st.fixed_dictionaries({name: st.sampled_from(DIFFERENT[name]) for name in names})
+    drawn = draw(st.lists(st.tuples(places, st.sampled_from(SOURCES)), min_size=2, max_size=8))
+    measured = []
+    for number, (place, cpu) in enumerate(drawn):
+        base = step()
+        where = {"shape": [place["n"]] * 2} if "n" in place and "shape" not in place else {}
+        times = [100.0 + number] * draw(st.integers(1, 3))
+        measured.append(
+            step(
+                **{"study": study, **place, **where, "seconds": 100.0 + number, "times": times},
+                machine={**base["machine"], "cpu": cpu},
+            )
+        )
+    cuts = sorted(draw(st.lists(st.integers(0, len(measured)), max_size=2)))
+    return [measured[a:b] for a, b in pairwise([0, *cuts, len(measured)])]
+
+
+def _report_of(files: list[list[dict[str, Any]]]) -> tuple[list[dict[str, Any]], Report]:
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder, f"{number}.json") for number in range(len(files))]
+        for path, measured in zip(paths, files, strict=True):
+            path.write_text(json.dumps({"measurements": measured}))
+        return joining.joined(paths)
+
+
+def _cells(tables: Sequence[Table]) -> list[str]:
+    return [word for table in tables for row in table.rows for cell in row for word in cell.split()]
+
+
+@given(measurement_files())
+@settings(deadline=None)
+def test_every_measurement_appears_in_a_joined_report(files: list[list[dict[str, Any]]]) -> None:
+    every = [m for measured in files for m in measured]
+    joined, made = _report_of(files)
+    assert joined == every
+    distinct = joined_repeats(every)
+    assert sum(m.get("repeats", 1) for m in distinct) == len(every)
+    assert sorted(t for m in distinct for t in m["times"]) == sorted(t for m in every for t in m["times"])
+    words = set(_cells(made.tables))
+    for m in distinct:
+        seconds = f"{m['seconds']:.2f}" if m["study"] == "hybrid" else f"{m['seconds']:.0f}"
+        assert seconds in words
+    repeated = [m for m in distinct if "repeats" in m]
+    counts = [
+        int(found) for text in made.said for found in re.findall(r"(\d+) measurements of \d+ run", text)
+    ]
+    assert sum(counts) == sum(m["repeats"] for m in repeated)
+
+
+PARTS_TIMED = ((None, "read"), ("compute", "read"), ("exchange", "read"), ("exchange", "uniform"))
+
+
+def _parts(n: int, seconds: float, **other: Any) -> list[dict[str, Any]]:
+    return [
+        step(only=only, halo=halo, shape=[n, n], n=n, seconds=seconds + k, checksum=None, **other)
+        for k, (only, halo) in enumerate(PARTS_TIMED)
+    ]
+
+
+def test_files_of_the_same_layouts_are_joined_as_repeats() -> None:
+    """Two files of strong scaling on two grids: four whole steps of a layout are no parts of a step."""
+    file = [step(shape=[n, n], n=n, ranks=ranks, seconds=n / ranks) for n in (16, 32) for ranks in (1, 2)]
+    again = [{**m, "seconds": 3 * m["seconds"], "times": [3 * m["seconds"]] * 2} for m in file]
+    found, made = _report_of([file, again])
+    assert len(found) == 8
+    assert "A step and its parts" not in [table.title for table in made.tables]
+    (times,) = (t for t in made.tables if t.title == "Time of a cell and step" and "16²" in t.heading)
+    assert len(times.rows) == 2
+    assert made.said[0].startswith("8 measurements of 4 runs are repeats")
+    assert [m["seconds"] for m in joined_repeats(found)] == [3 * m["seconds"] for m in file]
+
+
+def test_parts_of_a_step_are_shown_for_the_grids_of_which_all_were_timed() -> None:
+    for study in ("strong", "parts"):
+        _, made = _report_of([_parts(16, 100.0, study=study), _parts(32, 200.0, study=study)[:2]])
+        (table,) = (table for table in made.tables if table.title == "A step and its parts")
+        assert [row[2:6] for row in table.rows] == [("100", "101", "102", "103")]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("decomposition", ("optimal", "1d-x"), ["decomposition 1d-x", "decomposition optimal"]),
+        ("settings", ("", "kappa=2"), ["settings kappa=2", "settings not set"]),
+        ("methods", (None, "mpi"), ["methods mpi", "methods not set"]),
+        ("steps", (4, 8), ["steps 4", "steps 8"]),
+        (
+            "environment",
+            ({"OMP_PROC_BIND": None}, {"OMP_PROC_BIND": "close"}),
+            ["environment OMP_PROC_BIND=close", "environment OMP_PROC_BIND=not set"],
+        ),
+    ],
+)
+def test_what_a_study_holds_fixed_tells_joined_files_apart(
+    name: str, values: tuple[Any, ...], words: list[str]
+) -> None:
+    files = [[step(ranks=ranks, **{name: value}) for ranks in (1, 2)] for value in values]
+    _, made = _report_of(files)
+    headings = [table.heading for table in made.tables if table.title == "Time of a cell and step"]
+    assert len(headings) == 2
+    for word in words:
+        assert sum(f", {word}:" in heading for heading in headings) == 1, headings
+
+
+def test_nodes_are_columns_of_their_own() -> None:
+    solve = {
+        "dof": 256,
+        "dim": 2,
+        "method": "cg",
+        "iterations": 10,
+        "bandwidth_share": 0.5,
+        "case": "poisson",
+    }
+    files = [[step(ranks=4, nodes=nodes, seconds=100.0 + nodes, **solve)] for nodes in (1, 2, 4)]
+    _, made = _report_of(files)
+    assert made.tables[0].heads == ("", "4 ranks", "4 ranks\non 2 nodes", "4 ranks\non 4 nodes")
+    assert [cell.split()[1] for cell in made.tables[0].rows[0][1:]] == ["101.00", "102.00", "104.00"]
+
+
+def test_other_bits_are_no_repeat() -> None:
+    solve = {
+        "dof": 256,
+        "dim": 2,
+        "method": "cg",
+        "iterations": 10,
+        "bandwidth_share": 0.5,
+        "case": "poisson",
+    }
+    _, made = _report_of([[step(checksum=c * 32, seconds=s, **solve)] for c, s in (("0", 1.0), ("1", 2.0))])
+    assert made.tables[0].rows[0][1] == "00:00:01      1.00; 00:00:02      2.00"
+    assert "2 different results" in made.said[0]
+
+
+def test_every_key_of_a_record_is_a_condition_or_a_result() -> None:
+    """A new option must tell measurements apart; a new result must not."""
+    results = {
+        *("cells", "time", "time_step", "limiter", "seconds", "ns_per_cell_step", "ssspnt"),
+        *("flops_per_cell_step", "bytes_per_cell_step", "share_of_bound", "share_of_peak"),
+        *("joules_per_cell_step", "joules_of", "checksum", "checksums", "diagnostics", "series", "error"),
+        *("events", "memory_bytes", "written_bytes", "writing_seconds", "waiting_seconds"),
+        *("parameters", "devices"),  # which `settings` and the source of a measurement say
+    }
+    keys = {field.name for field in fields(Record)}
+    assert keys - results <= set(CONDITIONS)
+    assert results <= keys
+    assert {*EXECUTION, *RUN} <= {*CONDITIONS}
 
 
 def test_the_formula_comes_from_the_file(tmp_path: Path) -> None:

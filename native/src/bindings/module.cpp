@@ -14,6 +14,7 @@
 #include "ranks/mailboxes.hpp"
 #include "storage/bandwidth.hpp"
 #include "storage/memory.hpp"
+#include "threads/team.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -56,6 +57,7 @@ NB_MODULE(_native, m) {
   nb::set_leak_warnings(false);
   m.doc() = "The native engine of Halocline: executes plans, decides nothing.";
 
+  end_threads_before_forks();
   bind_storage(m);
   bind_plan(m);
   bind_engine(m);

@@ -1,11 +1,14 @@
 #include "threads/team.hpp"
 
+#include <omp.h>
+#include <pthread.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
 #include <cfenv>
 #include <ctime>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #if defined(__x86_64__)
@@ -64,6 +67,11 @@ std::exception_ptr Team::take_failure() {
   const std::lock_guard lock(failing_);
   failed_.store(false, std::memory_order_relaxed);
   return std::exchange(failure_, nullptr);
+}
+
+void end_threads_before_forks() {
+  const int failed = pthread_atfork([] { omp_pause_resource_all(omp_pause_soft); }, nullptr, nullptr);
+  if (failed != 0) throw std::system_error(failed, std::generic_category(), "pthread_atfork");
 }
 
 void check_arithmetic(int thread) {

@@ -113,6 +113,11 @@ class Team {
   std::exception_ptr failure_;
 };
 
+// Registers a handler that ends the OpenMP threads of a thread that forks, before the fork. The OpenMP
+// library would otherwise wait for ever in the child for threads that only the parent has. The next parallel
+// region of either process starts new threads.
+void end_threads_before_forks();
+
 // Throws std::runtime_error where the calling thread does not round to nearest with gradual underflow.
 void check_arithmetic(int thread);
 

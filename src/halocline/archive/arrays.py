@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from halocline import forks
 from halocline.archive.files import check_text
 from halocline.errors import InputError, RunError
 
@@ -203,6 +204,7 @@ def _opened(folder: Path, threads: Any, metadata: Mapping[str, Any] | None = Non
     import tensorstore
 
     check_text(folder)
+    forks.claim(forks.STORES)
     spec: dict[str, Any] = {
         "driver": "zarr3",
         "kvstore": {"driver": "file", "path": f"{folder.resolve()}/"},

@@ -255,6 +255,7 @@ def paper(
         found, measured = ([], None) if asked is None else _measured(asked, results)
     tables = own.tables(places, there)
     facts: dict[str, Any] = {"paper": {"name": name, "source": own.data.source, "place": own.data.place}}
+    facts["paper"]["settings"] = list(own.options.get("settings", ()))
     facts["places"] = places
     drawn = own.draw if places else None
 

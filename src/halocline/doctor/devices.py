@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from halocline.doctor.finding import Finding, advised, loads
 from halocline.errors import CompileError
 from halocline.native import native
+from halocline.run.devices.devices import present_devices
 from halocline.run.host.machine import Machine
 from halocline.words import counted
 
@@ -89,7 +90,7 @@ def _devices(interface: str, title: str) -> Generator[Finding, None, list[Any]]:
     if not loads():
         return []
     try:
-        found = list(native().devices(interface))
+        found = present_devices(interface)
     except RuntimeError as error:
         yield Finding(title, "missing", *advised(error))
         return []

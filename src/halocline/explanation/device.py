@@ -17,7 +17,7 @@ from halocline.plan.levels import flow
 from halocline.plan.placement import placement_cost
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
 from halocline.plan.traffic import Traffic
-from halocline.run.devices.devices import OnDevice, label, shared_bytes, subdomain_bytes
+from halocline.run.devices.devices import OnDevice, label, present_devices, shared_bytes, subdomain_bytes
 from halocline.run.devices.topology import DeviceLinks, links_between
 from halocline.run.domain.execution import Execution
 
@@ -161,7 +161,7 @@ class DeviceAssignment:
 
 def devices_here(interface: str) -> dict[str, Any]:
     """The native devices of this machine, by name."""
-    return {label(device): device for device in native().devices(interface)}
+    return {label(device): device for device in present_devices(interface)}
 
 
 def shared_here(interface: str, names: Iterable[str]) -> int:

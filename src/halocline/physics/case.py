@@ -276,6 +276,9 @@ class Setup:
     exact : callable, optional
         For a case whose exact solution is known: ``exact(time)`` gives its fields at a time, in the same form
         as `start`.
+    automatic : mapping of str to float
+        Values of the automatic parameters that the case has chosen by its grid, and that are part of the
+        algorithm. A study gives all its runs the same values.
     """
 
     grid: Grid
@@ -298,6 +301,7 @@ class Setup:
     check_start: Callable[[Simulation], None] | None = None
     until: float | None = None
     exact: Callable[[float], Mapping[Field, Any]] | None = None
+    automatic: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,8 @@ class Record:
         Of the case, all of them.
     ranks, threads : int
         Threads are those of one rank.
+    nodes : int
+        Nodes that the ranks are on; every `ranks_per_node` ranks count as one where that is asked for.
     cores_or_devices : int
         Threads that computed, of all ranks, or devices; one that ranks of a node share counts once.
     devices : tuple of OnDevice
@@ -148,6 +150,7 @@ class Record:
     parameters: dict[str, float | str]
     ranks: int
     threads: int
+    nodes: int
     cores_or_devices: int
     devices: tuple[OnDevice, ...]
     memory_bytes: int
@@ -250,6 +253,7 @@ def recorded(
         parameters=dict(parameters),
         ranks=domain.comm.size,
         threads=domain.threads,
+        nodes=domain.nodes,
         cores_or_devices=domain.cores_or_devices,
         devices=fields.devices,
         memory_bytes=sum(memory),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
 from halocline.plan.growth import grown, grown_as_cut
-from halocline.study.measurement import Measurement
+from halocline.study.measurement import ONLY_OF_SOLVES, OUTCOMES_OF_SOLVES, Measurement, is_solve
 from halocline.study.measuring import command as commands
 from halocline.study.measuring.command import Command
 from halocline.study.reporting import quantities as q
@@ -31,9 +32,56 @@ RESOLUTION = "n"  # the name that a file gives its cells along the first axis
 
 
 def plan(asked: Asked) -> list[Run]:
+    """The runs of a study, all of them with the same algorithm."""
+    runs = _product(asked) if asked.study.plan is None else asked.study.plan(asked)
+    has_parameters = asked.command.verb == "run" and not asked.is_file and not asked.is_linear
+    return same_algorithm(runs) if has_parameters else runs
+
+
+def same_algorithm(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs of a case with the automatic parameters that the case chooses for the largest grid.
+
+    Runs of other settings or numbers of axes are other problems: each problem has values of its own.
+    """
+
+    def problem(run: Run) -> Any:
+        return run.command.settings, len(run.shape)
+
+    largest: dict[Any, Run] = {}
+    for run in runs:
+        other = largest.setdefault(problem(run), run)
+        if prod(run.shape) > prod(other.shape):
+            largest[problem(run)] = run
+    chosen = {key: _automatic(run) for key, run in largest.items()}
+    return [
+        run if not chosen[problem(run)] else _with_automatic(run, chosen[problem(run)], largest[problem(run)])
+        for run in runs
+    ]
+
+
+def _automatic(run: Run) -> Mapping[str, float]:
+    """The automatic parameters that the case of a run chooses by its grid."""
+    from halocline.problems.case import CaseRun
+    from halocline.problems.named import problem_of
+
+    own = run.command
+    ready = problem_of(own.name, run.shape, own.settings, order=own.order, scheme=own.scheme)
+    assert isinstance(ready, CaseRun)
+    return ready.setup.automatic
+
+
+def _with_automatic(run: Run, values: Mapping[str, float], largest: Run) -> Run:
+    settings = tuple(f"{name}={value:g}" for name, value in values.items())
+    facts = {"automatic": dict(values), "automatic_for": largest.shape}
+    return replace(
+        run,
+        command=replace(run.command, settings=(*run.command.settings, *settings)),
+        facts={**run.facts, **facts},
+    )
+
+
+def _product(asked: Asked) -> list[Run]:
     """The runs of a study: each size on each layout, with each set of options."""
-    if asked.study.plan is not None:
-        return asked.study.plan(asked)
     asked = asked.chosen()
     varied = variants(asked)
     commands = [_varied(asked.command, options) for options in varied]
@@ -44,12 +92,24 @@ def plan(asked: Asked) -> list[Run]:
         n, shape, at = larger(asked, at, ready, ranks)
         facts = {"growth": _growth(asked)} if asked.study.grows else {}
         runs += [
-            Run(command, n, shape, ranks, threads, at, {**facts, "varied": options})
+            Run(command, n, shape, ranks, threads, at, {**facts, **_varied_facts(asked, options)})
             for command, options in zip(commands, varied, strict=True)
         ]
     if asked.study.formula and not any(run.command.only == "exchange" for run in runs):
         runs += _exchange(asked, runs)
     return runs
+
+
+def _varied_facts(asked: Asked, options: Mapping[str, Any]) -> dict[str, Any]:
+    """For a measurement: the options that the study varied, and their values in its other runs.
+
+    Parts of a solve have a number of iterations; they belong to the solve, which has none.
+    """
+    command = asked.command
+    base = {name: getattr(command, name) for name in options}
+    if asked.is_linear:
+        base |= {name: command.options.get(name) for name in (*OUTCOMES_OF_SOLVES, *ONLY_OF_SOLVES)}
+    return {"varied": options, "base": base}
 
 
 def _varied(command: Command, options: Mapping[str, Any]) -> Command:
@@ -150,7 +210,7 @@ def formula_of(asked: Asked, runs: Sequence[Run]) -> dict[int | None, Exchanged]
 
 def outcome(measurement: Measurement) -> str:
     """The result of a run in a few words."""
-    if q.is_solve(measurement):
+    if is_solve(measurement):
         return f"{measurement['iterations']:,} iterations, {duration(measurement['seconds'])}"
     if measurement["ns_per_cell_step"] is None:
         return duration(measurement["seconds"])
@@ -185,6 +245,17 @@ def theory_of(exchanged: Mapping[int | None, Exchanged], found: Sequence[Measure
     return Theory.of(exchanged, [m for m in found if m["only"] == "exchange"])
 
 
+def _automatic_values(found: Sequence[Measurement]) -> list[str]:
+    """Sentences on the automatic parameters that all runs of a problem share."""
+    said = (
+        f"{m['case']}: {name} = {value:g} in all runs, as the case chooses for the largest grid, "
+        f"{' x '.join(map(str, m['automatic_for']))}."
+        for m in found
+        for name, value in m.get("automatic", {}).items()
+    )
+    return list(dict.fromkeys(said))
+
+
 def reported(study: Study, found: Sequence[Measurement], theory: Theory | None) -> Report:
     """What a study shows of its measurements."""
     group = Group(found, theory)
@@ -194,11 +265,12 @@ def reported(study: Study, found: Sequence[Measurement], theory: Theory | None) 
         facts["theory"] = {"per_byte": theory.per_byte, "measured_on": theory.measured_on}
         facts["theory"]["exchanged"] = [[order, asdict(each)] for order, each in theory.exchanged.items()]
     one = found[0]
-    steps = None if q.is_solve(one) else counted(one["steps"], "step")
+    steps = None if is_solve(one) else counted(one["steps"], "step")
     what = made.what or joined(one["scheme"] or one.get("method"), steps)
     return replace(
         made,
+        said=[*_automatic_values(found), *made.said],
         facts=facts,
         what=what,
-        footer=made.footer or (solves.CLOCK if q.is_solve(one) else study.footer),
+        footer=made.footer or (solves.CLOCK if is_solve(one) else study.footer),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,15 @@ from typing import Any
 from halocline.errors import InputError
 from halocline.plan.traffic import Traffic
 from halocline.study.engine import reported
-from halocline.study.measurement import Measurement
-from halocline.study.measuring.command import common
+from halocline.study.measurement import Measurement, conditions, joined_repeats, source
+from halocline.study.measuring.command import EXECUTION, RUN, common
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.report import Block, Column, Contents, Group, Report, Rows
 from halocline.study.reporting.theory import Exchanged, Theory
 from halocline.study.study import Study, studies
 from halocline.words import counted
+from halocline.words import joined as joined_words
 
 
 def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
@@ -38,14 +39,18 @@ def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
             if m["study"] not in known:
                 raise InputError(f"{path}: study {m['study']!r} is unknown; known: {', '.join(known)}")
             if "theory" in facts:
-                formulas.setdefault(problem(m), {}).update(_exchanged(facts["theory"]))
-    reports, several = [], len({problem(m) for m in found}) > 1
-    for own in Group(found, None).by(problem):
-        exchanged = formulas.get(problem(own.one))
-        each = _of_problem(known[own.one["study"]], own.found, exchanged)
-        what = f"{known[own.one['study']].title}: {q.named(own.one)}"
-        tables = [replace(t, heading=t.heading and f"{what}: {t.heading}") for t in each.tables]
-        reports.append(replace(each, tables=tables if several else each.tables))
+                formulas.setdefault(held(known[m["study"]], m), {}).update(_exchanged(facts["theory"]))
+    reports = []
+    groups = Group(found, None).by(lambda m: held(known[m["study"]], m))
+    for own in groups:
+        study, names = known[own.one["study"]], _differing(own.one, groups, known)
+        exchanged = formulas.get(held(study, own.one))
+        each = _of_problem(study, own.found, exchanged)
+        what = joined_words(f"{study.title}: {q.named(own.one)}", *names)
+        if len(groups) > 1:
+            tables = [replace(t, heading=t.heading and f"{what}: {t.heading}") for t in each.tables]
+            each = replace(each, tables=tables, said=[f"{what}: {text}" for text in each.said])
+        reports.append(each)
     if len(reports) == 1:
         return found, reports[0]
     return found, Report(
@@ -57,10 +62,35 @@ def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
     )
 
 
-def problem(measurement: Measurement) -> tuple[str, ...]:
-    """What is compared with each other: the study, the case and how it is solved."""
-    m = measurement
-    return (m["study"], *(str(m.get(name) or "") for name in ("case", "settings", "scheme", "method")))
+def held(study: Study, measurement: Measurement) -> tuple[tuple[str, str], ...]:
+    """Return the conditions that the tables of a study do not vary, by name.
+
+    Measurements that differ in one of them are not compared with each other. An option that the study varied
+    counts with the value that it has in the other runs.
+    """
+    varied = measurement.get("varied") or {}
+    base = {name: RUN.get(name, EXECUTION.get(name)) for name in varied} | measurement.get("base", {})
+    return tuple(conditions(measurement, without=study.axes, instead=base).items())
+
+
+def _differing(one: Measurement, groups: Sequence[Group], known: Mapping[str, Study]) -> list[str]:
+    """Words for the conditions in which a group differs from the others of its study and case."""
+    same = [
+        dict(held(known[own.one["study"]], own.one))
+        for own in groups
+        if (own.one["study"], own.one["case"]) == (one["study"], one["case"])
+    ]
+    mine = dict(held(known[one["study"]], one))
+    names = [name for name in mine if len({each[name] for each in same}) > 1]
+    return [f"{name.replace('_', ' ')} {_in_words(mine[name])}" for name in names]
+
+
+def _in_words(value: str) -> str:
+    """The value of a condition, as a heading has it."""
+    if value.startswith("{"):
+        pairs = (f"{name}={_in_words(str(each))}" for name, each in json.loads(value).items())
+        return " ".join(pairs) or "not set"
+    return "not set" if value in ("", "null", "None") else value
 
 
 def _numbered(reports: Sequence[Report]) -> dict[str, Any]:
@@ -99,22 +129,16 @@ def _exchanged(facts: Any) -> dict[int | None, Exchanged]:
     }
 
 
-def source(measurement: Measurement) -> str:
-    """Where a measurement comes from: processor or device, MPI and commit. Jobs of one cluster start on other
-    hosts."""
-    machine = measurement["machine"]
-    mpi = str(machine["mpi_version"] or "no MPI").partition(",")[0].partition("\n")[0].strip()
-    what = measurement["devices"][0]["name"] if measurement["devices"] else machine["cpu"]
-    return f"{what}, {mpi}, commit {(machine['commit'] or 'unknown')[:12]}"
-
-
 def _of_problem(study: Study, found: Sequence[Measurement], exchanged: Any) -> Report:
     """The report of one problem; with several sources its tables for each, and a table of all."""
-    parts = Group(found, None).by(source)
+    distinct = joined_repeats(sorted(found, key=q.grid))
+    repeats = _repeats(distinct)
+    parts = Group(distinct, None).by(source)
     made = [reported(study, part.found, _theory(exchanged, part.found)) for part in parts]
     if len(parts) == 1:
-        return made[0]
-    tables, said = list(ACROSS.tables(Group(found, None))), list(ACROSS.said(Group(found, None)))
+        return replace(made[0], said=[*repeats, *made[0].said])
+    whole = Group(distinct, None)
+    tables, said = list(ACROSS.tables(whole)), [*repeats, *ACROSS.said(whole)]
     for part, own in zip(parts, made, strict=True):
         where = source(part.one)
         tables += [replace(t, heading=t.heading and f"{t.heading} ({where})") for t in own.tables]
@@ -130,9 +154,21 @@ def _theory(exchanged: Any, found: Sequence[Measurement]) -> Theory | None:
     return None if exchanged is None else Theory.of(exchanged, exchanges)
 
 
+def _repeats(distinct: Sequence[Measurement]) -> list[str]:
+    """A sentence on measurements that were joined with repeats of themselves."""
+    repeated = [m for m in distinct if "repeats" in m]
+    if not repeated:
+        return []
+    count = sum(m["repeats"] for m in repeated)
+    return [
+        f"{counted(count, 'measurement')} of {counted(len(repeated), 'run')} are repeats with the same bits: "
+        "times are medians of all of them."
+    ]
+
+
 def _fastest(group: Group) -> list[str]:
     said = []
-    for own in group.by(lambda m: (m["case"], m["cells"])):
+    for own in group.by(lambda m: (m["case"], q.grid(m))):
         said.append(
             f"{own.one['case']}, {q.size(own.one)}: fastest on {source(own.best)} with {q.layout(own.best)}."
         )
@@ -150,7 +186,7 @@ ACROSS = Contents(
                     left=2,
                 ),
             ),
-            by=lambda m: (m["case"], m["cells"]),
+            by=lambda m: (m["case"], q.grid(m)),
             heading=lambda g: f"{g.one['case']}, {q.size(g.one)}",
         ),
     ),

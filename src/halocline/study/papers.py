@@ -217,7 +217,8 @@ class Paper:
             return self.make(row)
         options = {name: self.options[name] for name in ("dim", "order", "scheme") if name in self.options}
         options |= {"order": row["order"]} if row.get("order") else {}
-        settings = [f"method={self.options['method']}"] if "method" in self.options else []
+        settings = [*self.options.get("settings", ())]
+        settings += [f"method={self.options['method']}"] if "method" in self.options else []
         return prepared(self.problem, row["n"], settings=settings, **options)
 
     # -- what is shown ---------------------------------------------------------------------------------------
@@ -235,7 +236,9 @@ class Paper:
         """What it is, in sentences; with the source where no table of published values has it."""
         about = self.data.about
         cited = [] if self.data.rows else self._cited
-        return [f"{self.title}: {self.about}", *cited, about[0].upper() + about[1:]]
+        settings = self.options.get("settings", ())
+        solved = [f"Predicted and measured with {', '.join(settings)}, as in the paper."] if settings else []
+        return [f"{self.title}: {self.about}", *cited, about[0].upper() + about[1:], *solved]
 
     def tables(self, rows: Sequence[Row], machine: Machine | None) -> list[Table]:
         """What is published, then tables of each n."""

@@ -16,8 +16,10 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
+from halocline.lang.grid import near
 from halocline.problems.files import is_file
-from halocline.study.measurement import Measurement
+from halocline.ranges import Range, whole_numbers
+from halocline.study.measurement import PLACE, Measurement
 from halocline.study.reporting.report import Contents, Group
 from halocline.words import joined, method
 
@@ -48,21 +50,43 @@ class Sweep:
     help : str
     default : str
         The values, with commas between them.
+    numbers : Range, optional
+        The values are whole numbers of this range; texts by default.
+    words : tuple of str
+        The values that a text can have; any by default.
     """
 
     option: str
     form: str
     help: str
     default: str
+    numbers: Range | None = None
+    words: tuple[str, ...] = ()
 
     @property
     def keyword(self) -> str:
         """The name of the study's option, as Python has it."""
         return self.form.partition(" ")[0].lstrip("-").replace("-", "_")
 
-    def values(self, text: str) -> list[str]:
-        """The single values; where one has commas, semicolons stand between them."""
-        return [each.strip() for each in text.split(";" if ";" in text else ",")]
+    def values(self, text: str) -> list[Any]:
+        """Return the single values of a list. Semicolons separate values that contain commas.
+
+        Raises
+        ------
+        InputError
+            A value is no number of the range, or none of the words.
+        """
+        flag = self.form.partition(" ")[0]
+        if self.numbers is not None:
+            return whole_numbers(text, flag, self.numbers)
+        found = [each.strip() for each in text.split(";" if ";" in text else ",")]
+        for value in found:
+            if self.words and value not in self.words:
+                raise InputError(
+                    f"{flag} {text}: {value!r} is unknown{near(value, self.words)}; expected a list of "
+                    f"{', '.join(self.words)}"
+                )
+        return found
 
 
 @dataclass(frozen=True)
@@ -112,6 +136,8 @@ class Study:
     footer : str
     says : callable, optional
         What to say of a measurement when it is done.
+    compares : tuple of str
+        Conditions of a measurement that `plan` varies, beside sizes, ranks and threads.
     """
 
     name: str
@@ -137,6 +163,13 @@ class Study:
     repeat: int = 1
     footer: str = CLOCK
     says: Callable[[Measurement], str] | None = None
+    compares: tuple[str, ...] = ()
+
+    @property
+    def axes(self) -> frozenset[str]:
+        """Conditions that may differ among the measurements of one table, beside those of `variants`."""
+        own = (*self.compares, *(sweep.option for sweep in self.sweeps))
+        return frozenset((*own, *(("n", "shape") if self.to_the_end else PLACE)))
 
 
 @dataclass(frozen=True)

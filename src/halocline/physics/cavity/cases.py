@@ -133,6 +133,7 @@ def _make(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
             **dict.fromkeys((each.name for each in cavity.residuals()), math.inf),
         },
         ends=(STEADY,),
+        automatic={} if values["stages"] else {"stages": stages},
     )
 
 
@@ -260,7 +261,7 @@ def _parameters(rayleigh: float) -> dict[str, Parameter]:
         "stages": Parameter(
             0,
             "1",
-            "of a step; 1: forward Euler; 0: automatic",
+            "of a step; 1: forward Euler; 0: automatic, by the spacing",
             least=0,
             most=MOST_STAGES,
             whole=True,

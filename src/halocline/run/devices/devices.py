@@ -11,6 +11,7 @@ from functools import cache
 from math import prod
 from typing import Any
 
+from halocline import forks
 from halocline.compile.nvrtc import compile_cuda
 from halocline.compile.strategy import SHARED_BYTES
 from halocline.compile.targets.source import OPENCL_OPTIONS, device_headers
@@ -132,6 +133,18 @@ def devices_in_use() -> Iterator[DevicesInUse]:
         _records.pop()
 
 
+def present_devices(interface: str) -> list[Any]:
+    """The native devices of an interface, "cuda" or "opencl", that this process sees.
+
+    Raises
+    ------
+    RunError
+        The parent of this forked process uses devices.
+    """
+    forks.claim(forks.DEVICES)
+    return list(native().devices(interface))
+
+
 def chosen_here(choice: DeviceChoice, variable: str = "") -> list[Any]:
     """The native devices of this process that a user chose, perhaps by a variable of the environment.
 
@@ -142,7 +155,7 @@ def chosen_here(choice: DeviceChoice, variable: str = "") -> list[Any]:
     """
     if choice.interface == "cpu":
         return []
-    found = native().devices(choice.interface)
+    found = present_devices(choice.interface)
     try:
         platforms = [device.platform for device in found]
         chosen = [found[n] for n in choice.among(platforms, native().why_no_devices(choice.interface))]
@@ -249,7 +262,8 @@ def check_memory(device: Any, needed: int, ranks: int) -> None:
 
 @contextmanager
 def device_errors(doing: str) -> Iterator[None]:
-    """RunError for whatever a device says while `doing`."""
+    """RunError for whatever a device says while `doing`, and for devices of the parent of a forked child."""
+    forks.check(forks.DEVICES)
     try:
         yield
     except (native().DeviceError, native().OutOfMemory) as error:

@@ -166,6 +166,11 @@ class Domain:
         return None if self.transfers is None else self.transfers.layout.decomposition
 
     @property
+    def nodes(self) -> int:
+        """Number of nodes that the ranks are on; 1 until the first program is prepared."""
+        return 1 if self.transfers is None else self.transfers.layout.nodes
+
+    @property
     def cores_or_devices(self) -> int:
         """How many compute, of all ranks; a device that several ranks of a node share counts once."""
         if not self.places:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 import time
+import weakref
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +14,7 @@ from hashlib import blake2b
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
+from halocline import forks
 from halocline.errors import InputError
 from halocline.run.ranks.failure import pack, unpack
 from halocline.run.ranks.io_ranks import IORanks
@@ -24,6 +27,28 @@ T = TypeVar("T")
 AT_ONCE, PAUSE_SHARE, LONGEST_PAUSE = 5e-5, 0.125, 2e-3
 EXCHANGE_TAG = 7  # of arrays between ranks
 SHORT, COUNT = 128, 8  # bytes of the first message of a value, of which some are the count of all its bytes
+
+
+class _OfParent:
+    """MPI communicator in a forked child of its process: any use raises RunError."""
+
+    def __getattr__(self, name: str) -> Any:
+        forks.check(forks.MPI)
+        raise AttributeError(name)
+
+
+_of_mpi: list[weakref.ref[Communicator]] = []  # all that have ranks of MPI
+
+
+def _forked() -> None:
+    """Replace the MPI communicators of the parent, whose ranks would receive the messages of this process."""
+    for reference in _of_mpi:
+        if (made := reference()) is not None:
+            object.__setattr__(made, "mpi", _OfParent())
+            object.__setattr__(made, "node", _OfParent())
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 @dataclass(frozen=True)
@@ -64,6 +89,10 @@ class Communicator:
     nodes_of_ranks: tuple[int, ...] = ()
     io_ranks: IORanks | None = field(default=None, repr=False)
     _groups: dict[int, Communicator] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.mpi is not None:
+            _of_mpi.append(weakref.ref(self))
 
     def grouped(self, ranks_per_node: int | None) -> Communicator:
         """The same ranks, as if `ranks_per_node` consecutive ones were on a node; all ranks call this.

@@ -7,12 +7,21 @@ import os
 import warnings
 from typing import Any
 
+from halocline import forks
 from halocline.errors import RunError
 from halocline.native import native
 
 
 def initialised() -> Any:
-    """mpi4py.MPI, initialised and checked."""
+    """mpi4py.MPI, initialised and checked.
+
+    Raises
+    ------
+    RunError
+        There is no working MPI, native code uses another MPI library, or the parent of this forked process
+        uses MPI.
+    """
+    forks.claim(forks.MPI)
     import mpi4py
 
     mpi4py.rc.thread_level = "multiple"  # without effect where the user imported mpi4py.MPI before

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import atexit
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from halocline import forks
 from halocline.errors import InputError, RunError
 from halocline.run.host import segments
 from halocline.run.host.limits import affinity
@@ -42,7 +44,7 @@ def world() -> Communicator:
     if started is None:
         return Communicator()
     launch_socket.send(f"rank {started.rank} {os.getpid()}")  # a rank may die while MPI is initialised
-    atexit.register(launch_socket.send, "end")
+    _at_exit(launch_socket.send, "end")
     segments.prepare()
     MPI = initialised()
     comm = MPI.COMM_WORLD
@@ -64,6 +66,12 @@ def world() -> Communicator:
     return _beside_io_ranks(MPI, comm, int(given)) if int(given) else _wrap(MPI, comm)
 
 
+def _at_exit(call: Callable[..., Any], *args: Any) -> None:
+    """Call something at the end of this process, but not of its forked children."""
+    atexit.register(call, *args)
+    os.register_at_fork(after_in_child=lambda: atexit.unregister(call))
+
+
 def _beside_io_ranks(MPI: Any, comm: Any, count: int) -> Communicator:
     """All ranks but the last ones, the I/O ranks, on which this does not return."""
     from halocline.run.ranks.io_server import serve  # it loads what writes
@@ -76,7 +84,7 @@ def _beside_io_ranks(MPI: Any, comm: Any, count: int) -> Communicator:
         raise SystemExit(0)
     made = _wrap(MPI, own)
     ranks = IORanks(post, tuple(range(first, comm.size)), concurrent=made.thread_level == "multiple")
-    atexit.register(ranks.end)
+    _at_exit(ranks.end)
     return replace(made, io_ranks=ranks)
 
 
@@ -147,7 +155,10 @@ def _duplicate(MPI: Any, comm: Any) -> Communicator:
 
 
 def has_ranks() -> bool:
-    """Whether this process is one of several, or has met others through a user's communicator."""
+    """Whether this process is one of several, or has met others through a user's communicator. A forked child
+    of such a process is alone."""
+    if forks.is_lost(forks.MPI):
+        return False
     return launcher() is not None or _meeting is not None
 
 

@@ -6,7 +6,6 @@ import json
 import math
 import os
 import shlex
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,7 +21,7 @@ from halocline.problems.files import is_file
 from halocline.run.devices.devices import OnDevice, summary, where
 from halocline.run.domain.execution import chosen_devices
 from halocline.run.host.machine import this_machine
-from halocline.study.measurement import Measurement
+from halocline.study.measurement import Measurement, nearest_to_median
 
 # options of every command that runs something, with their defaults
 EXECUTION: dict[str, Any] = {
@@ -42,7 +41,8 @@ MACHINE = (
 ENVIRONMENT = ("OMP_PROC_BIND", "OMP_PLACES")
 NESTED = (  # of a measurement, which a table leaves out
     *("machine", "environment", "times", "devices", "shape", "joules_of"),
-    *("parameters", "series", "diagnostics", "checksums", "events", "varied"),
+    *("parameters", "series", "diagnostics", "checksums", "events", "varied", "base"),
+    *("automatic", "automatic_for"),
 )
 
 
@@ -165,7 +165,7 @@ def measure(
         if len({r.get("checksum") for r in records}) > 1:
             raise RunError(f"{command}: two runs gave different bits; please report this as a bug")
     times = [r["seconds"] for r in records]
-    record = min(records, key=lambda r: abs(r["seconds"] - statistics.median_low(times)))
+    record = nearest_to_median(records, times)
     return {
         **common(record),
         **case.facts(),

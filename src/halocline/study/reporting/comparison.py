@@ -8,7 +8,16 @@ from typing import Any
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
-from halocline.study.reporting.report import Block, Column, Contents, Figure, Group, Rows, Words
+from halocline.study.reporting.report import (
+    Block,
+    Column,
+    Contents,
+    Figure,
+    Group,
+    Rows,
+    Words,
+    by_layout,
+)
 
 
 def comparison(
@@ -18,6 +27,7 @@ def comparison(
     order: Callable[[Measurement], Any] | None = None,
     note: Words = "",
     base: str | None = None,
+    layout: Callable[[Measurement], Any] = by_layout,
     figures: tuple[Figure, ...] = (),
 ) -> Contents:
     """A table for each size, with times by a label, and which is fastest.
@@ -35,16 +45,18 @@ def comparison(
     note : str, or function of the group
     base : str, optional
         The label of the run that others are compared with; the fastest by default.
+    layout : callable
+        Key of the layout: runs of the same layout are compared with each other.
     figures : tuple of Figure
     """
     within = order or label
 
     def sort(m: Measurement) -> Any:
-        return q.units(m), m["ranks"], within(m)
+        return layout(m), within(m)
 
     def like(m: Measurement, group: Group) -> Group:
         """Those on the same layout."""
-        return group.those(lambda o: (o["ranks"], o["threads"]) == (m["ranks"], m["threads"]))
+        return group.those(lambda o: layout(o) == layout(m))
 
     def reference(own: Group) -> Measurement:
         named = own.those(lambda m: label(m) == base).found
@@ -55,7 +67,7 @@ def comparison(
 
     def sentences(group: Group) -> list[str]:
         said = []
-        for own in group.by(lambda m: (m["cells"], m["ranks"], m["threads"])):
+        for own in group.by(lambda m: (q.grid(m), layout(m))):
             slowest = max(own.found, key=q.pace)
             times = q.pace(slowest) / q.pace(reference(own))
             what = f"{q.size(own.one)} on {q.layout(own.one)}: fastest with {label(own.best)}"
@@ -71,4 +83,4 @@ def comparison(
     )
     rows = Rows("Times", (*columns, *more), order=sort, note=note, left=2)
     heading = lambda g: f"{q.size(g.one)}: {g.one['cells']:,} cells, {q.named(g.one)}"  # noqa: E731
-    return Contents((Block((rows,), by=lambda m: m["cells"], heading=heading),), figures, (sentences,))
+    return Contents((Block((rows,), by=q.grid, heading=heading),), figures, (sentences,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from halocline.study.measurement import is_solve
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.published import MHD_CASE, MHD_ORDER
 from halocline.study.reporting.report import Contents, Group
@@ -10,7 +11,7 @@ from halocline.words import counted
 
 def solves(group: Group) -> Group:
     """Those of linear solves."""
-    return group.those(q.is_solve)
+    return group.those(is_solve)
 
 
 def whole(group: Group) -> Group:
@@ -20,7 +21,7 @@ def whole(group: Group) -> Group:
 
 def whole_steps(group: Group) -> Group:
     """Those of whole steps, of all orders."""
-    return whole(group).those(lambda m: not q.is_solve(m))
+    return whole(group).those(lambda m: not is_solve(m))
 
 
 def own_order(group: Group) -> Group:

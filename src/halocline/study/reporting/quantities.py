@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from halocline.study.measurement import Measurement
+from halocline.study.measurement import Measurement, is_solve
 from halocline.words import counted, joined, method
 
 Key = Callable[[Measurement], Any]
@@ -22,11 +22,6 @@ def by(measurements: Iterable[Measurement], key: Key) -> Iterator[tuple[Any, lis
     yield from sorted(found.items())
 
 
-def is_solve(measurement: Measurement) -> bool:
-    """Whether it is of a linear solve, whose whole time counts, and not of steps."""
-    return "dof" in measurement
-
-
 def units(measurement: Measurement) -> int:
     """What a time is plotted over: devices where there are some, else cores."""
     return int(measurement["cores_or_devices"])
@@ -37,6 +32,16 @@ def unit(measurement: Measurement) -> str:
     return "device" if measurement["devices"] else "core"
 
 
+def nodes(measurement: Measurement) -> int:
+    """Number of nodes that the ranks were on; 1 where a record of an older Halocline does not say."""
+    return int(measurement.get("nodes") or 1)
+
+
+def grid(measurement: Measurement) -> tuple[int, tuple[int, ...]]:
+    """Key of the grid: its number of cells, then its shape."""
+    return measurement["cells"], tuple(measurement["shape"])
+
+
 def subdomains(measurement: Measurement) -> int:
     """Into how many the grid was cut."""
     return len(measurement["devices"]) or int(measurement["ranks"])
@@ -44,9 +49,11 @@ def subdomains(measurement: Measurement) -> int:
 
 def layout(measurement: Measurement) -> str:
     """Where it ran, in a few words."""
+    ranks, count = counted(measurement["ranks"], "rank"), nodes(measurement)
+    there = f" on {counted(count, 'node')}" if count > 1 else ""
     if measurement["devices"]:
-        return f"{counted(measurement['ranks'], 'rank')}, {counted(units(measurement), 'device')}"
-    return f"{counted(measurement['ranks'], 'rank')} of {counted(measurement['threads'], 'thread')}"
+        return f"{ranks}, {counted(units(measurement), 'device')}{there}"
+    return f"{ranks} of {counted(measurement['threads'], 'thread')}{there}"
 
 
 def ns(measurement: Measurement) -> float:

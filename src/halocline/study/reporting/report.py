@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.io.table import Table
 from halocline.study.measurement import Measurement
-from halocline.study.reporting.quantities import Key, baseline, by, layout, pace, unit, units
+from halocline.study.reporting.quantities import Key, baseline, by, layout, nodes, pace, unit, units
 from halocline.words import counted
 
 if TYPE_CHECKING:
@@ -100,8 +100,8 @@ class Column:
 
 
 def by_layout(measurement: Measurement) -> Any:
-    """The fewest cores or devices first."""
-    return units(measurement), measurement["ranks"]
+    """Key of the cores or devices, ranks, threads and nodes; the fewest cores or devices first."""
+    return units(measurement), measurement["ranks"], measurement["threads"], nodes(measurement)
 
 
 @dataclass(frozen=True)
@@ -172,9 +172,19 @@ class Axis:
     label: Callable[[Measurement], str]
 
 
-RANKS = Axis(lambda m: m["ranks"], lambda m: counted(m["ranks"], "rank"))
+def _ranks(measurement: Measurement) -> tuple[int, int, int]:
+    return measurement["ranks"], units(measurement) if measurement["devices"] else 0, nodes(measurement)
+
+
+def _ranks_label(measurement: Measurement) -> str:
+    devices = f"\n{counted(units(measurement), 'device')}" if measurement["devices"] else ""
+    there = f"\non {counted(nodes(measurement), 'node')}" if nodes(measurement) > 1 else ""
+    return f"{counted(measurement['ranks'], 'rank')}{devices}{there}"
+
+
+RANKS = Axis(_ranks, _ranks_label)
 THREADS = Axis(lambda m: m["threads"], lambda m: f"{counted(m['threads'], 'thread')} a rank")
-LAYOUTS = Axis(lambda m: (by_layout(m), m["threads"]), lambda m: layout(m).replace(" of ", "\nof "))
+LAYOUTS = Axis(by_layout, lambda m: layout(m).replace(" of ", "\nof ").replace(" on ", "\non "))
 
 
 @dataclass(frozen=True)
@@ -210,7 +220,10 @@ class Pivot:
         if not group.found or not self.shown(group):
             return []
         downward, across = group.by(self.rows.key), group.by(self.columns.key)
-        cells = {(self.rows.key(m), self.columns.key(m)): self.cell(m, group) for m in group.found}
+        cells: dict[Any, str] = {}  # with both values where two runs of the same place gave different bits
+        for m in group.found:
+            place, text = (self.rows.key(m), self.columns.key(m)), self.cell(m, group)
+            cells[place] = f"{cells[place]}; {text}" if place in cells else text
         places = [self.columns.key(column.one) for column in across]
         rows = tuple(
             (

@@ -77,7 +77,9 @@ class Theory:
     @classmethod
     def of(cls, exchanged: Mapping[int | None, Exchanged], exchanges: Sequence[Measurement]) -> Theory:
         """From exchanges alone, of which that of the largest grid on the fewest subdomains counts."""
-        several = [m for m in exchanges if subdomains(m) > 1 and m["halo"] == "read"]
+        several = [
+            m for m in exchanges if subdomains(m) > 1 and m["halo"] == "read" and m["order"] in exchanged
+        ]
         if not several:
             return cls(exchanged, None)
         one = min(several, key=lambda m: (subdomains(m), -m["cells"], m["threads"]))
@@ -85,7 +87,7 @@ class Theory:
         return cls(exchanged, 1e-9 * ns(one) * one["cells"] / moved if moved else None, subdomains(one))
 
     def step(self, measurement: Measurement, base: Measurement) -> StepTime | None:
-        """The time of a step; None where 1/β is needed and not known.
+        """The time of a step; None where 1/β is needed and not known, or what is exchanged is not known.
 
         Parameters
         ----------
@@ -95,10 +97,10 @@ class Theory:
             1/π is the time of a cell of one of its subdomains.
         """
         count = subdomains(measurement)
-        if self.per_byte is None and count > 1:
+        own = self.exchanged.get(measurement["order"])
+        if own is None or (self.per_byte is None and count > 1):
             return None
         per_cell = 1e-9 * ns(base) * subdomains(base)
-        own = self.exchanged[measurement["order"]]
         return _formula(own, measurement, per_cell=per_cell, per_byte=self.per_byte or 0.0)
 
     def ns(self, measurement: Measurement, found: Sequence[Measurement]) -> float | None:

@@ -9,8 +9,7 @@ from typing import Any
 
 from halocline.convergence import differences
 from halocline.errors import InputError
-from halocline.study.measurement import Measurement
-from halocline.study.reporting import quantities as q
+from halocline.study.measurement import Measurement, is_solve
 from halocline.study.reporting.report import Group, Report
 from halocline.study.study import Asked, Run, Study
 
@@ -87,7 +86,8 @@ def _of_case(asked: Asked) -> list[Run]:
             ready = each.ready(n)
             # along the map of a stretched axis, which is what differences are expanded in
             spacing = {} if own.error else {"spacing": ready.grid.even_spacing(0)}
-            facts = {**line.facts, **spacing}
+            base = {"settings": " ".join(command.settings)}
+            facts = {**line.facts, **spacing, "base": base}
             runs.append(Run(each.command, n, ready.shape, ranks, threads, ready.shape, facts))
     return runs
 
@@ -138,7 +138,7 @@ def says(measurement: Measurement) -> str:
     """The result of a run in a few words."""
     from halocline.study.engine import outcome
 
-    if q.is_solve(measurement):
+    if is_solve(measurement):
         return outcome(measurement)
     if "spacing" in measurement:
         from halocline.physics.cases import case_named
@@ -154,7 +154,7 @@ def report(group: Group) -> Report:
     from halocline.study.reporting import errors, extrapolation, solves
 
     found = group.found
-    if q.is_solve(found[0]):
+    if is_solve(found[0]):
         return Report(
             [solves.table(found)],
             solves.verdicts(found),
@@ -214,5 +214,6 @@ STUDY = Study(
     report=report,
     says=says,
     to_the_end=True,
+    compares=("axes", "panel", "line", "expected_order", "steps"),
     files=("convergence.png",),
 )

@@ -53,6 +53,7 @@ STUDY = Study(
     ),
     options=(("--scaling weak|strong", "Whether N belongs to a rank, or is that of the grid.", "weak"),),
     plan=_plan,
+    compares=("methods", "methods_asked"),
     beside={"exchange": "bench"},
     ranks="2",
     repeat=3,

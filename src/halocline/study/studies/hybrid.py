@@ -18,6 +18,11 @@ def equals(measurement: Measurement, group: Group) -> Group:
     return group.those(lambda m: q.units(m) == q.units(measurement))
 
 
+def has_equals(measurement: Measurement, group: Group) -> bool:
+    """Whether another run was on as many cores or devices."""
+    return len(equals(measurement, group).found) > 1
+
+
 HYBRID = Rows(
     lambda group: f"Hybrid runs: equal {q.unit(group.one)}s",
     (
@@ -27,13 +32,12 @@ HYBRID = Rows(
         c.SECONDS,
         Column("over the\nfastest", lambda m, g: f"{q.pace(m) / q.pace(equals(m, g).best):.2f}"),
     ),
-    where=lambda m, g: len(equals(m, g).found) > 1,
 )
 
 
 def _sentences(group: Group) -> list[str]:
     said = []
-    for own in group.by(lambda m: (m["cells"], q.units(m))):
+    for own in group.by(lambda m: (q.grid(m), q.units(m))):
         slowest = max(own.found, key=q.pace)
         if slowest is own.best:
             continue
@@ -68,7 +72,7 @@ STUDY = Study(
             blocks=(
                 Block(
                     (HYBRID,),
-                    by=lambda m: m["cells"],
+                    by=q.grid,
                     heading=lambda g: f"{q.size(g.one)}: {g.one['cells']:,} cells, {q.named(g.one)}",
                 ),
             ),
@@ -80,7 +84,7 @@ STUDY = Study(
                             lambda m, g: q.pace(m) / q.pace(equals(m, g).best),
                             "Hybrid runs",
                             "time over the fastest on as many cores",
-                            line=lambda m: (m["cells"], q.units(m)),
+                            line=lambda m: (q.grid(m), q.units(m)),
                             label=lambda line, panel: f"{size_label(line, line)}, {q.units(line.one)} cores",
                             x=lambda m: int(m["ranks"]),
                             xlabel="ranks",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from halocline.ranges import RANKS_PER_NODE
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting.comparison import comparison
@@ -21,8 +22,14 @@ STUDY = Study(
     "send messages by MPI. As Fig. 5 of the cavity code of Virginia Tech; `halocline study paper "
     "cavity-fig5` predicts nodes of a real machine.",
     examples=("halocline study nodes cavity --n 32 --ranks 4 --ranks-of-node 1,2,4",),
-    contents=(comparison("ranks of\na node", lambda m: f"{per_node(m)}", c.SSSPNT, order=per_node),),
-    sweeps=(Sweep("ranks_per_node", "--ranks-of-node R,R,...", "Ranks of a node.", "1,2"),),
+    contents=(
+        comparison(
+            *("ranks of\na node", lambda m: f"{per_node(m)}", c.SSSPNT),
+            order=per_node,
+            layout=lambda m: (m["ranks"], m["threads"]),
+        ),
+    ),
+    sweeps=(Sweep("ranks_per_node", "--ranks-of-node R,R,...", "Ranks of a node.", "1,2", RANKS_PER_NODE),),
     ranks="2",
     repeat=3,
 )

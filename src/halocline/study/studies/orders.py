@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from halocline.ranges import ORDER
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
@@ -27,10 +28,10 @@ def _side(direction: Sequence[int]) -> bool:
     return sum(map(abs, direction)) == 1
 
 
-def _halo(order: int, group: Group) -> int:
-    """Bytes of a step and one cell of each side."""
-    assert group.theory is not None
-    return sum(weight for way, weight in group.theory.exchanged[order].traffic.weights if _side(way))
+def _halo(order: int, group: Group) -> str:
+    """Bytes of a step and one cell of each side; empty where no file says what is exchanged."""
+    own = None if group.theory is None else group.theory.exchanged.get(order)
+    return "" if own is None else f"{sum(weight for way, weight in own.traffic.weights if _side(way)):,}"
 
 
 def _cell(measurement: Measurement, group: Group) -> str:
@@ -51,7 +52,7 @@ def _note(group: Group) -> str:
 def _sentences(group: Group) -> list[str]:
     """For each size, what the lowest and highest order keep of their efficiency."""
     said = []
-    for found in group.by(lambda m: m["cells"]):
+    for found in group.by(q.grid):
         most = max(map(q.units, found.found))
         kept = []
         for own in found.by(lambda m: m["order"]):
@@ -63,7 +64,7 @@ def _sentences(group: Group) -> list[str]:
     return said
 
 
-def _of_several(group: Group) -> Group:
+def of_several(group: Group) -> Group:
     """Whole steps, where they are of more than one order."""
     own = whole_steps(group)
     return own if len({m["order"] for m in own.found}) > 1 else own.those(lambda m: False)
@@ -83,12 +84,12 @@ ORDERS = Contents(
                         Column(
                             "operations a\ncell and step", lambda m, g: f"{m['flops_per_cell_step']:,.0f}"
                         ),
-                        Column("bytes of\nhalo", lambda m, g: f"{_halo(m['order'], g):,}"),
+                        Column("bytes of\nhalo", lambda m, g: _halo(m["order"], g)),
                     ),
                     note=_note,
                 ),
             ),
-            by=lambda m: m["cells"],
+            by=q.grid,
             heading=lambda g: f"{q.size(g.one)}: orders of differences",
         ),
     ),
@@ -105,13 +106,13 @@ ORDERS = Contents(
                     ideal=c.ideal,
                 ),
             ),
-            by=lambda m: (m["cells"], m["threads"]),
+            by=lambda m: (q.grid(m), m["threads"]),
             title="Orders of differences",
             columns=5,
         ),
     ),
     sentences=(_sentences,),
-    of=_of_several,
+    of=whole_steps,
 )
 STUDY = Study(
     "orders",
@@ -120,6 +121,6 @@ STUDY = Study(
     help="Each order on each number of ranks and threads, as Fig. 14 of Pekkilä et al. 2022.",
     examples=("halocline study orders mhd-benchmark --n 64 --ranks 1,2 --orders 2,6",),
     contents=(ORDERS,),
-    sweeps=(Sweep("order", "--orders O,O,...", "Orders of accuracy.", "2,4,6,8"),),
+    sweeps=(Sweep("order", "--orders O,O,...", "Orders of accuracy.", "2,4,6,8", ORDER),),
     formula=True,
 )

@@ -3,11 +3,23 @@ al. 2022, Fig. 12)."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.labels import own_order, size_label
 from halocline.study.reporting.published import ASTAROTH, MHD_CASE, published
-from halocline.study.reporting.report import Block, Column, Contents, Figure, Group, Panel, Rows
+from halocline.study.reporting.report import (
+    Block,
+    Column,
+    Contents,
+    Figure,
+    Group,
+    Panel,
+    Rows,
+    by_layout,
+)
 from halocline.study.study import Study
 
 # what is timed, by --only and --halo
@@ -19,7 +31,7 @@ PARTS = {
 }
 WHOLE, COMPUTE, EXCHANGE, CORNERS = PARTS
 KINDS = {kind: name for name, kind in PARTS.items()}
-LAYOUT = (lambda m: (q.units(m), m["ranks"]), lambda group: group.one)
+LAYOUT = (by_layout, lambda group: group.one)
 
 
 def times(group: Group) -> dict[str, float]:
@@ -56,7 +68,7 @@ def _note(group: Group) -> str:
 def _sentences(group: Group) -> list[str]:
     """For each size, what takes the time on the most devices."""
     said = []
-    for found in group.by(lambda m: m["cells"]):
+    for found in group.by(q.grid):
         last = found.by(LAYOUT[0])[-1]
         parts = times(last)
         longer = max((COMPUTE, EXCHANGE), key=lambda name: parts[name])
@@ -74,10 +86,14 @@ def _time(name: str, head: str) -> Column:
 
 
 def _complete(group: Group) -> Group:
-    """Those of the layouts of which all parts were timed."""
+    """Those of the grids and layouts of which all parts were timed."""
     own = own_order(group)
-    counts = {key: len(found) for key, found in q.by(own.found, LAYOUT[0])}
-    return own.those(lambda m: counts[LAYOUT[0](m)] >= len(PARTS))
+
+    def place(m: Measurement) -> Any:
+        return q.grid(m), by_layout(m)
+
+    timed = {key: {(m["only"], m["halo"]) for m in found} for key, found in q.by(own.found, place)}
+    return own.those(lambda m: timed[place(m)] >= KINDS.keys())
 
 
 PARTS_OF_A_STEP = Contents(
@@ -98,7 +114,7 @@ PARTS_OF_A_STEP = Contents(
                     note=_note,
                 ),
             ),
-            by=lambda m: m["cells"],
+            by=q.grid,
             heading=lambda g: f"{q.size(g.one)}: compute and exchange apart",
         ),
     ),
@@ -114,7 +130,7 @@ PARTS_OF_A_STEP = Contents(
                     label=lambda line, panel: KINDS[line.one["only"], line.one["halo"]],
                 ),
             ),
-            by=lambda m: (m["cells"], m["threads"]),
+            by=lambda m: (q.grid(m), m["threads"]),
             title="A step and its parts",
             columns=5,
         ),

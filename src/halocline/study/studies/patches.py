@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from halocline.run.domain.execution import SCHEDULES
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.comparison import comparison
 from halocline.study.reporting.published import published
-from halocline.study.reporting.report import Figure, Group, Panel
+from halocline.study.reporting.report import Figure, Group, Panel, by_layout
 from halocline.study.study import Study, Sweep
 
 
@@ -36,7 +37,7 @@ PANEL = Panel(
     lambda m, g: q.ns(m),
     "Time of a cell and step",
     "ns a cell and step",
-    line=lambda m: (m["cells"], m["ranks"], m["threads"], m.get("schedule") or "guided"),
+    line=lambda m: (q.grid(m), by_layout(m), m.get("schedule") or "guided"),
     label=lambda line, panel: f"{q.size(line.one)}, {q.layout(line.one)}",
     x=edge,
     xlabel="edge of a patch, in cells",
@@ -60,7 +61,7 @@ STUDY = Study(
     ),
     sweeps=(
         Sweep("patch", "--patches B,B,...", "Edges of patches; with several along axes B,B;B,B.", "16,32,64"),
-        Sweep("schedule", "--schedules S,S,...", "guided, static or dynamic.", "guided"),
+        Sweep("schedule", "--schedules S,S,...", "guided, static or dynamic.", "guided", words=SCHEDULES),
     ),
     ranks="1",
     threads="1,2",

@@ -5,6 +5,7 @@ Solves in the form of UMBC HPCF-2018-10, Tables 4.1 and 7.1; steps as Pekkilä e
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from halocline.study.measurement import Measurement
@@ -20,8 +21,8 @@ from halocline.study.reporting.labels import (
 )
 from halocline.study.reporting.published import ASTAROTH, published
 from halocline.study.reporting.report import Block, Column, Contents, Figure, Group, Panel, Pivot, Rows
-from halocline.study.studies.hybrid import HYBRID
-from halocline.study.studies.orders import ORDERS
+from halocline.study.studies.hybrid import HYBRID, has_equals
+from halocline.study.studies.orders import ORDERS, of_several
 from halocline.study.studies.parts import PARTS_OF_A_STEP, VARIANTS
 from halocline.study.study import Asked, Study
 from halocline.words import clock, counted, duration, in_seconds
@@ -77,7 +78,7 @@ SOLVES = Contents(
                     lambda m, g: f"{m['bandwidth_share']:.0%}" if m["bandwidth_share"] else "",
                     note=_yardstick,
                 ),
-                HYBRID,
+                replace(HYBRID, where=has_equals),
             ),
             by=lambda m: m["n"],
             heading=_unknowns,
@@ -183,7 +184,7 @@ def _pencil_note(group: Group) -> str:
 
 def _of_steps(group: Group) -> list[str]:
     said = []
-    for own in group.by(lambda m: m["cells"]):
+    for own in group.by(q.grid):
         base, best = own.base, own.best
         fastest = (
             f"{q.size(base)}: fastest with {q.layout(best)}, {q.nanoseconds(q.ns(best))} ns a cell and step"
@@ -196,12 +197,8 @@ def _of_steps(group: Group) -> list[str]:
     return said
 
 
-def _cells(measurement: Measurement) -> int:
-    return int(measurement["cells"])
-
-
-def _lines(measurement: Measurement) -> tuple[int, int]:
-    return measurement["cells"], measurement["threads"]
+def _lines(measurement: Measurement) -> Any:
+    return q.grid(measurement), measurement["threads"]
 
 
 STEPS = Contents(
@@ -217,7 +214,7 @@ STEPS = Contents(
                     note=_constants,
                 ),
             ),
-            by=_cells,
+            by=q.grid,
             heading=lambda g: f"{q.size(g.base)}: {g.base['cells']:,} cells, {q.named(g.base)}",
         ),
         Block(
@@ -225,7 +222,7 @@ STEPS = Contents(
                 Rows(
                     "On the most cores or devices",
                     (c.SIZE, c.HERE, c.MOST, c.ON_ONE, c.NS, c.EFFICIENCY, c.OF_FORMULA),
-                    of=(_cells, lambda group: group.last),
+                    of=(q.grid, lambda group: group.last),
                     beside=_paper,
                     note=lambda g: (
                         f"Paper: {ASTAROTH}; its times follow from 1/π and the efficiencies."
@@ -240,7 +237,7 @@ STEPS = Contents(
                         Column("times as fast\nas its node", _over_node),
                         Column("as its core,\na core", _over_core),
                     ),
-                    of=(_cells, lambda group: group.best),
+                    of=(q.grid, lambda group: group.best),
                     beside=_pencil,
                     note=_pencil_note,
                     left=3,
@@ -304,7 +301,7 @@ STUDY = Study(
         "halocline study strong poisson --n 1024 --ranks 1,2 --threads 1,2",
         "halocline study strong mhd-benchmark --n 64,128 --ranks 1,2 --parts",
     ),
-    contents=(SAME_BITS, SOLVES, STEPS, PARTS_OF_A_STEP, ORDERS),
+    contents=(SAME_BITS, SOLVES, STEPS, PARTS_OF_A_STEP, replace(ORDERS, of=of_several)),
     variants=_variants,
     options=(
         (

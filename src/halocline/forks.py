@@ -1,0 +1,52 @@
+"""Resources of a process that its forked children cannot use."""
+
+from __future__ import annotations
+
+import os
+
+from halocline.errors import RunError
+
+# what starts threads, or connects the process to others: neither is copied by a fork
+MPI, DEVICES, STORES = "MPI", "a device", "TensorStore (output, checkpoints, stores)"
+
+_in_use: set[str] = set()
+_lost: set[str] = set()
+
+
+def claim(resource: str) -> None:
+    """Note that this process uses a resource, which its forked children cannot use then.
+
+    Parameters
+    ----------
+    resource : str
+        MPI, DEVICES or STORES.
+
+    Raises
+    ------
+    RunError
+        The parent used the resource before it forked this process.
+    """
+    check(resource)
+    _in_use.add(resource)
+
+
+def check(resource: str) -> None:
+    """Raise RunError where the parent used a resource before it forked this process."""
+    if is_lost(resource):
+        raise RunError(
+            f"{resource} cannot be used in process {os.getpid()}, since the parent had used it before it "
+            'forked this process. Start processes by multiprocessing.set_start_method("spawn"), or before '
+            "the parent uses it."
+        )
+
+
+def is_lost(resource: str) -> bool:
+    """Return whether the parent used a resource before it forked this process."""
+    return resource in _lost
+
+
+def _forked() -> None:
+    _lost.update(_in_use)
+
+
+os.register_at_fork(after_in_child=_forked)

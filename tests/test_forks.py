@@ -1,0 +1,106 @@
+"""Forked children of processes that have run: threads start anew, all else that is lost is a clear error."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SIMULATION = """
+import multiprocessing, os, sys
+import halocline as hc
+
+def simulation(**how):
+    grid = hc.Grid((64, 64), periodic=True)
+    u = grid.field("u")
+    sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-5, **how)
+    sim[u] = lambda x, y: x * y
+    return sim
+
+def bits(sim, steps=4, **how):
+    sim.run(steps=steps, **how)
+    return sim.checksum("u")
+"""
+
+THREADS = f"""{SIMULATION}
+def child(threads):
+    return bits(simulation(threads=threads))
+
+expected = child(2)
+shared = simulation(threads=2)
+bits(shared)
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    assert pool.map(child, [1, 2, 2, 3]) == [expected] * 4
+process = os.fork()
+if process == 0:  # a simulation of the parent goes on, and a child has children
+    grandchild = os.fork()
+    if grandchild == 0:
+        os._exit(child(2) != expected)
+    failed = os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1])
+    os._exit(failed or bits(shared) == expected)
+assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+assert shared.checksum("u") == expected  # the child has memory of its own
+assert child(2) == expected
+print("ended")
+"""
+
+RESOURCES = f"""{SIMULATION}
+from mpi4py import MPI
+
+kind, folder = sys.argv[1:]
+
+def use(name):
+    if kind == "MPI":
+        bits(simulation(threads=2, communicator=MPI.COMM_WORLD))
+    elif kind == "a device":
+        bits(simulation(device="opencl:0"))
+    elif kind == "TensorStore":
+        bits(simulation(threads=2), output=hc.Output(f"{{folder}}/{{name}}.zarr", ["u"], every=2))
+
+process = os.fork()
+if process == 0:  # the parent has not used it
+    use("before")
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+use("parent")
+process = os.fork()
+if process == 0:
+    try:
+        use("child")
+    except hc.RunError as error:
+        print(error, flush=True)
+        os._exit(7)
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 7
+use("again")
+print("ended")
+"""
+
+
+def ended(script: str, *words: str | Path) -> str:
+    """Return the output of a script, which must end in time."""
+    done = subprocess.run(
+        [sys.executable, "-c", script, *map(str, words)], capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("ended\n")
+    return done.stdout
+
+
+def test_a_forked_child_runs_with_threads_of_its_own() -> None:
+    ended(THREADS)
+
+
+@pytest.mark.parametrize("kind", ["TensorStore", "MPI", pytest.param("a device", marks=pytest.mark.long)])
+def test_a_forked_child_says_what_it_cannot_use(kind: str, tmp_path: Path) -> None:
+    if kind == "a device":
+        from halocline.native import native
+
+        if not native().devices("opencl"):
+            pytest.skip("no OpenCL device")
+    said = ended(RESOURCES, kind, tmp_path)
+    assert f"{kind} " in said
+    assert "cannot be used in process" in said
+    assert 'set_start_method("spawn")' in said
