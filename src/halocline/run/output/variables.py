@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from halocline.archive.arrays import ArraySpec
-from halocline.archive.integrity import STEP, TIME
-from halocline.archive.reader import POINT
+from halocline.archive.integrity import POINT, STEP, TIME
 from halocline.archive.series import ROWS
 from halocline.errors import InputError
 from halocline.lang import equations, trace
