@@ -18,25 +18,28 @@ if TYPE_CHECKING:
     from halocline.physics.case import Case
 
 
-class FileOrCase(TyperCommand):
-    """Leaves the options of a case to a file that is run, but those that say where and how it runs."""
+OWN = "which says that itself: leave it out, or name it at the top of the file for --set"
+NOT_OF_FILES = {  # options of cases that have no meaning for a file, with the reason
+    **dict.fromkeys(("dim", "order", "scheme"), OWN),
+    "warm_up": "whose runs are timed whole: leave it out",
+    "csv": "which has no diagnostics: write numbers over time with hc.Output(fields={...}) in the file",
+}
 
-    of_files = (
-        *("target", "ranks", "io_ranks", "json", "state", "only", "trace"),
-        *(each.keyword for each in options.EXECUTION.options),
-    )
+
+class FileOrCase(TyperCommand):
+    """Command that passes the words behind the name of a file to the file, and all options of its own to the
+    function: options of the file follow ``--``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        every = self.params
         target = self._target(args)
-        ctx.ignore_unknown_options = ctx.allow_extra_args = target is not None and names_file(target)
-        if target is not None and ctx.ignore_unknown_options:
-            own = (*self.of_files, *_taken(Path(target)))
-            self.params = [each for each in every if each.name in own]
+        ctx.allow_extra_args = target is not None and names_file(target)
         try:
             return super().parse_args(ctx, args)
-        finally:
-            self.params = every
+        except Exception as error:
+            if ctx.allow_extra_args and hasattr(error, "possibilities"):  # an unknown option
+                what = f"halocline run has no option {getattr(error, 'option_name', '')}"
+                error.message = f"{what}; options of {target} itself follow --"  # type: ignore[attr-defined]
+            raise
 
     def _target(self, args: list[str]) -> str | None:
         """The first word that is no option, nor the value of one."""
@@ -49,18 +52,6 @@ class FileOrCase(TyperCommand):
             if word in options:
                 next(words, None)
         return None
-
-
-def _taken(file: Path) -> list[str]:
-    """The options that mean something of this file: others of these names are its own."""
-    from halocline.run.simulation.script import Script
-
-    try:
-        script = Script(file)
-    except (InputError, SyntaxError, ValueError):  # whoever runs it says so
-        return []
-    taken = {"n": "n" in script.names, "settings": bool(script.names), "check": "check" in script.functions}
-    return [option for option, means in taken.items() if means]
 
 
 def file_or_case(
@@ -77,14 +68,14 @@ def file_or_case(
     if names_file(target):
         from halocline.cli.script import script
 
-        taken = {name: options[name] for name in ("n", "settings", "ranks", "json", "check", "only")}
-        given = {name: value for name, value in execution.items() if source(name).name == "COMMANDLINE"}
+        _check_options_of_file(target, options, source)
+        taken = ("n", "settings", "ranks", "json", "check", "only", "steps", "until", "every", "pictures")
         script(
             Path(target),
-            **taken,
-            io_ranks=keeping["io_ranks"],
+            **{name: options[name] for name in taken},
+            keeping=keeping,
             state=state,
-            execution=given,
+            execution={name: value for name, value in execution.items() if is_given(source, name)},
             arguments=arguments,
         )
         return
@@ -98,6 +89,18 @@ def file_or_case(
     given = parameters_of(options.pop("settings"), target, _case(target))
     n = cells_of(options.pop("n"))
     case(target, n=n, given=given, **options, execution=execution, kept=kept(**keeping))
+
+
+def is_given(source: Callable[[str], Any], option: str) -> bool:
+    """Return whether an option stands on the command line."""
+    return bool(source(option).name == "COMMANDLINE")
+
+
+def _check_options_of_file(file: str, options: Mapping[str, Any], source: Callable[[str], Any]) -> None:
+    """Raise InputError for an option that has no meaning for a file."""
+    for name, advice in NOT_OF_FILES.items():
+        if is_given(source, name):
+            raise InputError(f"--{name.replace('_', '-')} {options[name]}: {file} is a file, {advice}")
 
 
 def _case(name: str) -> Case:
