@@ -1,4 +1,4 @@
-"""Options of ``halocline run`` for a file: how they replace the arguments of the file's own runs and solves."""
+"""Options of ``halocline run`` for a file, which replace the arguments of the file's own runs and solves."""
 
 from __future__ import annotations
 
