@@ -497,14 +497,17 @@ for kappa in (0.1, 0.2):
     found.append((sim.steps, sim.time, sim.checksum(T)))
 """
 
+LEFT = """
+import json, pathlib
+pathlib.Path("left.json").write_text(json.dumps(found))
+"""
+
 
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "sw.py"
-    path.write_text(
-        RUNS + "import json, pathlib\npathlib.Path('left.json').write_text(json.dumps([left, seen]))\n"
-    )
+    path.write_text(RUNS + LEFT.replace("found", "[left, seen]"))
     return path
 
 
@@ -576,9 +579,7 @@ def test_a_file_of_several_problems_and_runs_is_resumed_wherever_it_was_left(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "sequence.py"
-    path.write_text(
-        SEQUENCE + "import json, pathlib\npathlib.Path('left.json').write_text(json.dumps(found))\n"
-    )
+    path.write_text(SEQUENCE + LEFT)
 
     def found(*words: str) -> list[Any]:
         assert run(["run", str(path), "--threads", "1", *words]) == 0
@@ -596,12 +597,8 @@ def test_a_file_of_several_problems_and_runs_is_resumed_wherever_it_was_left(
     for each in saved[::3]:
         assert found("--resume", str(each)) == whole
     assert found("--resume", str(saved[2]), *words, "--overwrite") == whole
-    path.write_text(
-        path.read_text().replace(
-            "found.append(", "sims = [*locals().get('sims', ()), sim]\n    found.append("
-        )
-        + "sims[0].run(steps=1)\n"
-    )
+    again = "if kappa == 0.1: first = sim\n    else: first.run(steps=1)\n    found.append("
+    path.write_text(SEQUENCE.replace("found.append((", again + "(") + LEFT)
     with pytest.raises(SystemExit) as ended:
         found("--checkpoint", "other")
     assert ended.value.code == 2
