@@ -491,6 +491,7 @@ for kappa in (0.1, 0.2):
     )
     sim[T] = lambda x, y: x * (1 - x) * y
     sim.run(until=0.0105)
+    sim[T] = sim[T] + 1.0
     sim.run(steps=8)
     for _ in range(2):
         sim.run(steps=3)

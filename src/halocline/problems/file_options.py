@@ -147,7 +147,8 @@ class FileRuns(Observer):
     A checkpoint holds the number of its problem, the number of the run of that problem, and the step at
     which this run began. On resume, problems before that one run as in the file, without checkpoints and
     without output of the command: their results are needed, not their files. Runs of the problem that were
-    complete do no step, and the run that was not complete does the rest of its steps.
+    complete do no step. The run that was not complete begins with the state of the checkpoint, which replaces
+    all values that the file has set until then, and does the rest of its steps.
     """
 
     def __init__(
@@ -167,12 +168,12 @@ class FileRuns(Observer):
         asked, place = self.options, self._place(problem)
         place.run += 1
         is_left = place.number == self._left.number
-        if is_left and place.run == 1:
+        if is_left and place.run < (self._left.run or 1):  # complete before the checkpoint was written
+            return own._replace(steps=0, output=(), checkpoint=None)
+        if is_left and place.run == (self._left.run or 1):
             assert asked.resume is not None
             problem.resume(asked.resume, change=tuple(problem.given) if asked.change else ())
             self._used("--resume")
-        if is_left and place.run < (self._left.run or 1):  # complete before the checkpoint was written
-            return own._replace(steps=0, output=(), checkpoint=None)
         place.began = problem.steps
         if asked.steps is not None or asked.until is not None:
             self._used("--steps", "--until")

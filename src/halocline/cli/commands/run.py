@@ -120,20 +120,22 @@ RUN = Command(
     cls=FileOrCase,
     does=file_or_case,
     help="Run a case by its name (see `halocline cases`), or a Python file, such as your own simulation, on "
-    "one or several ranks.\n\nA case has the same bits for any ranks, threads, devices, decomposition and "
-    "patch, as its checksum shows. A file takes --ranks, --only, --json and the options of "
-    "execution, from --threads to --trace, in place of what it says itself; where it sets "
-    "numbers or texts at its top, --set, which gives them other values, and --n for the name n; and --check "
-    "where it has a function check(problem). Other options are its own. One that exists "
-    "is taken before a case of the same name.",
+    "one or several ranks. A file that exists is taken before a case of the same name.\n\nA case has the same "
+    "bits for any ranks, threads, devices, decomposition and patch, as its checksum shows.\n\nFor a file, the "
+    "options take the place of the arguments of its own simulations, runs and solves: --steps, --until, "
+    "--every, --output, --checkpoint and --resume those of each run, and the options from --threads to "
+    "--trace those of each simulation and linear problem. --set gives other values to the numbers and texts "
+    "that the file sets at its top, --n to the name n, and --check calls its function check(problem). An "
+    "option that has no effect on the file is an error. Options of the file itself follow --.",
     examples=[
         "halocline run heat.py",
         "halocline run heat.py --ranks 4 --threads 2",
         "halocline run heat.py --device cuda",
         "halocline run heat.py --ranks 2 --methods mpi --overlap off",
         "halocline run heat.py --n 256 --set kappa=0.1   (for n = 128 and kappa = 0.2 at its top)",
-        "halocline run heat.py --ranks 4 --steps 100   (options other than those above are for heat.py)",
-        "halocline run heat.py --json run.json -- --json results.json   (what follows -- is all for heat.py)",
+        "halocline run heat.py --steps 100 --checkpoint out/heat --checkpoint-every 50",
+        "halocline run heat.py --resume out/heat --checkpoint out/heat --ranks 4",
+        "halocline run heat.py --json run.json -- --json results.json   (what follows -- is for heat.py)",
         "halocline run helical-turbulence --n 32 --until 50 --every 100 --csv dynamo.csv",
         "halocline run convection --n 128,64 --set rayleigh=1e5 --pictures out",
         "halocline run mhd-benchmark --n 64 --checkpoint out/mhd --checkpoint-every '30 min'",
@@ -150,24 +152,25 @@ RUN = Command(
         ),
         options.results(
             "--every K",
-            "Diagnostics each K steps: rows that come while it runs, and a series in --json and --csv.",
+            "Diagnostics each K steps: rows that come while it runs, and a series in --json and --csv. For a "
+            "file: call the callback of its runs each K steps.",
             whole(SOME_STEPS),
         ),
         options.RANKS,
         options.EXECUTION.also(options.TRACE),
-        Group("keeping", options.KEPT.options),  # what a case leaves; a file has I/O ranks alone
+        Group("keeping", options.KEPT.options),
         options.JSON,
         options.CSV.but("Write the series of diagnostics, one line for each time."),
         options.results(
             "--pictures FOLDER",
             "Draw each field at the end in that folder, or the quantities that the case derives from them, "
-            "and the figures of the case.",
+            "and the figures of the case. For a file: the fields of its last problem.",
             PLACE,
         ),
         options.CHECK,
         options.results(
             "--state FILE.npz",
-            "Of a file: write the fields of the last problem that it ran, as NumPy arrays.",
+            "For a file: write the fields of its last problem, as NumPy arrays.",
             PLACE,
         ),
         FromLine("arguments", "args"),
