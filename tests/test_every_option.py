@@ -97,10 +97,16 @@ VALUES = {
     **{"--submit": "slurm", "--repeat": "4", "--radius": "2", "--fields": "3", "--machine": "puhti"},
     **{"--placement": "trivial", "--picture": "a.png", "--traced": "0", "--timeline": "t.png"},
     **{"--measure": "12", "--file": "f.toml", "--orders": "4", "--patches": "8", "--schedules": "dynamic"},
-    **{"--pythons": sys.executable, "--ranks-of-node": "1", "--growth": "2", "--rank": "0", "--at": "x=0.5"},
+    **{
+        "--pythons": f"{sys.executable},{sys.executable}",
+        "--ranks-of-node": "1",
+        "--growth": "2",
+        "--rank": "0",
+        "--at": "x=0.5",
+    },
     **{"--set": "kappa=0.3", "--dtype": "float64", "--scaling": "weak"},
 }
-OTHERWISE = {"float64": "float32", "weak": "strong", "1": "2", "cg": "cg-fused"}
+OTHERWISE = {"float64": "float32", "weak": "strong", "1": "2", "2": "1", "cg": "cg-fused"}
 # what an option is of no use without
 BESIDE = {
     "--output-every": "--output out.zarr",
@@ -281,3 +287,30 @@ def test_every_option_is_obeyed_or_rejected(
         if not obeyed and not is_named(option, error):
             silent.append((option.name, error or "no effect"))
     assert not silent, (bases[""][1], silent)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("ls ck --equations", "--equations: ck is a folder of checkpoints"),
+        ("view SAVED T.png --time 1", "time 1 is asked for, but .* has no times"),
+        ("explain heat --n 8 --json - --code", "--code: --json - prints the results alone"),
+        ("explain heat --n 8 --scheme cg", "scheme 'cg' is unknown"),
+        ("explain heat --n 8 --method cg --scheme rk3", "--method cg: heat is no linear problem"),
+        ("model poisson --n 8 --machine summit --scheme cg", "--scheme cg: poisson is a linear problem"),
+        ("explain own.py --method cg", "--method cg: own.py is a file"),
+        ("run poisson --n 8 --scheme cg", "--scheme cg: poisson is a linear problem"),
+        ("run poisson --n 8 --csv c.csv", "--csv c.csv: poisson is a linear problem"),
+        ("run heat --n 8 extra", "unexpected extra argument"),
+        ("run heat --n 8 -- --steps 3", "unexpected extra argument"),
+    ],
+)
+def test_options_that_were_dropped_are_rejected(
+    line: str, words: str, left: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text(FILE)
+    (tmp_path / "ck").symlink_to(left / "ck")
+    saved = next(iter((left / "ck").glob("step-*")))
+    with pytest.raises(InputError, match=words):
+        run(line.replace("SAVED", str(saved)).split())

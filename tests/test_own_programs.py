@@ -564,6 +564,16 @@ def test_a_file_leaves_checkpoints_and_is_resumed(runs: Path, capsys: pytest.Cap
         run(["run", str(runs), "--resume", "nowhere"])
 
 
+@pytest.mark.long
+def test_a_file_is_resumed_on_other_ranks(runs: Path, tmp_path: Path) -> None:
+    whole = left(runs, "--steps", "30")
+    words = ["--steps", "24", "--checkpoint", "ck", "--output", "o.zarr", "--io-ranks", "1"]
+    result("run", runs, "--ranks", "2", *words, cwd=tmp_path)
+    result("run", runs, "--ranks", "3", "--resume", "ck", "--steps", "30", cwd=tmp_path)
+    (steps, time, checksum), _ = json.loads((tmp_path / "left.json").read_text())
+    assert (steps, time, checksum) == whole[:3]
+
+
 def test_the_advice_to_overwrite_holds_for_what_a_file_writes_itself(runs: Path) -> None:
     text = runs.read_text().replace("steps=20", "steps=20, checkpoint=hc.Checkpoint('own')")
     runs.write_text(text)

@@ -120,13 +120,15 @@ RUN = Command(
     cls=FileOrCase,
     does=file_or_case,
     help="Run a case by its name (see `halocline cases`), or a Python file, such as your own simulation, on "
-    "one or several ranks. A file that exists is taken before a case of the same name.\n\nA case has the same "
-    "bits for any ranks, threads, devices, decomposition and patch, as its checksum shows.\n\nFor a file, the "
-    "options take the place of the arguments of its own simulations, runs and solves: --steps, --until, "
-    "--every, --output, --checkpoint and --resume those of each run, and the options from --threads to "
-    "--trace those of each simulation and linear problem. --set gives other values to the numbers and texts "
-    "that the file sets at its top, --n to the name n, and --check calls its function check(problem). An "
-    "option that has no effect on the file is an error. Options of the file itself follow --.",
+    "one or several ranks. A file that exists is taken before a case of the same name."
+    "\n\nA case has the same bits for any ranks, threads, devices, decomposition and patch, as its checksum "
+    "shows."
+    "\n\nFor a file, the options take the place of the arguments of its own simulations, runs and solves: "
+    "--steps, --until, --every, --output, --checkpoint and --resume those of each run, and the options from "
+    "--threads to --trace those of each simulation and linear problem. --set gives other values to the "
+    "numbers and texts that the file sets at its top, --n to the name n, and --check calls its function "
+    "check(problem). An option that has no effect on the file is an error. Options of the file itself follow "
+    "--.",
     examples=[
         "halocline run heat.py",
         "halocline run heat.py --ranks 4 --threads 2",
