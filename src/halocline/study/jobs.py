@@ -173,7 +173,8 @@ def _stem(asked: Asked, words: Sequence[str], nodes: int, per_node: int) -> str:
 
 def _without(line: Sequence[str], options: Sequence[str]) -> list[str]:
     """Return a command line without some options and their values, and without OVERWRITE."""
-    kept, words = [], iter(line)
+    kept: list[str] = []
+    words = iter(line)
     for word in words:
         if word == "--":
             return [*kept, word, *words]
