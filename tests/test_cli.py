@@ -243,13 +243,13 @@ def test_run_passes_arguments_and_ranks(tmp_path):
         "if c.rank == 0: print(c.size, sys.argv[1:], __name__, s.converged, s.fields.domain.threads)\n"
     )
     (tmp_path / "helper.py").touch()
-    found = halocline("run own.py --ranks 2 --threads 1 --steps 5 x", tmp_path)
+    found = halocline("run own.py --ranks 2 --threads 1 -- --steps 5 x", tmp_path)
     assert (found.stdout, found.returncode) == ("2 ['--steps', '5', 'x'] __main__ True 1\n", 0), found.stderr
 
 
 def test_a_files_own_options_may_be_named_as_those_of_cases(tmp_path):
     (tmp_path / "alfven-decay").write_text("import sys\nprint(sys.argv[1:])\n")
-    found = halocline("run --threads 1 alfven-decay --n 4 --set a --every=3 --pictures", tmp_path)
+    found = halocline("run --threads 1 alfven-decay -- --n 4 --set a --every=3 --pictures", tmp_path)
     assert (found.stdout, found.returncode) == ("['--n', '4', '--set', 'a', '--every=3', '--pictures']\n", 0)
 
 

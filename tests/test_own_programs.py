@@ -17,6 +17,7 @@ import preloaded
 from halocline.cli.app import run
 from halocline.convergence.differences import differences
 from halocline.errors import InputError
+from halocline.problems import file_options
 from halocline.problems.file import FileProblem
 from halocline.run.simulation.script import Script
 
@@ -197,15 +198,24 @@ def test_the_status_of_a_file_is_that_of_the_command(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "check FAILED: it ended with status 4\n")
 
 
-def test_options_that_a_file_has_no_names_for_are_its_own(tmp_path: Path) -> None:
+def test_options_of_a_file_follow_two_dashes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.py"
-    path.write_text("import sys\nprint(sys.argv[1:])\n")
-    words = ["--n", "4", "--set", "m=2", "--check"]
-    done = halocline("run", path, "--threads", "1", *words, cwd=tmp_path)
-    assert (done.stdout, done.returncode) == (f"{words}\n", 0)
     path.write_text("import sys\nm = 1\nprint(sys.argv[1:], m)\n")
-    done = halocline("run", path, *words, cwd=tmp_path)
-    assert (done.stdout, done.returncode) == ("['--n', '4', '--check'] 2\n", 0)
+    words = ["--n", "4", "--set", "m=2", "--check", "--rank", "2"]
+    assert run(["run", str(path), "--set", "m=3", "x", "--", *words]) == 0
+    assert capsys.readouterr().out == f"{['x', *words]} 3\n"
+    for line, words_of_error in (
+        (["--n", "4"], "--n 4: .*a.py sets no whole number n at its top"),
+        (["--set", "k=2"], "'k' is unknown"),
+        (["--check"], r"--check: .*a.py has no function check\(problem\) at its top"),
+        (["--rank", "2"], "has no option --rank; options of .*a.py itself follow -- .*--ranks"),
+        (["--bogus"], "has no option --bogus; options of .*a.py itself follow --"),
+        (["--submit", "slurm"], "has no option --submit"),
+        (["-3"], "has no option -3"),
+    ):
+        with pytest.raises(InputError, match=words_of_error):
+            run(["run", str(path), *line])
+    assert capsys.readouterr().out == "", "the file has not begun"
 
 
 def test_iterations_of_a_file_are_counted(tmp_path: Path) -> None:
@@ -373,17 +383,33 @@ def test_options_of_execution_that_cannot_be_are_refused_before_a_file_begins(tm
             run(["run", str(path), *words])
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--patch", "3"],
+        ["--methods", "mpi"],
+        ["--steps", "5"],
+        ["--until", "1"],
+        ["--every", "2"],
+        ["--output", "o.zarr"],
+        ["--checkpoint", "ck", "--keep", "3"],
+        ["--overwrite"],
+        ["--io-threads", "2"],
+        ["--pictures", "p"],
+        ["--state", "s.npz"],
+        ["--trace", "t.json"],
+    ],
+)
 def test_a_file_without_a_problem_has_nothing_that_runs_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     path = tmp_path / "a.py"
-    path.write_text("import sys\nprint(sys.argv[1:])\n")
-    assert run(["run", str(path), "--patch", "3", "--steps", "5", "--", "--patch", "4"]) == 0
-    said = capsys.readouterr()
-    assert said.out == "['--steps', '5', '--patch', '4']\n"
-    assert said.err == f"--patch: {path} makes no problem that would run so\n"
+    path.write_text("import sys\nassert sys.argv[1:] == ['--patch', '4']\n")
+    with pytest.raises(InputError, match=f"^{words[0]}\\b.*so the option has no effect: leave it out"):
+        run(["run", str(path), *words, "--", "--patch", "4"])
     with pytest.raises(InputError, match="has run no problem whose steps could be timed"):
-        run(["run", str(path), "--only", "compute"])
+        run(["run", str(path), "--only", "compute", "--", "--patch", "4"])
 
 
 def test_parts_of_the_steps_of_a_file_are_timed(
@@ -432,3 +458,209 @@ def test_differences_of_grids_fall_as_the_solution_says(periodic: bool) -> None:
     assert math.log2(float(found[0] or 0) / float(found[1] or 1)) == pytest.approx(2.0, abs=0.02)
     with pytest.raises(InputError, match="no whole multiple of the 8"):
         differences([state(8), state(12)])
+
+
+# -- options of a run ----------------------------------------------------------------------------------------
+
+RUNS = """import halocline as hc
+
+n = 16
+kappa = 0.1
+grid = hc.Grid((n, n), periodic=True)
+T = grid.field("T")
+sim = hc.Simulation(
+    grid, lambda T, kappa: {T: kappa * hc.laplacian(T)}, parameters={"kappa": kappa},
+    scheme=hc.RK3(), dt=1e-3,
+)
+sim[T] = lambda x, y: x * (1 - x) * y
+seen = []
+sim.run(steps=20, every=0.005, callback=lambda sim: seen.append(sim.steps))
+left = sim.steps, sim.time, sim.checksum(T)
+"""
+SEQUENCE = """import halocline as hc
+
+n = 16
+grid = hc.Grid((n, n), periodic=True)
+T = grid.field("T")
+u = hc.Grid((n, n), walls="node").field("u", boundary=hc.Value(0.0))
+found = [hc.solve(lambda u: -hc.laplacian(u), u, 1.0).iterations]
+for kappa in (0.1, 0.2):
+    sim = hc.Simulation(
+        grid, lambda T, kappa: {T: kappa * hc.laplacian(T)}, parameters={"kappa": kappa},
+        scheme=hc.RK3(), dt=1e-3,
+    )
+    sim[T] = lambda x, y: x * (1 - x) * y
+    sim.run(until=0.0105)
+    sim[T] = sim[T] + 1.0
+    sim.run(steps=8)
+    for _ in range(2):
+        sim.run(steps=3)
+    found.append((sim.steps, sim.time, sim.checksum(T)))
+"""
+
+LEFT = """
+import json, pathlib
+pathlib.Path("left.json").write_text(json.dumps(found))
+"""
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "sw.py"
+    path.write_text(RUNS + LEFT.replace("found", "[left, seen]"))
+    return path
+
+
+def left(path: Path, *words: str) -> tuple[int, float, str, list[int]]:
+    """Steps, time, checksum, and steps at calls of the callback of a file that is run in this process."""
+    assert run(["run", str(path), "--threads", "1", *words]) == 0
+    (steps, time, checksum), seen = json.loads(Path("left.json").read_text())
+    return steps, time, checksum, seen
+
+
+def test_options_of_a_run_apply_to_that_of_a_file(runs: Path, tmp_path: Path) -> None:
+    whole = left(runs)
+    assert (whole[0], whole[3]) == (20, [5, 10, 15, 20])
+    further = left(runs, "--steps", "30")
+    assert (further[0], left(runs, "--until", "0.03")[0]) == (30, 30)
+    assert left(runs, "--every", "8")[3] == [8, 16, 20]
+    written = left(runs, "--output", "o.zarr", "--output-every", "10")
+    assert written == whole
+    import xarray
+
+    with xarray.open_zarr("o.zarr") as store:
+        assert store["T"].shape == (3, 16, 16)
+    with pytest.raises(SystemExit) as ended:
+        run(["run", str(runs), "--output", "o.zarr"])
+    assert ended.value.code == 2
+    assert left(runs, "--output", "o.zarr", "--overwrite") == whole
+    assert left(runs, "--pictures", "p") == whole
+    assert (tmp_path / "p" / "T.png").exists()
+
+
+def test_a_file_leaves_checkpoints_and_is_resumed(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    further = left(runs, "--steps", "30")
+    first = left(runs, "--checkpoint", "ck", "--checkpoint-every", "8", "--keep", "9")
+    assert "checkpoints are in ck; go on with --resume ck" in capsys.readouterr().err
+    assert left(runs, "--resume", "ck") == (*first[:3], [20])
+    assert left(runs, "--resume", "ck", "--steps", "30")[:3] == further[:3]
+    saved = sorted(Path("ck").glob("step-*"))
+    assert [int(each.name.split("-")[1]) for each in saved] == [8, 16, 20]
+    for each in saved:  # the file's own 20 steps count from its start
+        assert left(runs, "--resume", str(each))[:3] == first[:3]
+    with pytest.raises(SystemExit) as ended:
+        run(["run", str(runs), "--checkpoint", "ck"])
+    assert ended.value.code == 2
+    assert "go on from it (--resume), choose another folder, or overwrite it" in capsys.readouterr().err
+    assert left(runs, "--checkpoint", "ck", "--overwrite") == first
+    with pytest.raises(SystemExit) as ended:
+        run(["run", str(runs), "--resume", "ck", "--n", "8"])
+    assert ended.value.code == 2
+    capsys.readouterr()
+    changed = left(runs, "--resume", "ck", "--steps", "30", "--set", "kappa=0.2")
+    assert changed[2] != further[2]
+    with pytest.raises(InputError, match="no checkpoint in nowhere"):
+        run(["run", str(runs), "--resume", "nowhere"])
+
+
+@pytest.mark.long
+def test_a_file_is_resumed_on_other_ranks(runs: Path, tmp_path: Path) -> None:
+    whole = left(runs, "--steps", "30")
+    words = ["--steps", "24", "--checkpoint", "ck", "--output", "o.zarr", "--io-ranks", "1"]
+    result("run", runs, "--ranks", "2", *words, cwd=tmp_path)
+    result("run", runs, "--ranks", "3", "--resume", "ck", "--steps", "30", cwd=tmp_path)
+    (steps, time, checksum), _ = json.loads((tmp_path / "left.json").read_text())
+    assert (steps, time, checksum) == whole[:3]
+
+
+def test_the_advice_to_overwrite_holds_for_what_a_file_writes_itself(runs: Path) -> None:
+    text = runs.read_text().replace("steps=20", "steps=20, checkpoint=hc.Checkpoint('own')")
+    runs.write_text(text)
+    first = left(runs)
+    with pytest.raises(SystemExit) as ended:
+        run(["run", str(runs)])
+    assert ended.value.code == 2
+    assert left(runs, "--overwrite", "--io-threads", "2") == first
+    assert left(runs, "--resume", "own", "--steps", "21")[0] == 21
+
+
+def test_a_file_of_several_problems_and_runs_is_resumed_wherever_it_was_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "sequence.py"
+    path.write_text(SEQUENCE + LEFT)
+
+    def found(*words: str) -> list[Any]:
+        assert run(["run", str(path), "--threads", "1", *words]) == 0
+        made: list[Any] = json.loads(Path("left.json").read_text())
+        return made
+
+    whole = found()
+    assert [each[0] for each in whole[1:]] == [25, 25]
+    assert whole[1][2] != whole[2][2]
+    words = ["--checkpoint", "ck", "--checkpoint-every", "4", "--keep", "99", "--output", "o.zarr"]
+    assert found(*words) == whole
+    assert {each.name for each in tmp_path.glob("*.zarr")} == {"o.zarr", "o-2.zarr"}
+    saved = sorted(Path("ck").glob("step-*"))
+    assert len(saved) > 6
+    for each in saved[::3]:
+        assert found("--resume", str(each)) == whole
+    assert found("--resume", str(saved[2]), *words, "--overwrite") == whole
+    again = "if kappa == 0.1: first = sim\n    else: first.run(steps=1)\n    found.append("
+    path.write_text(SEQUENCE.replace("found.append((", again + "(") + LEFT)
+    with pytest.raises(SystemExit) as ended:
+        found("--checkpoint", "other")
+    assert ended.value.code == 2
+
+
+def test_a_solve_of_a_file_leaves_checkpoints_and_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "solve.py"
+    path.write_text(SOLVE + "print(solution.iterations)\n")
+    whole = recorded(path, cwd=tmp_path)
+    words = ["--checkpoint", "ck", "--checkpoint-every", "9", "--keep", "9"]
+    assert recorded(path, *words, cwd=tmp_path)["checksum"] == whole["checksum"]
+    first = sorted((tmp_path / "ck").glob("step-*"))[0]
+    resumed = recorded(path, "--resume", first, cwd=tmp_path)
+    assert (resumed["checksum"], resumed["steps"]) == (whole["checksum"], whole["steps"] - 9)
+    for words in (["--steps", "3"], ["--until", "1"], ["--output", "o.zarr"]):
+        with pytest.raises(InputError, match=f"{words[0]} .* runs no simulation"):
+            run(["run", str(path), *words])
+
+
+def test_a_file_that_waits_beyond_the_end_of_the_command_is_ended(
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_options, "IDLE_RUNS", 20)
+    runs.write_text(RUNS + "while sim.steps < 40:\n    sim.run(steps=1)\n")
+    with pytest.raises(SystemExit) as ended:
+        run(["run", str(runs), "--steps", "30"])
+    assert ended.value.code == 1
+    assert "sw.py has called run 20 times without a step since the end was reached" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--dim", "2"], "which says that itself"),
+        (["--order", "4"], "which says that itself"),
+        (["--scheme", "rk3"], "which says that itself"),
+        (["--warm-up", "2"], "whose runs are timed whole"),
+        (["--csv", "a.csv"], "which has no diagnostics"),
+        (["--output-every", "2"], "give --output STORE.zarr too"),
+        (["--checkpoint-every", "2"], "give --checkpoint FOLDER too"),
+        (["--only", "compute", "--checkpoint", "ck"], "leave --checkpoint out"),
+        (["--only", "compute", "--pictures", "p"], "leave --pictures out"),
+    ],
+)
+def test_options_without_meaning_for_a_file_are_refused_before_it_begins(
+    tmp_path: Path, words: list[str], why: str
+) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("raise ValueError('begun')\n")
+    with pytest.raises(InputError, match=f"^{words[-2]} .*{why}"):
+        run(["run", str(path), *words])

@@ -209,14 +209,15 @@ def test_a_study_runs_through_jobs(slurm: Slurm, tmp_path: Path) -> None:
     words = "study strong heat --n 16 --dim 2 --steps 4 --submit slurm --nodes 1 --per-node 2 --time 00:10:00"
     written = subprocess.run([HALOCLINE, *words.split()], cwd=tmp_path, capture_output=True, text=True)
     assert written.returncode == 0, written.stderr
-    job = ["sbatch", "--wait", f"--chdir={tmp_path}", tmp_path / "strong-heat-1-node.sh"]
+    stem = "strong-heat-n-16-dim-2-steps-4-1-thread-2-per-node-1-node"
+    job = ["sbatch", "--wait", f"--chdir={tmp_path}", tmp_path / f"{stem}.sh"]
     done = slurm.call(*job, timeout=300, **launch.environment())
-    assert done.returncode == 0, (tmp_path / "strong-heat-1-node.log").read_text()
-    left = json.loads((tmp_path / "strong-heat-1-node.json").read_text())["measurements"]
+    assert done.returncode == 0, (tmp_path / f"{stem}.log").read_text()
+    left = json.loads((tmp_path / f"{stem}.json").read_text())["measurements"]
     assert {m["ranks"] for m in left} == {2}
     assert left[0]["checksum"] == alone(tmp_path, "--dim", "2", "--n", "16", "--steps", "4")["checksum"]
     report = subprocess.run(
-        [HALOCLINE, "study", "report", "strong-heat-1-node.json"],
+        [HALOCLINE, "study", "report", f"{stem}.json"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -168,6 +168,9 @@ def test_a_linear_problem_is_a_case(tmp_path: Path) -> None:
         ("study exchange exchange --dim 2", "--dim 2: the study decides that of exchange"),
         ("study orders poisson --n 8", "order is 2"),
         ("study hybrid heat --nodes 2", "--nodes 2: it is for the jobs of --submit"),
+        ("study strong heat --submit slurm --html a.html", "--html a.html: the page and tables are made of"),
+        ("study strong heat --submit slurm --ranks 2 --per-node 2", "--ranks 2: --per-node says how many"),
+        ("study strong heat --steps 4 --overwrite", "--overwrite: it is for the jobs of --submit"),
         ("study exchange heat", "this study is of the exchange alone"),
         ("study libraries heat --steps 3 --pythons /nowhere/python", "there is no file /nowhere/python"),
         ("study paper umbc-9.9", "table or figure 'umbc-9.9' is unknown"),
@@ -550,20 +553,20 @@ STRONG = ("study", "strong", "heat", "--n", "16", "--dim", "2", "--ranks", "1,2"
     ("system", "end", "head"), [("slurm", "sh", "#SBATCH --nodes=4"), ("pbs", "pbs", "select=4")]
 )
 def test_job_scripts(system: str, end: str, head: str, tmp_path: Path) -> None:
-    words = f"study weak heat --n 16 --ranks 1,2 --steps 4 --submit {system} --nodes 1,4 --per-node 8"
+    words = f"study weak heat --n 16 --steps 4 --submit {system} --nodes 1,4 --per-node 8"
     done = halocline(*words.split(), "--time", "00:10:00", "--account", "mine", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    stem = "weak-heat-n-16-steps-4-1-thread-8-per-node"
     assert {path.name for path in tmp_path.iterdir()} == {
-        f"weak-heat-1-node.{end}",
-        f"weak-heat-4-nodes.{end}",
+        f"{stem}-1-node.{end}",
+        f"{stem}-4-nodes.{end}",
     }
-    text = (tmp_path / f"weak-heat-4-nodes.{end}").read_text()
+    text = (tmp_path / f"{stem}-4-nodes.{end}").read_text()
     assert head in text
     assert "mine" in text
     assert "00:10:00" in text
-    assert "study weak heat --n 16 --steps 4 --ranks 32 --json weak-heat-4-nodes.json" in text
-    assert subprocess.run(["bash", "-n", tmp_path / f"weak-heat-4-nodes.{end}"]).returncode == 0
-    assert "halocline study report weak-heat-1-node.json weak-heat-4-nodes.json" in done.stdout
+    assert f"study weak heat --n 16 --steps 4 --ranks 32 --json {stem}-4-nodes.json" in text
+    assert f"halocline study report {stem}-1-node.json {stem}-4-nodes.json" in done.stdout
 
 
 def test_measurement_files_are_joined(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.cli.output import check_files, check_pictures, first, say, write_json, written
 from halocline.cli.texts import cells_of
+from halocline.errors import InputError
 
 if TYPE_CHECKING:
     from halocline.explanation.explain import Explanation
@@ -38,7 +39,10 @@ def case(
 
     check_files(json, picture)
     check_pictures(picture)
-    ready = problem_of(name, cells_of(n), settings, dim=dim, order=order, scheme=scheme or method)
+    if json == "-" and (code or passes):
+        option = "--code" if code else "--passes"
+        raise InputError(f"{option}: --json - prints the results alone: give --json a file")
+    ready = problem_of(name, cells_of(n), settings, dim=dim, order=order, scheme=scheme, method=method)
     found = explain_program(ready.program, ready.grid, ranks=ranks, rank=rank, **execution)
     title, facts = described(ready)
     _show(found, title, {**facts, "ranks": ranks}, code, passes, picture, json)

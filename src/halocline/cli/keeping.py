@@ -58,6 +58,7 @@ class Kept:
 
 def kept(
     *,
+    of_file: bool = False,
     output: Path | None,
     output_every: str | None,
     checkpoint: Path | None,
@@ -69,12 +70,17 @@ def kept(
     io_threads: int | None,
     io_ranks: int,
 ) -> Kept:
-    """What the options ask for.
+    """Return the output and checkpoints that the options ask for.
+
+    Parameters
+    ----------
+    of_file : bool
+        Whether the options are for a file, which may have output and checkpoints of its own.
 
     Raises
     ------
     InputError
-        Something that cannot be, or is of no use without another option.
+        A value is out of range, or an option has no effect without another one.
     """
     _needs("--output STORE.zarr", output, {"--output-every": output_every})
     of_checkpoints = {"--checkpoint-every": checkpoint_every, "--keep": keep, "--time-limit": time_limit}
@@ -82,7 +88,9 @@ def kept(
     _needs(
         "--output STORE.zarr or --checkpoint FOLDER",
         output or checkpoint,
-        {
+        {}
+        if of_file
+        else {
             "--overwrite": "" if overwrite else None,
             "--io-threads": io_threads,
             "--io-ranks": io_ranks or None,

@@ -57,7 +57,7 @@ def case(
     if traced is not None and trace is None and timeline is None:
         raise InputError(f"--traced {traced} names ranks, but nothing shows them: give --trace or --timeline")
     there = host.machine_named(machine)
-    options = {"dim": dim, "order": order, "scheme": scheme or method}
+    options: dict[str, Any] = {"dim": dim, "order": order, "scheme": scheme, "method": method}
     ready = problem_of(name, cells_of(n), settings, **options)
     title, facts = described(ready)
     schedule = compile_program(ready.program, ready.grid)

@@ -58,7 +58,7 @@ def case(
     """Measure steps or iterations of a case or a file, and report."""
     from halocline.problems.named import described, problem_of
 
-    options = {"dim": dim, "order": order, "scheme": scheme or method}
+    options: dict[str, Any] = {"dim": dim, "order": order, "scheme": scheme, "method": method}
     ready = problem_of(name, cells_of(n), settings, **options)
     spread(ranks)
     _, facts = described(ready)

@@ -53,8 +53,14 @@ def case(
     kept: Kept,
 ) -> None:
     """Run a case from its start, print how it went, and end with status 1 where its check fails."""
-    from halocline.problems.named import case_run
+    from halocline.problems.named import case_run, check_kind
 
+    known = cases.case_named(name)
+    check_kind(name, known, scheme=scheme)
+    if csv is not None and known.linear:
+        raise InputError(
+            f"--csv {csv}: {name} is a linear problem, which has no series of times: leave it out"
+        )
     trace = execution.get("trace")
     if only is not None:
         without = {
@@ -62,7 +68,7 @@ def case(
             **kept.given, "--check": check or None,
         }  # fmt: skip
         check_part(only, without)
-    if check and cases.case_named(name).check is None:
+    if check and known.check is None:
         judged = ", ".join(each for each, own in cases.cases().items() if own.check is not None) or "none"
         raise InputError(f"--check: {name} has no check; cases that have one: {judged}")
     ready = case_run(name, n, given, kept.resume, dim=dim, order=order, scheme=scheme)

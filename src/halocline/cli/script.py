@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from halocline.cli.output import check_files, note, say, write_json, written
+from halocline.cli.keeping import kept
+from halocline.cli.output import check_files, say, write_json, written
 from halocline.cli.ranks import spread
 from halocline.cli.texts import check_part
+from halocline.cli.timeline import draw_timeline
 from halocline.errors import InputError
 from halocline.run.devices.devices import DEVICE_VARIABLE, chosen_here, devices_in_use
 from halocline.run.domain.execution import Execution, chosen_devices
@@ -30,6 +32,8 @@ from halocline.words import counted, duration
 if TYPE_CHECKING:
     from halocline.problems.record import Record
 
+ENVIRONMENT = ("threads", "device")  # options that a file without a problem may read in its environment
+
 
 def script(
     file: Path,
@@ -37,16 +41,21 @@ def script(
     n: str | None,
     settings: Sequence[str],
     ranks: int | None,
-    io_ranks: int = 0,
+    steps: int | None,
+    until: float | None,
+    every: int | None,
     only: str | None,
     json: str | None,
     check: bool,
     state: Path | None,
+    pictures: Path | None,
+    keeping: Mapping[str, Any],
     execution: Mapping[str, Any],
     arguments: Sequence[str],
 ) -> None:
-    """Run a Python file as `python FILE` does, on as many ranks and in such a way as asked for."""
+    """Run a Python file as `python FILE` does, on as many ranks and with the options that are given."""
     from halocline.problems.file import values_of
+    from halocline.problems.file_options import FileRuns, RunOptions
     from halocline.problems.file_run import CHECK, record_of, write_state
     from halocline.problems.named import texts_of
 
@@ -54,20 +63,37 @@ def script(
     given = values_of(source, None if n is None else _cells(n), texts_of(settings))
     device, threads, trace = (execution.get(name) for name in ("device", "threads", "trace"))
     choice = chosen_devices(device)
-    asked = {name: value for name, value in execution.items() if name != "device"}
+    asked = dict(execution)
     _check_asked(asked)
+    if check and CHECK not in source.functions:
+        raise InputError(f"--check: {file} has no function {CHECK}(problem) at its top: write one")
+    writes = kept(**keeping, of_file=True)
     if only is not None:
-        check_part(only, {"--check": check or None, "--state": state, "--trace": trace})
-    spread(ranks, io_ranks)
+        others = {
+            "--until": until, "--every": every, "--pictures": pictures, "--state": state, "--trace": trace,
+            **writes.given, "--check": check or None,
+        }  # fmt: skip
+        check_part(only, others)
+    options = RunOptions(
+        steps=steps,
+        until=until,
+        every=every,
+        output=writes.output[0] if writes.output else None,
+        checkpoint=writes.checkpoint,
+        resume=writes.resume,
+        change=bool(settings),
+        **{name: keeping[name] for name in ("overwrite", "io_threads", "io_ranks")},
+    )
+    spread(ranks, writes.io_ranks)
     with world().agreement(f"find devices {str(choice)!r}"):
         chosen_here(choice, DEVICE_VARIABLE if device is None else "")
-    check_files(json, state, trace)
+    check_files(json, state, trace, None if pictures is None else pictures / f"{file.stem}.png")
     environment = {} if device is None else {DEVICE_VARIABLE: str(choice)}
     if threads is not None:
         environment["OMP_NUM_THREADS"] = str(threads)
     collector.as_usual()
-    begun, observer = time.monotonic(), Observer(asked)
-    wanted = bool(json or check or state or only or asked)
+    begun, observer = time.monotonic(), FileRuns(file, options, world(), asked)
+    wanted = bool(json or check or state or only or pictures or asked or options.given)
     failed = ""
     try:
         with _environment(environment), devices_in_use() as met:
@@ -84,15 +110,11 @@ def script(
             step = step.tb_next
         error.__traceback__ = step
         raise SystemExit(report(error)) from None
-    if device is not None:
-        ran = met.devices(world())
-        if not all(map(choice.names, ran)):
-            note(f"--device {choice}: {file} chose otherwise, and ran on {', '.join(ran)}")
-    idle = sorted(asked.keys() - {"threads"})
-    if idle and observer.problem is None:
-        note(f"--{idle[0].replace('_', '-')}: {file} makes no problem that would run so")
+    observer.check_used()
+    _check_problem(file, observer, {**asked, "state": state, "pictures": pictures})
     if state is not None:
         write_state(observer, state)
+    drawn = [] if pictures is None else _draw(observer, file, pictures, timeline=trace is not None)
     if json is not None or only is not None:
         found = record_of(observer, file.name, {**source.names, **given}, top, only)
         if only is not None and json != "-":
@@ -105,11 +127,38 @@ def script(
         if check:
             record["checks"] = [{"name": CHECK, "passed": not failed, "about": failed}]
         write_json(json, record)
-        written([json])
+    written([json, trace, *drawn, *observer.stores])
+    writes.note_checkpoints()
     if check and json != "-":
         say(f"check FAILED: {failed}" if failed else "check passed")
     if failed:
         raise typer.Exit(1)
+
+
+def _check_problem(file: Path, observer: Observer, options: Mapping[str, Any]) -> None:
+    """Raise InputError for an option that needs a problem, where the file has made none."""
+    for name, value in options.items():
+        if value is not None and name not in ENVIRONMENT and observer.problem is None:
+            raise InputError(
+                f"--{name.replace('_', '-')} {value}: {file} makes no simulation and no linear problem, so "
+                "the option has no effect: leave it out"
+            )
+
+
+def _draw(observer: Observer, file: Path, folder: Path, *, timeline: bool) -> list[Path]:
+    """Draw the fields of the last problem, and the time line of its threads; return the files."""
+    from halocline.io.picture import picture
+    from halocline.problems.file_run import fields_of, results
+
+    fields, made = fields_of(observer.problem), []
+    cells = " x ".join(map(str, fields.grid.shape))
+    for each in results(fields):
+        made.append(folder / f"{each.name}.png")
+        picture(fields, each, made[-1], title=f"{each.name}, {file.name}, {cells} cells", label=each.name)
+    if timeline and not fields.domain.devices:  # hosts wait for devices, and show nothing
+        made.append(folder / "timeline.png")
+        draw_timeline(fields.domain, made[-1])
+    return made
 
 
 def _read(file: Path) -> Script:
@@ -143,11 +192,11 @@ def _cells(text: str) -> int:
     return int(text)
 
 
-def _checked(file: Path, check: object, observer: Observer) -> str:
-    """Call the check of a file with the last problem that it made; why it failed on the first rank where it
-    did, or ""."""
+def _checked(file: Path, check: Any, observer: Observer) -> str:
+    """Call the check of a file with its last problem; return the reason why it failed on the first rank where
+    it did, or an empty text."""
     if not callable(check):
-        raise InputError(f"--check: {file} has no function check(problem) at its top")
+        raise InputError(f"--check: {file} ended before it defined check(problem)")
     why = ""
     try:
         check(observer.problem)

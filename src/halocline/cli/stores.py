@@ -19,6 +19,8 @@ def ls(path: Path, json: str | None, equations: bool) -> None:
 
     check_files(json)
     found = described(path)
+    if equations and found["kind"] == "checkpoints":
+        raise InputError(f"--equations: {path} is a folder of checkpoints: name one of them")
     if json != "-":
         say(_TEXTS[found["kind"]](found, equations))
     write_json(json, found)

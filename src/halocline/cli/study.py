@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,7 @@ def study(
     *,
     results: Files,
     submit: Mapping[str, Any],
+    source: Callable[[str], Any],
     repeat: int | None = None,
     **options: Any,
 ) -> None:
@@ -43,10 +44,15 @@ def study(
 
     _alone()
     own = studies()[name]
+    problem = f"./{problem}" if problem.startswith("-") else problem  # not an option of the runs
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="halocline-")))
         asked = _asked(own, problem, options, scratch, results)
-        if submit["submit"]:
+        if submit["submit"] is not None:
+            page = "the page and tables are made of all jobs, by halocline study report"
+            _refuse(results, page)
+            if submit["per_node"] is not None and source("ranks").name == "COMMANDLINE":
+                _refuse({"ranks": options["ranks"]}, "--per-node says how many ranks each node has")
             _submit(asked, submit)
             return
         _refuse(
@@ -111,7 +117,7 @@ def _command(study: Study, problem: str, given: dict[str, Any]) -> Command:
 def _refuse(options: Mapping[str, Any], why: str) -> None:
     """Raise InputError for an option that is given."""
     for name, value in options.items():
-        if value is not None:
+        if value is not None and value is not False:
             text = "" if value is True else f" {value}"
             raise InputError(f"--{name.replace('_', '-')}{text}: {why}: leave it out")
 
@@ -314,6 +320,7 @@ def _submit(asked: Asked, submit: Mapping[str, Any]) -> None:
     counts = whole_numbers(submit["nodes"] or "1", "--nodes", NODES)
     engine.plan(asked)  # what cannot be is found here
     made = jobs.scripts(asked, command_line(), submit["submit"], counts, submit)
+    jobs.check_new(made, overwrite=submit["overwrite"])
     check_files(*made)
     for path, text in made.items():
         write(path, text)

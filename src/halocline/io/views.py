@@ -169,6 +169,8 @@ def _number(store: Store, time: float | None) -> int | None:
     import numpy as np
 
     times = store.times
+    if times is None and time is not None:
+        raise InputError(f"time {time:g} is asked for, but {store.path} has no times: leave it out")
     if times is None:
         return None
     if not len(times):

@@ -218,7 +218,7 @@ def host(comm: Communicator) -> dict[str, Any]:
 def passes_of(case: Mapping[str, Any], comm: Communicator) -> Passes:
     """Passes of the loop of a problem."""
     n = case["n"]
-    options = {name: case.get(name) for name in ("dim", "order", "scheme")}
+    options = {name: case.get(name) for name in ("dim", "order", "scheme", "method")}
     bench = problem_of(case["case"], [n], case.get("settings", ()), **options).bench(
         communicator=comm, threads=1
     )

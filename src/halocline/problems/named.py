@@ -19,9 +19,14 @@ if TYPE_CHECKING:
 
 
 def problem_of(
-    name: str, cells: Sequence[int] | None = None, settings: Sequence[str] = (), **options: Any
+    name: str,
+    cells: Sequence[int] | None = None,
+    settings: Sequence[str] = (),
+    *,
+    method: str | None = None,
+    **options: Any,
 ) -> CaseRun | FileProblem:
-    """The problem of a name, ready for any verb.
+    """Return the problem of a name, ready for any verb.
 
     Parameters
     ----------
@@ -29,6 +34,8 @@ def problem_of(
         As ``--n`` says.
     settings : sequence of str
         What ``--set`` takes, each.
+    method : str, optional
+        Method of a linear problem.
     **options
         ``dim``, ``order`` and ``scheme`` of a case.
 
@@ -39,15 +46,29 @@ def problem_of(
     """
     if not is_file(name):
         case = case_named(name)
+        check_kind(name, case, method=method, scheme=options.get("scheme"))
+        if case.linear:
+            options["scheme"] = method
         return case_run(name, cells, parameters_of(settings, name, case), **options)
     from halocline.problems.file import FileProblem
 
-    for option, value in options.items():
+    for option, value in {**options, "method": method}.items():
         if value is not None:
             raise InputError(f"--{option} {value}: {name} is a file, which says that itself: leave it out")
     if cells is not None and len(cells) != 1:
         raise InputError(f"--n {','.join(map(str, cells))}: expected one number for a file")
     return FileProblem(Path(name), None if cells is None else cells[0], texts_of(settings))
+
+
+def check_kind(name: str, case: Case, *, method: str | None = None, scheme: str | None = None) -> None:
+    """Raise InputError for the method of a case with time steps, or the scheme of a linear problem."""
+    if method is not None and not case.linear:
+        raise InputError(f"--method {method}: {name} is no linear problem: leave it out")
+    if scheme is not None and case.linear:
+        raise InputError(
+            f"--scheme {scheme}: {name} is a linear problem, which has no time: leave it out, or choose "
+            "the method of the solve with --set method=NAME"
+        )
 
 
 def case_run(

@@ -35,6 +35,7 @@ from halocline.run.output.saved import Saved
 from halocline.run.ranks.mpi import communicator_of
 from halocline.run.simulation import observers
 from halocline.run.simulation.course import Course
+from halocline.run.simulation.observers import SolveArguments
 from halocline.run.tuning.overlap import Overlap
 from halocline.solvers.cg import (
     BAD_START,
@@ -357,6 +358,9 @@ class LinearProblem:
             With `checkpoint`: the solve was asked to end, and has left a checkpoint.
         """
         check_limits(rtol, max_iterations, start)
+        output, checkpoint, resume = observers.solve_arguments(
+            self, SolveArguments(output, checkpoint, resume)
+        )
         if max_iterations is None:
             max_iterations = 10 * math.prod(self.unknown.grid.shape)
         import numpy as np
@@ -396,7 +400,12 @@ class LinearProblem:
             dict(self.parameters),
             output=output,
             checkpoint=checkpoint,
-            also=lambda: {"method": self.method, "rhs_square": of_rhs().hex(), **iterating.notes()},
+            also=lambda: {
+                "method": self.method,
+                "rhs_square": of_rhs().hex(),
+                **iterating.notes(),
+                **observers.facts(self),
+            },
         )
         with files.ready(begun_at):
             outcome = Course(iterating, files).run(math.inf, float(max_iterations), on_progress)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import shlex
 import sys
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,10 +48,11 @@ PBS = """#!/bin/bash
 cd "$PBS_O_WORKDIR"
 """
 SYSTEMS = {"slurm": (SLURM, "sh", "sbatch"), "pbs": (PBS, "pbs", "qsub")}  # head, end of a name, command
-OWN = (  # options that a job has of its own; the page is made of all jobs
-    *("--submit", "--nodes", "--per-node", "--time", "--partition", "--account"),
-    *("--ranks", "--json", "--csv", "--html", "--pictures"),
-)
+SUBMIT = ("--submit", "--nodes", "--per-node", "--time", "--partition", "--account")  # with a value each
+OVERWRITE = "--overwrite"
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,:@+/-]*")  # of a partition, queue or account
+TIME = re.compile(r"[0-9]{1,4}:[0-5][0-9]:[0-5][0-9]")
+LONGEST = 120  # characters of a file's name, beyond which a digest stands for the options
 BODY = """
 # what runs in the job: each run of the study starts its own ranks on the nodes of the job
 export OMP_PLACES=cores OMP_PROC_BIND=close
@@ -59,7 +63,9 @@ export OMP_PLACES=cores OMP_PROC_BIND=close
 def scripts(
     asked: Asked, line: Sequence[str], system: str, nodes: Sequence[int], how: Mapping[str, Any]
 ) -> dict[Path, str]:
-    """A script for each number of nodes, by its file.
+    """Return a script for each number of nodes, by its file.
+
+    The name of a file holds all that the study varies: jobs of different studies have different files.
 
     Parameters
     ----------
@@ -74,46 +80,119 @@ def scripts(
     Raises
     ------
     InputError
-        Another system.
+        The system is unknown, or a text cannot stand in a script.
     """
     if system not in SYSTEMS:
         raise InputError(f"--submit {system}: expected {' or '.join(SYSTEMS)}")
+    _check_directives(how)
     head, end, _ = SYSTEMS[system]
     per_node, threads = how.get("per_node") or max(asked.ranks), max(asked.threads)
-    words = [sys.executable, "-m", "halocline.cli", *_without(line, OWN)[1:]]
-    made = {}
+    words = _without(line, (*SUBMIT, "--ranks"))[1:]
+    for word in words:
+        _check_word(word)
+    template, made = Template(head + BODY), {}
     for count in nodes:
         ranks = count * per_node
-        stem = f"{asked.study.name}-{Path(asked.command.name).stem}-{count}-node{'' if count == 1 else 's'}"
+        stem = _stem(asked, words, count, per_node)
+        own = ["--ranks", f"{ranks}", "--json", f"{stem}.json"]
+        at = words.index("--") if "--" in words else len(words)
+        command = [sys.executable, "-m", "halocline.cli", *words[:at], *own, *words[at:]]
         facts = {
             **{"name": stem, "nodes": count, "ranks": ranks, "per_node": per_node, "threads": threads},
             **{name: how.get(name) for name in ("partition", "account")},
             "time": how.get("time") or "01:00:00",
-            "command": shlex.join([*words, "--ranks", f"{ranks}", "--json", f"{stem}.json"]),
+            "command": shlex.join(command),
         }
-        made[Path(f"{stem}.{end}")] = Template(head + BODY).render(facts).rstrip() + "\n"
+        made[Path(f"{stem}.{end}")] = template.render(facts).rstrip() + "\n"
     return made
 
 
+def check_new(made: Mapping[Path, str], *, overwrite: bool) -> None:
+    """Check that the scripts and the results of their jobs take the place of no other file.
+
+    Raises
+    ------
+    InputError
+        There is another script, or results, and `overwrite` is false.
+    """
+    for path, text in made.items():
+        for each in (path, results_of(path)):
+            is_same = each == path and each.is_file() and each.read_bytes() == text.encode()
+            if not overwrite and not is_same and (each.exists() or each.is_symlink()):
+                raise InputError(
+                    f"{each} is there already: move it, or let it be overwritten with {OVERWRITE}"
+                )
+
+
+def results_of(script: Path) -> Path:
+    """Return the file to which the job of a script writes its measurements."""
+    return script.with_name(f"{script.stem}.json")
+
+
+def _check_directives(how: Mapping[str, Any]) -> None:
+    """Raise InputError for a text that cannot stand in a line for the scheduler, which knows no quotes."""
+    for option in ("partition", "account"):
+        text = how.get(option)
+        if text is not None and not NAME.fullmatch(text):
+            raise InputError(
+                f"--{option} {text!r}: expected a name of the letters A to Z, digits and _ . , : @ + / -, "
+                "which does not begin with a sign"
+            )
+    time = how.get("time")
+    if time is not None and not (TIME.fullmatch(time) and time.strip("0:")):
+        raise InputError(f"--time {time!r}: expected hours, minutes and seconds, such as 01:30:00")
+
+
+def _check_word(word: str) -> None:
+    """Raise InputError for a word of the command that cannot stand in a script."""
+    if any(unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") for letter in word):
+        raise InputError(
+            f"{word!r} holds a control character or is no UTF-8, which cannot stand in the script of a job: "
+            "name it otherwise"
+        )
+
+
+def _stem(asked: Asked, words: Sequence[str], nodes: int, per_node: int) -> str:
+    """Return the name of a job: study, problem, sizes, options, threads, ranks of a node, and nodes."""
+    sizes = () if asked.sizes is None else ("n", *asked.sizes)
+    threads = (*asked.threads, "thread" if asked.threads == (1,) else "threads")
+    layout = (*threads, per_node, "per-node", nodes, "node" if nodes == 1 else "nodes")
+    more = list(_without(words, ("--n", "--threads")))
+    for word in ("study", asked.study.name, asked.command.name, "--"):
+        if word in more:
+            more.remove(word)
+    problem = Path(asked.command.name).stem[: LONGEST // 2]
+    digest = hashlib.sha256(shlex.join(words).encode()).hexdigest()[:8]
+    for varied in ((*sizes, *more), (digest,)):
+        parts = (asked.study.name, problem, *varied, *layout)
+        stem = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(map(str, parts))).strip("-.")
+        if len(stem) <= LONGEST:
+            break
+    return stem
+
+
 def _without(line: Sequence[str], options: Sequence[str]) -> list[str]:
-    """A command line without some options and their values."""
-    kept, words = [], iter(line)
+    """Return a command line without some options and their values, and without OVERWRITE."""
+    kept: list[str] = []
+    words = iter(line)
     for word in words:
+        if word == "--":
+            return [*kept, word, *words]
         name, equals, _ = word.partition("=")
         if name in options:
             if not equals:
                 next(words, None)
-            continue
-        kept.append(word)
+        elif word != OVERWRITE:
+            kept.append(word)
     return kept
 
 
 def advice(system: str, files: Sequence[Path]) -> str:
-    """What to do with the scripts."""
+    """Return the commands that submit the scripts and join their results, as text."""
     names = " ".join(shlex.quote(str(path)) for path in files)
-    results = " ".join(shlex.quote(f"{path.stem}.json") for path in files)
+    results = " ".join(shlex.quote(str(results_of(path))) for path in files)
     command = SYSTEMS[system][2]
     return (
-        f"Submit them:  for job in {names}; do {command} $job; done\n"
+        f'Submit them:  for job in {names}; do {command} "$job"; done\n'
         f"Then join what they leave:  halocline study report {results} --html report.html"
     )

@@ -18,25 +18,28 @@ if TYPE_CHECKING:
     from halocline.physics.case import Case
 
 
-class FileOrCase(TyperCommand):
-    """Leaves the options of a case to a file that is run, but those that say where and how it runs."""
+OWN = "which says that itself: leave it out, or name it at the top of the file for --set"
+NOT_OF_FILES = {  # options of cases that have no meaning for a file, with the reason
+    **dict.fromkeys(("dim", "order", "scheme"), OWN),
+    "warm_up": "whose runs are timed whole: leave it out",
+    "csv": "which has no diagnostics: write numbers over time with hc.Output(fields={...}) in the file",
+}
 
-    of_files = (
-        *("target", "ranks", "io_ranks", "json", "state", "only", "trace"),
-        *(each.keyword for each in options.EXECUTION.options),
-    )
+
+class FileOrCase(TyperCommand):
+    """Command that passes the words behind the name of a file to the file, and all options of its own to the
+    function: options of the file follow ``--``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        every = self.params
         target = self._target(args)
-        ctx.ignore_unknown_options = ctx.allow_extra_args = target is not None and names_file(target)
-        if target is not None and ctx.ignore_unknown_options:
-            own = (*self.of_files, *_taken(Path(target)))
-            self.params = [each for each in every if each.name in own]
+        ctx.allow_extra_args = target is not None and names_file(target)
         try:
             return super().parse_args(ctx, args)
-        finally:
-            self.params = every
+        except Exception as error:
+            if ctx.allow_extra_args and hasattr(error, "possibilities"):  # an unknown option
+                what = f"halocline run has no option {getattr(error, 'option_name', '')}"
+                error.message = f"{what}; options of {target} itself follow --"  # type: ignore[attr-defined]
+            raise
 
     def _target(self, args: list[str]) -> str | None:
         """The first word that is no option, nor the value of one."""
@@ -49,18 +52,6 @@ class FileOrCase(TyperCommand):
             if word in options:
                 next(words, None)
         return None
-
-
-def _taken(file: Path) -> list[str]:
-    """The options that mean something of this file: others of these names are its own."""
-    from halocline.run.simulation.script import Script
-
-    try:
-        script = Script(file)
-    except (InputError, SyntaxError, ValueError):  # whoever runs it says so
-        return []
-    taken = {"n": "n" in script.names, "settings": bool(script.names), "check": "check" in script.functions}
-    return [option for option, means in taken.items() if means]
 
 
 def file_or_case(
@@ -77,14 +68,14 @@ def file_or_case(
     if names_file(target):
         from halocline.cli.script import script
 
-        taken = {name: options[name] for name in ("n", "settings", "ranks", "json", "check", "only")}
-        given = {name: value for name, value in execution.items() if source(name).name == "COMMANDLINE"}
+        _check_options_of_file(target, options, source)
+        taken = ("n", "settings", "ranks", "json", "check", "only", "steps", "until", "every", "pictures")
         script(
             Path(target),
-            **taken,
-            io_ranks=keeping["io_ranks"],
+            **{name: options[name] for name in taken},
+            keeping=keeping,
             state=state,
-            execution=given,
+            execution={name: value for name, value in execution.items() if is_given(source, name)},
             arguments=arguments,
         )
         return
@@ -98,6 +89,18 @@ def file_or_case(
     given = parameters_of(options.pop("settings"), target, _case(target))
     n = cells_of(options.pop("n"))
     case(target, n=n, given=given, **options, execution=execution, kept=kept(**keeping))
+
+
+def is_given(source: Callable[[str], Any], option: str) -> bool:
+    """Return whether an option stands on the command line."""
+    return bool(source(option).name == "COMMANDLINE")
+
+
+def _check_options_of_file(file: str, options: Mapping[str, Any], source: Callable[[str], Any]) -> None:
+    """Raise InputError for an option that has no meaning for a file."""
+    for name, advice in NOT_OF_FILES.items():
+        if is_given(source, name):
+            raise InputError(f"--{name.replace('_', '-')} {options[name]}: {file} is a file, {advice}")
 
 
 def _case(name: str) -> Case:
@@ -117,20 +120,24 @@ RUN = Command(
     cls=FileOrCase,
     does=file_or_case,
     help="Run a case by its name (see `halocline cases`), or a Python file, such as your own simulation, on "
-    "one or several ranks.\n\nA case has the same bits for any ranks, threads, devices, decomposition and "
-    "patch, as its checksum shows. A file takes --ranks, --only, --json and the options of "
-    "execution, from --threads to --trace, in place of what it says itself; where it sets "
-    "numbers or texts at its top, --set, which gives them other values, and --n for the name n; and --check "
-    "where it has a function check(problem). Other options are its own. One that exists "
-    "is taken before a case of the same name.",
+    "one or several ranks. A file that exists is taken before a case of the same name."
+    "\n\nA case has the same bits for any ranks, threads, devices, decomposition and patch, as its checksum "
+    "shows."
+    "\n\nFor a file, the options take the place of the arguments of its own simulations, runs and solves: "
+    "--steps, --until, --every, --output, --checkpoint and --resume those of each run, and the options from "
+    "--threads to --trace those of each simulation and linear problem. --set gives other values to the "
+    "numbers and texts that the file sets at its top, --n to the name n, and --check calls its function "
+    "check(problem). An option that has no effect on the file is an error. Options of the file itself follow "
+    "--.",
     examples=[
         "halocline run heat.py",
         "halocline run heat.py --ranks 4 --threads 2",
         "halocline run heat.py --device cuda",
         "halocline run heat.py --ranks 2 --methods mpi --overlap off",
         "halocline run heat.py --n 256 --set kappa=0.1   (for n = 128 and kappa = 0.2 at its top)",
-        "halocline run heat.py --ranks 4 --steps 100   (options other than those above are for heat.py)",
-        "halocline run heat.py --json run.json -- --json results.json   (what follows -- is all for heat.py)",
+        "halocline run heat.py --steps 100 --checkpoint out/heat --checkpoint-every 50",
+        "halocline run heat.py --resume out/heat --checkpoint out/heat --ranks 4",
+        "halocline run heat.py --json run.json -- --json results.json   (what follows -- is for heat.py)",
         "halocline run helical-turbulence --n 32 --until 50 --every 100 --csv dynamo.csv",
         "halocline run convection --n 128,64 --set rayleigh=1e5 --pictures out",
         "halocline run mhd-benchmark --n 64 --checkpoint out/mhd --checkpoint-every '30 min'",
@@ -147,24 +154,25 @@ RUN = Command(
         ),
         options.results(
             "--every K",
-            "Diagnostics each K steps: rows that come while it runs, and a series in --json and --csv.",
+            "Diagnostics each K steps: rows that come while it runs, and a series in --json and --csv. For a "
+            "file: call the callback of its runs each K steps.",
             whole(SOME_STEPS),
         ),
         options.RANKS,
         options.EXECUTION.also(options.TRACE),
-        Group("keeping", options.KEPT.options),  # what a case leaves; a file has I/O ranks alone
+        Group("keeping", options.KEPT.options),
         options.JSON,
         options.CSV.but("Write the series of diagnostics, one line for each time."),
         options.results(
             "--pictures FOLDER",
             "Draw each field at the end in that folder, or the quantities that the case derives from them, "
-            "and the figures of the case.",
+            "and the figures of the case. For a file: the fields of its last problem.",
             PLACE,
         ),
         options.CHECK,
         options.results(
             "--state FILE.npz",
-            "Of a file: write the fields of the last problem that it ran, as NumPy arrays.",
+            "For a file: write the fields of its last problem, as NumPy arrays.",
             PLACE,
         ),
         FromLine("arguments", "args"),

@@ -56,7 +56,8 @@ SUBMIT = Group(
         for form, help, kind in (
             (
                 "--submit slurm|pbs",
-                "Run nothing, but write the scripts of jobs that do, one for each K.",
+                "Run nothing, but write the scripts of jobs that do, one for each K; their names hold what "
+                "the study varies.",
                 TEXT,
             ),
             ("--nodes K,K,...", "Nodes of each job (default: 1).", TEXT),
@@ -64,6 +65,7 @@ SUBMIT = Group(
             ("--time HH:MM:SS", "How long a job may take; an hour by default.", TEXT),
             ("--partition NAME", "Of the cluster: a partition of Slurm, a queue of PBS.", TEXT),
             ("--account NAME", "Whom the jobs are charged to.", TEXT),
+            ("--overwrite", "Replace scripts and results of another study that have the same names.", TEXT),
         )
     ),
 )
@@ -95,6 +97,7 @@ def command_of(study: Study, name: str, problem: Option | FromLine = PROBLEM) ->
             LINEAR,
             (options.RANKS, options.THREADS) if study.to_the_end else lists,
             (RUNS, options.REPEAT.but(default=None), RESULTS, SUBMIT),
+            FromLine("source", "get_parameter_source"),
         ),
     )
 

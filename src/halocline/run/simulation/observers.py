@@ -1,14 +1,36 @@
-"""Who wants to know which problems this process makes and runs, such as a command that runs a user's file."""
+"""Observers of the problems that this process makes and runs, such as the command that runs a user's file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from halocline.run.output.checkpoint import Checkpoint
+from halocline.run.output.output import Output
+
+
+class RunArguments(NamedTuple):
+    """Arguments of `Simulation.run` that an observer may replace."""
+
+    until: float | None
+    steps: int | None
+    every: float | int | str | None
+    output: Output | Sequence[Output] | None
+    checkpoint: Checkpoint | None
+
+
+class SolveArguments(NamedTuple):
+    """Arguments of `LinearProblem.solve` that an observer may replace."""
+
+    output: Output | Sequence[Output]
+    checkpoint: Checkpoint | None
+    resume: str | Path | None
 
 
 class Observer:
-    """Notes the last problem that was made, and what was run of it.
+    """Observer that notes the last problem that was made, and its runs.
 
     Parameters
     ----------
@@ -20,7 +42,7 @@ class Observer:
     problem : Simulation, LinearProblem or None
         It is kept alive until the next one is made.
     runs : list of (int, Outcome or Solution)
-        Steps or iterations of each run, and what came of it.
+        Steps or iterations of each run, and its result.
     """
 
     def __init__(self, execution: Mapping[str, Any] | None = None) -> None:
@@ -29,11 +51,23 @@ class Observer:
         self.runs: list[tuple[int, Any]] = []
 
     def made(self, problem: Any) -> None:
-        """Called when a problem is known, before it takes memory."""
+        """Note a problem that is known, before it takes memory."""
         self.problem, self.runs = problem, []
 
+    def run_arguments(self, problem: Any, own: RunArguments, has_callback: bool) -> RunArguments:
+        """Return the arguments of a run that is about to begin; by default its own ones."""
+        return own
+
+    def solve_arguments(self, problem: Any, own: SolveArguments) -> SolveArguments:
+        """Return the arguments of a solve that is about to begin; by default its own ones."""
+        return own
+
+    def facts(self, problem: Any) -> dict[str, Any]:
+        """Return the facts that checkpoints of a problem hold for this observer, for JSON."""
+        return {}
+
     def ran(self, problem: Any, steps: int, outcome: Any) -> None:
-        """Called after a run."""
+        """Note the end of a run."""
         if problem is self.problem:
             self.runs.append((steps, outcome))
 
@@ -43,7 +77,7 @@ _observers: list[Observer] = []
 
 @contextmanager
 def observing(observer: Observer) -> Iterator[None]:
-    """Let an observer know meanwhile."""
+    """Notify an observer during the block."""
     _observers.append(observer)
     try:
         yield
@@ -52,20 +86,39 @@ def observing(observer: Observer) -> Iterator[None]:
 
 
 def options(own: Mapping[str, Any]) -> dict[str, Any]:
-    """What a problem is made with: its own options, or those of an observer."""
+    """Return the options of a problem: its own ones, replaced by those of the observers."""
     found = dict(own)
     for each in _observers:
         found |= each.execution
     return found
 
 
+def run_arguments(problem: Any, own: RunArguments, has_callback: bool) -> RunArguments:
+    """Return the arguments of a run: its own ones, replaced by those of the observers."""
+    for each in _observers:
+        own = each.run_arguments(problem, own, has_callback)
+    return own
+
+
+def solve_arguments(problem: Any, own: SolveArguments) -> SolveArguments:
+    """Return the arguments of a solve: its own ones, replaced by those of the observers."""
+    for each in _observers:
+        own = each.solve_arguments(problem, own)
+    return own
+
+
+def facts(problem: Any) -> dict[str, Any]:
+    """Return the facts that checkpoints of a problem hold for the observers, for JSON."""
+    return {name: value for each in _observers for name, value in each.facts(problem).items()}
+
+
 def made(problem: Any) -> None:
-    """A problem is known, and has taken no memory yet."""
+    """Notify the observers of a problem that has taken no memory yet."""
     for each in _observers:
         each.made(problem)
 
 
 def ran(problem: Any, steps: int, outcome: Any) -> None:
-    """A problem has run."""
+    """Notify the observers of the end of a run."""
     for each in _observers:
         each.ran(problem, steps, outcome)

@@ -33,6 +33,7 @@ from halocline.run.output.saved import Saved
 from halocline.run.ranks.mpi import communicator_of
 from halocline.run.simulation import observers
 from halocline.run.simulation.course import Course
+from halocline.run.simulation.observers import RunArguments
 from halocline.run.simulation.replay import FailureReplay
 from halocline.run.simulation.session import Session
 from halocline.run.simulation.span import span_of
@@ -346,6 +347,9 @@ class Simulation(Fields):
         Stopped
             With `checkpoint`: the run was asked to end, and has left a checkpoint.
         """
+        until, steps, every, output, checkpoint = observers.run_arguments(
+            self, RunArguments(until, steps, every, output, checkpoint), callback is not None
+        )
         span = span_of(
             until, steps, every, exact=exact, called=callback is not None, timed=self._stepping.timed
         )
@@ -353,7 +357,7 @@ class Simulation(Fields):
         first = self.steps
         report = None if on_progress is None else (lambda step: on_progress(step - first))
         files = self._ledger.files(
-            self._session, self.title, self.given, output=output, checkpoint=checkpoint, also=self.notes
+            self._session, self.title, self.given, output=output, checkpoint=checkpoint, also=self._facts
         )
         counted = files.statistics  # steps add up what the statistics of outputs are of
         counting = self._session.using(self._traced(counting=counted)) if counted else nullcontext()
@@ -368,6 +372,10 @@ class Simulation(Fields):
         self._last_run = self.steps - first, outcome.loop_seconds
         observers.ran(self, self.steps - first, outcome)
         return outcome
+
+    def _facts(self) -> dict[str, Any]:
+        """Return the facts that checkpoints hold beside the state: notes, and those of observers."""
+        return {**(self.notes() if self.notes is not None else {}), **observers.facts(self)}
 
     def _ready(self) -> None:
         """Check what was set."""

@@ -98,7 +98,7 @@ class Command:
         }
         if self.device is not None:
             found["--device"] = self.device
-        elif (chosen := str(chosen_devices(None))) != "cpu":
+        elif not own_defaults and (chosen := str(chosen_devices(None))) != "cpu":
             found["--device"] = chosen  # whoever repeats the command may have another environment
         return found
 

@@ -1,0 +1,310 @@
+"""Options of ``halocline run`` for a file, which replace the arguments of the file's own runs and solves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from halocline.errors import InputError, RunError
+from halocline.run.output.checkpoint import Checkpoint
+from halocline.run.output.output import Output
+from halocline.run.output.saved import Saved, newest
+from halocline.run.ranks.communicator import Communicator
+from halocline.run.simulation.observers import Observer, RunArguments, SolveArguments
+
+FACTS = "file"  # key of a checkpoint's facts: the place in the file at which it was written
+IDLE_RUNS = 10_000  # runs in a row without a step, after which a file is taken to wait for ever
+
+NEEDS = {  # the run that each option applies to
+    "--steps": "runs no simulation",
+    "--until": "runs no simulation",
+    "--every": "runs no simulation with a callback",
+    "--output": "runs no simulation",
+    "--checkpoint": "runs no simulation and solves no linear problem",
+    "--resume": "does not run the problem that left that checkpoint",
+    "--overwrite": "writes no output and no checkpoints",
+    "--io-threads": "writes no output and no checkpoints",
+    "--io-ranks": "writes no output and no checkpoints",
+}
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of the command for the runs of a file; None or False where they are not given.
+
+    Attributes
+    ----------
+    steps, until : optional
+        End of each run, counted from the very start, in place of the file's own end.
+    every : int, optional
+        Steps between calls of the file's callback.
+    output : Output, optional
+        Output beside that of the file.
+    checkpoint : Checkpoint, optional
+        Checkpoints in place of those of the file.
+    resume : Path, optional
+    change : bool
+        Whether parameters may differ from those of the checkpoint to resume.
+    overwrite, io_threads, io_ranks : optional
+        They apply to the file's own output and checkpoints too.
+    """
+
+    steps: int | None = None
+    until: float | None = None
+    every: int | None = None
+    output: Output | None = None
+    checkpoint: Checkpoint | None = None
+    resume: Path | None = None
+    change: bool = False
+    overwrite: bool = False
+    io_threads: int | None = None
+    io_ranks: int = 0
+
+    @property
+    def given(self) -> dict[str, str]:
+        """Options that are given, as text, by their names on the command line."""
+        values = {
+            "--steps": self.steps,
+            "--until": self.until,
+            "--every": self.every,
+            "--output": None if self.output is None else self.output.path,
+            "--checkpoint": None if self.checkpoint is None else self.checkpoint.path,
+            "--resume": self.resume,
+            "--overwrite": "" if self.overwrite else None,
+            "--io-threads": self.io_threads,
+            "--io-ranks": self.io_ranks or None,
+        }
+        return {name: f"{name} {value}".strip() for name, value in values.items() if value is not None}
+
+
+@dataclass
+class _Place:
+    """Place of a problem in the sequence of runs of a file.
+
+    Attributes
+    ----------
+    number : int
+        Number of the problem, from 1, in the order in which problems first run; each solve is one.
+    simulation : int
+        The same among simulations.
+    run : int
+        Number of the present run of the problem, from 1.
+    began : int
+        Step at which the present run began.
+    """
+
+    number: int
+    simulation: int = 0
+    run: int = 0
+    began: int = 0
+
+
+@dataclass(frozen=True)
+class _Left:
+    """Place in the file at which the checkpoint to resume was written.
+
+    Attributes
+    ----------
+    number : int
+    run : int or None
+        None for a checkpoint that does not hold it.
+    began : int
+    """
+
+    number: int = 0
+    run: int | None = None
+    began: int = 0
+
+
+class FileRuns(Observer):
+    """Observer that applies the options of ``halocline run FILE`` to each run of the file.
+
+    Parameters
+    ----------
+    file : Path
+    options : RunOptions
+    comm : Communicator
+    execution : mapping, optional
+        See Observer.
+
+    Attributes
+    ----------
+    unused : dict of str to str
+        Options that have not applied to any run yet, as text, by name.
+    stores : list of Path
+        Output stores that the command has added.
+
+    Raises
+    ------
+    InputError
+        There is no checkpoint to resume.
+
+    Notes
+    -----
+    A checkpoint holds the number of its problem, the number of the run of that problem, and the step at
+    which this run began. On resume, problems before that one run as in the file, without checkpoints and
+    without output of the command: their results are needed, not their files. Runs of the problem that were
+    complete do no step. The run that was not complete begins with the state of the checkpoint, which replaces
+    all values that the file has set until then, and does the rest of its steps.
+    """
+
+    def __init__(
+        self, file: Path, options: RunOptions, comm: Communicator, execution: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(execution)
+        self.file, self.options = file, options
+        self.unused = options.given
+        self.stores: list[Path] = []
+        self._places: WeakKeyDictionary[Any, _Place] = WeakKeyDictionary()
+        self._number = self._simulations = self._idle = 0
+        self._has_written = False  # checkpoints of an earlier problem are in the folder
+        self._left = _Left() if options.resume is None else _left(options.resume, comm)
+
+    def run_arguments(self, problem: Any, own: RunArguments, has_callback: bool) -> RunArguments:
+        """Return the arguments of a run of a simulation, with the options of the command."""
+        asked, place = self.options, self._place(problem)
+        place.run += 1
+        is_left = place.number == self._left.number
+        if is_left and place.run < (self._left.run or 1):  # complete before the checkpoint was written
+            return own._replace(steps=0, output=(), checkpoint=None)
+        if is_left and place.run == (self._left.run or 1):
+            assert asked.resume is not None
+            problem.resume(asked.resume, change=tuple(problem.given) if asked.change else ())
+            self._used("--resume")
+        place.began = problem.steps
+        if asked.steps is not None or asked.until is not None:
+            self._used("--steps", "--until")
+            self._check_progress()
+            left = None if asked.steps is None else max(0, asked.steps - problem.steps)
+            own = own._replace(until=asked.until, steps=left)
+        elif is_left:
+            own = self._rest(problem, place, own)
+        if has_callback and asked.every is not None:
+            self._used("--every")
+            own = own._replace(every=asked.every)
+        output = [own.output] if isinstance(own.output, Output) else list(own.output or ())
+        if asked.output is not None and place.number >= self._left.number:
+            output.append(self._store(asked.output, place.simulation))
+        return own._replace(output=self._written(output), checkpoint=self._kept(own.checkpoint, place))
+
+    def solve_arguments(self, problem: Any, own: SolveArguments) -> SolveArguments:
+        """Return the arguments of a solve, with the options of the command that apply to it."""
+        self._number += 1
+        place = self._places[problem] = _Place(self._number, run=1)
+        if place.number == self._left.number:
+            assert self.options.resume is not None
+            own = own._replace(resume=self.options.resume)
+            self._used("--resume")
+        output = [own.output] if isinstance(own.output, Output) else list(own.output or ())
+        return own._replace(output=self._written(output), checkpoint=self._kept(own.checkpoint, place))
+
+    def facts(self, problem: Any) -> dict[str, Any]:
+        """Return the place of a problem in the file, for its checkpoints."""
+        place = self._places.get(problem)
+        if place is None:
+            return {}
+        return {FACTS: {"problem": place.number, "run": place.run, "began": place.began}}
+
+    def ran(self, problem: Any, steps: int, outcome: Any) -> None:
+        """Note the end of a run."""
+        super().ran(problem, steps, outcome)
+        self._idle = 0 if steps else self._idle + 1
+
+    def check_used(self) -> None:
+        """Check that each option has applied to a run of the file.
+
+        Raises
+        ------
+        InputError
+            One has not.
+        """
+        for name, text in self.unused.items():
+            raise InputError(f"{text}: {self.file} {NEEDS[name]}, so the option has no effect: leave it out")
+
+    def _used(self, *options: str) -> None:
+        for option in options:
+            self.unused.pop(option, None)
+
+    def _place(self, problem: Any) -> _Place:
+        """Return the place of a simulation that is about to run."""
+        if problem not in self._places:
+            self._number += 1
+            self._simulations += 1
+            self._places[problem] = _Place(self._number, self._simulations)
+        place = self._places[problem]
+        keeps = [self.unused.get(name, name) for name in ("--checkpoint", "--resume") if self._asks(name)]
+        if place.number < self._number and keeps:
+            raise InputError(
+                f"{keeps[0]}: {self.file} runs a simulation, another problem, and that simulation again, but "
+                "a checkpoint holds one of them. Leave the option out, or write checkpoints in the file"
+            )
+        return place
+
+    def _asks(self, name: str) -> bool:
+        return name in self.options.given
+
+    def _rest(self, problem: Any, place: _Place, own: RunArguments) -> RunArguments:
+        """Return the arguments of a run of the resumed simulation, with the steps that remain of it."""
+        steps = 1 if own.until is None and own.steps is None else own.steps
+        left = self._left
+        if left.run is None and place.run > 1 and steps is not None:
+            raise InputError(
+                f"--resume {self.options.resume}: {self.file} runs the simulation several times, and the "
+                "checkpoint does not hold in which run it was written. Give the end with --steps or --until"
+            )
+        if place.run == (left.run or 1):
+            place.began = left.began
+            if steps is not None:
+                own = own._replace(steps=max(0, steps - (problem.steps - left.began)))
+        return own
+
+    def _store(self, output: Output, number: int) -> Output:
+        """Return the output of a simulation: STORE.zarr of the first one, STORE-2.zarr of the second."""
+        path = Path(output.path)
+        path = path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
+        self._used("--output")
+        if path not in self.stores:
+            self.stores.append(path)
+        return replace(output, path=path)
+
+    def _kept(self, own: Checkpoint | None, place: _Place) -> Checkpoint | None:
+        """Return the checkpoints of a run: those of the command, or else those of the file."""
+        if place.number < self._left.number:
+            return None  # they would take the place of the checkpoint to resume
+        found = self.options.checkpoint
+        if found is None:
+            return None if own is None else self._written([own])[0]
+        self._used("--checkpoint", "--overwrite", "--io-threads", "--io-ranks")
+        found = replace(found, overwrite=found.overwrite or self._has_written)
+        self._has_written = True
+        return found
+
+    def _written(self, outputs: Sequence[Any]) -> list[Any]:
+        """Return output or checkpoints with the options for everything that the file writes."""
+        how: dict[str, Any] = {"overwrite": True} if self.options.overwrite else {}
+        if self.options.io_threads is not None:
+            how["io_threads"] = self.options.io_threads
+        if outputs:
+            self._used("--overwrite", "--io-threads", "--io-ranks")
+        known = (Output, Checkpoint)
+        return [replace(each, **how) if isinstance(each, known) else each for each in outputs]
+
+    def _check_progress(self) -> None:
+        """Raise RunError where the file runs again and again, though the end of the command is reached."""
+        if self._idle >= IDLE_RUNS:
+            ends = [text for name, text in self.options.given.items() if name in ("--steps", "--until")]
+            raise RunError(
+                f"{' '.join(ends)}: {self.file} has called run {IDLE_RUNS:,} times without a step since the "
+                "end was reached. It waits for a step or time beyond that end: leave the option out"
+            )
+
+
+def _left(path: Path, comm: Communicator) -> _Left:
+    """Return the place in the file at which the newest checkpoint was written; all ranks call this."""
+    with comm.agreement(f"read checkpoint {path}"):
+        facts = Saved(newest(path)).facts.get(FACTS) if comm.rank == 0 else None
+    facts = comm.bcast(facts)
+    return _Left(1) if facts is None else _Left(facts["problem"], facts["run"], facts["began"])

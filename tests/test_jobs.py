@@ -1,0 +1,185 @@
+"""Scripts of jobs: every text in them is what was given, or the command is refused."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from halocline.cli.app import run
+from halocline.errors import InputError
+from halocline.study import jobs
+from halocline.study.measuring.command import Command
+from halocline.study.study import Asked, studies
+
+HOSTILE = [
+    *("a b", "a;touch pwned", "$(touch pwned)", "`touch pwned`", "a\ntouch pwned", "a\r\ntouch pwned"),
+    *("a\n#SBATCH --uid=0", "'", '"', "'; touch pwned; '", "\\", "*", "~", "&", "|touch pwned", "#", "a\tb"),
+    *(
+        "-x",
+        "--nodes=9",
+        "--",
+        "",
+        "{{ 7 * 7 }}",
+        "{% raw %}",
+        "größe",
+        "\u2028",
+        "\x00",
+        "\x1b[0m",
+        "\udcff",
+    ),
+]
+TEXTS = st.sampled_from(HOSTILE) | st.text(max_size=12) | st.text("ab01_-./: $'\"`;\n", max_size=8)
+SYSTEMS = st.sampled_from(list(jobs.SYSTEMS))
+DIRECTIVES = {"slurm": 7, "pbs": 5}  # lines without partition and account
+
+
+def asked_of(problem: str, sizes: Sequence[int] | None = None) -> Asked:
+    command = Command("run", problem)
+    return Asked(studies()["strong"], command, None if sizes is None else tuple(sizes), (1, 2), (1,))
+
+
+def scripts(line: Sequence[str], problem: str, system: str = "slurm", **how: Any) -> dict[Path, str]:
+    return jobs.scripts(asked_of(problem), ["halocline", *line], system, [1, 2], how)
+
+
+def made_or_refused(*arguments: Any, **how: Any) -> tuple[dict[Path, str], str]:
+    """Scripts, or none and the message of the error."""
+    try:
+        return scripts(*arguments, **how), ""
+    except InputError as error:
+        return {}, str(error)
+
+
+def directives(text: str) -> list[str]:
+    """Lines that the scheduler reads: those before the first command."""
+    found = []
+    for line in text.splitlines()[1:]:
+        if not line.startswith("#"):
+            break
+        found.append(line)
+    return found
+
+
+@settings(max_examples=80, deadline=None)
+@given(TEXTS, TEXTS, TEXTS, SYSTEMS)
+def test_directives_hold_what_was_given_or_are_refused(
+    partition: str, account: str, time: str, system: str
+) -> None:
+    for option, text in (("partition", partition), ("account", account), ("time", time)):
+        made, refused = made_or_refused(["study", "strong", "heat"], "heat", system, **{option: text})
+        assert bool(made) != bool(refused)
+        assert made or refused.startswith(f"--{option} ")
+        for script in made.values():
+            lines = directives(script)
+            assert len(lines) == DIRECTIVES[system] + (option != "time")
+            assert sum(line.endswith(("=" + text, " " + text)) for line in lines) == 1
+            assert text.isascii()
+            assert shlex.quote(text) == text, "no shell and no scheduler splits it"
+
+
+def test_every_hostile_text_is_refused_in_a_directive() -> None:
+    for text in HOSTILE:
+        for option in ("partition", "account", "time"):
+            with pytest.raises(InputError, match=f"--{option} "):
+                scripts(["study", "strong", "heat"], "heat", **{option: text or " "})
+    for time in ("1", "00:00:00", "1:60:00", "1-00:00:00", "01:00", "\u0661:00:00"):
+        with pytest.raises(InputError, match=r"--time .*: expected hours, minutes and seconds"):
+            scripts(["study", "strong", "heat"], "heat", time=time)
+
+
+@pytest.fixture(scope="module")
+def stub(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An interpreter that writes the words that it is called with."""
+    path = tmp_path_factory.mktemp("bin") / "python with 'quotes'"
+    path.write_text('#!/bin/bash\nprintf "%s\\0" "$@" > words\n')
+    path.chmod(0o755)
+    return path
+
+
+def test_the_command_of_a_script_has_the_words_that_were_given(stub: Path, tmp_path: Path) -> None:
+    """Each text is the name of a file and the value of a setting."""
+    texts = ["a.py", "größe.py", *HOSTILE]
+    ran = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "executable", str(stub))
+        for text in texts:
+            line = ["study", "strong", "--set", f"name={text}", "--", text]
+            made, refused = made_or_refused(line, text)
+            if refused:
+                assert "control character" in refused
+                assert not text.isprintable()
+                continue
+            path, script = next(iter(made.items()))
+            assert len(path.parts) == 1
+            assert shlex.quote(path.name) == path.name
+            assert not path.name.startswith("-")
+            (tmp_path / "job.sh").write_text(script)
+            done = subprocess.run(["bash", "job.sh"], cwd=tmp_path, capture_output=True, text=True)
+            assert (done.returncode, done.stderr) == (0, "")
+            words = (tmp_path / "words").read_bytes().decode().split("\0")[:-1]
+            own = ["--ranks", "2", "--json", f"{path.stem}.json"]
+            assert words == ["-m", "halocline.cli", *line[:4], *own, "--", text]
+            assert {each.name for each in tmp_path.iterdir()} == {"job.sh", "words"}
+            ran += 1
+    assert ran >= len(HOSTILE) // 2
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(TEXTS, max_size=4), SYSTEMS)
+def test_scripts_are_those_of_one_command(words: list[str], system: str) -> None:
+    """Whatever a word is, the shell reads the line of the command as it was given."""
+    line = ["study", "strong", "heat", *words]
+    made, refused = made_or_refused(line, "heat", system)
+    assert made or "control character" in refused
+    for script in made.values():
+        command = script[script.index("OMP_PROC_BIND=close\n") :].partition("\n")[2]
+        read = shlex.split(command)
+        assert read[:3] == [sys.executable, "-m", "halocline.cli"]
+        assert read.count("--json") == 1 + words.count("--json")
+        assert len(command.splitlines()) == 1
+
+
+def test_names_hold_what_varies() -> None:
+    lines = [
+        ["study", "strong", "heat", "--n", "16"],
+        ["study", "strong", "heat", "--n", "32"],
+        ["study", "strong", "heat", "--n", "16", "--order", "4"],
+        ["study", "strong", "heat", "--n", "16", "--set", "kappa=2"],
+        ["study", "strong", "heat", "--n", "16", "--set", "kappa=" + 200 * "3"],
+        ["study", "strong", "heat", "--n", "16", "--set", "kappa=" + 201 * "3"],
+    ]
+    names = []
+    for line in lines:
+        for per_node in (2, 4):
+            asked = asked_of("heat", [int(line[4])])
+            names += jobs.scripts(asked, ["halocline", *line], "slurm", [1, 2], {"per_node": per_node})
+    assert len(set(names)) == len(names) == 24
+    assert max(len(path.name) for path in names) < 130
+    assert Path("strong-heat-n-16-order-4-1-thread-4-per-node-2-nodes.sh") in names
+
+
+def test_files_of_another_study_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = ["study", "strong", "heat", "--n", "16", "--steps", "4", "--submit", "slurm", "--per-node", "2"]
+    monkeypatch.setattr(sys, "argv", ["halocline", *line])
+    assert run(line) == 0
+    (script,) = tmp_path.iterdir()
+    assert run(line) == 0, "the same script"
+    text = script.read_text()
+    for path in (script, script.with_suffix(".json")):
+        path.write_text("of another study")
+        with pytest.raises(InputError, match=f"{path.name} is there already: .*--overwrite"):
+            run(line)
+        assert path.read_text() == "of another study"
+        monkeypatch.setattr(sys, "argv", ["halocline", *line, "--overwrite"])
+        assert run([*line, "--overwrite"]) == 0
+        assert script.read_text() == text
+        monkeypatch.setattr(sys, "argv", ["halocline", *line])
