@@ -85,7 +85,10 @@ def run(
             r"extent .*: axis y has length 0.0; expected a positive number",
         ),
         (lambda: hc.Grid(4, math.inf), r"axis x has length inf; expected a positive number"),
-        (lambda: hc.Grid(4, "wide"), r"extent 'wide': axis x has 'wide'; expected a number: one for all axes"),
+        (
+            lambda: hc.Grid(4, "wide"),
+            r"extent 'wide': axis x has 'wide'; expected a number: one for all axes",
+        ),
         (lambda: hc.Grid(4, walls="edge"), r"walls 'edge': axis x has 'edge'; expected 'face' or 'node'"),
         (lambda: hc.Grid((4, 4), walls=("face", 3)), r"walls .*: axis y has 3; expected 'face' or 'node'"),
         (lambda: hc.Grid((4, 4), walls=("face",)), r"walls \('face',\) has 1 entries for a grid of 2 axes"),

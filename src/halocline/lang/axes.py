@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Integral
+from operator import index
 from typing import Any, TypeVar
 
 from halocline.errors import InputError
@@ -31,8 +31,10 @@ def axis_number(axis: Any, ndim: int = len(AXES)) -> int:
     if isinstance(axis, str):
         if len(axis) == 1 and axis in AXES[:ndim]:
             return AXES.index(axis)
-    elif isinstance(axis, Integral) and not isinstance(axis, bool) and 0 <= int(axis) < ndim:
-        return int(axis)
+    else:
+        number = whole(axis)
+        if number is not None and 0 <= number < ndim:
+            return number
     numbers, names = ", ".join(map(str, range(ndim))), ", ".join(map(repr, AXES[:ndim]))
     raise InputError(f"axis {axis!r} is unknown; expected {numbers} or {names}")
 
@@ -139,7 +141,14 @@ def _flag(value: Any) -> bool | None:
 
 def whole(value: Any) -> int | None:
     """Return a whole number as an int, and None for anything else, truth values too."""
-    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+    if isinstance(value, bool) or getattr(value, "shape", ()) != ():
+        return None
+    if getattr(getattr(value, "dtype", None), "kind", "i") not in "iu":
+        return None
+    try:
+        return index(value)
+    except TypeError:
+        return None
 
 
 def is_sequence(value: Any) -> bool:

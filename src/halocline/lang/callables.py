@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import dis
 import inspect
+import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
+from types import FunctionType
 from typing import Any
 
 from halocline.errors import InputError
@@ -128,27 +130,42 @@ def _stores(code: Any) -> Iterator[tuple[str, int]]:
 
 
 def captured(function: Any) -> Iterator[Any]:
-    """Yield the objects that a function reads besides its arguments: closures, globals, defaults."""
-    while isinstance(function, partial):
-        yield from function.args
-        yield from function.keywords.values()
-        function = function.func
-    owner = getattr(function, "__self__", None)
-    if owner is None and not inspect.isroutine(function):
-        owner, function = function, type(function).__call__
-    if owner is not None and not inspect.ismodule(owner):
-        yield owner
-        yield from getattr(owner, "__dict__", {}).values()
-    function = getattr(function, "__func__", function)
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return
+    """Yield the objects that a function can reach besides its arguments: those of closures, globals, defaults
+    and its object, and those that functions among them reach."""
+    waiting, seen = [function], set[int]()
+    while waiting:
+        found = waiting.pop()
+        if id(found) in seen or (inspect.isfunction(found) and _is_library(found)):
+            continue
+        seen.add(id(found))
+        if found is not function:
+            yield found
+        if isinstance(found, partial):
+            waiting += [found.func, *found.args, *found.keywords.values()]
+        elif inspect.isfunction(found):
+            waiting += _read_by(found)
+        elif inspect.ismethod(found):
+            waiting += [found.__func__, found.__self__]
+        elif inspect.isbuiltin(found) and not inspect.ismodule(found.__self__):
+            waiting.append(found.__self__)
+        elif callable(found) and inspect.isfunction(type(found).__call__):
+            waiting += [type(found).__call__, *getattr(found, "__dict__", {}).values()]
+
+
+def _is_library(function: FunctionType) -> bool:
+    """Return whether a function belongs to Halocline, NumPy, SciPy or Python itself."""
+    root = (function.__module__ or "").partition(".")[0]
+    return root in ("halocline", "numpy", "scipy") or root in sys.stdlib_module_names
+
+
+def _read_by(function: FunctionType) -> Iterator[Any]:
+    """Yield the objects that the text of a function names, and its defaults."""
     for cell in function.__closure__ or ():
         try:
             yield cell.cell_contents
         except ValueError:  # it has no value yet
             continue
     names = function.__globals__
-    yield from (names[name] for name in code.co_names if name in names)
+    yield from (names[name] for name in function.__code__.co_names if name in names)
     yield from function.__defaults__ or ()
     yield from (function.__kwdefaults__ or {}).values()

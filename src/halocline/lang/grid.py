@@ -6,12 +6,11 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from hashlib import blake2b
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
 from halocline.lang import trace
-from halocline.lang.axes import AXES, axis_flags, axis_number, is_sequence, per_axis
+from halocline.lang.axes import AXES, axis_flags, axis_number, is_sequence, per_axis, whole
 from halocline.lang.blocks import Blocks
 from halocline.lang.boundary import SIDES, BoundaryCondition, Periodic, Value, resolve_sides
 from halocline.lang.dtype import dtype_name
@@ -95,7 +94,7 @@ class Grid:
         if not 1 <= len(given) <= 3:
             raise InputError(f"shape {shape!r} has {len(given)} axes; a grid has 1, 2 or 3")
         for axis, n in enumerate(given):
-            if isinstance(n, bool) or not hasattr(n, "__index__"):
+            if whole(n) is None:
                 raise InputError(
                     f"shape {shape!r}: axis {AXES[axis]} has {n!r} cells; expected a whole number"
                 )
@@ -365,7 +364,7 @@ class Grid:
         boundary : as for `field`, or a sequence with one entry per component
         """
         count = self.ndim if components is None else components
-        if isinstance(count, bool) or not isinstance(count, Integral) or not 1 <= count <= 3:
+        if whole(count) is None or not 1 <= count <= 3:
             raise InputError(f"vector {name!r}: {components} components; expected 1 to 3")
         places = locations(location, count)
         conditions: list[Any] = list(boundary) if isinstance(boundary, (list, tuple)) else [boundary] * count

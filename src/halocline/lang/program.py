@@ -271,10 +271,12 @@ Statement = Assign | AssignScalar | StopWhen | Repeat
 
 
 def assigned_by(statement: Statement) -> list[Field | Scalar]:
-    """Return the fields or the scalar that a statement assigns itself, without the body of a loop."""
+    """Return the fields or the scalar of the user's that a statement assigns, without the body of a loop."""
     if isinstance(statement, Assign):
         return list(statement.values)
-    return [statement.scalar] if isinstance(statement, AssignScalar) else []
+    if isinstance(statement, AssignScalar) and OWN not in statement.scalar.name:
+        return [statement.scalar]
+    return []
 
 
 class Program:
@@ -417,9 +419,8 @@ class Program:
 
     def scalars_set(self) -> set[str]:
         """The names of all scalars of the user's that the program gives a value."""
-
-        names = {s.scalar.name for s in self.flat() if isinstance(s, AssignScalar)}
-        return {name for name in names if OWN not in name}
+        assigned = (thing for statement in self.flat() for thing in assigned_by(statement))
+        return {thing.name for thing in assigned if isinstance(thing, Scalar)}
 
     def reduced(self, *expressions: Expr) -> tuple[Expr, ...]:
         """The expressions with a scalar in the place of every reduction, each set in a statement before."""

@@ -100,19 +100,27 @@ def _without_draws(function: Callable[..., Any]) -> Iterator[None]:
 def _generators(function: Callable[..., Any]) -> list[Callable[[], bytes]]:
     """Return functions that give the states of the random number generators of Python and NumPy, and of those
     that a function captures."""
-    import pickle
-
     states: list[Callable[[], bytes]] = []
     python, numpy = sys.modules.get("random"), sys.modules.get("numpy.random")
     kinds: tuple[type, ...] = ()
     if python is not None:
         kinds += (python.Random,)
-        states.append(lambda: pickle.dumps(python.getstate()))
+        states.append(lambda: _pickled(python.getstate()))
     if numpy is not None:
         kinds += (numpy.Generator, numpy.RandomState)
-        states.append(lambda: pickle.dumps(numpy.get_state(legacy=False)))
-    states += [partial(pickle.dumps, found) for found in captured(function) if isinstance(found, kinds)]
+        states.append(lambda: _pickled(numpy.get_state(legacy=False)))
+    states += [partial(_pickled, found) for found in captured(function) if isinstance(found, kinds)]
     return states
+
+
+def _pickled(state: Any) -> bytes:
+    """Return the bytes of a state; none for a generator without one, such as ``random.SystemRandom``."""
+    import pickle
+
+    try:
+        return pickle.dumps(state)
+    except Exception:
+        return b""
 
 
 def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], what: str) -> Expr | Exception:

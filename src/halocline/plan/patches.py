@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import ceil, prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from halocline.compile.schedule import Schedule, Scratch, Sweep
 from halocline.errors import InputError
@@ -231,9 +231,12 @@ def cut_patches(
 
 def _explicit(patch: int | Sequence[int] | Mapping[str, int], ndim: int) -> tuple[int, ...]:
     """The patch shape that a user named."""
-    if is_sequence(patch) and len(patch) == 1:  # type: ignore[arg-type]
-        patch = patch[0]  # type: ignore[index]
-    sizes = per_axis(patch, ndim, "patch", whole, "a whole number of cells")
+    given: Any = patch
+    if is_sequence(given):
+        if len(given) not in (1, ndim):
+            raise InputError(f"patch {tuple(given)} has {len(given)} axes, but the grid has {ndim}")
+        given = tuple(given) * (ndim if len(given) == 1 else 1)
+    sizes = per_axis(given, ndim, "patch", whole, "whole cells")
     if min(sizes) < 1:
         raise InputError(f"patch {sizes} is empty: every entry must be at least 1")
     return sizes

@@ -141,7 +141,7 @@ class Fields:
                         target.name,
                         traced,
                     )
-                self._by_rows(self._made(target), value)
+                self._by_rows(target, value)
                 return
             value = traced
         if isinstance(value, (Operators, int, float)):
@@ -150,7 +150,7 @@ class Fields:
                 self.settle()  # an expression reads what fields hold now
             self._pending[target] = expression
         else:
-            self._from_array(self._made(target), value)
+            self._from_array(target, value)
 
     def _made(self, target: Field) -> Field:
         """The field with memory, ready to be written."""
@@ -192,6 +192,7 @@ class Fields:
         first = (0,) * (len(points) - 1)
         if not np.array_equal(row_at(first, trace.call), row_at(first), equal_nan=True):
             raise InputError(f"{what} {trace.OTHER_VALUES}")
+        self._made(field)
         with self.store.writing(field) as pieces:
             for origin, view in pieces:
                 mine = slice(origin[-1], origin[-1] + view.shape[-1])
@@ -239,6 +240,7 @@ class Fields:
             raise InputError(
                 f"field {field.name!r} has shape {points}, but the array given for it has shape {array.shape}"
             )
+        self._made(field)
         with self.store.writing(field) as pieces:
             for origin, view in pieces:
                 part = (
