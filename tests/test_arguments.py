@@ -666,6 +666,7 @@ def test_operators_in_place_are_rejected_where_they_would_assign() -> None:
     for name, sign in IN_PLACE.items():
         apply = getattr(operator, name)
         targets = {"u": u, "v": v, "v_x": v[0], "s": hc.Scalar("s"), "w": v.like("w")}
+        targets[r"hc\.Vector\(\(u, v_y,\)\)"] = hc.Vector((u, v[1]))
         for target, thing in targets.items():
             words = rf"^{target} {re.escape(sign)}= ... assigns nothing: write {target}\.set\({target} "
             with pytest.raises(InputError, match=words):

@@ -55,7 +55,7 @@ class Blocks:
         import numpy as np
 
         if np.ma.is_masked(mask):
-            raise InputError("active is a masked array with masked values; expected True or False for each block")
+            raise InputError("active has masked values; expected True or False for each block")
         try:
             array = np.asarray(mask)
         except ValueError:

@@ -581,7 +581,14 @@ class Vector(tuple):  # type: ignore[type-arg]
         return made[0] if len(made) == 1 else tuple(made)
 
 
-refuse_in_place(Vector, lambda vector: vector.name or None)
+def _assigned_name(vector: Vector) -> str | None:
+    """Return the name of a vector of fields; None for a vector of other expressions."""
+    if vector and all(isinstance(component, Field) for component in vector):
+        return vector.name or f"hc.Vector(({', '.join(component.name for component in vector)},))"
+    return None
+
+
+refuse_in_place(Vector, _assigned_name)
 
 
 def pad(vector: Sequence[Any], count: int) -> Iterator[Any]:

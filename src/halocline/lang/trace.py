@@ -109,8 +109,19 @@ def _generators(function: Callable[..., Any]) -> list[Callable[[], bytes]]:
     if numpy is not None:
         kinds += (numpy.Generator, numpy.RandomState)
         states.append(lambda: _pickled(numpy.get_state(legacy=False)))
+    else:
+        states.append(_first_draw)
     states += [partial(_pickled, found) for found in captured(function) if isinstance(found, kinds)]
     return states
+
+
+def _first_draw() -> bytes:
+    """Return whether NumPy's global generator has left the state in which it is loaded, at its first use."""
+    numpy = sys.modules.get("numpy.random")
+    if numpy is None:
+        return b""
+    state = numpy.get_state(legacy=False)
+    return b"" if state["state"]["pos"] == len(state["state"]["key"]) else b"drawn"
 
 
 def _pickled(state: Any) -> bytes:
