@@ -589,7 +589,7 @@ def test_a_default_binds_where_it_names_a_field_or_a_parameter() -> None:
         (lambda T, /: None, "argument 'T' is positional only"),
         (lambda *T: None, r"\*T cannot be bound"),
         (max, "the arguments of max have no names that are known"),
-        (3, "is 3; expected a function"),
+        (3, "3 is no function; expected a function of fields"),
     ):
         with pytest.raises(InputError, match=words):
             bind(function, grid, {})  # type: ignore[arg-type]

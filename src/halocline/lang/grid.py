@@ -158,7 +158,7 @@ class Grid:
         return float(np.diff(self.positions()[axis]).min(initial=self.extent[axis]))
 
     def even_spacing(self, axis: int | str) -> float:
-        """Distance between neighbouring points along an axis before it is stretched."""
+        """Return the distance between neighbouring points along an axis before it is stretched."""
         axis = axis_number(axis, self.ndim)
         outside = self.walls[axis] == "node" and not self.periodic[axis]
         return self.extent[axis] / (self.shape[axis] + outside)
@@ -174,7 +174,7 @@ class Grid:
         return self.size if self.blocks is None else self.blocks.cells
 
     def h(self, axis: int | str) -> Expr:
-        """The spacing along an axis as a scalar of the program.
+        """Return the spacing along an axis as a scalar of the program.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class Grid:
         return trace.scalar(f"h_{AXES[axis]}")
 
     def cells(self, axis: int | str) -> Expr:
-        """The number of cells along an axis as a scalar of the program.
+        """Return the number of cells along an axis as a scalar of the program.
 
         Parameters
         ----------
@@ -254,7 +254,7 @@ class Grid:
         return even if function is None else traced(function, even, f"the map of axis {AXES[axis]}")
 
     def points(self, staggered: Sequence[bool] | None = None) -> tuple[int, ...]:
-        """How many points there are along each axis; see `coordinates`."""
+        """Return the number of points along each axis; see `coordinates`."""
         on_faces = self._staggered(staggered)
         return tuple(n + (on_faces[axis] and not self.periodic[axis]) for axis, n in enumerate(self.shape))
 

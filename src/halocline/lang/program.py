@@ -777,6 +777,8 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
     InputError
         For a name that stands for nothing; lists what is known.
     """
+    if not callable(function):
+        raise InputError(f"{function!r} is no function; expected a function of fields and parameters")
     what, fixed = name_of(function), fixed_by_partial(function)
     signature = signature_of(function, what)
     if signature is None:

@@ -84,7 +84,7 @@ def _checked(function: Any, grid: Grid, axis: int) -> Map:
 
 
 def mapped(function: Map, even: Any, name: str) -> Any:
-    """Where a map leads, as an array."""
+    """Return the coordinates that a map gives, as an array."""
     import numpy as np
 
     try:

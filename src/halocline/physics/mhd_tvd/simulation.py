@@ -206,7 +206,7 @@ def _three(name: str, values: Any, fields: Sequence[Field]) -> list[Expr]:
 
 
 def _value(name: str, value: Any, field: Field) -> Expr:
-    """As an expression of the places of the field."""
+    """Return a value as an expression of the coordinates of the field."""
     if callable(value) and not isinstance(value, Operators):
         try:
             return trace.trace_function(value, field.coordinates, name)

@@ -160,7 +160,7 @@ class Fields:
         return target
 
     def traced(self, field: Field, function: Callable[..., Any]) -> Expr | Exception:
-        """The function's expression of the field's coordinates, or why it cannot be traced."""
+        """Return the expression of a function of the coordinates, or the reason why it cannot be traced."""
         what = f"the function given for field {field.name!r}"
         found = trace.try_function(function, field.coordinates, what)
         if isinstance(found, Exception):
