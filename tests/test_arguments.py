@@ -36,6 +36,7 @@ from halocline.plan.decompose import decompose
 from halocline.plan.patches import _explicit
 from halocline.plan.traffic import Traffic
 from halocline.problems.file_run import _error
+from halocline.problems.record import asked
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
 from halocline.run.fields.fields import Fields
@@ -268,12 +269,21 @@ def test_all_other_values_for_each_axis_are_rejected(name: str, value: Any) -> N
     assert name in str(caught.value)
 
 
+def test_a_record_has_the_parts_along_all_axes() -> None:
+    how = Execution(decomposition={"y": 2}, patch={"x": 4, "z": 8})
+    assert asked(how, 3)["decomposition"] == "1x2x1"
+    assert asked(how, 3)["patch"] == "4,1,8"
+    assert asked(Execution(decomposition=(2, 1), patch=8), 2)["decomposition"] == "2x1"
+
+
 def test_a_shape_may_be_an_array() -> None:
     assert hc.Grid(np.array([3, 4])).shape == (3, 4)
     assert hc.Grid(np.int64(3)).shape == (3,)
     for shape in (np.array([3.0, 4.0]), "34", {"x": 3}, None, np.array([[3, 4]])):
         with pytest.raises(InputError, match=r"^shape "):
             hc.Grid(shape)
+    with pytest.raises(InputError, match=r"^active has masked values; expected True or False"):
+        hc.Grid(8, active=np.ma.array([True, False], mask=[True, False]))
 
 
 # -- boundary conditions and periodic axes -------------------------------------------------------------------
@@ -790,6 +800,7 @@ def test_real_numbers_are_what_real_numbers_are() -> None:
             ),
             "extent": lambda value: hc.Grid(4, value),
             "origin": lambda value: hc.Grid(4, origin=value),
+            "lookup": lambda value: hc.lookup([value], u),
             "right-hand side": lambda value: trace.as_expr(value, "right-hand side"),
         }
         for name, taker in takers.items():

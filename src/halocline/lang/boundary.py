@@ -284,8 +284,8 @@ class BoundaryKernel(BoundaryCondition):
         ``function(u)`` or ``function(u, layer)`` returns the ghost value; other parameters keep their
         default. ``u[m]`` is the value `m` cells inward from the wall, ``u.of(T)[m]`` that of another field,
         ``u.h`` the spacing, ``u.coordinates`` those of the ghost. ``u[m, s]`` in two dimensions, and
-        ``u[m, s, t]`` in three, is the value `s` (and `t`) points further along the other axes of the grid, in
-        their order; so is ``u.of(T)[m, s]``.
+        ``u[m, s, t]`` in three, is the value `s` (and `t`) points further along the other axes of the grid,
+        in their order; so is ``u.of(T)[m, s]``.
 
     What is read along a wall may lie on another rank, or beyond a wall of another axis, whose ghosts are
     formed first then. Two walls whose ghosts would wait for each other are an error.

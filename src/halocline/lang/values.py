@@ -18,10 +18,11 @@ def as_real(value: Any) -> float | None:
     Numbers of Python, scalars of NumPy and arrays without axes are accepted. Text, complex numbers, masked
     values and integers beyond the range of float64 are not.
     """
-    if isinstance(value, (str, bytes, bytearray)) or getattr(value, "shape", ()) != ():
-        return None
-    if getattr(getattr(value, "dtype", None), "kind", "f") not in REAL_KINDS or _masked(value):
-        return None
+    if not isinstance(value, (float, int)):
+        if isinstance(value, (str, bytes, bytearray)) or getattr(value, "shape", ()) != ():
+            return None
+        if getattr(getattr(value, "dtype", None), "kind", "f") not in REAL_KINDS or _masked(value):
+            return None
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
