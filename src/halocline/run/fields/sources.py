@@ -13,6 +13,7 @@ from halocline.archive.integrity import GROWING, UNNAMED
 from halocline.archive.reader import array_at
 from halocline.errors import InputError
 from halocline.lang.grid import AXES, Field
+from halocline.lang.values import real_array
 from halocline.run.fields.dimensions import dimensions
 from halocline.run.fields.interpolation import Run, Weights, conservative, linear, same
 
@@ -115,7 +116,7 @@ def _labelled(array: Any) -> Source:
         array = array.isel({axis: 0})
     dimensions = tuple(str(each) for each in array.dims)
     coordinates = {
-        each: np.asarray(array.coords[each].values, dtype=np.float64)
+        each: real_array(array.coords[each].values, f"coordinate {each} of {name} is").astype(np.float64)
         for each in dimensions
         if each in array.coords
     }
