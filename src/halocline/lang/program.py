@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from halocline.errors import InputError
 from halocline.lang import trace
+from halocline.lang.attributes import Sealed
 from halocline.lang.boundary import BoundaryCondition, Ghost, with_wall_values
 from halocline.lang.expression import (
     Expr,
@@ -61,7 +62,7 @@ def own_name(name: str) -> str:
     return name + OWN
 
 
-class Scalar(Operators):
+class Scalar(Sealed, Operators):
     """A number of the program, the same everywhere; parameters are scalars whose value is given from
     outside.
 
@@ -73,13 +74,20 @@ class Scalar(Operators):
         Marks the name, so that no scalar or parameter of the user's is taken for this one.
     """
 
+    advice = {"value": "s.set(value) records a statement of the program"}
+
     def __init__(self, name: str, *, own: bool = False) -> None:
         if not name.isidentifier():
             raise InputError(f"scalar name {name!r} is not an identifier such as 'rho'")
-        self.name = own_name(name) if own else name
+        self._name = own_name(name) if own else name
 
     def __repr__(self) -> str:
         return f"Scalar({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """Name in the program."""
+        return self._name
 
     @property
     def expr(self) -> Expr:
@@ -90,7 +98,7 @@ class Scalar(Operators):
         trace.current("scalar.set(...)").assign_scalar(self, as_expr(value, f"value of scalar {self.name!r}"))
 
 
-class Stage(Operators):
+class Stage(Sealed, Operators):
     """A named intermediate: computed where it is read, in the halo too, never exchanged. Made by `stage`.
 
     Attributes
@@ -338,13 +346,13 @@ class Program:
         """A new scalar that no other one and no parameter can be taken for, whatever they are named."""
         made = Scalar(name, own=True)
         while made.name in self._scalars:
-            made.name += OWN
+            made._name += OWN
         return self._scalars.setdefault(made.name, made)
 
     def hidden(self, kind: str) -> Scalar:
         """A new scalar for a value that has no name in the text of the program; see `own`."""
         made = Scalar(kind, own=True)
-        made.name = self.fresh(OWN + kind)
+        made._name = self.fresh(OWN + kind)
         return self._scalars.setdefault(made.name, made)
 
     def own_field(self, grid: Grid, name: str, kind: tuple[Any, ...], make: Callable[[str], Field]) -> Field:

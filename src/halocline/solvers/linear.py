@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from halocline.archive.writer import Writing
 from halocline.errors import BreakdownError, InputError, RunError
 from halocline.lang import trace
+from halocline.lang.attributes import Sealed
 from halocline.lang.expression import Expr, Operators, as_expr, place_of
 from halocline.lang.grid import Field, check_options
 from halocline.lang.program import Scalar, own_name
@@ -126,7 +127,7 @@ class Solution:
         return self.true_residual / first if first else 0.0
 
 
-class LinearProblem:
+class LinearProblem(Sealed):
     """A x = b for a linear stencil operator, compiled and planned; solve it any number of times.
 
     Parameters
@@ -150,6 +151,11 @@ class LinearProblem:
     InputError
         Among others where the operator is not linear, as far as its formula shows.
     """
+
+    advice = {
+        "parameters": 'set one of them, as in parameters["shift"] = 2.0',
+        **dict.fromkeys(("rtol", "max_iterations"), "give it to solve()"),
+    }
 
     def __init__(
         self,

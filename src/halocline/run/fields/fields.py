@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from halocline.errors import InputError
 from halocline.lang import trace
+from halocline.lang.attributes import Sealed
 from halocline.lang.boundary import has_wall_values
 from halocline.lang.expression import Expr, Operators, as_expr, reads_of, walk
 from halocline.lang.grid import Field, unknown
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("halocline")
 
 
-class Fields:
+class Fields(Sealed):
     """The fields of a store, by name or Field object.
 
     Parameters
@@ -45,6 +46,8 @@ class Fields:
     values : dict of str to float
         Of all scalars: the parameters, and what programs left.
     """
+
+    advice = {"parameters": 'set one of them, as in parameters["kappa"] = 0.2'}
 
     def __init__(self, store: FieldStore, parameters: Mapping[str, float]) -> None:
         self.store = store
