@@ -59,10 +59,17 @@ def begin_step(program: Program, dt: Scalar, step: Scalar) -> Scalar:
     return time
 
 
-def shorten_step(program: Program, t: Scalar, dt: Scalar) -> Scalar:
-    """Record that a step of known length ends at `until` at the latest.
+def shorten_step(program: Program, t: Scalar, dt: Scalar, wanted: Scalar) -> Scalar:
+    """Record the length of a step that ends at `until` at the latest.
 
     The last step ends there exactly: rounding of the time leaves no further, very short one.
+
+    Parameters
+    ----------
+    t, dt : Scalar
+        Time and length of the step.
+    wanted : Scalar
+        Length of a step that is not shortened; it may be `dt`.
 
     Returns
     -------
@@ -71,8 +78,8 @@ def shorten_step(program: Program, t: Scalar, dt: Scalar) -> Scalar:
     """
     until, time = program.parameter("until"), program.own("t_next")
     left = until - t
-    time.set(where(left < dt * (1.0 + TOLERANCE), until, t + dt))
-    dt.set(where(time >= until, left, dt))
+    time.set(where(left < wanted * (1.0 + TOLERANCE), until, t + wanted))
+    dt.set(where(time >= until, left, wanted))
     return time
 
 

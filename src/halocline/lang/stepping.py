@@ -163,7 +163,7 @@ def stepping(
                     step.set(following)
                 else:
                     step.set(_number(trace.call(dt, **bound(dt))))
-                time = shorten_step(program, t, step)
+                time = shorten_step(program, t, step, step)
                 stop(~((step > 0.0) & (step < math.inf)), BAD_STEP)
                 stop(~(time > t), VANISHING_STEP)
                 if time_step == "delayed":
