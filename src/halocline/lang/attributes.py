@@ -25,9 +25,9 @@ class _Sealing(ABCMeta):
 class Sealed(metaclass=_Sealing):
     """Base of classes whose public attributes are set by their own methods.
 
-    After an object is made, an attribute can be set where the class has a property with a setter, or names it in
-    `settable`. All others raise InputError. Names that begin with an underscore belong to the class and its
-    subclasses.
+    After an object is made, an attribute can be set where the class has a property with a setter, or names it
+    in `settable`. All others raise InputError. Names that begin with an underscore belong to the class and
+    its subclasses.
 
     Attributes
     ----------

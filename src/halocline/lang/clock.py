@@ -1,8 +1,8 @@
 """Time of a run: the statements that advance it, and the same arithmetic for ends and intervals.
 
-Where the time step is a number, the time after a step is ``start + (step - first) * dt``, rounded once, and one
-integer decides when a time is reached: the number of the step, computed with rational numbers. Where the time
-step varies, the time is a running sum, and one scalar that each step leaves decides, `REACHED`.
+Where the time step is a number, the time after a step is ``start + (step - first) * dt``, rounded once. One
+integer decides when a time is reached: the number of the step, computed with rational numbers. Where the
+time step varies, the time is a running sum. One scalar that each step leaves decides then: `REACHED`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 from halocline.lang.functions import where
 from halocline.lang.program import Program, Scalar, own_name
 
-# A time counts as reached from this share of a step before it on. Rounding of the time is smaller for 1e9 steps.
+# A time counts as reached from this share of a step before it on. Rounding is less, for 1e9 steps too.
 TOLERANCE = 1e-6
 PARTS = 10**6  # of a step: the same as a whole number
 ROUNDING = 4  # units in the last place: closer to a multiple of the time step, the last step is not shortened
@@ -54,7 +54,9 @@ def begin_step(program: Program, dt: Scalar, step: Scalar) -> Scalar:
     wanted, until = program.own("dt_wanted"), program.parameter("until")
     start, first, time = program.own("t_start"), program.own("step_start"), program.own("t_next")
     time.set(where(ends, until, start + (step + 1.0 - first) * wanted))
-    dt.set(wanted)  # twice, as a time step that varies: the order of terms depends on the number of assignments
+    dt.set(
+        wanted
+    )  # twice, as a time step that varies: the order of terms depends on the number of assignments
     dt.set(where(ends, program.own("dt_last"), dt))
     return time
 
@@ -285,8 +287,8 @@ class VaryingStepClock:
 def clock_of(values: Mapping[str, float]) -> ConstantStepClock | VaryingStepClock:
     """Return the clock of a state.
 
-    A state without the scalars of `STATE` counts from its own time on: it is new, or its time or time step was
-    set.
+    A state without the scalars of `STATE` counts from its own time on: it is new, or its time or time step
+    was set.
 
     Parameters
     ----------

@@ -38,8 +38,8 @@ def equations(program: Program) -> str:
 def without_time(text: str) -> str:
     """Return the text of a program without the statements that count time and steps.
 
-    Versions of Halocline count them in different ways. Two texts that are the same without them are of programs
-    that compute the same.
+    Versions of Halocline count them in different ways. Two texts that are the same without them are of
+    programs that compute the same.
     """
     return "\n".join(line for line in text.splitlines() if not _COUNTS_TIME.fullmatch(line))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from halocline.errors import InputError
 from halocline.lang import trace
@@ -503,7 +503,7 @@ class Vector(Sealed, tuple):  # type: ignore[type-arg]
     """
 
     name: str = ""
-    settable = {"name": "name of the vector on its grid"}
+    settable: ClassVar[Mapping[str, str]] = {"name": "name of the vector on its grid"}
     _sealed = True
 
     def _combine(self, other: Any, operation: Any) -> Vector:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from halocline.errors import InputError
 from halocline.lang import trace
@@ -74,7 +74,7 @@ class Scalar(Sealed, Operators):
         Marks the name, so that no scalar or parameter of the user's is taken for this one.
     """
 
-    advice = {"value": "s.set(value) records a statement of the program"}
+    advice: ClassVar[Mapping[str, str]] = {"value": "s.set(value) records a statement of the program"}
 
     def __init__(self, name: str, *, own: bool = False) -> None:
         if not name.isidentifier():

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 from halocline.errors import InputError
 from halocline.lang import trace
-from halocline.lang.clock import begin_step, reach, shorten_step
 from halocline.lang.boundary import with_wall_values
+from halocline.lang.clock import begin_step, reach, shorten_step
 from halocline.lang.expression import Expr, as_expr, walk
 from halocline.lang.grid import Field, Grid, Vector
 from halocline.lang.program import Assign, AssignScalar, Program, ProgramFunction, Scalar, bind, loop, stop
@@ -52,8 +52,8 @@ class Counting(Protocol):
 class Stepping:
     """A program that takes steps in time, at most as many as the scalar "steps" says.
 
-    The last step ends at "until". Where the time step varies, no step begins once the scalar `REACHED` has come
-    to `PAUSE`; see halocline.lang.clock.
+    The last step ends at "until". Where the time step varies, no step begins once the scalar `REACHED` has
+    come to `PAUSE`; see halocline.lang.clock.
 
     Attributes
     ----------
@@ -236,7 +236,9 @@ def _own_kept(program: Program, name: str, timed: bool, *, after: bool = False) 
     statements = islice(program.flat(), before, None)
     found = {s.scalar.name for s in statements if isinstance(s, AssignScalar)}
     if "step" in found:
-        raise InputError(f"{name!r} sets step, which counts the steps of the run; use a scalar of another name")
+        raise InputError(
+            f"{name!r} sets step, which counts the steps of the run; use a scalar of another name"
+        )
     if timed and "dt" in found:
         raise InputError(
             f"{name!r} sets dt, the time step of the run; give a function as dt=, such as "

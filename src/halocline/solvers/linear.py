@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from halocline.archive.writer import Writing
 from halocline.errors import BreakdownError, InputError, RunError
@@ -152,7 +152,7 @@ class LinearProblem(Sealed):
         Among others where the operator is not linear, as far as its formula shows.
     """
 
-    advice = {
+    advice: ClassVar[Mapping[str, str]] = {
         "parameters": 'set one of them, as in parameters["shift"] = 2.0',
         **dict.fromkeys(("rtol", "max_iterations"), "give it to solve()"),
     }

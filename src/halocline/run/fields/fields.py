@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import add
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from halocline.errors import InputError
 from halocline.lang import trace
@@ -47,7 +47,7 @@ class Fields(Sealed):
         Of all scalars: the parameters, and what programs left.
     """
 
-    advice = {"parameters": 'set one of them, as in parameters["kappa"] = 0.2'}
+    advice: ClassVar[Mapping[str, str]] = {"parameters": 'set one of them, as in parameters["kappa"] = 0.2'}
 
     def __init__(self, store: FieldStore, parameters: Mapping[str, float]) -> None:
         self.store = store

@@ -238,7 +238,7 @@ class Course:
 def _stuck(clock: Clock, bounds: Limits) -> str:
     """Return the message for a run that neither steps nor has anything to do."""
     return (
-        f"the run makes no progress after step {clock.step} (time {clock.time!r}): it has not reached time "
-        f"{min(bounds.until, bounds.pause)!r} or step {bounds.last:g}, and no step begins. This is an error of "
-        "Halocline: please report it with the time step and the values of every= and until="
+        f"the run makes no progress after step {clock.step} (time {clock.time!r}): time "
+        f"{min(bounds.until, bounds.pause)!r} or step {bounds.last:g} is due, and no step begins. This is an "
+        "error of Halocline: please report it with the time step and the values of every= and until="
     )

@@ -45,8 +45,8 @@ class Occasion:
             least = clock.shortest_step(until)
             if self.every.time < least:
                 raise InputError(
-                    f"every is {self.every.time:g} with exact=True, which shortens all steps to that; expected "
-                    f"at least {least:.3g}, so that steps lead to another time"
+                    f"every is {self.every.time:g} with exact=True, which shortens all steps to that; "
+                    f"expected at least {least:.3g}, so that steps lead to another time"
                 )
         self._wait(clock)
 

@@ -157,6 +157,7 @@ class Session:
     def restart(self) -> None:
         """Begin anew from a time and step that were set."""
         self.forget_step()
+        self.state.values.pop("dt", None)  # there is no last step
         self.forget_time_steps()
         self.forget_checks()
 

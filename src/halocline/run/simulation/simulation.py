@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from weakref import proxy
 
 from halocline.archive.writer import Writing
@@ -102,10 +102,15 @@ class Simulation(Fields):
         For equations, parameters or options that cannot work, before anything is computed.
     """
 
-    settable = {"title": "name in output", "notes": "further facts for checkpoints"}
-    advice = {
+    settable: ClassVar[Mapping[str, str]] = {
+        "title": "name in output",
+        "notes": "further facts for checkpoints",
+    }
+    advice: ClassVar[Mapping[str, str]] = {
         **Fields.advice,
-        **dict.fromkeys(("time", "steps", "step", "t"), "restart(time=0) sets the time, and counts steps anew"),
+        **dict.fromkeys(
+            ("time", "steps", "step", "t"), "restart(time=0) sets the time, and counts steps anew"
+        ),
         "until": "give it to run()",
     }
 
@@ -247,8 +252,8 @@ class Simulation(Fields):
         if self._stepping.wanted is None:
             why = "is a function" if callable(self._traced.keywords["dt"]) else "was not given"
             raise InputError(
-                f"dt is set to {value!r}, but the time step of this simulation {why}; give a number as dt= to "
-                "halocline.Simulation, or let the function read a parameter"
+                f"dt is set to {value!r}, but the time step of this simulation {why}; give a number as dt= "
+                "when it is made, or let the function read a parameter"
             )
         self.values[WANTED_STEP] = time_step_of(value)
         self._session.forget_time_steps()
@@ -296,9 +301,9 @@ class Simulation(Fields):
     def restart(self, *, time: float = 0.0) -> None:
         """Begin a new run with the present fields and parameters; all ranks call this.
 
-        The number of steps is 0 again. A delayed time step is exact once more, and `resumed` is None. Output and
-        checkpoints of the run before belong to another run, which is overwritten only where ``overwrite=True``
-        says so. Scalars of the program keep their values.
+        The number of steps is 0 again. A delayed time step is exact once more, and `resumed` is None. Output
+        and checkpoints of the run before belong to another run, which is overwritten only where
+        ``overwrite=True`` says so. Scalars of the program keep their values.
 
         Parameters
         ----------
