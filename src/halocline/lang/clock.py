@@ -24,7 +24,6 @@ ROUNDING = 4  # units in the last place: closer to a multiple of the time step, 
 PAUSE = own_name("pause")  # time from which on no step begins
 WANTED_STEP = own_name("dt_wanted")  # time step, where it is a number
 NEXT_STEP = own_name("dt_next")  # time step of the next step, where it is delayed
-NEXT_TIME = own_name("t_next")  # time at the end of the step
 REACHED = own_name("t_reached")  # time that counts as reached, where the time step varies
 START = own_name("t_start")  # time from which steps of one length are counted
 FIRST = own_name("step_start")  # number of the step at that time
@@ -54,9 +53,8 @@ def begin_step(program: Program, dt: Scalar, step: Scalar) -> Scalar:
     wanted, until = program.own("dt_wanted"), program.parameter("until")
     start, first, time = program.own("t_start"), program.own("step_start"), program.own("t_next")
     time.set(where(ends, until, start + (step + 1.0 - first) * wanted))
-    dt.set(
-        wanted
-    )  # twice, as a time step that varies: the order of terms depends on the number of assignments
+    # twice, as a time step that varies: the order of terms depends on the number of assignments
+    dt.set(wanted)
     dt.set(where(ends, program.own("dt_last"), dt))
     return time
 
