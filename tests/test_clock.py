@@ -500,3 +500,20 @@ def test_programs_that_set_what_the_run_counts_are_told(caplog: pytest.LogCaptur
     sim["u"] = 0.0
     sim.run(steps=3)
     assert sim.time == 3 * 0.1
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_programs_without_a_time_step_set_the_time_themselves(after: bool) -> None:
+    grid, seen = hc.Grid((2,), periodic=True), []
+    grid.field("u")
+
+    def advance(t: Any) -> None:
+        t.set(t + 0.1)
+
+    if after:
+        sim = hc.Simulation(grid, hc.program(lambda u: u.set(2.0 * u)), after_step=advance, threads=1)
+    else:
+        sim = hc.Simulation(grid, hc.program(advance), threads=1)
+    sim["u"] = 1.0
+    sim.run(until=1.0, every=0.3, callback=lambda sim: seen.append(sim.steps))
+    assert seen == [3, 6, 9, 10]

@@ -171,7 +171,8 @@ def stepping(
                     later = partial(following.set, value)
         arguments = bound(plain)
         if isinstance(function, ProgramFunction):
-            if time is None and any(each is t for each in arguments.values()):
+            functions = [plain] if after_step is None else [plain, after_step]
+            if not timed and any(t is each for function in functions for each in bound(function).values()):
                 before = program.own("t_before")
                 before.set(t)
             with _own_kept(program, plain.__name__, timed):
