@@ -231,7 +231,10 @@ class ConstantStepClock:
         """Return the length of the step that ends at `until`."""
         length = Fraction(until) - self._exact(end - 1)
         rounding = Fraction(ROUNDING * math.ulp(max(abs(until), abs(self.start))))
-        return self.dt if abs(length - Fraction(self.dt)) <= rounding else float(length)
+        if abs(length - Fraction(self.dt)) <= rounding:
+            return self.dt
+        left = until - self.time_at(end - 1)  # so that the time before the step and its length give `until`
+        return left if left > 0.0 else float(length)
 
     def state(self, values: Mapping[str, float]) -> dict[str, float]:
         """Return `START` and `FIRST` after a run; steps are counted anew from a shortened step on."""
