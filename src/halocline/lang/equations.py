@@ -23,7 +23,7 @@ _COUNTS_TIME = re.compile(
     r"\s*(repeat (until \((t|t_reached_) >= pause_\) )?at most steps times:"
     r"|dt = (dt_wanted_|where\(.*\b(until|step_end_)\b.*)|t = (t_next_|where\(.*\buntil\b.*)"
     r"|t_(next|reached|before)_ = .*"
-    r"|stop when .*: the time( step is not a positive number| does not change by a time step))"
+    r"|stop when .*: the time step is not a positive number)"
 )
 
 SHORT = 24  # characters of an expression that is written again rather than named

@@ -21,7 +21,6 @@ from halocline.lang.program import Assign, AssignScalar, Program, ProgramFunctio
 OWN_SCALARS = ("dt", "t", "step")
 TIME_STEPS = ("exact", "delayed")
 BAD_STEP = "the time step is not a positive number"
-VANISHING_STEP = "the time does not change by a time step"
 
 
 class Scheme(Protocol):
@@ -164,8 +163,7 @@ def stepping(
                 else:
                     step.set(_number(trace.call(dt, **bound(dt))))
                 time = shorten_step(program, t, step, step)
-                stop(~((step > 0.0) & (step < math.inf)), BAD_STEP)
-                stop(~(time > t), VANISHING_STEP)
+                stop(~((step > 0.0) & (step < math.inf) & (time > t)), BAD_STEP)
                 if time_step == "delayed":
                     first, value = _delayed(program, dt, bound(dt))
                     later = partial(following.set, value)

@@ -14,7 +14,7 @@ from halocline.errors import HaloclineError, InputError, RunError
 from halocline.lang.clock import ENDLESS, NEXT_STEP, STATE, Clock, clock_of
 from halocline.lang.grid import Field
 from halocline.lang.program import Program
-from halocline.lang.stepping import BAD_STEP, OWN_SCALARS, VANISHING_STEP, Stepping
+from halocline.lang.stepping import BAD_STEP, OWN_SCALARS, Stepping
 from halocline.run.engine.outcome import Outcome
 from halocline.run.engine.prepared import Prepared, prepare
 from halocline.run.fields.fields import Fields
@@ -213,10 +213,12 @@ class Session:
                 self.check_after(checked)
             except RunError as error:
                 raise self.explained(error) from None
-            if outcome.reason in (BAD_STEP, VANISHING_STEP):
+            if outcome.reason == BAD_STEP:
                 dt = self.state.values["dt"]
-                but = "but" if outcome.reason == BAD_STEP else "of"
-                wrong = f"{outcome.reason} {but} {dt:g} after step {self.step} (time {self.time:g})"
+                wrong = f"{BAD_STEP} but {dt:g}"
+                if 0.0 < dt < math.inf:
+                    wrong = f"the time step is {dt:g}, which is too short to change the time"
+                wrong += f" after step {self.step} (time {self.time:g})"
                 raise self.explained(RunError(wrong))
             self._checking = perf_counter() - began
             for call in self.at_checks:
