@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABCMeta
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -12,22 +11,11 @@ from halocline.words import near
 _ABSENT = object()
 
 
-class _Sealing(ABCMeta):
-    """Type of classes whose objects are sealed once they are made."""
+class KnownAttributes:
+    """Base of classes whose public attributes are not set from outside.
 
-    def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
-        made = super().__call__(*arguments, **keywords)
-        if not made._sealed:
-            made._sealed = True
-        return made
-
-
-class Sealed(metaclass=_Sealing):
-    """Base of classes whose public attributes are set by their own methods.
-
-    After an object is made, an attribute can be set where the class has a property with a setter, or names it
-    in `settable`. All others raise InputError. Names that begin with an underscore belong to the class and
-    its subclasses.
+    An attribute can be set where the class has a property with a setter, or names it in `settable`. Others
+    raise InputError. Names that begin with an underscore belong to the class and its subclasses.
 
     Attributes
     ----------
@@ -39,7 +27,7 @@ class Sealed(metaclass=_Sealing):
 
     settable: ClassVar[Mapping[str, str]] = {}
     advice: ClassVar[Mapping[str, str]] = {}
-    _sealed = False
+    _sealed = True
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._sealed and not name.startswith("_") and not self._may_set(name, value):
@@ -63,3 +51,18 @@ class Sealed(metaclass=_Sealing):
         can = [n for n in known if self._has_setter(n)]
         may = f"; it can set {', '.join(can)}" if can else ""
         return InputError(f"a {kind} has no attribute {name!r}{near(name, known)}{may}")
+
+
+class _Sealing(type):
+    """Type of classes whose objects are sealed once they are made."""
+
+    def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
+        made = super().__call__(*arguments, **keywords)
+        made._sealed = True
+        return made
+
+
+class Sealed(KnownAttributes, metaclass=_Sealing):
+    """Base of classes that set public attributes while an object is made, and not later."""
+
+    _sealed = False

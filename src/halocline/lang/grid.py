@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from halocline.errors import InputError
 from halocline.lang import trace
-from halocline.lang.attributes import Sealed
+from halocline.lang.attributes import KnownAttributes, Sealed
 from halocline.lang.blocks import Blocks
 from halocline.lang.boundary import SIDES, BoundaryCondition, Periodic, Value, resolve_sides
 from halocline.lang.dtype import dtype_name
@@ -496,7 +496,7 @@ class Field(Sealed, Operators):
         return self.grid.points(self.staggered)
 
 
-class Vector(Sealed, tuple):  # type: ignore[type-arg]
+class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
     """A few fields or expressions that belong together, with arithmetic by component.
 
     A shorter vector is continued with zeros, so that one text serves grids of one to three axes.
@@ -504,7 +504,6 @@ class Vector(Sealed, tuple):  # type: ignore[type-arg]
 
     name: str = ""
     settable: ClassVar[Mapping[str, str]] = {"name": "name of the vector on its grid"}
-    _sealed = True
 
     def _combine(self, other: Any, operation: Any) -> Vector:
         if isinstance(other, (tuple, list)):

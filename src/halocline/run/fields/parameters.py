@@ -8,13 +8,13 @@ from typing import Any
 from weakref import WeakMethod
 
 from halocline.errors import InputError
-from halocline.lang.attributes import Sealed
+from halocline.lang.attributes import KnownAttributes
 from halocline.lang.grid import GRID_SCALARS, unknown
 
 RESERVED = ("t", "dt", "step", "until", "steps", *GRID_SCALARS)
 
 
-class Parameters(Sealed, MutableMapping[str, float]):
+class Parameters(KnownAttributes, MutableMapping[str, float]):
     """The parameters of a simulation or linear problem, by name; a new value holds from the next run on.
 
     Parameters
