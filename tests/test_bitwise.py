@@ -316,7 +316,7 @@ def smooth_and_search(u: Any, v: Any) -> None:
 def test_kernels_that_write_past_the_cache_give_the_same_bits(equations: Any) -> None:
     """Fields that exceed the cache are written by other kernels; here those run on small ones."""
     from halocline.compile.driver import compile_library
-    from halocline.lang.stepping import PAUSE
+    from halocline.lang.clock import PAUSE
     from halocline.native import native
     from halocline.run.engine.bind import build_engine
 

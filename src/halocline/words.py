@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
+from difflib import get_close_matches
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """Return a question for the nearest known name; nothing where none is near."""
+    close = get_close_matches(name, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def counted(number: int, what: str) -> str:

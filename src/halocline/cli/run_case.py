@@ -102,6 +102,9 @@ def case(
     if kept.resume is not None and resumed is not None and resumed.step == record.steps:
         note(f"nothing was done: {kept.resume} is at step {record.steps:,} (time {record.time:g}) already")
         kept = replace(kept, output=[], checkpoint=None)
+    elif kept.resume is None and only is None and record.time is not None and record.steps == 0:
+        end = f"step {steps}" if until is None else f"time {until:g}"
+        note(f"nothing was done: the run begins at time {record.time:g}, and {end} is its end")
     checks = ready.check(result) if check else None
     if json != "-":
         say(("\n" if every is not None else "") + summary(ready, result))

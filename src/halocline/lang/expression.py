@@ -156,7 +156,12 @@ class Assignable(Operators):
     """Fields and scalars: operands that statements of a program assign."""
 
     __slots__ = ()
-    name: str
+
+    if TYPE_CHECKING:
+
+        @property
+        def name(self) -> str:
+            """Name in the program."""
 
     def __setitem__(self, offset: Any, value: Any) -> None:
         raise InputError(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from halocline.errors import InputError
 from halocline.lang import trace
+from halocline.lang.attributes import KnownAttributes, Sealed
 from halocline.lang.axes import AXES, axis_flags, axis_number, is_sequence, per_axis, whole
 from halocline.lang.blocks import Blocks
 from halocline.lang.boundary import SIDES, BoundaryCondition, Periodic, Value, resolve_sides
@@ -18,6 +18,7 @@ from halocline.lang.expression import Assignable, Expr, Offset, as_offset, index
 from halocline.lang.stretch import mapped, maps_of, traced
 from halocline.lang.values import as_real
 from halocline.ranges import POINTS
+from halocline.words import near
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +41,7 @@ def _wall(value: Any) -> str | None:
     return str(value) if isinstance(value, str) and value in ("face", "node") else None
 
 
-class Grid:
+class Grid(Sealed):
     """A structured grid of one to three axes, x, y, z; the last axis is contiguous in memory.
 
     Parameters
@@ -447,7 +448,7 @@ def locations(location: str | Sequence[str], count: int) -> list[str]:
     ]
 
 
-class Field(Assignable):
+class Field(Sealed, Assignable):
     """One value per point of a grid. Made by `Grid.field`.
 
     In an equation a field stands for its value at the cell; ``u[1, 0]`` is the value at the next cell along
@@ -537,13 +538,14 @@ class Field(Assignable):
         return self.grid.points(self.staggered)
 
 
-class Vector(tuple):  # type: ignore[type-arg]
+class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
     """A few fields or expressions that belong together, with arithmetic by component.
 
     A shorter vector is continued with zeros, so that one text serves grids of one to three axes.
     """
 
     name: str = ""
+    settable: ClassVar[Mapping[str, str]] = {"name": "name of the vector on its grid"}
 
     def _combine(self, other: Any, operation: Any) -> Vector:
         if isinstance(other, (tuple, list)):
@@ -625,12 +627,6 @@ def unknown(kind: str, name: str, known: Sequence[str], listed: Sequence[str] | 
     printed."""
     names = ", ".join(known if listed is None else listed) or "none"
     return InputError(f"{kind} {name!r} is unknown{near(name, known)}; known: {names}")
-
-
-def near(name: str, known: Iterable[str]) -> str:
-    """The nearest of the names that are known, as a question; nothing where none is near."""
-    close = get_close_matches(name, list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def check_options(given: Iterable[str], *functions: Callable[..., Any]) -> None:

@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from halocline.errors import InputError
 from halocline.lang import trace
+from halocline.lang.attributes import Sealed
 from halocline.lang.boundary import BoundaryCondition, Ghost, with_wall_values
 from halocline.lang.callables import fixed_by_partial, name_of, rebound_arguments, signature_of
 from halocline.lang.expression import (
@@ -64,7 +65,7 @@ def own_name(name: str) -> str:
     return name + OWN
 
 
-class Scalar(Assignable):
+class Scalar(Sealed, Assignable):
     """A number of the program, the same everywhere; parameters are scalars whose value is given from
     outside.
 
@@ -76,13 +77,20 @@ class Scalar(Assignable):
         Marks the name, so that no scalar or parameter of the user's is taken for this one.
     """
 
+    advice: ClassVar[Mapping[str, str]] = {"value": "s.set(value) records a statement of the program"}
+
     def __init__(self, name: str, *, own: bool = False) -> None:
         if not name.isidentifier():
             raise InputError(f"scalar name {name!r} is not an identifier such as 'rho'")
-        self.name = own_name(name) if own else name
+        self._name = own_name(name) if own else name
 
     def __repr__(self) -> str:
         return f"Scalar({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """Name in the program."""
+        return self._name
 
     @property
     def expr(self) -> Expr:
@@ -93,7 +101,7 @@ class Scalar(Assignable):
         trace.current("scalar.set(...)").assign_scalar(self, as_expr(value, f"value of scalar {self.name!r}"))
 
 
-class Stage(Operators):
+class Stage(Sealed, Operators):
     """A named intermediate: computed where it is read, in the halo too, never exchanged. Made by `stage`.
 
     Attributes
@@ -352,13 +360,13 @@ class Program:
         """A new scalar that no other one and no parameter can be taken for, whatever they are named."""
         made = Scalar(name, own=True)
         while made.name in self._scalars:
-            made.name += OWN
+            made._name += OWN
         return self._scalars.setdefault(made.name, made)
 
     def hidden(self, kind: str) -> Scalar:
         """A new scalar for a value that has no name in the text of the program; see `own`."""
         made = Scalar(kind, own=True)
-        made.name = self.fresh(OWN + kind)
+        made._name = self.fresh(OWN + kind)
         return self._scalars.setdefault(made.name, made)
 
     def own_field(self, grid: Grid, name: str, kind: tuple[Any, ...], make: Callable[[str], Field]) -> Field:

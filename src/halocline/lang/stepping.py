@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any, Protocol
 
 from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.boundary import with_wall_values
 from halocline.lang.callables import name_of
+from halocline.lang.clock import begin_step, reach, shorten_step
 from halocline.lang.expression import Expr, as_expr, walk
-from halocline.lang.functions import where
 from halocline.lang.grid import Field, Grid, Vector
 from halocline.lang.program import (
     Assign,
+    AssignScalar,
     Program,
     ProgramFunction,
     Scalar,
     bind,
     loop,
-    own_name,
     program_in,
     stop,
 )
@@ -30,9 +32,6 @@ from halocline.lang.values import as_real
 
 OWN_SCALARS = ("dt", "t", "step")
 TIME_STEPS = ("exact", "delayed")
-PAUSE = own_name("pause")  # the time from which on no step begins
-WANTED_STEP = own_name("dt_wanted")  # where it is a number
-NEXT_STEP = own_name("dt_next")  # where it is delayed
 BAD_STEP = "the time step is not a positive number"
 
 
@@ -62,8 +61,10 @@ class Counting(Protocol):
 
 @dataclass(frozen=True)
 class Stepping:
-    """A program that takes steps in time until `t` reaches the scalar `PAUSE`, at most "steps" of them; the
-    last step ends at "until".
+    """A program that takes steps in time, at most as many as the scalar "steps" says.
+
+    The last step ends at "until". Where the time step varies, no step begins once the scalar `REACHED` has
+    come to `PAUSE`; see halocline.lang.clock.
 
     Attributes
     ----------
@@ -71,7 +72,7 @@ class Stepping:
     first : Program or None
         What a delayed time step begins with.
     wanted : float or None
-        The time step, where it is a number: the value of the scalar `WANTED_STEP`.
+        Time step, where it is a number: the value of the scalar `WANTED_STEP` of halocline.lang.clock.
     timed : bool
         Whether steps lead to a time.
     sets : set of str
@@ -123,7 +124,8 @@ def stepping(
     title = name_of(plain)
     program = Program(title)
     program.scheme = scheme
-    until, steps, pause = program.parameter("until"), program.parameter("steps"), program.own("pause")
+    program.parameter("until")
+    steps, pause, reached = program.parameter("steps"), program.own("pause"), program.own("t_reached")
     if isinstance(function, ProgramFunction):
         timed = dt is not None
     else:
@@ -138,7 +140,7 @@ def stepping(
             raise InputError(
                 f"function {title!r} gives time derivatives, so a time step is needed: dt=0.01 or a function"
             )
-    wanted = _time_step(dt) if timed and not callable(dt) else None
+    wanted = time_step_of(dt) if timed and not callable(dt) else None
     first: Program | None = None
     own = OWN_SCALARS if timed else OWN_SCALARS[1:]
     names = {n: program.parameter(n) for n in own} | {n: Scalar(n) for n in parameters}
@@ -157,27 +159,35 @@ def stepping(
             registers[key] = field.like(f"{field.name}_{suffix}", homogeneous=True)
         return registers[key]
 
-    with trace.tracing(program), trace.order(order), loop(until=t >= pause, limit=steps):
+    fixed = wanted is not None
+    ends = {"limit": steps} if fixed else {"until": reached >= pause, "limit": steps}
+    with trace.tracing(program), trace.order(order), loop(**ends):
         later: Callable[[], None] | None = None
+        time = before = None
         if timed:
             step = names["dt"]
-            if time_step == "delayed":
-                following = program.own("dt_next")
-                step.set(following)
-            elif callable(dt):
-                step.set(_number(trace.call(dt, **bound(dt))))
+            if fixed:
+                time = begin_step(program, step, number)
             else:
-                step.set(trace.scalar(WANTED_STEP))
-            # the last step ends at `until`, and no sliver of a step is left by rounding
-            step.set(where(until - t < step * (1.0 + 1e-9), until - t, step))
-            stop(~((step > 0.0) & (step < math.inf)), BAD_STEP)
-            if time_step == "delayed":
                 assert callable(dt)
-                first, value = _delayed(program, dt, bound(dt))
-                later = partial(following.set, value)
+                if time_step == "delayed":
+                    following = program.own("dt_next")
+                    step.set(following)
+                else:
+                    step.set(_number(trace.call(dt, **bound(dt))))
+                time = shorten_step(program, t, step, step)
+                stop(~((step > 0.0) & (step < math.inf) & (time > t)), BAD_STEP)
+                if time_step == "delayed":
+                    first, value = _delayed(program, dt, bound(dt))
+                    later = partial(following.set, value)
         arguments = bound(plain)
         if isinstance(function, ProgramFunction):
-            function.record(arguments)
+            functions = [plain] if after_step is None else [plain, after_step]
+            if not timed and any(t is each for function in functions for each in bound(function).values()):
+                before = program.own("t_before")
+                before.set(t)
+            with _own_kept(program, title, timed):
+                function.record(arguments)
         else:
             assert scheme is not None
             starts: list[Scalar] = []  # the time at the start of the step, where it is needed later
@@ -198,17 +208,61 @@ def stepping(
                 t.set(start)
         if later is not None:
             later()
-        if timed:
-            t.set(where(t + step >= until, until, t + step))
+        if time is not None:
+            if not fixed:
+                reach(reached, t, time)
+            t.set(time)
         number.set(number + 1.0)
         if after_step is not None:
-            (program_in(after_step) or ProgramFunction(after_step)).record(bound(after_step), stops=True)
+            with _own_kept(program, "after_step", timed, after=True):
+                (program_in(after_step) or ProgramFunction(after_step)).record(bound(after_step), stops=True)
+        if before is not None and "t" in program.scalars_set():
+            reach(reached, before, t)
         for each in counting:
             each.add(names["dt"].expr if timed else as_expr(1.0))
     sets = frozenset(program.scalars_set())
     _check_walls(program, sets)
     kept = frozenset(each.weight.name for each in counting)
     return Stepping(program, first, wanted, timed or "t" in sets, sets | kept)
+
+
+@contextmanager
+def _own_kept(program: Program, name: str, timed: bool, *, after: bool = False) -> Iterator[None]:
+    """Check that statements of the user, recorded meanwhile, do not set the scalars that count steps.
+
+    Parameters
+    ----------
+    name : str
+        Name of the function that records them.
+    timed : bool
+        Whether a time step is given.
+    after : bool
+        Whether they follow the statements that advance the time.
+
+    Raises
+    ------
+    InputError
+    """
+    before = sum(1 for _ in program.flat())
+    yield
+    statements = islice(program.flat(), before, None)
+    found = {s.scalar.name for s in statements if isinstance(s, AssignScalar)}
+    if "step" in found:
+        raise InputError(
+            f"{name!r} sets step, which counts the steps of the run; use a scalar of another name"
+        )
+    if timed and "dt" in found:
+        raise InputError(
+            f"{name!r} sets dt, the time step of the run; give a function as dt=, such as "
+            "dt=lambda u: 0.4 * hc.min(h / abs(u)), or use a scalar of another name"
+        )
+    if timed and "t" in found:
+        if after:
+            raise InputError(f"{name!r} sets t, which advances by dt; use a scalar of another name")
+        program.notices.append(
+            f"program {name} sets t, which advances by dt after each step whatever it is set to; leave out "
+            "either dt= or this statement"
+        )
 
 
 def program_of(grid: Grid, function: Callable[..., Any] | ProgramFunction, **options: Any) -> Program:
@@ -256,7 +310,14 @@ def _number(value: Any) -> Expr:
     return number
 
 
-def _time_step(dt: Any) -> float:
+def time_step_of(dt: Any) -> float:
+    """Return a time step as a number.
+
+    Raises
+    ------
+    InputError
+        It is not a positive, finite number.
+    """
     number = None if isinstance(dt, bool) else as_real(dt)
     if number is None or not (math.isfinite(number) and number > 0):
         raise InputError(f"dt is {dt!r}; expected a positive number, or a function of fields")

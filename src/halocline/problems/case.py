@@ -27,7 +27,7 @@ from halocline.problems.record import Timing, checksums, recorded
 from halocline.problems.result import Result
 from halocline.problems.step_bench import KINDS, StepBench
 from halocline.ranges import SOME_STEPS, STEPS
-from halocline.run.engine.outcome import Outcome
+from halocline.run.engine.outcome import NO_STEP, Outcome
 from halocline.run.fields.fields import Fields
 from halocline.run.measurements.bandwidth import bandwidth
 from halocline.run.measurements.energy import EnergyMeter
@@ -408,7 +408,7 @@ class CaseRun:
             if error.place is not None:
                 self._advise(error, sim)
             raise
-        if outcome.reason != "completed" and outcome.reason not in self.setup.ends:
+        if outcome.reason not in ("completed", NO_STEP, *self.setup.ends):
             ended = RunError(f"{outcome.reason}, after step {sim.steps} (time {sim.time:g})")
             raise self._advise(sim.explained(ended), sim)
         return outcome

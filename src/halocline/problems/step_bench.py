@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from halocline.compile.schedule import Loop, Operation, Schedule, Stop
+from halocline.lang.clock import ENDLESS
 from halocline.lang.program import Program, own_name
-from halocline.lang.stepping import PAUSE
 from halocline.run.engine.prepared import Prepared, prepare
 from halocline.run.fields.fields import Fields
 
@@ -35,8 +35,7 @@ class StepBench:
     """
 
     def __init__(self, fields: Fields, program: Program) -> None:
-        never = {"until": math.inf, PAUSE: math.inf}
-        self.values = {**fields.domain.grid.scalar_values(), **fields.values, **never}
+        self.values = {**fields.domain.grid.scalar_values(), **fields.values, **ENDLESS}
         schedule = prepare(fields.store, program, (*self.values, *LIMITS)).schedule
         self.prepared = Prepared(fields.store, endless(schedule), "overlap")
         self.passes = 1

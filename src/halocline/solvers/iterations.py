@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from halocline.lang.clock import Clock, VaryingStepClock
 from halocline.lang.program import Program, own_name
 from halocline.run.engine.outcome import Outcome
 from halocline.run.engine.prepared import Prepared, prepare
@@ -79,6 +80,11 @@ class Iterations:
             names = (*self.fields.values, *self._values, MOST)
             self.continued = prepare(self.fields.store, self.program.continued(), names)
         return self.continued
+
+    @property
+    def clock(self) -> Clock:
+        """Iterations done; iterations have no time."""
+        return VaryingStepClock(self.time, self.step, self.time)
 
     def scalars(self) -> dict[str, float]:
         """All scalars of the method, after a piece of it."""

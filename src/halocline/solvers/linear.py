@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from halocline.archive.writer import Writing
 from halocline.errors import BreakdownError, InputError, RunError
 from halocline.lang import trace
+from halocline.lang.attributes import Sealed
 from halocline.lang.callables import arguments_taken
 from halocline.lang.expression import Expr, Operators, as_expr, place_of, reads_of
 from halocline.lang.grid import Field, check_options, unknown
@@ -148,7 +149,7 @@ def keep(kept: Field, b: Any) -> None:
     kept.set(b)
 
 
-class LinearProblem:
+class LinearProblem(Sealed):
     """A x = b for a linear stencil operator, compiled and planned; solve it any number of times.
 
     Parameters
@@ -179,6 +180,11 @@ class LinearProblem:
     the solution has zero mean. The right-hand side, with the slopes at the walls, must have zero mean too.
     Both hold up to rounding.
     """
+
+    advice: ClassVar[Mapping[str, str]] = {
+        "parameters": 'set one of them, as in parameters["shift"] = 2.0',
+        **dict.fromkeys(("rtol", "max_iterations"), "give it to solve()"),
+    }
 
     def __init__(
         self,

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from halocline.errors import InputError
+from halocline.lang import trace
 from halocline.lang.boundary import Derivative, Extrapolate, Value
+from halocline.lang.clock import shorten_step
 from halocline.lang.expression import Expr, as_expr
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.functions import maximum, minimum, sqrt, where
@@ -152,8 +154,7 @@ class Cavity:
         is steady; then a step of this number of stages, as long as the velocities before the last one
         allowed. So an iteration of one stage is one sweep."""
         dt, dt_next, limiter, limiter_next = scalars("dt dt_next limiter limiter_next")
-        left = parameter("until") - t  # no sliver of a step is left by rounding
-        dt.set(where(left < dt_next * (1.0 + 1e-9), left, dt_next))
+        time = shorten_step(trace.current("the cavity"), t, dt, dt_next)
         limiter.set(limiter_next)
         with every(watch):
             self._watch()
@@ -167,7 +168,7 @@ class Cavity:
         allowed, named = self.time_step(stages, speed2.expr)
         dt_next.set(allowed)
         limiter_next.set(named)
-        t.set(where(t + dt >= parameter("until"), parameter("until"), t + dt))
+        t.set(time)
         stop(~(speed2 <= parameter("speed2_most")), RUNS_AWAY)
 
     def _legendre(self, dt: Expr, stages: int) -> None:

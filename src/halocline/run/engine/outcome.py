@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+NO_STEP = "no step"  # reason of a run that has done none
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -19,8 +21,8 @@ class Outcome:
     Attributes
     ----------
     reason : str
-        "completed", the reason of the stop statement that ended it, or "interrupted": a signal came, also
-        where it came too late to cut the run short.
+        "completed", the reason of the stop statement that ended it, "no step" where a simulation has done
+        none, or "interrupted": a signal came, also where it came too late to cut the run short.
     loops : tuple of str
         How each loop ended: "condition" or "limit".
     history : array (passes, recorded scalars)

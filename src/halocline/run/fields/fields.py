@@ -6,11 +6,12 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import add
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from halocline.archive.arrays import narrowed
 from halocline.errors import InputError
 from halocline.lang import trace
+from halocline.lang.attributes import Sealed
 from halocline.lang.boundary import has_wall_values
 from halocline.lang.expression import Expr, Operators, as_expr, as_number, place_of, reads_of, walk
 from halocline.lang.grid import Field, unknown
@@ -56,7 +57,7 @@ def location_and_dtype(expression: Expr) -> tuple[str, str]:
     return location, expression.precision or "float64"
 
 
-class Fields:
+class Fields(Sealed):
     """The fields of a store, by name or Field object.
 
     Parameters
@@ -72,6 +73,8 @@ class Fields:
     values : dict of str to float
         Of all scalars: the parameters, and what programs left.
     """
+
+    advice: ClassVar[Mapping[str, str]] = {"parameters": 'set one of them, as in parameters["kappa"] = 0.2'}
 
     def __init__(self, store: FieldStore, parameters: Mapping[str, float]) -> None:
         self.store = store

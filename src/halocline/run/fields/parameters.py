@@ -8,13 +8,14 @@ from typing import Any
 from weakref import WeakMethod
 
 from halocline.errors import InputError
+from halocline.lang.attributes import KnownAttributes
 from halocline.lang.grid import GRID_SCALARS, unknown
 from halocline.lang.values import as_real
 
 RESERVED = ("t", "dt", "step", "until", "steps", *GRID_SCALARS)
 
 
-class Parameters(MutableMapping[str, float]):
+class Parameters(KnownAttributes, MutableMapping[str, float]):
     """The parameters of a simulation or linear problem, by name; a new value holds from the next run on.
 
     Parameters
@@ -37,6 +38,10 @@ class Parameters(MutableMapping[str, float]):
 
     def __repr__(self) -> str:
         return f"Parameters({dict(self)})"
+
+    def _rejected(self, name: str) -> InputError:
+        """Return the error for an attribute, which is no way to set a parameter."""
+        return InputError(f'parameters.{name} cannot be set; expected an item: parameters["{name}"] = 0.2')
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

@@ -16,9 +16,9 @@ from halocline import __version__
 from halocline.errors import InputError
 from halocline.lang import equations
 from halocline.lang.blocks import Blocks
+from halocline.lang.clock import STATE, WANTED_STEP
 from halocline.lang.grid import Grid
 from halocline.lang.program import Program
-from halocline.lang.stepping import WANTED_STEP
 from halocline.run.fields.fields import Fields
 from halocline.run.fields.state import State
 from halocline.run.host.command_line import command_line
@@ -120,9 +120,10 @@ def check(saved: Saved, grid: Grid, program: Program) -> None:
     differs."""
     theirs = saved.facts["identity"]
     for what, ours in identity(grid, program).items():
-        if theirs.get(what) != ours:
+        there, here = equations.without_time(str(theirs.get(what))), equations.without_time(ours)
+        if there != here:
             verb = "differs" if what == "grid" else "differ"
-            lines = "\n".join(_difference(str(theirs.get(what)), ours))
+            lines = "\n".join(_difference(there, here))
             raise OtherProgramError(
                 f"checkpoint {saved.folder} is of another program: its {what} {verb} (-: there, +: here)\n"
                 f"{lines}"
@@ -197,6 +198,10 @@ def take_over(session: Resumable, saved: Saved, changes: Mapping[str, tuple[floa
         session.fields.forget_walls()
     values = session.state.values
     own = {name: v for name, v in saved.facts["values"].items() if not name.startswith(PREFIX)}
+    for name in STATE:
+        values.pop(name, None)
+    if DT in changes:  # steps of the new length are counted from here on
+        own = {name: v for name, v in own.items() if name not in STATE}
     values.update(_numbers(own))
     values.update({WANTED_STEP if name == DT else name: now for name, (_, now) in changes.items()})
     session.ran_with = _numbers(saved.facts["ran_with"])

@@ -6,10 +6,12 @@ import logging
 import signal
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
 from halocline.errors import HaloclineError, RunError, Stopped
+from halocline.lang.clock import Clock, Limits
 from halocline.run.engine.outcome import Outcome
 from halocline.run.engine.watch import STOPPING, noting, stopping_on
 from halocline.run.output.checkpoint import MARGIN
@@ -17,7 +19,7 @@ from halocline.run.output.every import Every
 from halocline.run.output.ledger import RunFiles
 from halocline.run.output.output import OutputStore
 from halocline.run.output.restart import Resumable
-from halocline.run.simulation.occasions import Moment, Occasion, limits
+from halocline.run.simulation.occasions import Occasion, limits
 from halocline.run.simulation.requests import Requests
 
 log = logging.getLogger("halocline")
@@ -36,6 +38,10 @@ class Advancing(Resumable, Protocol):
     """
 
     at_checks: list[Callable[[], None]]
+
+    @property
+    def clock(self) -> Clock:
+        """Time and step reached."""
 
     @property
     def running(self) -> Any:
@@ -108,18 +114,13 @@ class Course:
         alarm = None if every.seconds is None else self.requests.alarm()
         return Occasion(every, act, exact=exact, alarm=alarm)
 
-    @property
-    def now(self) -> Moment:
-        """Where the run is."""
-        return Moment(self.session.time, self.session.step)
-
     def run(self, until: float, last: float, on_progress: Callable[[int], None] | None = None) -> Outcome:
         """Run to a time or a step; see `Simulation.run`."""
         checkpoints = self.checkpoints
         if checkpoints is not None and checkpoints.how.every is not None:
             self._saving = self._occasion(Every.parse("every", checkpoints.how.every), self._checkpoint)
         for occasion in self._all:
-            occasion.begin(self.now)
+            occasion.begin(self.session.clock, until)
         with ExitStack() as stack:
             # where there is a checkpoint to leave, a signal is a request like others, for whole steps
             stack.enter_context(stopping_on() if checkpoints is None else noting((*STOPPING, signal.SIGUSR1)))
@@ -147,25 +148,27 @@ class Course:
     def _run(self, until: float, last: float, on_progress: Callable[[int], None] | None) -> Outcome:
         whole: Outcome | None = None
         while True:
-            outcome = self.session.advance(*limits(self._all, self.now, until, last), on_progress)
+            bounds, before = limits(self._all, self.session.clock, until, last), self.session.step
+            outcome = self.session.advance(*bounds, on_progress)
             whole = outcome if whole is None else whole.followed_by(outcome)
-            now = self.now
+            clock = self.session.clock
             stopped = outcome.reason not in ("completed", "paused")
             self.requests.ring()
-            ended = stopped or now.step >= last or now.time >= until
-            happened = [each for each in self.occasions if each.happen(now)]
+            ended = stopped or clock.step >= last or clock.has_reached(until)
+            happened = [each for each in self.occasions if each.happen(clock)]
             if ended:
                 for occasion, act, at_stop in self._at_end:
                     if occasion not in happened and (at_stop or not stopped):
                         act()
                 self._finish()
-                return whole
+                return replace(whole, reason="completed") if whole.reason == "paused" else whole
             why = self.requests.agreed()
             if why is not None:
                 self._end(why)
-            if self._saving is not None:  # last: what else happens then is in the checkpoint
-                self._saving.happen(now)
+            saved = self._saving is not None and self._saving.happen(clock)  # last: it holds what happened
             self._look_after_checkpoints()
+            if not (happened or saved or clock.step > before or outcome.reason == "paused"):
+                raise RunError(_stuck(clock, bounds))
 
     def _checkpoint(self) -> None:
         assert self.checkpoints is not None
@@ -230,3 +233,12 @@ class Course:
         if not why:
             raise KeyboardInterrupt(f"interrupted {where}; {how}")
         raise Stopped(f"stopped {where}: {why}; {how}")
+
+
+def _stuck(clock: Clock, bounds: Limits) -> str:
+    """Return the message for a run that neither steps nor has anything to do."""
+    return (
+        f"the run makes no progress after step {clock.step} (time {clock.time!r}): time "
+        f"{min(bounds.until, bounds.pause)!r} or step {bounds.last:g} is due, and no step begins. This is an "
+        "error of Halocline: please report it with the time step and the values of every= and until="
+    )

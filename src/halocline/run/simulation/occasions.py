@@ -1,37 +1,28 @@
-"""What happens in a run again and again: looks, outputs, checkpoints; and how far the run goes in between."""
+"""Recurring events of a run: callbacks, outputs, checkpoints; and the bounds of the run between them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
+from halocline.errors import InputError
+from halocline.lang.clock import Clock, Limits
 from halocline.run.output.every import Every
 from halocline.run.simulation.requests import Alarm
 
-# a time counts as reached from so much of an interval before it on: rounding adds up over steps
-EARLY = 1e-6
-
-
-@dataclass(frozen=True)
-class Moment:
-    """Where a run is."""
-
-    time: float
-    step: int
-
 
 class Occasion:
-    """Something that happens at whole multiples of an interval, whenever and however often the run was
-    stopped and continued; or of wall-clock time since it last happened.
+    """Event at whole multiples of an interval, whenever and however often the run was stopped and continued;
+    or after an interval of wall-clock time.
 
     Parameters
     ----------
     every : Every
     act : callable
-        What happens, on all ranks.
+        Action, on all ranks.
     exact : bool
-        Whether steps are shortened to meet times; else the first step past one counts.
+        Whether steps are shortened to end at these times; else the event follows the first step that reaches
+        one.
     alarm : Alarm, optional
         Needed for wall-clock time.
     """
@@ -40,53 +31,61 @@ class Occasion:
         self, every: Every, act: Callable[[], None], *, exact: bool = False, alarm: Alarm | None = None
     ) -> None:
         self.every, self.act, self.exact, self.alarm = every, act, exact, alarm
-        self._passed = 0  # intervals
+        self._due: float = math.inf  # time or step
 
-    def begin(self, now: Moment) -> None:
-        """Count from here on: what was due before does not happen."""
-        self._passed = self._count(now)
-        self._wind()
+    def begin(self, clock: Clock, until: float) -> None:
+        """Wait for the first multiple after the present time or step.
 
-    def next(self, now: Moment, until: float) -> tuple[float, float, float]:
-        """How far a run may go before it is due: the time that a step is shortened to end at, at most
-        `until`, that from which on no step begins, and a step."""
+        Raises
+        ------
+        InputError
+            The interval is too short for steps that end at its multiples up to a time.
+        """
+        if self.exact and self.every.time is not None:
+            least = clock.shortest_step(until)
+            if self.every.time < least:
+                raise InputError(
+                    f"every is {self.every.time:g} with exact=True, which shortens all steps to that; "
+                    f"expected at least {least:.3g}, so that steps lead to another time"
+                )
+        self._wait(clock)
+
+    def limits(self, clock: Clock, until: float) -> Limits:
+        """Return the bounds of a run up to the next event, within those of a run to a time."""
         if self.every.steps is not None:
-            return until, until, (self._count(now) + 1) * self.every.steps
+            return Limits(until, until, self._due)
         if self.every.time is None:
-            return until, until, math.inf
-        due = (self._count(now) + 1) * self.every.time
+            return Limits(until, until)
         if self.exact:
-            return min(until, due), min(until, due), math.inf
-        return until, min(until, due - EARLY * self.every.time), math.inf
+            return Limits(min(until, self._due), until)
+        return clock.limits(self._due).within(Limits(until, until))
 
-    def happen(self, now: Moment) -> bool:
-        """Act where it is due; whether it was. All ranks call this."""
+    def happen(self, clock: Clock) -> bool:
+        """Act where the event is due, and return whether it was. All ranks call this."""
         if self.alarm is not None:
             due = self.alarm.rang
+        elif self.every.steps is not None:
+            due = clock.step >= self._due
         else:
-            due, self._passed = self._count(now) > self._passed, self._count(now)
+            due = clock.has_reached(self._due)
         if due:
             self.act()
-            self._wind()
+            self._wait(clock)
         return due
 
-    def _count(self, now: Moment) -> int:
-        """Intervals that have passed."""
-        if self.every.steps is not None:
-            return now.step // self.every.steps
-        return 0 if self.every.time is None else math.floor(now.time / self.every.time + EARLY)
-
-    def _wind(self) -> None:
+    def _wait(self, clock: Clock) -> None:
         if self.alarm is not None:
             assert self.every.seconds is not None
             self.alarm.wind(self.every.seconds)
+        elif self.every.steps is not None:
+            self._due = (clock.step // self.every.steps + 1) * self.every.steps
+        elif self.every.time is not None:
+            self._due = clock.next_multiple(self.every.time)
 
 
-def limits(
-    occasions: Iterable[Occasion], now: Moment, until: float, last: float
-) -> tuple[float, float, float]:
-    """How far a run may go before the next occasion, or ends by itself at a time or step; see
-    `Occasion.next`."""
-    found = [(until, until, last), *(each.next(now, until) for each in occasions)]
-    targets, pauses, steps = zip(*found, strict=True)
-    return min(targets), min(*targets, *pauses), min(steps)
+def limits(occasions: Iterable[Occasion], clock: Clock, until: float, last: float) -> Limits:
+    """Return the bounds of a run up to the next event, or up to a time or step."""
+    whole = Limits(until, until, last)
+    for occasion in occasions:
+        whole = whole.within(occasion.limits(clock, until))
+    return whole

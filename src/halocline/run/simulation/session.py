@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -10,9 +11,10 @@ from typing import Any, Protocol
 
 from halocline.compile.schedule import AROUND
 from halocline.errors import HaloclineError, InputError, RunError
+from halocline.lang.clock import ENDLESS, NEXT_STEP, STATE, Clock, clock_of
 from halocline.lang.grid import Field
 from halocline.lang.program import Program
-from halocline.lang.stepping import BAD_STEP, NEXT_STEP, OWN_SCALARS, PAUSE, Stepping
+from halocline.lang.stepping import BAD_STEP, OWN_SCALARS, Stepping
 from halocline.run.engine.outcome import Outcome
 from halocline.run.engine.prepared import Prepared, prepare
 from halocline.run.fields.fields import Fields
@@ -71,7 +73,7 @@ class Session:
 
     def ready(self, stepping: Stepping) -> Prepared:
         """A program, ready to advance this state."""
-        given = (*self.fields.values, "until", PAUSE, "steps")
+        given = (*self.fields.values, *ENDLESS, "steps")
         return prepare(self.fields.store, stepping.program, given)
 
     # --- the state ---
@@ -100,6 +102,11 @@ class Session:
     def time(self) -> float:
         """The simulated time reached."""
         return self.state.values["t"]
+
+    @property
+    def clock(self) -> Clock:
+        """Time and step reached, with the arithmetic that decides which times are reached."""
+        return clock_of(self.state.values)
 
     @property
     def held(self) -> list[Field]:
@@ -147,6 +154,18 @@ class Session:
         """Let a delayed time step be exact once more: it was of other fields."""
         self.state.values.pop(NEXT_STEP, None)
 
+    def restart(self) -> None:
+        """Begin anew from a time and step that were set."""
+        self.forget_step()
+        self.state.values.pop("dt", None)  # there is no last step
+        self.forget_time_steps()
+        self.forget_checks()
+
+    def forget_time_steps(self) -> None:
+        """Count time steps from the present time on: the time or the time step was set."""
+        for name in STATE:
+            self.state.values.pop(name, None)
+
     def forget_checks(self) -> None:
         """Begin anew to find out how often fields are to be checked for finite values."""
         self._kept_for: Any = None  # what the last copy for a replay was kept for
@@ -169,7 +188,7 @@ class Session:
         until : float
             The last step is shortened to end at this time.
         pause : float
-            The time from which on no step begins; at most `until`.
+            The time from which on no step begins, where the time step varies; at most `until`.
         last : float
             The number of steps that is not exceeded.
         on_progress : callable, optional
@@ -196,7 +215,10 @@ class Session:
                 raise self.explained(error) from None
             if outcome.reason == BAD_STEP:
                 dt = self.state.values["dt"]
-                wrong = f"{BAD_STEP} but {dt:g} after step {self.step} (time {self.time:g})"
+                wrong = f"{BAD_STEP} but {dt:g}"
+                if 0.0 < dt < math.inf:
+                    wrong = f"the time step is {dt:g}, which is too short to change the time"
+                wrong += f" after step {self.step} (time {self.time:g})"
                 raise self.explained(RunError(wrong))
             self._checking = perf_counter() - began
             for call in self.at_checks:
@@ -205,6 +227,8 @@ class Session:
             self._took += outcome.loop_seconds
             checked = self.state.values["step"]
             if outcome.reason != "completed" or checked >= last or outcome.loops[0] == "condition":
+                return whole
+            if self.clock.has_reached(until):
                 return whole
 
     def go_on(
@@ -216,12 +240,15 @@ class Session:
         pause: float | None = None,
     ) -> Outcome:
         """Do at most `steps` steps, and do not check the result."""
-        values = self.state.values
-        given = {"until": until, PAUSE: until if pause is None else pause, "steps": steps}
+        values, clock = self.state.values, self.clock
+        given = clock.given(until, until if pause is None else pause, steps)
         outcome = self.prepared.run({**values, **given}, on_progress)
         for name in (*OWN_SCALARS, NEXT_STEP, *self.stepping.sets):
             if name in outcome.scalars:
                 values[name] = outcome.scalars[name]
+        values.update(clock.state({**given, **outcome.scalars}))
+        if values["t"] < until < math.inf and self.clock.has_reached(until):
+            values["t"] = until  # rounding of a time step that varies has left out the last one
         if outcome.reason == "interrupted":
             raise KeyboardInterrupt
         return outcome

@@ -8,20 +8,21 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from weakref import proxy
 
 from halocline.archive.writer import Writing
 from halocline.errors import HaloclineError, InputError
 from halocline.lang.blocks import Blocks
 from halocline.lang.callables import arguments_taken
+from halocline.lang.clock import WANTED_STEP
 from halocline.lang.grid import Field, Grid, check_options, unknown
 from halocline.lang.program import Program, ProgramFunction, bind
-from halocline.lang.stepping import OWN_SCALARS, WANTED_STEP, Scheme, stepping
+from halocline.lang.stepping import OWN_SCALARS, Scheme, stepping, time_step_of
 from halocline.plan.fit import check_fit
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
-from halocline.run.engine.outcome import Outcome
+from halocline.run.engine.outcome import NO_STEP, Outcome
 from halocline.run.engine.prepared import Prepared
 from halocline.run.fields.fields import Fields
 from halocline.run.measurements.bandwidth import bandwidth_share
@@ -37,7 +38,7 @@ from halocline.run.simulation.course import Course
 from halocline.run.simulation.observers import RunArguments
 from halocline.run.simulation.replay import FailureReplay
 from halocline.run.simulation.session import Session
-from halocline.run.simulation.span import span_of
+from halocline.run.simulation.span import finite_time, span_of
 
 log = logging.getLogger("halocline")
 
@@ -92,16 +93,28 @@ class Simulation(Fields):
     scheme : time integration scheme or None
     title : str
         What output says that it is of; by default the name of the function.
-    writing : Writing
-        What output and checkpoints took of all its runs: bytes, seconds, and seconds waited.
     notes : callable or None
         Returns what else its checkpoints are to hold, for JSON: ``resumed.facts`` has it.
+
+    Of these `title` and `notes` can be set, and `dt` where it is a number; other attributes are rejected.
 
     Raises
     ------
     InputError
         For equations, parameters or options that cannot work, before anything is computed.
     """
+
+    settable: ClassVar[Mapping[str, str]] = {
+        "title": "name in output",
+        "notes": "further facts for checkpoints",
+    }
+    advice: ClassVar[Mapping[str, str]] = {
+        **Fields.advice,
+        **dict.fromkeys(
+            ("time", "steps", "step", "t"), "restart(time=0) sets the time, and counts steps anew"
+        ),
+        "until": "give it to run()",
+    }
 
     def __init__(
         self,
@@ -128,7 +141,8 @@ class Simulation(Fields):
         self._last_run = 0, 0.0  # steps and seconds
         self.given = dict(self.parameters)
         self.notes: Callable[[], Mapping[str, Any]] | None = None
-        self.writing = Writing()
+        self._writing = Writing()
+        self._under_way = False
         self._ledger = Ledger(comm)
         if terms is not None:
             bind(terms, grid, dict.fromkeys((*OWN_SCALARS, *self.parameters), 0.0))
@@ -223,8 +237,32 @@ class Simulation(Fields):
         return self._session.held
 
     @property
+    def dt(self) -> float | None:
+        """Time step, where it is a number; else that of the last step, or None before the first one.
+
+        ``sim.dt = 1e-4`` changes a number from here on; all ranks must set the same.
+
+        Raises
+        ------
+        InputError
+            The value set is not a positive number; the time step is a function, or the program has none.
+        """
+        return self.values.get(WANTED_STEP, self.values.get("dt"))
+
+    @dt.setter
+    def dt(self, value: float) -> None:
+        if self._stepping.wanted is None:
+            why = "is a function" if callable(self._traced.keywords["dt"]) else "was not given"
+            raise InputError(
+                f"dt is set to {value!r}, but the time step of this simulation {why}; give a number as dt= "
+                "when it is made, or let the function read a parameter"
+            )
+        self.values[WANTED_STEP] = time_step_of(value)
+        self._session.forget_time_steps()
+
+    @property
     def time(self) -> float:
-        """The simulated time reached."""
+        """The simulated time reached; `restart` sets it."""
         return self._session.time
 
     @property
@@ -236,6 +274,11 @@ class Simulation(Fields):
     def resumed(self) -> Saved | None:
         """The checkpoint that the run goes on from, where it does."""
         return self._ledger.resumed
+
+    @property
+    def writing(self) -> Writing:
+        """Cost of output and checkpoints of all runs: bytes, seconds, and seconds waited."""
+        return self._writing
 
     def present_scalars(self) -> dict[str, float]:
         """Scalars as they are while a run goes on, which another thread may read: some may be of a step
@@ -256,6 +299,35 @@ class Simulation(Fields):
         return bandwidth_share(self.domain, self.store.memory_bytes, self.bytes_per_step * steps / seconds)
 
     # --- running ---
+
+    def restart(self, *, time: float = 0.0) -> None:
+        """Begin a new run with the present fields and parameters; all ranks call this.
+
+        The number of steps is 0 again. A delayed time step is exact once more, and `resumed` is None. Output
+        and checkpoints of the run before belong to another run, which is overwritten only where
+        ``overwrite=True`` says so. Scalars of the program keep their values.
+
+        Parameters
+        ----------
+        time : float
+            The simulated time.
+
+        Raises
+        ------
+        InputError
+            The time is not finite, ranks give different ones, or a run is under way.
+        """
+        if self._under_way:
+            raise InputError("restart is called while the simulation runs; call it between two runs")
+        number = finite_time("time", time)
+        comm = self.domain.comm
+        comm.check_same("the time to restart from is", number, "all ranks must give the same")
+        self.values |= {"t": number, "step": 0.0}
+        self._session.restart()
+        self._last_run = 0, 0.0
+        self._ledger = Ledger(comm)
+        if self.replay is not None:
+            self.replay.begin = None
 
     def resume(self, path: str | Path, *, change: Collection[str] = ()) -> None:
         """Take over a checkpoint that a run of the same program left, on any number of ranks: what follows
@@ -330,7 +402,8 @@ class Simulation(Fields):
         Returns
         -------
         Outcome
-            Its `reason` is "completed", or that of the ``hc.stop`` that ended the run.
+            Its `reason` is "completed", that of the ``hc.stop`` that ended the run, or "no step" where the
+            run has done none: the time was reached before, which is a warning, or `steps` is 0.
 
         Raises
         ------
@@ -372,10 +445,14 @@ class Simulation(Fields):
             course = Course(self._session, files)
             if callback is not None:
                 course.add(span.often, lambda: course.call(lambda: callback(self)), exact=exact, at_end=True)
+            self._under_way = True
             try:
                 outcome = course.run(span.until, first + span.steps, report)
             finally:
-                self.writing += files.writing
+                self._writing += files.writing
+                self._under_way = False
+        if self.steps == first and outcome.reason == "completed":
+            outcome = self._without_a_step(outcome, until)
         self._last_run = self.steps - first, outcome.loop_seconds
         observers.ran(self, self.steps - first, outcome)
         return outcome
@@ -383,6 +460,16 @@ class Simulation(Fields):
     def _facts(self) -> dict[str, Any]:
         """Return the facts that checkpoints hold beside the state: notes, and those of observers."""
         return {**(self.notes() if self.notes is not None else {}), **observers.facts(self)}
+
+    def _without_a_step(self, outcome: Outcome, until: float | None) -> Outcome:
+        """Return the outcome of a run that has done no step; warn where a time was to be reached."""
+        if until is not None and self._session.clock.has_reached(until) and self.domain.comm.rank == 0:
+            log.warning(
+                "the run has done no step: until is %g, and the time is %g already; sim.restart(time=0) sets "
+                "the time back",
+                until, self.time,
+            )  # fmt: skip
+        return replace(outcome, reason=NO_STEP)
 
     def _ready(self) -> None:
         """Check what was set."""

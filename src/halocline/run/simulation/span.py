@@ -29,6 +29,23 @@ class Span:
     often: Every | None
 
 
+def finite_time(name: str, value: object) -> float:
+    """Return a time as a float.
+
+    Raises
+    ------
+    InputError
+        It is not a finite number.
+    """
+    try:
+        time = math.nan if isinstance(value, (bool, str)) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        time = math.nan
+    if not math.isfinite(time):
+        raise InputError(f"{name} is {value!r}; expected a finite time")
+    return time
+
+
 def span_of(
     until: float | None,
     steps: int | None,
@@ -52,8 +69,8 @@ def span_of(
     InputError
         They do not fit each other, or the program.
     """
-    if until is not None and not math.isfinite(until):
-        raise InputError(f"until is {until!r}; expected a finite time")
+    if until is not None:
+        until = finite_time("until", until)
     if steps is not None:
         STEPS.check("steps", steps)
     often = None if every is None else Every.parse("every", every)

@@ -1,0 +1,106 @@
+"""Attributes that a user sets: those that count, and errors for all others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import halocline as hc
+from halocline.errors import InputError
+from halocline.lang.attributes import Sealed
+from halocline.physics.mhd_tvd import MHDSimulation
+
+
+def made() -> dict[str, Any]:
+    """An object of each public class that has attributes."""
+    grid = hc.Grid((4,), periodic=True)
+    u, w = grid.field("u"), grid.vector("w")
+    sim = hc.Simulation(
+        grid, lambda u, kappa: {u: kappa * hc.laplacian(u)}, scheme=hc.Euler(), dt=0.1,
+        parameters={"kappa": 0.1}, threads=1,
+    )  # fmt: skip
+    walls = hc.Grid((4,))
+    v = walls.field("v", boundary=hc.Value(0.0))
+    problem = hc.LinearProblem(lambda v: -hc.laplacian(v), v, 1.0, threads=1)
+    return {
+        "Grid": grid, "Field": u, "Vector": w, "Scalar": hc.Scalar("a"), "Simulation": sim,
+        "LinearProblem": problem, "Fields": problem.fields,
+        "Parameters": sim.parameters, "Output": hc.Output("u.zarr"), "Checkpoint": hc.Checkpoint("c"),
+        "Execution": hc.Execution(), "Euler": hc.Euler(), "RK3": hc.RK3(),
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def objects() -> dict[str, Any]:
+    return made()
+
+
+def test_no_public_object_takes_an_attribute_that_nothing_reads(objects: dict[str, Any]) -> None:
+    """Neither one that it does not have, nor one that it has and has used already."""
+    tried = 0
+    for kind, thing in objects.items():
+        own = [name for name in dir(thing) if not name.startswith("_")]
+        settable = {"title", "notes", "dt"} if isinstance(thing, hc.Simulation) else set()
+        for name in {*own, f"{own[0]}x", "until", "time"} - settable - {"name"}:
+            with pytest.raises((InputError, AttributeError)):
+                setattr(thing, name, 1e300)
+            tried += 1
+        assert vars(type(thing)).get("settable", {}).keys() <= settable | {"name"}, kind
+    assert tried > 150
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [
+        ("Simulation", "time", r"time of a Simulation cannot be set: restart\(time=0\) sets the time"),
+        ("Simulation", "steps", r"restart\(time=0\)"),
+        ("Simulation", "tittle", r"a Simulation has no attribute 'tittle' \(did you mean 'title'\?\)"),
+        (
+            "Simulation",
+            "scheme",
+            "scheme of a Simulation cannot be set once it is made; make another Simulation",
+        ),
+        ("Simulation", "parameters", r'set one of them, as in parameters\["kappa"\] = 0\.2'),
+        ("Simulation", "tme", r"a Simulation has no attribute 'tme' \(did you mean 'time'\?\)"),
+        ("Parameters", "kappa", r'expected an item: parameters\["kappa"\] = 0\.2'),
+        ("LinearProblem", "rtol", r"give it to solve\(\)"),
+        ("Grid", "shap", r"did you mean 'shape'\?"),
+        ("Field", "boundary", "boundary of a Field cannot be set once it is made"),
+        ("Scalar", "value", r"s\.set\(value\) records a statement"),
+    ],
+)
+def test_the_error_says_what_to_do(kind: str, name: str, words: str, objects: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=words):
+        setattr(objects[kind], name, 1.0)
+
+
+def test_what_counts_can_be_set(objects: dict[str, Any]) -> None:
+    sim = objects["Simulation"]
+    sim.title, sim.notes, sim.dt = "heat", lambda: {"seen": 1}, 0.05
+    sim.parameters["kappa"] = 0.2
+    sim["u"] = 1.0
+    sim.run(steps=2)
+    assert (sim.title, sim.dt, sim.time) == ("heat", 0.05, 0.1)
+
+
+def test_subclasses_set_their_own_attributes_while_they_are_made() -> None:
+    class Noted(hc.Simulation):
+        def __init__(self, **how: Any) -> None:
+            grid = hc.Grid((2,), periodic=True)
+            grid.field("u")
+            super().__init__(grid, lambda u: {u: 0.0 * u}, scheme=hc.Euler(), dt=0.1, threads=1, **how)
+            self.seen: list[float] = []
+            self._looks = 0
+
+        def look(self) -> None:
+            self._looks += 1
+            self.seen.append(self.time)
+
+    sim = Noted()
+    sim["u"] = 0.0
+    sim.run(steps=2, every=1, callback=Noted.look)
+    assert (sim._looks, len(sim.seen)) == (2, 2)
+    with pytest.raises(InputError, match=r"a Noted has no attribute 'sen' \(did you mean 'seen'\?\)"):
+        sim.sen = []
+    assert issubclass(MHDSimulation, Sealed)

@@ -1,0 +1,520 @@
+"""Time of runs: the steps that lead to a time, the steps at which something is due, and how both go on."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+import halocline as hc
+from halocline.archive.arrays import GROUP
+from halocline.archive.series import FACTS
+from halocline.errors import InputError, RunError
+from halocline.lang import equations
+from halocline.lang.clock import (
+    END,
+    FIRST,
+    LAST_STEP,
+    REACHED,
+    START,
+    STATE,
+    TOLERANCE,
+    ConstantStepClock,
+    VaryingStepClock,
+    clock_of,
+)
+from halocline.run.output import saved as checkpoints
+from halocline.run.output.every import Every
+from halocline.run.simulation.occasions import Occasion
+
+MOST = 10**9  # steps
+
+
+def powers(low: float, high: float) -> st.SearchStrategy[float]:
+    """Numbers whose logarithms are even."""
+    return st.floats(math.log10(low), math.log10(high)).map(lambda power: 10.0**power)
+
+
+time_steps = powers(1e-12, 1e6) | st.sampled_from([1e-4, 1e-3, 0.005, 0.05, 0.1, 0.3, 1 / 3, 2.0**-20])
+counts = st.integers(1, MOST) | st.integers(1, 20_000) | powers(1, MOST).map(int)
+
+
+def begun(dt: float, start: float = 0.0, first: int = 0) -> ConstantStepClock:
+    return ConstantStepClock(start, first, dt, start, first)
+
+
+def at(clock: ConstantStepClock, step: int) -> ConstantStepClock:
+    """The clock after a step that was not shortened."""
+    return ConstantStepClock(clock.time_at(step), step, clock.dt, clock.start, clock.first)
+
+
+# -- ends, without steps -------------------------------------------------------------------------------------
+
+
+@given(time_steps, counts)
+@example(1e-4, 10_575)
+@example(1e-3, 11_621)
+@example(0.005, 30_000)
+@example(1e-12, MOST)
+@example(1e6, MOST)
+def test_a_multiple_of_the_time_step_is_reached_after_as_many_whole_steps(dt: float, count: int) -> None:
+    clock, until = begun(dt), count * dt
+    assert clock.step_at(until) == count
+    near_end = [n for n in (count - 3, count - 2, count - 1) if n >= 0]
+    for step in near_end:
+        now = at(clock, step)
+        found = now.given(until, math.inf, math.inf)
+        assert not now.has_reached(until)
+        assert (found["steps"], found[END], found[LAST_STEP]) == (count - step, count, dt)
+        assert now.time == pytest.approx(step * dt, rel=1e-15)
+        assert now.time < at(clock, step + 1).time
+    assert near_end
+    assert at(clock, count).has_reached(until)
+
+
+@given(time_steps, counts, st.floats(0.001, 0.999))
+def test_the_last_step_is_shortened_where_a_time_is_no_multiple(dt: float, count: int, part: float) -> None:
+    until = float(Fraction(dt) * (count - 1) + Fraction(part) * Fraction(dt))
+    now = at(begun(dt), count - 1)
+    assume(now.time < until)
+    found = now.given(until, math.inf, math.inf)
+    assert (found["steps"], found[END]) == (1, count)
+    assert 0 < found[LAST_STEP] < dt
+    assert found[LAST_STEP] == pytest.approx(until - now.time, abs=4 * math.ulp(until))
+    state = now.state({**found, "t": until, "step": float(count)})
+    assert state == {START: until, FIRST: count}  # steps are counted from there
+    after = clock_of({"t": until, "step": float(count), "dt_wanted'": dt, **state})
+    assert after.has_reached(until)
+    assert after.given(until + 3 * dt, math.inf, math.inf)["steps"] == 3
+
+
+@given(time_steps, st.floats(-1e6, 1e6), st.integers(0, MOST), st.integers(1, 10**6))
+def test_steps_are_counted_from_any_time_and_step(dt: float, start: float, first: int, count: int) -> None:
+    assume(math.ulp(start) < 1e-7 * dt)
+    clock = begun(dt, start, first)
+    until = float(Fraction(start) + count * Fraction(dt))
+    assert clock.step_at(until) == first + count
+    assert clock.given(until, math.inf, math.inf)[LAST_STEP] == dt
+    assert clock.given(until, math.inf, 7.0)["steps"] == min(7, count)
+    assert clock.given(start, math.inf, math.inf)["steps"] == 0
+
+
+# -- intervals, without steps --------------------------------------------------------------------------------
+
+
+@given(time_steps, counts, st.integers(1, 1000))
+@example(0.05, 330_196, 2)
+@example(0.1, 330_196, 3)
+@example(1e-3, 330_196, 100)
+def test_multiples_of_the_time_step_are_due_after_as_many_steps(dt: float, count: int, each: int) -> None:
+    """The interval is a multiple of the time step up to rounding; what is due lies on its steps alone."""
+    every = each * dt
+    now = at(begun(dt), count)
+    found = []
+    for _ in range(3):
+        due = now.next_multiple(every)
+        step = int(now.step_at(due))
+        assert not now.has_reached(due)
+        assert step > now.step
+        found.append(step)
+        now = at(now, step)
+        assert now.has_reached(due)
+    first = (count // each + 1) * each
+    assert found == [first, first + each, first + 2 * each]
+
+
+@given(time_steps, counts, powers(1e-14, 1e8), st.floats(-1e3, 1e3), st.integers(0, 1000))
+@example(0.05, 330_196, 0.1, 0.0, 0)
+@example(0.05, 20, 1e-300, 0.0, 0)
+@example(0.05, 20, 5e-324, 0.0, 0)
+@example(1e-3, 20, 1.7e308, 0.0, 0)
+@example(1e6, MOST, 5e-324, 1e3, 9)
+def test_an_interval_is_due_at_the_step_that_rational_numbers_say(
+    dt: float, count: int, every: float, start: float, first: int
+) -> None:
+    assume(math.ulp(abs(start) + count * dt) < TOLERANCE * dt / 4)
+    now = at(begun(dt, start, first), first + count)
+    reached = Fraction(start) + Fraction(dt) * count + Fraction(dt) / 10**6
+    for _ in range(3):
+        due = now.next_multiple(every)
+        step = now.step_at(due)
+        k = math.floor(reached / Fraction(every)) + 1
+        if every > 4 * math.ulp(now.time) and k * Fraction(every) < 1e308:
+            exact = (k * Fraction(every) - Fraction(start)) / Fraction(dt)
+            # the time is rounded to a float, which may only matter next to the tolerance
+            near = {first + math.ceil(exact - Fraction(parts, 2 * 10**6)) for parts in (1, 2, 3)}
+            assert step in near
+        assert step > now.step  # the run goes on
+        if every < dt * (1 - 2 * TOLERANCE):
+            assert step == now.step + 1
+        if step == math.inf:
+            break
+        now = at(now, int(step))
+        assert now.has_reached(due)
+        reached = Fraction(start) + Fraction(dt) * (now.step - first) + Fraction(dt) / 10**6
+
+
+@given(st.floats(0, 1e12), powers(1e-320, 1e300))
+@example(0.0, 5e-324)
+@example(1e12, 5e-324)
+@example(3.3, 1.7e308)
+def test_where_steps_vary_the_next_multiple_is_always_ahead(reached: float, every: float) -> None:
+    clock = VaryingStepClock(reached, 0, reached)
+    due = clock.next_multiple(every)
+    assert due > reached
+    assert not clock.has_reached(due)
+    assert VaryingStepClock(due, 1, due).has_reached(due)
+    if every > 4 * math.ulp(reached):
+        assert due <= reached + every + math.ulp(reached + every)
+
+
+@given(time_steps, counts, powers(1e-3, 1e3), st.integers(0, 5))
+def test_what_is_due_is_the_same_after_a_stop(dt: float, count: int, ratio: float, steps: int) -> None:
+    """An interval that begins anew, as after a restart, waits for the same step."""
+    every, happened = ratio * dt, []
+    occasion = Occasion(Every(time=every), lambda: happened.append(True))
+    occasion.begin(at(begun(dt), count), math.inf)
+    for step in range(count + 1, count + steps + 1):
+        occasion.happen(at(begun(dt), step))
+    again = Occasion(Every(time=every), lambda: None)
+    again.begin(at(begun(dt), count + steps), math.inf)
+    assert again.limits(at(begun(dt), count + steps), math.inf) == occasion.limits(
+        at(begun(dt), count + steps), math.inf
+    )
+
+
+# -- the same, run -------------------------------------------------------------------------------------------
+
+
+@cache
+def still(kind: str = "number") -> hc.Simulation:
+    """A simulation whose steps are cheap, of one kind of time step; the time is set by `placed`."""
+    grid = hc.Grid((2,), periodic=True)
+    grid.field("u")
+    options: dict[str, Any] = {"scheme": hc.Euler(), "threads": 1}
+    if kind == "number":
+        return hc.Simulation(grid, lambda u: {u: 0.0 * u}, dt=1.0, **options)
+    if kind == "program":
+        return hc.Simulation(grid, hc.program(lambda u: u.set(u)), dt=1.0, threads=1)
+    options["time_step"] = "delayed" if kind == "delayed" else "exact"
+    options["parameters"] = {"h": 1.0}
+    return hc.Simulation(grid, lambda u: {u: 0.0 * u}, dt=lambda u, h: h + 0.0 * hc.max(u), **options)
+
+
+def placed(kind: str, dt: float, step: int = 0, time: float | None = None) -> hc.Simulation:
+    """The simulation after a step, as if it had come there."""
+    sim = still(kind)
+    sim.restart()
+    if kind in ("number", "program"):
+        sim.dt = dt
+        now = at(begun(dt), step)
+        sim.values.update({"t": now.time, "step": float(step), START: 0.0, FIRST: 0.0})
+    else:
+        sim.parameters["h"] = dt
+        sim.values.update({"t": step * dt if time is None else time, "step": float(step)})
+    sim["u"] = 1.0
+    return sim
+
+
+@pytest.mark.parametrize("kind", ["number", "program"])
+@settings(max_examples=40)
+@given(dt=time_steps, count=st.integers(4, MOST), each=st.integers(1, 3))
+def test_a_run_ends_where_the_arithmetic_says(kind: str, dt: float, count: int, each: int) -> None:
+    sim, seen = placed(kind, dt, count - 4), []
+    outcome = sim.run(
+        until=count * dt, every=each * dt, callback=lambda sim: seen.append((sim.steps, sim.time))
+    )
+    assert (sim.steps, sim.time, sim.values["dt"], outcome.reason) == (count, count * dt, dt, "completed")
+    wanted = sorted({n for n in range(count - 3, count) if n % each == 0} | {count})
+    times = [begun(dt).time_at(n) for n in wanted[:-1]]
+    assert seen == [*zip(wanted[:-1], times, strict=True), (count, count * dt)]
+    sim.run(until=(count + 0.5) * dt)
+    assert (sim.steps, sim.time) == (count + 1, (count + 0.5) * dt)
+    assert sim.values["dt"] < dt
+    assert sim.run(steps=2).reason == "completed"
+    start = (count + 0.5) * dt
+    assert sim.time == float(Fraction(start) + 2 * Fraction(dt))  # counted from the shortened step on
+
+
+@pytest.mark.parametrize("kind", ["function", "delayed"])
+@settings(max_examples=40)
+@given(dt=powers(1e-6, 1e3), count=st.integers(1, 8), part=st.floats(0.01, 0.99))
+def test_a_time_step_that_varies_ends_at_the_time_too(kind: str, dt: float, count: int, part: float) -> None:
+    sim = placed(kind, dt)
+    sim.run(until=count * dt)
+    assert (sim.steps, sim.time) == (count, count * dt)
+    assert sim.values["dt"] == pytest.approx(dt, rel=1e-6)
+    sim.run(until=(count + part) * dt)
+    assert (sim.steps, sim.time) == (count + 1, (count + part) * dt)
+
+
+@pytest.mark.parametrize("kind", ["number", "program", "function", "delayed"])
+@pytest.mark.parametrize("every", [0.1, 0.3, 0.05, 0.07, 1e-300, 5e-324])
+def test_no_interval_stops_a_run(kind: str, every: float) -> None:
+    """At this step the sum of time steps is short of the time by more than a multiple forgives."""
+    total = 0.0
+    for _ in range(330_190):
+        total += 0.05
+    sim, seen = placed(kind, 0.05, 330_190, total), []
+    sim.run(steps=10, every=every, callback=lambda sim: seen.append(sim.steps))
+    assert sim.steps == 330_200
+    assert seen[-1] == 330_200
+    assert len(seen) == len({*seen}) >= 10 * min(1.0, 0.05 / every) - 1
+
+
+@pytest.mark.parametrize("kind", ["number", "function"])
+def test_steps_shortened_for_outputs_go_on_from_there(kind: str) -> None:
+    sim, times = placed(kind, 0.3), []
+    sim.run(until=3.0, every=0.5, exact=True, callback=lambda sim: times.append(sim.time))
+    assert times == [0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
+    assert sim.steps == 12
+    sim.run(steps=1)
+    assert sim.time == pytest.approx(3.3, rel=1e-15)
+    with pytest.raises(InputError, match=r"every is 1e-300 with exact=True, .* expected at least"):
+        sim.run(until=4.0, every=1e-300, exact=True, callback=lambda sim: None)
+
+
+def test_the_whole_number_of_steps_is_done() -> None:
+    """Two levels in time are a whole step off otherwise."""
+    grid = hc.Grid((2,), periodic=True)
+    u, before = grid.field("u"), grid.field("before")
+
+    @hc.program
+    def leapfrog(u: Any, before: Any, dt: Any) -> None:
+        hc.assign({u: 2.0 * u - before - dt * dt * u, before: u})
+
+    dt = 1e-4
+    sim = hc.Simulation(grid, leapfrog, dt=dt, threads=1)
+    sim[u], sim[before] = 1.0, math.cos(dt)
+    sim.run(until=2.0)
+    assert (sim.steps, sim.time) == (20_000, 2.0)
+    assert abs(sim["u"][0] - math.cos(2.0)) < 2e-9
+
+
+def test_first_comes_first() -> None:
+    sim = placed("number", 0.1)
+    assert (sim.run(until=1.0, steps=4).reason, sim.steps) == ("completed", 4)
+    assert (sim.run(until=1.0, steps=40).reason, sim.steps, sim.time) == ("completed", 10, 1.0)
+
+
+def test_a_run_without_progress_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    sim = placed("number", 0.1, 7)
+    with monkeypatch.context() as patch:
+        patch.setattr(ConstantStepClock, "step_at", lambda self, time: 7 if math.isfinite(time) else time)
+        patch.setattr(ConstantStepClock, "has_reached", lambda self, time: False)
+        with pytest.raises(
+            RunError, match=r"no progress after step 7 \(time 0\.7.*\): time inf or step 7 is due"
+        ):
+            sim.run(steps=5, every=0.3, callback=lambda sim: None)
+    sim.run(steps=1)
+    assert sim.steps == 8
+
+
+def test_a_time_step_that_does_not_change_the_time_is_an_error() -> None:
+    sim = placed("function", 1e-9, time=1e9)
+    with pytest.raises(
+        RunError, match=r"is 1e-09, which is too short to change the time after step 0 \(time 1e\+09\)"
+    ):
+        sim.run(until=2e9)
+
+
+# -- checkpoints ---------------------------------------------------------------------------------------------
+
+
+def heat(**how: Any) -> hc.Simulation:
+    grid = hc.Grid((4,), periodic=True)
+    T = grid.field("T")
+    sim = hc.Simulation(
+        grid,
+        lambda T, t: {T: 0.01 * hc.laplacian(T) + hc.sin(t)},
+        **{"scheme": hc.Euler(), "dt": 1e-3, "threads": 1, **how},
+    )
+    sim[T] = np.arange(4.0)
+    return sim
+
+
+def result(sim: hc.Simulation) -> tuple[float, int, str]:
+    return sim.time, sim.steps, sim.checksum("T")
+
+
+@pytest.mark.parametrize("varying", [False, True])
+def test_times_go_on_with_the_same_bits_from_a_checkpoint(varying: bool, tmp_path: Path) -> None:
+    """After shortened steps, which steps are counted from."""
+    how: dict[str, Any] = {"dt": lambda T: 1e-3 + 0.0 * hc.max(T)} if varying else {}
+    alone, stopped, again = heat(**how), heat(**how), heat(**how)
+    alone.run(until=0.0105)
+    alone.run(until=0.02, every=0.0037, exact=True, callback=lambda sim: None)
+    stopped.run(until=0.0105)
+    times: list[float] = []
+    stopped.run(
+        steps=4, every=0.0037, exact=True, callback=lambda sim: None, checkpoint=hc.Checkpoint(tmp_path)
+    )
+    assert {*STATE} & {*stopped.values} == ({REACHED} if varying else {START, FIRST})
+    again.resume(tmp_path)
+    again.run(until=0.02, every=0.0037, exact=True, callback=lambda sim: times.append(sim.time))
+    assert times == [4 * 0.0037, 5 * 0.0037, 0.02]
+    assert result(again) == result(alone)
+
+
+@pytest.mark.parametrize("varying", [False, True])
+def test_older_checkpoints_go_on_from_their_own_time(varying: bool, tmp_path: Path) -> None:
+    """They lack what time steps are counted from, and their program counts time in other statements."""
+    how: dict[str, Any] = {"dt": lambda T: 1e-3 + 0.0 * hc.max(T)} if varying else {}
+    sim = heat(**how)
+    sim.run(steps=7, checkpoint=hc.Checkpoint(tmp_path))
+    file = checkpoints.newest(tmp_path) / GROUP
+    group = json.loads(file.read_text())
+    facts = group["attributes"][FACTS]
+    for name in STATE:
+        facts["values"].pop(name, None)
+    body = equations.without_time(facts["identity"]["equations"])
+    assert body.splitlines() != facts["identity"]["equations"].splitlines()
+    facts["identity"]["equations"] = "\n".join(
+        (
+            "repeat until (t >= pause_) at most steps times:",
+            *([] if varying else ["  dt = dt_wanted_"]),
+            "  dt = where(((until - t) < (dt * 1.000000001)), (until - t), dt)",
+            "  stop when not(((dt < inf) & (dt > 0.0))): the time step is not a positive number",
+            body.replace("  step = ", "  t = where(((dt + t) >= until), until, (dt + t))\n  step = "),
+        )
+    )
+    file.write_text(json.dumps(group))
+    again = heat(**how)
+    again.resume(tmp_path)
+    for each in (sim, again):
+        each.run(until=0.0125)
+    assert result(again)[1:] == result(sim)[1:]
+    other = heat(**{"scheme": hc.RK2(), **how})
+    with pytest.raises(InputError, match=r"is of another program: its (equations|fields) differ"):
+        other.resume(tmp_path)
+
+
+def test_a_changed_time_step_counts_from_the_checkpoint_on(tmp_path: Path) -> None:
+    sim = heat()
+    sim.run(steps=7, checkpoint=hc.Checkpoint(tmp_path))
+    slower = heat(dt=5e-4)
+    slower.resume(tmp_path, change=["dt"])
+    slower.run(until=0.0085)
+    assert (slower.steps, slower.time) == (10, 0.0085)
+
+
+# -- what can be set -----------------------------------------------------------------------------------------
+
+
+def test_the_time_step_can_be_set_where_it_is_a_number(tmp_path: Path) -> None:
+    sim, wanted = heat(), heat(dt=5e-4)
+    assert sim.dt == 1e-3
+    sim.run(steps=3)
+    sim.dt = 5e-4
+    sim.run(until=0.005, checkpoint=hc.Checkpoint(tmp_path))
+    assert (sim.dt, sim.steps, sim.time) == (5e-4, 7, 0.005)
+    again = heat()
+    again.resume(tmp_path)
+    assert again.dt == 5e-4
+    for wrong in (0, -1.0, math.inf, math.nan, "fast", None):
+        with pytest.raises(InputError, match=r"dt is .*; expected a positive number"):
+            sim.dt = wrong
+    assert wanted.dt == sim.dt
+    varying = still("function")
+    with pytest.raises(
+        InputError, match="the time step of this simulation is a function; give a number as dt="
+    ):
+        varying.dt = 1e-4
+    untimed = hc.Simulation(hc.Grid((2,)), hc.program(lambda: hc.scalar("a").set(1.0)), threads=1)
+    assert untimed.dt is None
+    with pytest.raises(InputError, match="the time step of this simulation was not given"):
+        untimed.dt = 1e-4
+
+
+@pytest.mark.parametrize("kind", ["number", "delayed"])
+def test_a_restart_is_a_new_run(kind: str, tmp_path: Path) -> None:
+    sim, u = placed(kind, 0.1), "u"
+    sim.run(until=1.0, output=hc.Output(tmp_path / "u.zarr", [u], every=2))
+    before = sim.checksum(u)
+    sim.restart(time=5)
+    assert (sim.time, sim.steps, sim.checksum(u), sim.resumed) == (5.0, 0, before, None)
+    with pytest.raises(InputError, match="holds output of another run"):
+        sim.run(steps=1, output=hc.Output(tmp_path / "u.zarr", [u], every=2))
+    sim.run(until=5.25)
+    assert (sim.time, sim.steps) == (5.25, 3)
+    sim.restart()
+    assert (sim.time, sim.steps) == (0.0, 0)
+    for wrong in (math.nan, math.inf, "now", None, True):
+        with pytest.raises(InputError, match=r"time is .*; expected a finite time"):
+            sim.restart(time=wrong)
+
+    def within(sim: hc.Simulation) -> None:
+        with pytest.raises(InputError, match="restart is called while the simulation runs"):
+            sim.restart()
+
+    sim.run(steps=2, every=1, callback=within)
+    assert sim.steps == 2
+
+
+def test_a_run_without_a_step_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    sim = placed("number", 0.1)
+    sim.run(until=1.0)
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        outcome = sim.run(until=0.5)
+    assert (outcome.reason, sim.steps) == ("no step", 10)
+    assert "until is 0.5, and the time is 1 already; sim.restart(time=0)" in caplog.text
+    caplog.clear()
+    assert sim.run(steps=0).reason == "no step"
+    assert not caplog.text  # as it was asked for
+
+
+def sets(name: str) -> Any:
+    """A program that sets one of the numbers that a run counts with."""
+
+    @hc.program
+    def step(u: Any, t: Any, dt: Any, step: Any) -> None:
+        u.set(u + dt)
+        {"t": t, "dt": dt, "step": step}[name].set(0.5)
+
+    return step
+
+
+def test_programs_that_set_what_the_run_counts_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    grid = hc.Grid((2,), periodic=True)
+    grid.field("u")
+    for name, words in (("dt", r"'step' sets dt, .* give a function as dt="), ("step", "'step' sets step")):
+        with pytest.raises(InputError, match=words):
+            hc.Simulation(grid, sets(name), dt=0.1, threads=1)
+    for name in ("t", "dt", "step"):
+        with pytest.raises(InputError, match=f"'after_step' sets {name}"):
+            hc.Simulation(
+                grid, lambda u: {u: 0.0 * u}, scheme=hc.Euler(), dt=0.1, threads=1,
+                after_step=sets(name).function,
+            )  # fmt: skip
+    sim = hc.Simulation(grid, sets("t"), dt=0.1, threads=1)
+    assert "program step sets t, which advances by dt" in caplog.text
+    sim["u"] = 0.0
+    sim.run(steps=3)
+    assert sim.time == 3 * 0.1
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_programs_without_a_time_step_set_the_time_themselves(after: bool) -> None:
+    grid, seen = hc.Grid((2,), periodic=True), []
+    grid.field("u")
+
+    def advance(t: Any) -> None:
+        t.set(t + 0.1)
+
+    if after:
+        sim = hc.Simulation(grid, hc.program(lambda u: u.set(2.0 * u)), after_step=advance, threads=1)
+    else:
+        sim = hc.Simulation(grid, hc.program(advance), threads=1)
+    sim["u"] = 1.0
+    sim.run(until=1.0, every=0.3, callback=lambda sim: seen.append(sim.steps))
+    assert seen == [3, 6, 9, 10]
