@@ -38,6 +38,7 @@ from halocline.lang.expression import (
     walk,
     where,
 )
+from halocline.lang.location import at_target
 from halocline.ranges import ORDER, Range
 
 if TYPE_CHECKING:
@@ -131,7 +132,8 @@ class Ghost:
         """`value` (a number, scalar or function of the coordinates) with the coordinate of the wall."""
         if callable(value) and not isinstance(value, Operators):
             value = trace.call(value, *self.field.coordinates)
-        wall = as_expr(value, "boundary value")
+        name = f"field {self.field.name!r}"
+        wall = at_target(as_expr(value, "boundary value"), self.field.staggered, f"the wall of {name}")
         if wall.op == "const" and not math.isfinite(wall.attribute):
             raise InputError(
                 f"the boundary value of field {self.field.name!r} is {wall.attribute}; expected a finite "
@@ -298,7 +300,8 @@ class BoundaryKernel(BoundaryCondition):
     def ghost(self, at: Ghost) -> Expr:
         arguments = (Inward(at), at.layer)
         count = len(inspect.signature(self.function).parameters)
-        ghost = as_expr(trace.call(self.function, *arguments[:count]), "boundary kernel's result")
+        result = as_expr(trace.call(self.function, *arguments[:count]), "boundary kernel's result")
+        ghost = at_target(result, at.field.staggered, f"the wall of field {at.field.name!r}")
         for leaf in walk((ghost,)):
             if leaf.op == "read":
                 _check_inward(at, *leaf.attribute)

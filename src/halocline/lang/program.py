@@ -23,6 +23,8 @@ from halocline.lang.expression import (
     Operators,
     as_expr,
     as_offset,
+    bare,
+    located,
     place_of,
     read,
     replace_leaves,
@@ -30,7 +32,8 @@ from halocline.lang.expression import (
     unary,
     walk,
 )
-from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, locations, staggering, unknown
+from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, unknown
+from halocline.lang.location import at_target, locations, staggering
 from halocline.lang.trace import OWN
 from halocline.ranges import SOME_STEPS
 
@@ -99,7 +102,7 @@ class Stage(Operators):
     definition : Expr
     storage : str
     staggered : tuple of bool, optional
-        The axes that its points are staggered along, where a location is given.
+        The axes that its points are staggered along, where a location is given or the definition has one.
     line : Line, optional
         Where it is made.
     """
@@ -122,7 +125,8 @@ class Stage(Operators):
     def expr(self) -> Expr:
         grid = self.definition.grid
         assert grid is not None  # checked by stage()
-        return stage_read(self, (0,) * grid.ndim)
+        here = stage_read(self, (0,) * grid.ndim)
+        return here if self.staggered is None else located(here, {self.staggered: 0})
 
     def __getitem__(self, offset: Any) -> Expr:
         return stage_read(self, as_offset(offset, self.definition.grid))
@@ -183,7 +187,6 @@ def stage(
     if expression.condition:
         raise InputError(f"stage of the condition {expression!r}: use hc.where(condition, 1.0, 0.0)")
     grid = expression.grid
-    (expression,) = program.reduced(expression)
     label = name or program.fresh("stage")
     if not label.isidentifier():
         raise InputError(f"stage name {label!r} is not an identifier such as 'flux_x'")
@@ -192,9 +195,17 @@ def stage(
             f"stage {label!r}: location is {location!r}; expected text such as 'cell' or 'face-x', since a "
             "stage of one expression has one location"
         )
-    staggered = None if location is None else staggering(location, grid.ndim, f"stage {label!r}")
+    if location is not None:
+        staggered = staggering(location, grid.ndim, f"stage {label!r}")
+        expression = at_target(expression, staggered, f"stage {label!r}")
+    else:
+        staggered = None if expression.placement is None else place_of(expression)
+        expression = bare(expression)
     if storage == "array":
-        location = location or grid.location_of(place_of(expression))
+        location = location or grid.location_of(staggered or place_of(expression))
+    (expression,) = program.reduced(expression)
+    if storage == "array":
+        assert location is not None
         dtype = expression.precision or "float64"
         array = program.own_field(
             grid,
@@ -449,6 +460,7 @@ class Program:
                 f"field {target.name!r} is set to the condition {expression!r}; use hc.where(condition, 1.0, "
                 "0.0)"
             )
+        expression = at_target(expression, target.staggered, f"field {target.name!r}")
         return with_wall_values(target, expression)
 
     def assign_scalar(self, target: Scalar, expression: Expr) -> None:

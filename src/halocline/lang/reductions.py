@@ -40,9 +40,14 @@ def dot(a: Any, b: Any) -> Expr:
 
 
 def norm(f: Any) -> Expr:
-    """The Euclidean norm over all cells (and components)."""
-    squares = inner(f, f) if isinstance(f, (tuple, list)) else as_expr(f) * as_expr(f)
-    return unary("sqrt", reduction("sum", _operand(squares, "norm")))
+    """The Euclidean norm over all cells (and components, each over the points of its own location)."""
+    components = [as_expr(c) for c in f] if isinstance(f, (tuple, list)) else [as_expr(f)]
+    if len({e.placement.first for e in components if e.placement is not None}) > 1:
+        squares = as_expr(0.0)
+        for e in components:
+            squares = squares + (sum(e * e) if e.varies or e.attribute != 0 else 0.0)
+        return unary("sqrt", squares)
+    return unary("sqrt", reduction("sum", _operand(inner(components, components), "norm")))
 
 
 def min(f: Operand, *others: Operand) -> Expr:

@@ -14,6 +14,7 @@ from halocline.lang.boundary import with_wall_values
 from halocline.lang.expression import Expr, as_expr, walk
 from halocline.lang.functions import where
 from halocline.lang.grid import Field, Grid, Vector
+from halocline.lang.location import at_target
 from halocline.lang.program import Assign, Program, ProgramFunction, Scalar, bind, loop, own_name, stop
 
 OWN_SCALARS = ("dt", "t", "step")
@@ -268,11 +269,16 @@ def _derivatives(function: Callable[..., Any], result: Any) -> dict[Field, Expr]
                     f"function {function.__name__!r}: the derivative of vector {target.name!r} needs "
                     f"{len(target)} components"
                 )
-            slopes.update((f, as_expr(v)) for f, v in zip(target, value, strict=True))
+            slopes.update((f, _slope(f, v)) for f, v in zip(target, value, strict=True))
         elif isinstance(target, Field):
-            slopes[target] = as_expr(value)
+            slopes[target] = _slope(target, value)
         else:
             raise InputError(
                 f"function {function.__name__!r} returned a derivative of {target!r}; keys must be fields"
             )
     return slopes
+
+
+def _slope(target: Field, value: Any) -> Expr:
+    """The time derivative of a field, at the points of the field."""
+    return at_target(as_expr(value), target.staggered, f"the time derivative of field {target.name!r}")

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from halocline.archive.writer import Writing
 from halocline.errors import BreakdownError, InputError, RunError
 from halocline.lang import trace
-from halocline.lang.expression import Expr, Operators, as_expr, place_of
+from halocline.lang.expression import Expr, Operators, as_expr, place_of, placed
 from halocline.lang.grid import Field, check_options
+from halocline.lang.location import at_target
 from halocline.lang.program import Scalar, own_name
 from halocline.lang.reductions import first
 from halocline.lang.reductions import value as value_at
@@ -177,7 +178,8 @@ class LinearProblem:
         names = Scalar("rtol", own=True), Scalar("max_iterations", own=True)
 
         def linear(v: Any) -> Expr:
-            return check_linear(trace.call(operator, v), v, unknown_field.name)
+            result = check_linear(trace.call(operator, v), v, unknown_field.name)
+            return placed(at_target(result, unknown_field.staggered, "the operator"), unknown_field.staggered)
 
         program = function.trace(linear, unknown_field, b, *names)
         self.program = program
@@ -213,7 +215,7 @@ class LinearProblem:
         if getattr(rhs, "shape", None) == ():
             rhs = float(rhs)
         if isinstance(rhs, (Operators, int, float)):
-            expression = as_expr(rhs)
+            expression = at_target(as_expr(rhs), u.staggered, "the right-hand side")
             if expression.grid is not None and expression.grid is not u.grid:
                 raise InputError(
                     f"the right-hand side belongs to another grid, {expression.grid!r}, than {u.name!r} on "

@@ -14,6 +14,7 @@ from halocline.lang import trace
 from halocline.lang.boundary import has_wall_values
 from halocline.lang.expression import Expr, Operators, as_expr, reads_of, walk
 from halocline.lang.grid import Field, unknown
+from halocline.lang.location import at_target
 from halocline.lang.program import Program, own_name
 from halocline.run.devices.devices import OnDevice
 from halocline.run.domain.domain import Domain
@@ -145,7 +146,7 @@ class Fields:
                 return
             value = traced
         if isinstance(value, (Operators, int, float)):
-            expression = as_expr(value)
+            expression = at_target(as_expr(value), target.staggered, f"field {target.name!r}")
             if target in self._pending or any(f in self._pending for f, _ in reads_of(expression)):
                 self.settle()  # an expression reads what fields hold now
             self._pending[target] = expression
