@@ -73,7 +73,7 @@ def sorted_places(places: Mapping[Place, int]) -> dict[Place, int]:
     return {place: places[place] for place in sorted(places, key=rank)}
 
 
-def common_places(operands: Sequence[Expr]) -> dict[Place, int] | None:
+def common_places(operands: Sequence[Expr]) -> Mapping[Place, int] | None:
     """The places at which all operands can be formed; None where an operand names its points, or another grid.
 
     Raises
@@ -82,16 +82,15 @@ def common_places(operands: Sequence[Expr]) -> dict[Place, int] | None:
         Two operands lie at different locations.
     """
     located = [e for e in operands if e.varies]
-    if any(e.placement is None or e.grid is not located[0].grid for e in located):
+    placements = [e.placement for e in located if e.placement is not None and e.grid is located[0].grid]
+    if len(placements) != len(located):
         return None
-    shared: dict[Place, int] = {}
-    for number, e in enumerate(located):
-        assert e.placement is not None
-        if number == 0:
-            shared = dict(e.placement.places)
-            continue
+    shared: Mapping[Place, int] = placements[0].places
+    if len(shared) == 1 and all(other.places == shared for other in placements):
+        return shared
+    for number, (e, placement) in enumerate(zip(located[1:], placements[1:], strict=True), 1):
         found: dict[Place, int] = {}
-        for (p, count), (q, more) in product(shared.items(), e.placement.places.items()):
+        for (p, count), (q, more) in product(shared.items(), placement.places.items()):
             place = merged(p, q)
             if place is not None:
                 found[place] = min(count + more, found.get(place, count + more))
@@ -192,7 +191,8 @@ def location(place: Iterable[bool | None]) -> str:
     """The name of the location of points that are staggered along these axes."""
     staggered = tuple(map(bool, place))
     ndim = len(staggered)
-    known = ["cell", "node", *(f"{kind}-{a}" for kind in ("face", "edge") for a in AXES[:ndim])]
+    kinds = (f"{kind}-{a}" for kind in ("face", "edge") for a in AXES[:ndim])
+    known = sorted(["cell", "node", *kinds], key=lambda k: ("cell", "face", "node", "edge").index(k[:4]))
     return next(k for k in known if staggering(k, ndim, "") == staggered)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.boundary import has_wall_values
-from halocline.lang.expression import Expr, Operators, as_expr, reads_of, walk
+from halocline.lang.expression import Expr, Operators, as_expr, place_of, reads_of, walk
 from halocline.lang.grid import Field, unknown
 from halocline.lang.location import at_target
 from halocline.lang.program import Program, own_name
@@ -328,7 +328,8 @@ class Fields:
             raise InputError(f"{what!r}: expected a field of {self.grid!r} or an expression of them")
         self.settle()
         program = Program("values")
-        made = self.grid.field(program.fresh("_values"))
+        location = self.grid.location_of(place_of(expression))
+        made = self.grid.field(program.fresh("_values"), location=location)
         try:
             with trace.tracing(program):
                 made.set(expression)
