@@ -77,7 +77,10 @@ Formula = Callable[[Expr, Place | None], Expr]
 
 
 def _formed(
-    e: Expr, formula: Formula, axes: Sequence[int] = (), staggered: Callable[[Expr, Place], Expr] | None = None
+    e: Expr,
+    formula: Formula,
+    axes: Sequence[int] = (),
+    staggered: Callable[[Expr, Place], Expr] | None = None,
 ) -> Expr:
     """The result of an operator: by `formula` at the places of its operand, and by `staggered` half a cell
     away along `axes`."""
@@ -90,7 +93,9 @@ def _formed(
     places = dict(own)
     for p, count in own.items() if staggered is not None else ():
         moved = tuple(not s if a in axes else s for a, s in enumerate(p))
-        if all(p[a] is not None for a in axes) and count + len(axes) < places.get(moved, count + len(axes) + 1):
+        if all(p[a] is not None for a in axes) and count + len(axes) < places.get(
+            moved, count + len(axes) + 1
+        ):
             places[moved] = count + len(axes)
             ways[moved] = partial(lambda p: staggered(formed_at(e, p), p), p)
     places = sorted_places(places)
@@ -318,9 +323,7 @@ def second(f: Operand, axis: int | str, *, order: int | None = None) -> Expr:
     return _formed(as_expr(f), formula)
 
 
-def _second_parts(
-    e: Expr, place: Place | None, axis: int, order: int | None
-) -> tuple[Expr, Expr | None]:
+def _second_parts(e: Expr, place: Place | None, axis: int, order: int | None) -> tuple[Expr, Expr | None]:
     """The outer terms of a second derivative and the weight of its centre."""
     order = trace.default_order() if order is None else order
     weights = second_coefficients(order)

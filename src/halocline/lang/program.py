@@ -498,6 +498,8 @@ class Program:
         most = None if limit is None else as_expr(limit, "limit")
         if most is not None and (most.varies or most.condition):
             raise InputError(f"hc.loop: limit is {most!r}; expected a whole number or a scalar")
+        if most is not None and most.op == "const" and not (most.attribute >= 0 and most.attribute % 1 == 0):
+            raise InputError(f"hc.loop: limit is {limit!r}; expected a whole number from 0, or a scalar")
         if stop is None and most is None:
             raise InputError(
                 "hc.loop: neither until nor limit is given, so that it would never end; give one of them"

@@ -233,7 +233,10 @@ class FailureReplay:
         names = {name: program.parameter(name) for name in ("t", "dt", "step", *self.fields.parameters)}
         found = trace.call(self.terms, **bind(self.terms, self.fields.grid, names))
         return {
-            f"{term} of {f.name}": (f, at_target(as_expr(e), f.staggered, f"term {term!r} of field {f.name!r}"))
+            f"{term} of {f.name}": (
+                f,
+                at_target(as_expr(e), f.staggered, f"term {term!r} of field {f.name!r}"),
+            )
             for f, named in found.items()
             for term, e in named.items()
         }
