@@ -74,7 +74,7 @@ def sorted_places(places: Mapping[Place, int]) -> dict[Place, int]:
 
 
 def common_places(operands: Sequence[Expr]) -> Mapping[Place, int] | None:
-    """The places at which all operands can be formed; None where an operand names its points, or another grid.
+    """The places at which all operands can be formed; None where one names its points or has another grid.
 
     Raises
     ------
@@ -113,7 +113,8 @@ def _reject(others: Sequence[Expr], e: Expr) -> None:
 
 
 def _agree(a: Expr, b: Expr) -> bool:
-    assert a.placement is not None and b.placement is not None
+    assert a.placement is not None
+    assert b.placement is not None
     return any(merged(p, q) is not None for p, q in product(a.placement.places, b.placement.places))
 
 

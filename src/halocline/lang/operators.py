@@ -257,7 +257,7 @@ def to(f: Any, location: str | Sequence[str], *, order: int | None = None) -> An
     >>> import halocline as hc
     >>> grid = hc.Grid((8, 8), periodic=True)
     >>> u, w = grid.field("u"), grid.vector("w", location="face")
-    >>> flux = w * Vector(hc.to(u, f.location) for f in w)
+    >>> flux = hc.Vector(f * hc.to(u, f.location) for f in w)
     >>> energy = 0.5 * hc.dot(hc.to(w, "cell"), hc.to(w, "cell"))
     """
     if isinstance(f, (tuple, list)):
@@ -483,8 +483,8 @@ def hyperdiffusion(f: Any) -> Any:
 
 
 def curl(v: Sequence[Operand], *, order: int | None = None) -> Vector:
-    """The curl of a vector, always three components: on edges where the vector lies on faces, on faces where it
-    lies on edges, and else where the vector lies."""
+    """The curl of a vector, always three components: on edges where the vector lies on faces, on faces where
+    it lies on edges, and else where the vector lies."""
     x, y, z = pad(_vector(v, "curl"), 3)
 
     def d(f: Operand, axis: int) -> Expr:

@@ -157,8 +157,8 @@ def stage(
     location : str or sequence of str, optional
         Where its points are: "cell", "node", "face-x", "edge-z", ...; of a vector one for each component, or
         "face" or "edge" for those of their axes. Along an axis that ends at walls there is one more face than
-        cells, of which reductions and arrays have all. By default as the expression says: where all that it
-        reads in place is.
+        cells, of which reductions and arrays have all. By default that of the expression; where the
+        expression reads at explicit offsets, the faces on which all that it reads in place lies, else cells.
 
     Returns
     -------

@@ -1,8 +1,9 @@
 """Reductions: numbers over the whole grid, usable in the scalar statements of a program.
 
-They run over the points of the expression's location, of which there is one more at an upper wall of an axis
-that they are staggered along. Where an expression reads at explicit offsets, they run over cells, and along an
-axis that every field in it is staggered along, and is read in place, over the points of these fields.
+They run over the points of the expression's location, of which there is one more at an upper wall of an
+axis that they are staggered along. Where an expression reads at explicit offsets, they run over cells. Along
+an axis that every field in it is staggered along, and is read in place, they run over the points of these
+fields.
 
 Sums are order-independent (docs/decisions/0001): their bits do not depend on ranks, threads or patches.
 """
@@ -138,8 +139,8 @@ def value(
         return reduction("value", e, _index(at, grid.points(place)), place)
     if tuple(coordinates) != tuple(AXES[: grid.ndim]):
         raise InputError(
-            f"value at {', '.join(f'{a}={c!r}' for a, c in coordinates.items())}: expected one coordinate for "
-            f"each axis of the grid: {', '.join(AXES[: grid.ndim])}"
+            f"value at {', '.join(f'{a}={c!r}' for a, c in coordinates.items())}: expected one coordinate "
+            f"for each axis of the grid: {', '.join(AXES[: grid.ndim])}"
         )
     total = as_expr(0.0)
     for corner in product(*(_weights(grid, place, a, coordinates[AXES[a]]) for a in range(grid.ndim))):
