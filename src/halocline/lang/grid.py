@@ -366,7 +366,7 @@ class Grid:
         boundary : as for `field`, or a sequence with one entry per component
         """
         count = self.ndim if components is None else components
-        if not 1 <= count <= 3:
+        if not isinstance(count, int) or not 1 <= count <= 3:
             raise InputError(f"vector {name!r}: {components} components; expected 1 to 3")
         places = locations(location, count)
         conditions: list[Any] = list(boundary) if isinstance(boundary, (list, tuple)) else [boundary] * count

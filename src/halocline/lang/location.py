@@ -106,9 +106,10 @@ def _reject(others: Sequence[Expr], e: Expr) -> None:
     other = next((o for o in others if not _agree(o, e)), others[-1])
     assert other.placement is not None
     a, b = location(other.placement.first), location(e.placement.first)
+    both = "" if "cell" in (a, b) else ", or both, hc.to(f, 'cell')"
     raise InputError(
         f"{other!r} lies at {a!r}, but {e!r} at {b!r}. Interpolate one of them, hc.to(f, {a!r}) or "
-        f"hc.to(f, {b!r}), or name the points by explicit offsets, such as u{_offset(e)}."
+        f"hc.to(f, {b!r}){both}, or name the points by explicit offsets, such as u{_offset(e)}."
     )
 
 
@@ -125,6 +126,10 @@ def _offset(e: Expr) -> str:
 
 def formed_at(root: Expr, place: Place) -> Expr:
     """The expression without a location, formed at a place that it has."""
+    if root.placement is None:
+        return root
+    if root.placement.nearest(place) == root.placement.first:
+        return root.placement.bare
     done: dict[Expr, Expr] = {}
     stack = [root]
     while stack:

@@ -86,20 +86,21 @@ def _formed(
     away along `axes`."""
     if e.placement is None:
         return formula(e, None)
-    own = e.placement.places
-    ways: dict[Place, Callable[[], Expr]] = {
-        p: partial(lambda p: formula(formed_at(e, p), p), p) for p in own
-    }
-    places = dict(own)
-    for p, count in own.items() if staggered is not None else ():
-        moved = tuple(not s if a in axes else s for a, s in enumerate(p))
-        if all(p[a] is not None for a in axes) and count + len(axes) < places.get(
-            moved, count + len(axes) + 1
-        ):
-            places[moved] = count + len(axes)
-            ways[moved] = partial(lambda p: staggered(formed_at(e, p), p), p)
+    places = dict(e.placement.places)
+    ways: dict[Place, tuple[Callable[[Expr, Any], Expr], Place]] = {p: (formula, p) for p in places}
+    if staggered is not None:
+        for p, count in e.placement.places.items():
+            moved = tuple(not s if a in axes else s for a, s in enumerate(p))
+            cost = count + len(axes)
+            if all(p[a] is not None for a in axes) and cost < places.get(moved, cost + 1):
+                places[moved], ways[moved] = cost, (staggered, p)
+
+    def build(place: Place) -> Expr:
+        make, start = ways[place]
+        return make(formed_at(e, start), start)
+
     places = sorted_places(places)
-    return located(ways[next(iter(places))](), places, lambda place: ways[place]())
+    return located(build(next(iter(places))), places, build)
 
 
 def _grid(expression: Expr, what: str) -> Grid:

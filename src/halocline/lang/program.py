@@ -195,6 +195,7 @@ def stage(
             f"stage {label!r}: location is {location!r}; expected text such as 'cell' or 'face-x', since a "
             "stage of one expression has one location"
         )
+    staggered: tuple[bool, ...] | None
     if location is not None:
         staggered = staggering(location, grid.ndim, f"stage {label!r}")
         expression = at_target(expression, staggered, f"stage {label!r}")
