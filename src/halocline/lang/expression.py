@@ -180,7 +180,7 @@ class Expr(Operators):
     placement : Placement or None
         The locations of the value, see halocline.lang.location. None for numbers, scalars, expressions that
         read at explicit offsets, and every node that is an argument of another one: locations are checked
-        while expressions are made, and no part of the graph.
+        while expressions are made, and are no part of the graph.
     """
 
     __slots__ = (
@@ -257,7 +257,7 @@ _located: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
 
 
 def bare(e: Expr) -> Expr:
-    """The node without a location, as the graph has it."""
+    """Return the node without a location."""
     return e if e.placement is None else e.placement.bare
 
 
@@ -267,7 +267,7 @@ def located(
     build: Callable[..., Expr] | None = None,
     operands: tuple[Expr, ...] = (),
 ) -> Expr:
-    """The node with locations, the same object for the same node at one place; see `Placement`."""
+    """Return the node with locations, the same object for the same node at one place; see `Placement`."""
     if not value.varies:
         return value
     key = ref(value), *places
@@ -287,12 +287,12 @@ def located(
 
 
 def placed(e: Expr, staggered: Iterable[bool]) -> Expr:
-    """The expression at a location, whatever it said of that before."""
+    """Return the expression with this location instead of its own."""
     return located(bare(e), {tuple(staggered): 0})
 
 
 def pointwise(make: Callable[..., Expr], *operands: Expr) -> Expr:
-    """The node that `make` forms of operands without locations, at the location that they have in common.
+    """Return the node that `make` forms of operands, at the location that they have in common.
 
     Raises
     ------
@@ -542,7 +542,7 @@ def _selection(op: str, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
 
 
 def operation(op: str, *operands: Expr, **details: Any) -> Expr:
-    """The node of an operation that has no simplifications; `details` as for `node`."""
+    """Return the node of an operation without simplifications; `details` are those of `node`."""
     return pointwise(lambda *args: node(op, args, **details), *operands)
 
 
@@ -643,7 +643,7 @@ def reduction(
 
 
 def place_of(root: Expr) -> tuple[bool, ...]:
-    """The axes that the points of an expression are staggered along.
+    """Return the axes that the points of an expression are staggered along.
 
     Where it reads at explicit offsets: those along which all fields in it, and all stages that have a
     location, are staggered and read in place. A difference of face values belongs to a cell.

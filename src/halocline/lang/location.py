@@ -45,16 +45,16 @@ class Placement:
 
     @property
     def first(self) -> Place:
-        """The place that is taken where nothing else decides."""
+        """Place that is taken where nothing else decides."""
         return next(iter(self.places))
 
     def nearest(self, place: Place) -> Place | None:
-        """The first place that agrees with another one; None where none does."""
+        """Return the first place that agrees with another one; None where none does."""
         return next((own for own in self.places if merged(own, place) is not None), None)
 
 
 def merged(a: Place, b: Place) -> Place | None:
-    """The place that agrees with both; None where they differ along an axis."""
+    """Return the place that agrees with both; None where they differ along an axis."""
     both = []
     for p, q in zip(a, b, strict=True):
         if p is not None and q is not None and p != q:
@@ -64,7 +64,7 @@ def merged(a: Place, b: Place) -> Place | None:
 
 
 def sorted_places(places: Mapping[Place, int]) -> dict[Place, int]:
-    """The places, those with the fewest staggered differences and then the fewest staggered axes first."""
+    """Sort places by the number of staggered differences, then by the number of staggered axes."""
 
     def rank(place: Place) -> tuple[int, int, tuple[bool, ...]]:
         staggered = tuple(map(bool, place))
@@ -74,7 +74,9 @@ def sorted_places(places: Mapping[Place, int]) -> dict[Place, int]:
 
 
 def common_places(operands: Sequence[Expr]) -> Mapping[Place, int] | None:
-    """The places at which all operands can be formed; None where one names its points or has another grid.
+    """Return the places at which all operands can be formed.
+
+    It is None where an operand reads at explicit offsets, or belongs to another grid.
 
     Raises
     ------
@@ -114,18 +116,20 @@ def _reject(others: Sequence[Expr], e: Expr) -> None:
 
 
 def _agree(a: Expr, b: Expr) -> bool:
+    """Return True where two expressions can be formed at one place."""
     assert a.placement is not None
     assert b.placement is not None
     return any(merged(p, q) is not None for p, q in product(a.placement.places, b.placement.places))
 
 
 def _offset(e: Expr) -> str:
+    """Return the offset of a read in place, as a user writes it."""
     assert e.grid is not None
     return f"[{', '.join(['0'] * e.grid.ndim)}]"
 
 
 def formed_at(root: Expr, place: Place) -> Expr:
-    """The expression without a location, formed at a place that it has."""
+    """Form an expression at a place that it has, and return it without a location."""
     if root.placement is None:
         return root
     if root.placement.nearest(place) == root.placement.first:
@@ -148,7 +152,7 @@ def formed_at(root: Expr, place: Place) -> Expr:
 
 
 def at_target(root: Expr, staggered: Sequence[bool], target: str) -> Expr:
-    """The expression as its target takes it, without a location.
+    """Form an expression at the points of its target, and return it without a location.
 
     Parameters
     ----------
@@ -194,7 +198,7 @@ def location_of(value: Any) -> str | None:
 
 
 def location(place: Iterable[bool | None]) -> str:
-    """The name of the location of points that are staggered along these axes."""
+    """Return the name of the location of points that are staggered along these axes."""
     staggered = tuple(map(bool, place))
     ndim = len(staggered)
     kinds = (f"{kind}-{a}" for kind in ("face", "edge") for a in AXES[:ndim])
@@ -203,7 +207,7 @@ def location(place: Iterable[bool | None]) -> str:
 
 
 def staggering(location: str, ndim: int, what: str) -> tuple[bool, ...]:
-    """The axes that points at a location are staggered along; `what` names the object in messages."""
+    """Return the axes that points at a location are staggered along; `what` names the object in messages."""
     if location == "cell":
         return (False,) * ndim
     if location == "node":
@@ -219,7 +223,7 @@ def staggering(location: str, ndim: int, what: str) -> tuple[bool, ...]:
 
 
 def locations(location: str | Sequence[str], count: int) -> list[str]:
-    """The location of each component of a vector; "face" and "edge" put a component on those of its axis."""
+    """Return the location of each component of a vector; "face" and "edge" stand for those of its axis."""
     places = [location] * count if isinstance(location, str) else list(location)
     return [
         f"{place}-{AXES[i]}" if place in ("face", "edge") and i < len(AXES) else place

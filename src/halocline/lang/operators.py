@@ -49,17 +49,19 @@ def second_coefficients(order: int) -> list[Fraction]:
 
 
 def staggered_coefficients(order: int) -> list[Fraction]:
-    """Weights c_k of (f(k - 1/2) - f(1/2 - k)) / h, k = 1 .. order/2, of the staggered first derivative.
+    """Return the weights of the staggered first derivative.
 
-    c_k = (-1)^(k+1) ((2m-1)!!)^2 / (2^(2m-2) (m-k)! (m+k-1)! (2k-1)^2), m = order / 2 (Fornberg 1988).
+    They are c_k of (f(k - 1/2) - f(1/2 - k)) / h, k = 1 .. order/2, with m = order / 2 (Fornberg 1988):
+    c_k = (-1)^(k+1) ((2m-1)!!)^2 / (2^(2m-2) (m-k)! (m+k-1)! (2k-1)^2).
     """
     return [2 * weight / (2 * k - 1) for k, weight in enumerate(interpolation_coefficients(order), 1)]
 
 
 def interpolation_coefficients(order: int) -> list[Fraction]:
-    """Weights of f(k - 1/2) + f(1/2 - k), k = 1 .. order/2, of the value halfway between two points.
+    """Return Lagrange's weights of the value halfway between two points.
 
-    They are (-1)^(k+1) ((2m-1)!!)^2 / (2^(2m-1) (m-k)! (m+k-1)! (2k-1)), m = order / 2, Lagrange's weights.
+    They are those of f(k - 1/2) + f(1/2 - k), k = 1 .. order/2, with m = order / 2:
+    (-1)^(k+1) ((2m-1)!!)^2 / (2^(2m-1) (m-k)! (m+k-1)! (2k-1)).
     """
     m = trace.check_order(order) // 2
     odd = factorial(2 * m) // (2**m * factorial(m))
@@ -82,8 +84,10 @@ def _formed(
     axes: Sequence[int] = (),
     staggered: Callable[[Expr, Place], Expr] | None = None,
 ) -> Expr:
-    """The result of an operator: by `formula` at the places of its operand, and by `staggered` half a cell
-    away along `axes`."""
+    """Return the result of an operator at all its places.
+
+    It is given by `formula` at the places of the operand, and by `staggered` half a cell away along `axes`.
+    """
     if e.placement is None:
         return formula(e, None)
     places = dict(e.placement.places)
@@ -152,7 +156,7 @@ def shift(f: Any, axis: int | str, by: int = 1) -> Any:
 def derivative(
     f: Operand, axis: int | str, axis2: int | str | None = None, *, order: int | None = None
 ) -> Expr:
-    """A first derivative, or the mixed or second derivative along two axes.
+    """Return a first derivative, or the mixed or second derivative along two axes.
 
     Parameters
     ----------
@@ -190,7 +194,7 @@ def derivative(
 
 
 def _first(e: Expr, place: Place | None, *, grid: Grid, axis: int, order: int) -> Expr:
-    """The central first derivative."""
+    """Return the central first derivative."""
     total = constant(0.0)
     if grid.maps[axis] is not None:
         return _central(e, grid, axis) * (1.0 / sum(_distances(e, grid, axis, order, place)))
@@ -203,7 +207,7 @@ def _first(e: Expr, place: Place | None, *, grid: Grid, axis: int, order: int) -
 
 
 def _staggered(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Expr:
-    """The first derivative halfway between the points of `e` along an axis."""
+    """Return the first derivative halfway between the points of `e` along an axis."""
     if grid.maps[axis] is not None:
         _check_stretched(grid, axis, order)
         before, after = sides(grid.ndim, axis, bool(place[axis]), 1)
@@ -217,7 +221,7 @@ def _staggered(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> E
 
 
 def _between(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Expr:
-    """The value halfway between the points of `e` along an axis."""
+    """Return the value halfway between the points of `e` along an axis."""
     if grid.maps[axis] is not None:
         _check_stretched(grid, axis, order)
         before, after = (shift_by(e, offset) for offset in sides(grid.ndim, axis, bool(place[axis]), 1))
@@ -308,7 +312,7 @@ def _check_stretched(grid: Grid, axis: int, order: int) -> None:
 
 
 def _distances(e: Expr, grid: Grid, axis: int, order: int, place: Place | None) -> tuple[Expr, Expr]:
-    """To the points before and after those of an expression, along a stretched axis."""
+    """Return the distances to the points before and after, along a stretched axis."""
     _check_stretched(grid, axis, order)
     return neighbours(e, grid, axis, place)
 
@@ -367,7 +371,7 @@ def mixed(f: Operand, axis: int | str, axis2: int | str, *, order: int | None = 
 
 
 def _mixed(e: Expr, place: Place | None, *, grid: Grid, a: int, b: int, order: int) -> Expr:
-    """The bidiagonal mixed derivative."""
+    """Return the bidiagonal mixed derivative."""
     if grid.maps[a] is not None or grid.maps[b] is not None:
         once = _first(e, place, grid=grid, axis=a, order=order)
         return _first(once, place, grid=grid, axis=b, order=order)
@@ -400,16 +404,17 @@ def laplacian(f: Any, *, order: int | None = None) -> Any:
 
 
 def grad(f: Operand, *, order: int | None = None) -> Vector:
-    """The gradient: one component per axis of the grid.
+    """Return the gradient: one component per axis of the grid.
 
-    Of a field in cells, in cells, or where a vector on faces is set or combined with it, on the faces.
+    The gradient of a field in cells lies in cells, or on faces where it is combined with a vector on faces or
+    such a vector is set.
     """
     e = as_expr(f)
     return Vector(derivative(e, a, order=order) for a in range(_grid(e, "grad").ndim))
 
 
 def div(v: Sequence[Operand], *, order: int | None = None) -> Expr:
-    """The divergence of a vector; in cells where its components lie on the faces of their axes."""
+    """Return the divergence of a vector; in cells where its components lie on the faces of their axes."""
     total = constant(0.0)
     for axis, component in enumerate(_vector(v, "div")):
         total = total + derivative(component, axis, order=order)
@@ -417,7 +422,7 @@ def div(v: Sequence[Operand], *, order: int | None = None) -> Expr:
 
 
 def grad_div(v: Sequence[Operand], *, order: int | None = None) -> Vector:
-    """The gradient of the divergence, always three components: sum_j d_i d_j v_j, of second and mixed
+    """Return the gradient of the divergence, always three components: sum_j d_i d_j v_j, of second and mixed
     derivatives, at the locations of the components of `v`."""
     components = list(pad(_vector(v, "grad_div"), 3))
     sums = []
@@ -484,8 +489,11 @@ def hyperdiffusion(f: Any) -> Any:
 
 
 def curl(v: Sequence[Operand], *, order: int | None = None) -> Vector:
-    """The curl of a vector, always three components: on edges where the vector lies on faces, on faces where
-    it lies on edges, and else where the vector lies."""
+    """Return the curl of a vector, always three components.
+
+    It lies on edges where the vector lies on faces, on faces where it lies on edges, and otherwise where the
+    vector lies.
+    """
     x, y, z = pad(_vector(v, "curl"), 3)
 
     def d(f: Operand, axis: int) -> Expr:

@@ -49,7 +49,7 @@ def dot(a: Any, b: Any) -> Expr:
 
 
 def norm(f: Any) -> Expr:
-    """The Euclidean norm over all cells (and components, each over the points of its own location)."""
+    """Return the Euclidean norm over all cells, and components, each over the points of its location."""
     components = [as_expr(c) for c in f] if isinstance(f, (tuple, list)) else [as_expr(f)]
     if len({e.placement.first for e in components if e.placement is not None}) > 1:
         squares = as_expr(0.0)
@@ -100,7 +100,7 @@ def value(
     y: float | None = None,
     z: float | None = None,
 ) -> Expr:
-    """The value at one point, by its index or its coordinates.
+    """Return the value at one point, given by its index or its coordinates.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def value(
 
 
 def _index(at: Any, points: tuple[int, ...]) -> tuple[int, ...]:
-    """The index of a point as whole numbers from 0."""
+    """Return the index of a point as whole numbers from 0."""
     entries = tuple(at) if isinstance(at, Iterable) and not isinstance(at, str) else (at,)
     if not all(isinstance(i, Integral) and not isinstance(i, bool) for i in entries):
         raise InputError(
@@ -163,7 +163,7 @@ def _index(at: Any, points: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _weights(grid: Grid, place: Sequence[bool], axis: int, coordinate: Any) -> list[tuple[int, float]]:
-    """The points along an axis, with their weights, that give the value at a coordinate."""
+    """Return the points along an axis, with their weights, that give the value at a coordinate."""
     name, low, length = AXES[axis], grid.origin[axis], grid.extent[axis]
     inside = isinstance(coordinate, Real) and not isinstance(coordinate, bool)
     if not (inside and low <= coordinate <= low + length):

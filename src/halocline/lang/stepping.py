@@ -280,5 +280,5 @@ def _derivatives(function: Callable[..., Any], result: Any) -> dict[Field, Expr]
 
 
 def _slope(target: Field, value: Any) -> Expr:
-    """The time derivative of a field, at the points of the field."""
+    """Return the time derivative of a field, formed at the points of the field."""
     return at_target(as_expr(value), target.staggered, f"the time derivative of field {target.name!r}")

@@ -106,7 +106,7 @@ def check_even(grid: Grid, axis: int, what: str, instead: str = "an axis of even
 
 
 def neighbours(f: Expr, grid: Grid, axis: int, place: Place | None) -> tuple[Expr, Expr]:
-    """The distances from the points of an expression to the ones before and after them along an axis.
+    """Return the distances from the points of an expression to the ones before and after along an axis.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def neighbours(f: Expr, grid: Grid, axis: int, place: Place | None) -> tuple[Exp
 
 
 def _line(f: Expr, grid: Grid, axis: int, place: Place | None) -> Expr:
-    """The coordinates along an axis of the points of an expression."""
+    """Return the coordinates along an axis of the points of an expression."""
     if place is None:
         staggered, things = place_of(f)[axis], [thing for thing, _ in reads_of(f, located=True)]
         if not things or (not staggered and any(t.staggered and t.staggered[axis] for t in things)):
@@ -141,7 +141,7 @@ def _line(f: Expr, grid: Grid, axis: int, place: Place | None) -> Expr:
 
 
 def beside(grid: Grid, axis: int, place: Place) -> tuple[Expr, Expr, Expr]:
-    """The coordinates along an axis of points halfway between others, of the ones before, and of those after.
+    """Return the coordinates of points halfway between others, of the ones before, and of the ones after.
 
     `place` is the location of the others.
     """
@@ -152,7 +152,7 @@ def beside(grid: Grid, axis: int, place: Place) -> tuple[Expr, Expr, Expr]:
 
 
 def sides(ndim: int, axis: int, on_faces: bool, k: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The offsets of the k-th points before and after the ones halfway between.
+    """Return the offsets of the k-th points before and after the ones halfway between.
 
     Point i on a face lies below cell i.
     """
