@@ -154,7 +154,7 @@ def holes(dtype: str, **options: Any) -> Result:
         p = hc.stage(u * u + 0.25, "p")
         v.set(p[1, -1] - 0.5 * v + 0.1 * v[-1, 1])
         u.set(u + 0.01 * (u[1, 0] + u[-1, 1] - 2 * u) + 1e-3 * v[0, 1])
-        most.set(hc.max(u) + hc.sum(u * v) + hc.count(u > 0.5))
+        most.set(hc.max(u) + hc.sum(u * v[0, 0]) + hc.count(u > 0.5))
         u.set(u + 1e-5 * most)
 
     sim = hc.Simulation(grid, step, **options)

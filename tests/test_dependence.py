@@ -100,7 +100,7 @@ def test_points_that_a_field_lacks_are_ghosts() -> None:
 
     def program(u: Any, f: Any) -> None:
         u.set(u + 1)
-        f.set(u * 2)
+        f.set(u[0, 0] * 2)
 
     assert sweeps(program, u, f) == ["u", "f"]
 

@@ -718,7 +718,7 @@ def test_reductions_run_over_the_points_of_their_expression() -> None:
             "b": F[1, 0] - F,
             "c": u * 1.0,
             "d": hc.stage(F * 2.0, storage="patch"),
-            "e": F + u,
+            "e": F[0, 0] + u,
         }.items():
             hc.scalar(f"n_{name}").set(hc.count(e < 1e9))
         hc.scalar("last").set(hc.value(F, (-1, 2)))

@@ -103,7 +103,7 @@ def program(ndim: int, periodic: tuple[bool, ...]) -> tuple[hc.Grid, Any]:
         v.set(p[back] + p)
         u.set(0.5 * p + p[(1,) + (0,) * (ndim - 1)])
         w.set(w[back] + u)
-        kinds = hc.sum(u * w), hc.min(v), hc.value(v, (0,) * ndim), hc.value(w, (-1,) * ndim)
+        kinds = hc.sum(u[(0,) * ndim] * w), hc.min(v), hc.value(v, (0,) * ndim), hc.value(w, (-1,) * ndim)
         for name, value in zip(names, kinds, strict=True):
             name.set(value)
 

@@ -323,7 +323,7 @@ class Machine:
         self.outputs = [grid.field(f"out_{i}") for i in range(outputs)]
 
         def step() -> None:
-            values = function(*self.inputs)
+            values = function(*(f[0] for f in self.inputs))
             hc.assign(dict(zip(self.outputs, values, strict=True)))
 
         self.sim = hc.Simulation(grid, hc.program(step), parameters=parameters, threads=1)

@@ -107,7 +107,7 @@ def test_locations_of_components() -> None:
         assert [part.staggered for part in flux] == [(True, False), (False, True)]
         with pytest.raises(InputError, match=r"stage of 2 components: location .* has 1"):
             hc.stage(hc.grad(u), "other", location=["cell"])
-        u.set(flux[0] + flux[1])
+        u.set(flux[0][0, 0] + flux[1][0, 0])
 
     compile_program(step.trace(u), grid)
 

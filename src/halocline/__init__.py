@@ -28,7 +28,7 @@ _HOMES = {
     ),
     "lang.operators": (
         "cross", "curl", "derivative", "difference", "div", "grad", "grad_div", "hyperdiffusion", "laplacian",
-        "mixed", "second", "shift", "traceless_strain", "upwinding",
+        "mixed", "second", "shift", "to", "traceless_strain", "upwinding",
     ),
     "lang.reductions": ("count", "dot", "first", "max", "min", "norm", "sum", "value"),
     "lang.program": (

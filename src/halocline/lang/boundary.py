@@ -38,6 +38,7 @@ from halocline.lang.expression import (
     walk,
     where,
 )
+from halocline.lang.location import at_target
 from halocline.ranges import ORDER, Range
 
 if TYPE_CHECKING:
@@ -133,7 +134,8 @@ class Ghost:
         if callable(value) and not isinstance(value, Operators):
             what = f"the boundary value of field {self.field.name!r}"
             value = trace.trace_function(value, self.field.coordinates, what)
-        wall = as_expr(value, "boundary value")
+        name = f"field {self.field.name!r}"
+        wall = at_target(as_expr(value, "boundary value"), self.field.staggered, f"the wall of {name}")
         if wall.op == "const" and not math.isfinite(wall.attribute):
             raise InputError(
                 f"the boundary value of field {self.field.name!r} is {wall.attribute}; expected a finite "
@@ -304,7 +306,8 @@ class BoundaryKernel(BoundaryCondition):
         result = trace.call(self.function, *(Inward(at), at.layer)[:count])
         if result is None:
             raise InputError(f"{what} {trace.RETURNS_NONE}")
-        ghost = as_expr(result, "boundary kernel's result")
+        value = as_expr(result, "boundary kernel's result")
+        ghost = at_target(value, at.field.staggered, f"the wall of field {at.field.name!r}")
         for leaf in walk((ghost,)):
             if leaf.op == "read":
                 _check_inward(at, *leaf.attribute)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary, ref
 
 from halocline.errors import InputError
+from halocline.lang.location import Place, Placement, common_places, formed_at
 from halocline.lang.values import as_real
 
 if TYPE_CHECKING:
@@ -131,7 +133,7 @@ class Operators:
         )
 
     def __getitem__(self, offset: int | Offset) -> Expr:
-        return shift(self.expr, as_offset(offset, self.expr.grid))
+        return shift(bare(self.expr), as_offset(offset, self.expr.grid))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         from halocline.lang.functions import UFUNCS  # made of what stands here, and imported at first use
@@ -157,16 +159,11 @@ class Assignable(Operators):
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-
-        @property
-        def name(self) -> str:
-            """Name in the program."""
-
     def __setitem__(self, offset: Any, value: Any) -> None:
+        name = getattr(self, "name", "u")
         raise InputError(
-            f"{self.name}[...] = ... assigns nothing: write {self.name}.set(...) in a program, with "
-            f"hc.where(condition, value, {self.name}) for a part of the cells"
+            f"{name}[...] = ... assigns nothing: write {name}.set(...) in a program, with "
+            f"hc.where(condition, value, {name}) for a part of the cells"
         )
 
 
@@ -225,11 +222,15 @@ class Expr(Operators):
         That of the fields in it. None for numbers, scalars and coordinates, and for stages of these, wherever
         they are kept: computed in float64, they adapt to what they meet. So do random numbers and entries of
         tables, whatever they are chosen by.
+    placement : Placement or None
+        The locations of the value, see halocline.lang.location. None for numbers, scalars, expressions that
+        read at explicit offsets, and every node that is an argument of another one: locations are checked
+        while expressions are made, and are no part of the graph.
     """
 
     __slots__ = (
-        "__weakref__", "args", "attribute", "below", "condition", "digest", "grid", "op", "precision",
-        "varies",
+        "__weakref__", "args", "attribute", "below", "condition", "digest", "grid", "op", "placement",
+        "precision", "varies",
     )  # fmt: skip
 
     op: str
@@ -240,6 +241,7 @@ class Expr(Operators):
     varies: bool
     digest: bytes
     precision: str | None
+    placement: Placement | None
     below: tuple[Expr, ...]  # of `walk`, where it has been asked
 
     @property
@@ -267,6 +269,7 @@ def node(
     `key` distinguishes attributes in this process, by weak references where they are objects that nodes may
     be kept by, as grids are; `label` stands for the attribute in the digest.
     """
+    args = tuple(map(bare, args))
     if op in COMMUTATIVE and args[1].digest < args[0].digest:
         args = args[::-1]  # one order, whichever of the two was written
     # weak: the node may be kept by what its arguments keep, and would not go
@@ -290,8 +293,67 @@ def node(
     made.varies = op in ("read", "stage", "index") or (op != "reduce" and any(a.varies for a in args))
     made.grid = grid
     made.precision = _precision(op, args, attribute)
+    made.placement = None
     _nodes[identity] = made
     return made
+
+
+_located: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
+
+
+def bare(e: Expr) -> Expr:
+    """Return the node without a location."""
+    return e if e.placement is None else e.placement.bare
+
+
+def located(
+    value: Expr,
+    places: Mapping[Place, int],
+    build: Callable[..., Expr] | None = None,
+    operands: tuple[Expr, ...] = (),
+) -> Expr:
+    """Return the node with locations, the same object for the same node at one place; see `Placement`."""
+    if not value.varies:
+        return value
+    key = ref(value), *places
+    found = _located.get(key) if len(places) == 1 else None
+    if found is not None:
+        return found
+    made = Expr.__new__(Expr)
+    made.op, made.args, made.attribute, made.grid = value.op, value.args, value.attribute, value.grid
+    made.digest, made.condition, made.varies = value.digest, value.condition, value.varies
+    made.precision = value.precision
+    if len(places) == 1:
+        made.placement = Placement(value, places)
+        _located[key] = made
+    else:
+        made.placement = Placement(value, places, build, operands)
+    return made
+
+
+def placed(e: Expr, staggered: Iterable[bool]) -> Expr:
+    """Return the expression with this location instead of its own."""
+    return located(bare(e), {tuple(staggered): 0})
+
+
+def pointwise(make: Callable[..., Expr], *operands: Expr) -> Expr:
+    """Return the node that `make` forms of operands, at the location that they have in common.
+
+    Raises
+    ------
+    InputError
+        Two operands lie at different locations.
+    """
+    if all(e.placement is None for e in operands):
+        return make(*operands)
+    places = common_places(operands)
+    if places is None:
+        return make(*map(bare, operands))
+    first = next(iter(places))
+    value = make(*(formed_at(e, first) for e in operands))
+    if len(places) == 1:
+        return located(value, places)
+    return located(value, places, lambda place, *args: make(*args), operands)
 
 
 def _precision(op: str, args: tuple[Expr, ...], attribute: Any) -> str | None:
@@ -367,7 +429,10 @@ def binary(op: str, left: Operand, right: Operand) -> Expr:
     A literal 0 as a factor, summand or dividend is structural (a derivative along an axis that the grid
     lacks) and is removed, also where the other operand may be infinite, NaN or a zero of the other sign.
     """
-    a, b = as_expr(left), as_expr(right)
+    return pointwise(partial(_binary, op), as_expr(left), as_expr(right))
+
+
+def _binary(op: str, a: Expr, b: Expr) -> Expr:
     logical = op in ("and", "or")
     for operand in (a, b):
         if operand.condition != logical and not (op in ("eq", "ne") and a.condition == b.condition):
@@ -385,16 +450,16 @@ def binary(op: str, left: Operand, right: Operand) -> Expr:
         if bv == 0:
             return a
         if b.op == "neg":
-            return binary("sub", a, b.args[0])
+            return _binary("sub", a, b.args[0])
         if a.op == "neg":
-            return binary("sub", b, a.args[0])
+            return _binary("sub", b, a.args[0])
     elif op == "sub":
         if bv == 0:
             return a
         if av == 0:
-            return unary("neg", b)
+            return _unary("neg", b)
         if b.op == "neg":
-            return binary("add", a, b.args[0])
+            return _binary("add", a, b.args[0])
     elif op == "mul":
         if av == 0 or bv == 0:
             return constant(0.0)
@@ -403,15 +468,15 @@ def binary(op: str, left: Operand, right: Operand) -> Expr:
         if bv == 1:
             return a
         if av == -1:
-            return unary("neg", b)
+            return _unary("neg", b)
         if bv == -1:
-            return unary("neg", a)
+            return _unary("neg", a)
         if a.op == "neg" and b.op == "neg":
-            return binary("mul", a.args[0], b.args[0])
+            return _binary("mul", a.args[0], b.args[0])
         if a.op == "neg":
-            return unary("neg", binary("mul", a.args[0], b))
+            return _unary("neg", _binary("mul", a.args[0], b))
         if b.op == "neg":
-            return unary("neg", binary("mul", a, b.args[0]))
+            return _unary("neg", _binary("mul", a, b.args[0]))
     elif op == "div":
         if av == 0:
             return constant(0.0)
@@ -424,13 +489,16 @@ def binary(op: str, left: Operand, right: Operand) -> Expr:
             and abs(math.frexp(bv)[0]) == 0.5
             and abs(bv) < 2.0**1000
         ):
-            return binary("mul", a, 1.0 / bv)  # a power of two: the reciprocal is exact
+            return _binary("mul", a, constant(1.0 / bv))  # a power of two: the reciprocal is exact
     return node(op, (a, b))
 
 
 def unary(op: str, operand: Operand) -> Expr:
     """An operation on one operand."""
-    a = as_expr(operand)
+    return pointwise(partial(_unary, op), as_expr(operand))
+
+
+def _unary(op: str, a: Expr) -> Expr:
     if a.condition != (op == "not"):
         raise InputError(f"'{op}' needs {'a condition' if op == 'not' else 'a number'}, got {a!r}")
     if op == "neg":
@@ -439,7 +507,7 @@ def unary(op: str, operand: Operand) -> Expr:
         if a.op == "neg":
             return a.args[0]
     if op == "abs" and a.op in ("abs", "neg"):
-        return unary("abs", a.args[0]) if a.op == "neg" else a
+        return _unary("abs", a.args[0]) if a.op == "neg" else a
     if op == "sqrt" and a.op == "const" and a.attribute >= 0:
         return constant(math.sqrt(a.attribute))
     if op == "not" and a.op == "not":
@@ -466,7 +534,7 @@ def power(base: Operand, exponent: Operand) -> Expr:
             return unary("sqrt", b)
         if value == -0.5:
             return binary("div", 1.0, unary("sqrt", b))
-    return node("pow", (b, e))
+    return operation("pow", b, e)
 
 
 def where(condition: Operand, then: Any, otherwise: Any) -> Any:
@@ -518,8 +586,16 @@ def _select(op: str, condition: Operand, then: Any, otherwise: Any) -> Any:
     c = as_expr(condition)
     if not c.condition:
         raise InputError(f"{op} needs a condition such as u > 0 as its first argument, got {c!r}")
-    a, b = as_expr(then), as_expr(otherwise)
-    return a if a is b else node(op, (c, a, b))
+    return pointwise(partial(_selection, op), c, as_expr(then), as_expr(otherwise))
+
+
+def _selection(op: str, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
+    return then if then is otherwise else node(op, (condition, then, otherwise))
+
+
+def operation(op: str, *operands: Expr, **details: Any) -> Expr:
+    """Return the node of an operation without simplifications; `details` are those of `node`."""
+    return pointwise(lambda *args: node(op, args, **details), *operands)
 
 
 def walk(roots: Iterable[Expr]) -> Iterator[Expr]:
@@ -619,9 +695,14 @@ def reduction(
 
 
 def place_of(root: Expr) -> tuple[bool, ...]:
-    """The axes that the points of an expression are staggered along: where all fields in it are, and all
-    stages that have a location, and are read in place. A difference of face values belongs to a cell."""
+    """Return the axes that the points of an expression are staggered along.
+
+    Where it reads at explicit offsets: those along which all fields in it, and all stages that have a
+    location, are staggered and read in place. A difference of face values belongs to a cell.
+    """
     assert root.grid is not None
+    if root.placement is not None:
+        return tuple(map(bool, root.placement.first))
     reads = reads_of(root, located=True)
     return tuple(
         bool(reads) and all(thing.staggered[axis] and not offset[axis] for thing, offset in reads)

@@ -7,7 +7,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from halocline.errors import InputError
-from halocline.lang.expression import Expr, Operand, Operators, as_expr, binary, node, power, unary, where
+from halocline.lang.expression import (
+    Expr,
+    Operand,
+    Operators,
+    as_expr,
+    binary,
+    operation,
+    pointwise,
+    power,
+    unary,
+    where,
+)
 from halocline.lang.expression import branch as branch
 from halocline.lang.grid import Vector
 from halocline.lang.values import as_real
@@ -66,11 +77,12 @@ def maximum(a: Operand, b: Operand, *more: Operand) -> Expr:
 
 
 def _select(op: str, first: Operand, *rest: Operand) -> Expr:
+    def extreme(a: Expr, b: Expr) -> Expr:
+        return a if a is b else operation(op, a, b)
+
     result = as_expr(first)
     for operand in rest:
-        other = as_expr(operand)
-        if result is not other:
-            result = node(op, (result, other))
+        result = pointwise(extreme, result, as_expr(operand))
     return result
 
 
@@ -104,7 +116,7 @@ def symmetric_sum(*terms: Any) -> Any:
 
 
 def _added(a: Expr, b: Expr) -> Expr:
-    return node("sum2", (a, b))
+    return operation("sum2", a, b)
 
 
 def _ordered(a: Expr, b: Expr) -> tuple[Expr, Expr]:
@@ -144,7 +156,7 @@ def random(seed: Operand, step: Operand = 0, index: Operand = 0) -> Expr:
     >>> noise = 0.01 * (hc.random(7, index=grid.cell_number()) - 0.5)
     """
     given = {"seed": seed, "step": step, "index": index}
-    return node("random", tuple(_counter(value, name) for name, value in given.items()))
+    return operation("random", *(_counter(value, name) for name, value in given.items()))
 
 
 def _counter(value: Operand, name: str) -> Expr:
@@ -194,7 +206,7 @@ def lookup(values: Sequence[float], index: Operand) -> Expr:
         last, at = len(numbers) - 1, chosen.attribute
         return as_expr(numbers[(int(at) if at > 0 else 0) if at < last else last])
     spelled = tuple(number.hex() for number in numbers)  # unlike numbers, equal only where all bits are
-    return node("lookup", (chosen,), spelled, key=spelled, label=repr(spelled).encode())
+    return operation("lookup", chosen, attribute=spelled, key=spelled, label=repr(spelled).encode())
 
 
 def _entry(value: Any, position: int) -> float:

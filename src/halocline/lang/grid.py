@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from halocline.errors import InputError
@@ -14,7 +15,18 @@ from halocline.lang.axes import AXES, axis_flags, axis_number, is_sequence, per_
 from halocline.lang.blocks import Blocks
 from halocline.lang.boundary import SIDES, BoundaryCondition, Periodic, Value, resolve_sides
 from halocline.lang.dtype import dtype_name
-from halocline.lang.expression import Assignable, Expr, Offset, as_offset, index, read, refuse_in_place
+from halocline.lang.expression import (
+    Assignable,
+    Expr,
+    Offset,
+    as_offset,
+    bare,
+    index,
+    located,
+    read,
+    refuse_in_place,
+)
+from halocline.lang.location import Place, location, locations, sorted_places, staggering
 from halocline.lang.stretch import mapped, maps_of, traced
 from halocline.lang.values import as_real
 from halocline.ranges import POINTS
@@ -227,15 +239,24 @@ class Grid(Sealed):
         Parameters
         ----------
         staggered : bool, sequence or mapping of bool, or names of axes, optional
-            Axes along which the points lie on lower faces; cell centres by default.
+            Axes along which the points lie on lower faces. By default they are the points of the fields in
+            the same expression, or of the field that is set, and cell centres where there is none.
         """
-        staggered = self._staggered(staggered)
-        result = []
-        for axis in range(self.ndim):
-            position = index(self, axis) + self._first(axis, staggered)
+        faces = None if staggered is None else self._staggered(staggered)
+        return tuple(self._coordinate_along(axis, faces) for axis in range(self.ndim))
+
+    def _coordinate_along(self, axis: int, staggered: tuple[bool, ...] | None) -> Expr:
+        def on(face: bool) -> Expr:
+            position = index(self, axis) + self._first(axis, [face] * self.ndim)
             even = position * trace.scalar(f"h_{AXES[axis]}") + trace.scalar(f"o_{AXES[axis]}")
-            result.append(self._mapped(axis, even))
-        return tuple(result)
+            return bare(self._mapped(axis, even))
+
+        def place(face: bool) -> Place:
+            return tuple(face if a == axis else None for a in range(self.ndim))
+
+        if staggered is not None:
+            return located(on(bool(staggered[axis])), {place(bool(staggered[axis])): 0})
+        return located(on(False), {place(False): 0, place(True): 0}, lambda at: on(bool(at[axis])))
 
     def positions(self, staggered: Sequence[bool] | None = None) -> tuple[NDArray[np.float64], ...]:
         """The coordinates of the points along each axis, as arrays; see `coordinates`."""
@@ -276,20 +297,31 @@ class Grid(Sealed):
         Parameters
         ----------
         staggered : tuple of bool, optional
-            Number the points on these lower faces instead, of which there is one more at an upper wall.
+            Number the points on these lower faces, of which there is one more at an upper wall. By default
+            they are the points of the fields in the same expression, or of the field that is set, and cells
+            where there is none.
         axes : sequence of int or str, optional
             Count along these alone, so that cells which differ along others have the same number.
         """
         counted = [axis_number(a, self.ndim) for a in (range(self.ndim) if axes is None else axes)]
         if not counted or counted != sorted(set(counted)):
             raise InputError(f"axes {axes!r}: expected some of {tuple(range(self.ndim))}, in this order")
-        number = index(self, counted[0])
-        for axis in counted[1:]:
-            points = self.cells(axis)
-            if self.points(staggered)[axis] > self.shape[axis]:
-                points = points + 1.0
-            number = number * points + index(self, axis)
-        return number
+
+        def at(place: Sequence[bool | None]) -> Expr:
+            number = index(self, counted[0])
+            for axis in counted[1:]:
+                points = self.cells(axis)
+                if self.points([bool(face) for face in place])[axis] > self.shape[axis]:
+                    points = points + 1.0
+                number = number * points + index(self, axis)
+            return number
+
+        # the number depends on how many points there are along the later axes
+        depends = [not self.periodic[a] and a in counted[1:] for a in range(self.ndim)]
+        kinds = [(False, True) if staggered is None else (bool(staggered[a]),) for a in range(self.ndim)]
+        choices = (kind if d else (None,) for d, kind in zip(depends, kinds, strict=True))
+        places = sorted_places(dict.fromkeys(product(*choices), 0))
+        return located(at(next(iter(places))), places, at)
 
     def _first(self, axis: int, staggered: Sequence[bool]) -> float:
         """How many spacings the first point along an axis lies above the origin."""
@@ -382,8 +414,7 @@ class Grid(Sealed):
 
     def location_of(self, staggered: Sequence[bool]) -> str:
         """The location of points that are staggered along these axes."""
-        known = ["cell", "node", *(f"{kind}-{a}" for kind in ("face", "edge") for a in AXES[: self.ndim])]
-        return next(k for k in known if staggering(k, self.ndim, "") == tuple(staggered))
+        return location(staggered)
 
     def free_name(self, name: str) -> str:
         """The name, with the first number behind it that makes it one which nothing has yet."""
@@ -421,31 +452,6 @@ class Grid(Sealed):
         """The field or vector of that name, if there is one."""
         found = self.fields.get(name)
         return self.vectors.get(name) if found is None else found
-
-
-def staggering(location: str, ndim: int, what: str) -> tuple[bool, ...]:
-    """The axes that points at a location are staggered along; `what` has it, for messages."""
-    if location == "cell":
-        return (False,) * ndim
-    if location == "node":
-        return (True,) * ndim
-    kind, _, axis = location.partition("-")
-    if kind in ("face", "edge") and axis in AXES and axis != "":
-        number = AXES.index(axis)
-        if kind == "face" and number >= ndim:
-            raise InputError(f"{what}: location {location!r} names an axis that a grid of {ndim} axes lacks")
-        return tuple((a == number) == (kind == "face") for a in range(ndim))
-    known = ["cell", "node"] + [f"{k}-{a}" for k in ("face", "edge") for a in AXES[:ndim]]
-    raise InputError(f"{what}: location {location!r} is unknown; expected one of {', '.join(known)}")
-
-
-def locations(location: str | Sequence[str], count: int) -> list[str]:
-    """The location of each component of a vector; "face" and "edge" put a component on those of its axis."""
-    places = [location] * count if isinstance(location, str) else list(location)
-    return [
-        f"{place}-{AXES[i]}" if place in ("face", "edge") and i < len(AXES) else place
-        for i, place in enumerate(places)
-    ]
 
 
 class Field(Sealed, Assignable):
@@ -486,7 +492,7 @@ class Field(Sealed, Assignable):
 
     @property
     def expr(self) -> Expr:
-        return read(self, trace.version(self), (0,) * self.grid.ndim)
+        return located(read(self, trace.version(self), (0,) * self.grid.ndim), {self.staggered: 0})
 
     def __getitem__(self, offset: int | Offset) -> Expr:
         return read(self, trace.version(self), as_offset(offset, self.grid))

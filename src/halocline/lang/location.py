@@ -1,78 +1,231 @@
-"""Locations of expressions on staggered grids."""
+"""Locations: where the values of an expression lie on a grid.
+
+A field read without an offset lies where its points do. Operands of one operation lie at one location. A read
+at an explicit offset, ``u[1, 0]``, names its point: an expression with one has no location and is not
+checked. Numbers and scalars fit everywhere. A derivative and a coordinate can be formed at several locations
+and take the one of the other operands, or of the field that is set.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
-from halocline.lang.expression import Expr, Offset, as_expr, reads_of
+
+if TYPE_CHECKING:
+    from halocline.lang.expression import Expr
+
+AXES = "xyz"
+# Per axis: staggered (True), not staggered (False), or independent of the location along that axis (None).
+Place = tuple[bool | None, ...]
 
 
-def location_of(value: Any) -> str | None:
-    """Return the location of the points that an expression has values at.
+@dataclass(frozen=True, eq=False, slots=True)
+class Placement:
+    """Locations at which the value of an expression can be formed.
 
-    The fields and located stages that are read symmetrically about the point decide, separately for each
-    axis: ``2 * fx`` and ``fx[1, 0] - fx[-1, 0]`` lie where ``fx`` lies. Reads with other offsets name their
-    points explicitly and decide only where there are no symmetric ones: ``fx[1, 0] - fx`` lies in the cells.
-
-    Parameters
+    Attributes
     ----------
-    value : Field, Stage or expression
+    bare : Expr
+        The node without a location, formed at the first of `places`.
+    places : mapping of Place to int
+        Number of staggered differences in the value at each place; the fewest come first.
+    build : callable, optional
+        ``build(place, *operands)`` forms the value at another place from the operands there.
+    operands : tuple of Expr
+    """
 
-    Returns
-    -------
-    str or None
-        "cell", "node", "face-x", ...; None for an expression that reads no field.
+    bare: Expr
+    places: Mapping[Place, int]
+    build: Callable[..., Expr] | None = None
+    operands: tuple[Expr, ...] = ()
+
+    @property
+    def first(self) -> Place:
+        """Place that is taken where nothing else decides."""
+        return next(iter(self.places))
+
+    def nearest(self, place: Place) -> Place | None:
+        """Return the first place that agrees with another one; None where none does."""
+        return next((own for own in self.places if merged(own, place) is not None), None)
+
+
+def merged(a: Place, b: Place) -> Place | None:
+    """Return the place that agrees with both; None where they differ along an axis."""
+    both = []
+    for p, q in zip(a, b, strict=True):
+        if p is not None and q is not None and p != q:
+            return None
+        both.append(q if p is None else p)
+    return tuple(both)
+
+
+def sorted_places(places: Mapping[Place, int]) -> dict[Place, int]:
+    """Sort places by the number of staggered differences, then by the number of staggered axes."""
+
+    def rank(place: Place) -> tuple[int, int, tuple[bool, ...]]:
+        staggered = tuple(map(bool, place))
+        return places[place], sum(staggered), staggered
+
+    return {place: places[place] for place in sorted(places, key=rank)}
+
+
+def common_places(operands: Sequence[Expr]) -> Mapping[Place, int] | None:
+    """Return the places at which all operands can be formed.
+
+    It is None where an operand reads at explicit offsets, or belongs to another grid.
 
     Raises
     ------
     InputError
-        Fields of different locations are read at the same point.
-
-    Examples
-    --------
-    >>> import halocline as hc
-    >>> grid = hc.Grid((8, 8))
-    >>> fx = grid.field("fx", location="face-x")
-    >>> location_of(fx**2), location_of(fx[1, 0] - fx)
-    ('face-x', 'cell')
+        Two operands lie at different locations.
     """
-    root = as_expr(value)
-    offsets: dict[Any, list[Offset]] = {}
-    for thing, offset in sorted(reads_of(root, located=True), key=lambda read: (read[0].name, read[1])):
-        offsets.setdefault(thing, []).append(offset)
-    if root.grid is None or not offsets:
+    located = [e for e in operands if e.varies]
+    placements = [e.placement for e in located if e.placement is not None and e.grid is located[0].grid]
+    if len(placements) != len(located):
         return None
-    staggered = tuple(_on_faces(root, offsets, axis) for axis in range(root.grid.ndim))
-    return next(
-        (_location(thing) for thing in offsets if thing.staggered == staggered),
-        root.grid.location_of(staggered),
+    shared: Mapping[Place, int] = placements[0].places
+    if len(shared) == 1 and all(other.places == shared for other in placements):
+        return shared
+    for number, (e, placement) in enumerate(zip(located[1:], placements[1:], strict=True), 1):
+        found: dict[Place, int] = {}
+        for (p, count), (q, more) in product(shared.items(), placement.places.items()):
+            place = merged(p, q)
+            if place is not None:
+                found[place] = min(count + more, found.get(place, count + more))
+        if not found:
+            _reject(located[:number], e)
+        shared = found
+    return sorted_places(shared)
+
+
+def _reject(others: Sequence[Expr], e: Expr) -> None:
+    """Raise the error for operands at different locations."""
+    assert e.placement is not None
+    other = next((o for o in others if not _agree(o, e)), others[-1])
+    assert other.placement is not None
+    a, b = location(other.placement.first), location(e.placement.first)
+    both = "" if "cell" in (a, b) else ", or both, hc.to(f, 'cell')"
+    raise InputError(
+        f"{other!r} lies at {a!r}, but {e!r} at {b!r}. Interpolate one of them, hc.to(f, {a!r}) or "
+        f"hc.to(f, {b!r}){both}, or name the points by explicit offsets, such as u{_offset(e)}."
     )
 
 
-def _location(thing: Any) -> str:
-    """Return the location of a field or of a stage that has one."""
-    named = getattr(thing, "location", None)
-    return str(thing.expr.grid.location_of(thing.staggered) if named is None else named)
+def _agree(a: Expr, b: Expr) -> bool:
+    """Return True where two expressions can be formed at one place."""
+    assert a.placement is not None
+    assert b.placement is not None
+    return any(merged(p, q) is not None for p, q in product(a.placement.places, b.placement.places))
 
 
-def _on_faces(root: Expr, offsets: Mapping[Any, list[Offset]], axis: int) -> bool:
-    """Return whether an expression belongs to faces along an axis."""
-    # twice the distance from the point to the middle of the reads
-    middles = {
-        thing: min(offset[axis] for offset in reads) + max(offset[axis] for offset in reads)
-        for thing, reads in offsets.items()
-    }
-    centred = [thing for thing, middle in middles.items() if middle == 0]
-    for thing in centred:
-        if thing.staggered[axis] != centred[0].staggered[axis]:
-            first, second = (f"{each.name!r} ({_location(each)})" for each in (centred[0], thing))
-            raise InputError(
-                f"{root!r} reads {first} and {second} at the same point, but they lie half a cell apart; "
-                "expected one location: average one of them onto the points of the other, such as "
-                "0.5 * (f[1] + f) from faces onto cells"
-            )
-    if centred:
-        return bool(centred[0].staggered[axis])
-    return all(thing.staggered[axis] and middle % 2 == 0 for thing, middle in middles.items())
+def _offset(e: Expr) -> str:
+    """Return the offset of a read in place, as a user writes it."""
+    assert e.grid is not None
+    return f"[{', '.join(['0'] * e.grid.ndim)}]"
+
+
+def formed_at(root: Expr, place: Place) -> Expr:
+    """Form an expression at a place that it has, and return it without a location."""
+    if root.placement is None:
+        return root
+    if root.placement.nearest(place) == root.placement.first:
+        return root.placement.bare
+    done: dict[Expr, Expr] = {}
+    stack = [root]
+    while stack:
+        e = stack[-1]
+        where = None if e.placement is None else e.placement.nearest(place)
+        if e.placement is None or where is None or where == e.placement.first:
+            done[stack.pop()] = e if e.placement is None else e.placement.bare
+            continue
+        missing = [o for o in e.placement.operands if o not in done]
+        if missing:
+            stack += missing
+            continue
+        assert e.placement.build is not None
+        done[stack.pop()] = e.placement.build(where, *(done[o] for o in e.placement.operands))
+    return done[root]
+
+
+def at_target(root: Expr, staggered: Sequence[bool], target: str) -> Expr:
+    """Form an expression at the points of its target, and return it without a location.
+
+    Parameters
+    ----------
+    root : Expr
+    staggered : sequence of bool
+        The axes that the points of the target are staggered along.
+    target : str
+        Name of the target, for messages.
+
+    Raises
+    ------
+    InputError
+        The expression lies at another location and cannot be formed at that of the target.
+    """
+    if root.placement is None:
+        return root
+    if len(root.placement.first) != len(staggered):
+        return root.placement.bare  # of another grid, which is an error of its own
+    if root.placement.nearest(tuple(staggered)) is None:
+        a, b = location(root.placement.first), location(staggered)
+        raise InputError(
+            f"{target} lies at {b!r}, but {root!r} at {a!r}. Interpolate, hc.to(..., {b!r}), or name the "
+            f"points by explicit offsets, such as u{_offset(root)}."
+        )
+    return formed_at(root, tuple(staggered))
+
+
+def location_of(value: Any) -> str | None:
+    """Return the location of a field, stage or expression.
+
+    Parameters
+    ----------
+    value : Field, Stage, Expr or number
+
+    Returns
+    -------
+    str or None
+        "cell", "face-x", ...; where an operator can form its value at several locations, the one that it has
+        by itself. None for numbers, scalars, and expressions that read at explicit offsets.
+    """
+    e = getattr(value, "expr", None)
+    return None if e is None or e.placement is None else location(e.placement.first)
+
+
+def location(place: Iterable[bool | None]) -> str:
+    """Return the name of the location of points that are staggered along these axes."""
+    staggered = tuple(map(bool, place))
+    ndim = len(staggered)
+    kinds = (f"{kind}-{a}" for kind in ("face", "edge") for a in AXES[:ndim])
+    known = sorted(["cell", "node", *kinds], key=lambda k: ("cell", "face", "node", "edge").index(k[:4]))
+    return next(k for k in known if staggering(k, ndim, "") == staggered)
+
+
+def staggering(location: str, ndim: int, what: str) -> tuple[bool, ...]:
+    """Return the axes that points at a location are staggered along; `what` names the object in messages."""
+    if location == "cell":
+        return (False,) * ndim
+    if location == "node":
+        return (True,) * ndim
+    kind, _, axis = location.partition("-")
+    if kind in ("face", "edge") and axis in AXES and axis != "":
+        number = AXES.index(axis)
+        if kind == "face" and number >= ndim:
+            raise InputError(f"{what}: location {location!r} names an axis that a grid of {ndim} axes lacks")
+        return tuple((a == number) == (kind == "face") for a in range(ndim))
+    known = ["cell", "node"] + [f"{k}-{a}" for k in ("face", "edge") for a in AXES[:ndim]]
+    raise InputError(f"{what}: location {location!r} is unknown; expected one of {', '.join(known)}")
+
+
+def locations(location: str | Sequence[str], count: int) -> list[str]:
+    """Return the location of each component of a vector; "face" and "edge" stand for those of its axis."""
+    places = [location] * count if isinstance(location, str) else list(location)
+    return [
+        f"{place}-{AXES[i]}" if place in ("face", "edge") and i < len(AXES) else place
+        for i, place in enumerate(places)
+    ]

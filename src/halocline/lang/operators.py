@@ -1,19 +1,26 @@
-"""Difference operators of any even order, and vector calculus built from them."""
+"""Difference operators of any even order, and vector calculus built from them.
+
+Each operator has a result at the location of its operand, by central differences. A first derivative also has
+one half a cell away along its axis, and a mixed derivative half a cell away along both, by staggered
+differences. The other operands, or the field that is set, choose between them; see halocline.lang.location.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from math import comb, factorial
 from typing import Any
 
 from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.axes import axis_number
-from halocline.lang.expression import Expr, Operand, as_expr, constant, unary
+from halocline.lang.expression import Expr, Operand, as_expr, bare, constant, located, placed, unary
 from halocline.lang.expression import shift as shift_by
 from halocline.lang.grid import Grid, Vector, pad
-from halocline.lang.stretch import check_even, neighbours
+from halocline.lang.location import Place, formed_at, locations, sorted_places, staggering
+from halocline.lang.stretch import beside, check_even, neighbours, sides
 
 
 def first_coefficients(order: int) -> list[Fraction]:
@@ -42,6 +49,65 @@ def second_coefficients(order: int) -> list[Fraction]:
     return [-2 * sum(outer, Fraction(0)), *outer]
 
 
+def staggered_coefficients(order: int) -> list[Fraction]:
+    """Return the weights of the staggered first derivative.
+
+    They are c_k of (f(k - 1/2) - f(1/2 - k)) / h, k = 1 .. order/2, with m = order / 2 (Fornberg 1988):
+    c_k = (-1)^(k+1) ((2m-1)!!)^2 / (2^(2m-2) (m-k)! (m+k-1)! (2k-1)^2).
+    """
+    return [2 * weight / (2 * k - 1) for k, weight in enumerate(interpolation_coefficients(order), 1)]
+
+
+def interpolation_coefficients(order: int) -> list[Fraction]:
+    """Return Lagrange's weights of the value halfway between two points.
+
+    They are those of f(k - 1/2) + f(1/2 - k), k = 1 .. order/2, with m = order / 2:
+    (-1)^(k+1) ((2m-1)!!)^2 / (2^(2m-1) (m-k)! (m+k-1)! (2k-1)).
+    """
+    m = trace.check_order(order) // 2
+    odd = factorial(2 * m) // (2**m * factorial(m))
+    return [
+        Fraction(
+            (-1) ** (k + 1) * odd**2,
+            2 ** (2 * m - 1) * factorial(m - k) * factorial(m + k - 1) * (2 * k - 1),
+        )
+        for k in range(1, m + 1)
+    ]
+
+
+# Forms a result from an operand without a location, and its place, which is None where it is not known.
+Formula = Callable[[Expr, Place | None], Expr]
+
+
+def _formed(
+    e: Expr,
+    formula: Formula,
+    axes: Sequence[int] = (),
+    staggered: Callable[[Expr, Place], Expr] | None = None,
+) -> Expr:
+    """Return the result of an operator at all its places.
+
+    It is given by `formula` at the places of the operand, and by `staggered` half a cell away along `axes`.
+    """
+    if e.placement is None:
+        return formula(e, None)
+    places = dict(e.placement.places)
+    ways: dict[Place, tuple[Callable[[Expr, Any], Expr], Place]] = {p: (formula, p) for p in places}
+    if staggered is not None:
+        for p, count in e.placement.places.items():
+            moved = tuple(not s if a in axes else s for a, s in enumerate(p))
+            cost = count + len(axes)
+            if all(p[a] is not None for a in axes) and cost < places.get(moved, cost + 1):
+                places[moved], ways[moved] = cost, (staggered, p)
+
+    def build(place: Place) -> Expr:
+        make, start = ways[place]
+        return make(formed_at(e, start), start)
+
+    places = sorted_places(places)
+    return located(build(next(iter(places))), places, build)
+
+
 def _grid(expression: Expr, what: str) -> Grid:
     if expression.grid is None:
         raise InputError(f"{what} of {expression!r}: no field of a grid is in it")
@@ -58,7 +124,8 @@ def _unit(grid: Grid, *steps: tuple[int, int]) -> tuple[int, ...]:
 def shift(f: Any, axis: int | str, by: int = 1) -> Any:
     """The value `by` cells further along an axis; of a vector, by component.
 
-    The same as ``f[1, 0]`` and so on, for formulas that serve every axis and grids of one to three axes.
+    The same as ``f[1, 0]`` and so on, for formulas that serve every axis and grids of one to three axes: an
+    explicit offset, also for ``by=0``, so that locations are not checked.
 
     Parameters
     ----------
@@ -73,6 +140,7 @@ def shift(f: Any, axis: int | str, by: int = 1) -> Any:
     e, a = as_expr(f), axis_number(axis)
     if isinstance(by, bool) or not isinstance(by, int):
         raise InputError(f"shift by {by!r}: expected a whole number of cells")
+    e = bare(e)
     if not e.varies or a >= _grid(e, "a shift").ndim:
         return e
     return shift_by(e, _unit(_grid(e, "a shift"), (a, by)))
@@ -81,7 +149,7 @@ def shift(f: Any, axis: int | str, by: int = 1) -> Any:
 def derivative(
     f: Operand, axis: int | str, axis2: int | str | None = None, *, order: int | None = None
 ) -> Expr:
-    """A first derivative, or the mixed or second derivative along two axes, by central differences.
+    """Return a first derivative, or the mixed or second derivative along two axes.
 
     Parameters
     ----------
@@ -93,30 +161,136 @@ def derivative(
 
     Notes
     -----
+    The first derivative is a central difference where it is wanted at the points of `f`, and a staggered one
+    where it is wanted half a cell away along the axis: for a field in cells on the faces across the axis, for
+    one on these faces in cells. The field that is set, or the other operands, choose.
+
     The mixed derivative is bidiagonal: it reads only the diagonals of the plane,
     f_xy = 1 / (4 h_x h_y) sum_k d_k [f(k, k) + f(-k, -k) - f(k, -k) - f(-k, k)] with the weights d_k of the
-    second derivative (Pekkilä et al. 2022, Eq. 14).
+    second derivative (Pekkilä et al. 2022, Eq. 14). Half a cell away along both axes it is the staggered
+    difference of the staggered difference.
     """
     e, a = as_expr(f), axis_number(axis)
     order = trace.default_order() if order is None else order
     if axis2 is not None:
         b = axis_number(axis2)
         return second(e, a, order=order) if a == b else mixed(e, a, b, order=order)
-    weights = first_coefficients(order)
+    trace.check_order(order)
     if not e.varies:
         return constant(0.0)
     grid = _grid(e, "a derivative")
     if a >= grid.ndim:
         return constant(0.0)
+    central = partial(_first, grid=grid, axis=a, order=order)
+    between = partial(_staggered, grid=grid, axis=a, order=order)
+    return _formed(e, central, (a,), between)
+
+
+def _first(e: Expr, place: Place | None, *, grid: Grid, axis: int, order: int) -> Expr:
+    """Return the central first derivative."""
     total = constant(0.0)
-    if grid.maps[a] is not None:
-        return _central(e, grid, a) * (1.0 / sum(_distances(e, grid, a, order)))
-    scale = 1.0 / grid.h(a)
-    for k, weight in enumerate(weights, 1):
-        total = total + (shift_by(e, _unit(grid, (a, k))) - shift_by(e, _unit(grid, (a, -k)))) * (
+    if grid.maps[axis] is not None:
+        return _central(e, grid, axis) * (1.0 / sum(_distances(e, grid, axis, order, place)))
+    scale = 1.0 / grid.h(axis)
+    for k, weight in enumerate(first_coefficients(order), 1):
+        total = total + (shift_by(e, _unit(grid, (axis, k))) - shift_by(e, _unit(grid, (axis, -k)))) * (
             float(weight) * scale
         )
     return total
+
+
+def _staggered(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Expr:
+    """Return the first derivative halfway between the points of `e` along an axis."""
+    if grid.maps[axis] is not None:
+        _check_stretched(grid, axis, order)
+        before, after = sides(grid.ndim, axis, bool(place[axis]), 1)
+        _, low, high = beside(grid, axis, place)
+        return (shift_by(e, after) - shift_by(e, before)) / (high - low)
+    scale, total = 1.0 / grid.h(axis), constant(0.0)
+    for k, weight in enumerate(staggered_coefficients(order), 1):
+        before, after = sides(grid.ndim, axis, bool(place[axis]), k)
+        total = total + (shift_by(e, after) - shift_by(e, before)) * (float(weight) * scale)
+    return total
+
+
+def _between(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Expr:
+    """Return the value halfway between the points of `e` along an axis."""
+    if grid.maps[axis] is not None:
+        _check_stretched(grid, axis, order)
+        before, after = (shift_by(e, offset) for offset in sides(grid.ndim, axis, bool(place[axis]), 1))
+        x, low, high = beside(grid, axis, place)
+        return before + (after - before) * ((x - low) / (high - low))
+    total = constant(0.0)
+    for k, weight in enumerate(interpolation_coefficients(order), 1):
+        before, after = (shift_by(e, offset) for offset in sides(grid.ndim, axis, bool(place[axis]), k))
+        total = total + (before + after) * float(weight)
+    return total
+
+
+def to(f: Any, location: str | Sequence[str], *, order: int | None = None) -> Any:
+    """Interpolate to another location.
+
+    Parameters
+    ----------
+    f : field, stage, expression, number, or a vector of them
+    location : str or sequence of str
+        "cell", "node", "face-x", "edge-z", ...; of a vector one for each component, or "face" or "edge" for
+        those of their axes.
+    order : int, optional
+        Even order of accuracy; by default that of the simulation, else 2, which is the mean of two points
+        along each axis. Along stretched axes it is 2.
+
+    Returns
+    -------
+    Expr or Vector
+        A derivative that can be formed at the location by a staggered difference is, without interpolation.
+
+    Raises
+    ------
+    InputError
+        A location that is unknown; an expression that reads at explicit offsets, or a condition.
+
+    Examples
+    --------
+    >>> import halocline as hc
+    >>> grid = hc.Grid((8, 8), periodic=True)
+    >>> u, w = grid.field("u"), grid.vector("w", location="face")
+    >>> flux = hc.Vector(f * hc.to(u, f.location) for f in w)
+    >>> energy = 0.5 * hc.dot(hc.to(w, "cell"), hc.to(w, "cell"))
+    """
+    if isinstance(f, (tuple, list)):
+        places = locations(location, len(f))
+        if len(places) != len(f):
+            raise InputError(
+                f"hc.to: location {location!r} has {len(places)} entries for {len(f)} components; give one "
+                "for all, or one for each"
+            )
+        return Vector(to(c, place, order=order) for c, place in zip(f, places, strict=True))
+    e = as_expr(f)
+    if not isinstance(location, str):
+        raise InputError(f"hc.to: location is {location!r}; expected text such as 'cell' or 'face-x'")
+    order = trace.check_order(trace.default_order() if order is None else order)
+    if not e.varies:
+        return e
+    grid = _grid(e, "hc.to")
+    target = staggering(location, grid.ndim, "hc.to")
+    if e.condition:
+        raise InputError(f"hc.to: {e!r} is a condition; use hc.where(condition, 1.0, 0.0)")
+    if e.placement is None:
+        raise InputError(
+            f"hc.to: the location of {e!r} is not known, because it reads at explicit offsets. Name it, "
+            "hc.stage(..., location='face-x'), or write the mean with offsets too."
+        )
+
+    def apart(place: Place) -> list[int]:
+        return [a for a, s in enumerate(place) if s is not None and s != target[a]]
+
+    start = min(e.placement.places, key=lambda place: len(apart(place)))
+    value, place = formed_at(e, start), list(start)
+    for axis in apart(start):
+        value = _between(value, tuple(place), grid=grid, axis=axis, order=order)
+        place[axis] = target[axis]
+    return placed(value, target)
 
 
 def _central(e: Expr, grid: Grid, axis: int) -> Expr:
@@ -124,20 +298,30 @@ def _central(e: Expr, grid: Grid, axis: int) -> Expr:
     return shift_by(e, _unit(grid, (axis, 1))) - shift_by(e, _unit(grid, (axis, -1)))
 
 
-def _distances(e: Expr, grid: Grid, axis: int, order: int) -> tuple[Expr, Expr]:
-    """To the points before and after those of an expression, along a stretched axis."""
+def _check_stretched(grid: Grid, axis: int, order: int) -> None:
+    """Raise where an order is not available along a stretched axis."""
     if order != 2:
         check_even(grid, axis, f"a difference of order {order}", "order 2: weights of others differ by point")
-    return neighbours(e, grid, axis)
+
+
+def _distances(e: Expr, grid: Grid, axis: int, order: int, place: Place | None) -> tuple[Expr, Expr]:
+    """Return the distances to the points before and after, along a stretched axis."""
+    _check_stretched(grid, axis, order)
+    return neighbours(e, grid, axis, place)
 
 
 def second(f: Operand, axis: int | str, *, order: int | None = None) -> Expr:
     """The second derivative along one axis."""
-    pair, centre = _second_parts(as_expr(f), axis_number(axis), order)
-    return pair if centre is None else pair + as_expr(f) * centre
+    axis = axis_number(axis)
+
+    def formula(e: Expr, place: Place | None) -> Expr:
+        pair, centre = _second_parts(e, place, axis, order)
+        return pair if centre is None else pair + e * centre
+
+    return _formed(as_expr(f), formula)
 
 
-def _second_parts(e: Expr, axis: int, order: int | None) -> tuple[Expr, Expr | None]:
+def _second_parts(e: Expr, place: Place | None, axis: int, order: int | None) -> tuple[Expr, Expr | None]:
     """The outer terms of a second derivative and the weight of its centre."""
     order = trace.default_order() if order is None else order
     weights = second_coefficients(order)
@@ -147,7 +331,7 @@ def _second_parts(e: Expr, axis: int, order: int | None) -> tuple[Expr, Expr | N
     if axis >= grid.ndim:
         return constant(0.0), None
     if grid.maps[axis] is not None:
-        below, above = _distances(e, grid, axis, order)
+        below, above = _distances(e, grid, axis, order, place)
         width = 0.5 * (below + above)
         after, before = 1.0 / (above * width), 1.0 / (below * width)
         pair = shift_by(e, _unit(grid, (axis, 1))) * after + shift_by(e, _unit(grid, (axis, -1))) * before
@@ -164,21 +348,32 @@ def _second_parts(e: Expr, axis: int, order: int | None) -> tuple[Expr, Expr | N
 def mixed(f: Operand, axis: int | str, axis2: int | str, *, order: int | None = None) -> Expr:
     """The mixed derivative along two different axes, bidiagonal; see `derivative`."""
     e, a, b = as_expr(f), axis_number(axis), axis_number(axis2)
-    order = trace.default_order() if order is None else order
-    weights = second_coefficients(order)
+    order = trace.check_order(trace.default_order() if order is None else order)
     if not e.varies:
         return constant(0.0)
     grid = _grid(e, "a derivative")
     if max(a, b) >= grid.ndim:
         return constant(0.0)
+
+    def between(e: Expr, place: Place) -> Expr:
+        once = _staggered(e, place, grid=grid, axis=a, order=order)
+        there = tuple(not s if axis == a else s for axis, s in enumerate(place))
+        return _staggered(once, there, grid=grid, axis=b, order=order)
+
+    return _formed(e, partial(_mixed, grid=grid, a=a, b=b, order=order), (a, b), between)
+
+
+def _mixed(e: Expr, place: Place | None, *, grid: Grid, a: int, b: int, order: int) -> Expr:
+    """Return the bidiagonal mixed derivative."""
     if grid.maps[a] is not None or grid.maps[b] is not None:
-        return derivative(derivative(e, a, order=order), b, order=order)
+        once = _first(e, place, grid=grid, axis=a, order=order)
+        return _first(once, place, grid=grid, axis=b, order=order)
     scale = 0.25 / (grid.h(a) * grid.h(b))
     # differences across the later axis of differences across the earlier one: along a row these are shifts of
     # one another, and those of the first derivative (compile/lanes.py)
     a, b = min(a, b), max(a, b)
     total = constant(0.0)
-    for k, weight in enumerate(weights[1:], 1):
+    for k, weight in enumerate(second_coefficients(order)[1:], 1):
         upper = shift_by(e, _unit(grid, (a, k), (b, k))) - shift_by(e, _unit(grid, (a, -k), (b, k)))
         lower = shift_by(e, _unit(grid, (a, k), (b, -k))) - shift_by(e, _unit(grid, (a, -k), (b, -k)))
         total = total + (upper - lower) * (float(weight) * scale)
@@ -189,23 +384,30 @@ def laplacian(f: Any, *, order: int | None = None) -> Any:
     """The sum of the second derivatives along all axes of the grid; of a vector, by component."""
     if isinstance(f, (tuple, list)):
         return Vector(laplacian(c, order=order) for c in f)
-    e = as_expr(f)
-    total, centre = constant(0.0), constant(0.0)
-    for axis in range(_grid(e, "laplacian").ndim if e.varies else 0):
-        pair, weight = _second_parts(e, axis, order)
-        total = total + pair
-        centre = centre + (0.0 if weight is None else weight)
-    return total + e * centre
+
+    def formula(e: Expr, place: Place | None) -> Expr:
+        total, centre = constant(0.0), constant(0.0)
+        for axis in range(_grid(e, "laplacian").ndim if e.varies else 0):
+            pair, weight = _second_parts(e, place, axis, order)
+            total = total + pair
+            centre = centre + (0.0 if weight is None else weight)
+        return total + e * centre
+
+    return _formed(as_expr(f), formula)
 
 
 def grad(f: Operand, *, order: int | None = None) -> Vector:
-    """The gradient: one component per axis of the grid."""
+    """Return the gradient: one component per axis of the grid.
+
+    The gradient of a field in cells lies in cells, or on faces where it is combined with a vector on faces or
+    such a vector is set.
+    """
     e = as_expr(f)
     return Vector(derivative(e, a, order=order) for a in range(_grid(e, "grad").ndim))
 
 
 def div(v: Sequence[Operand], *, order: int | None = None) -> Expr:
-    """The divergence of a vector."""
+    """Return the divergence of a vector; in cells where its components lie on the faces of their axes."""
     total = constant(0.0)
     for axis, component in enumerate(_vector(v, "div")):
         total = total + derivative(component, axis, order=order)
@@ -213,8 +415,8 @@ def div(v: Sequence[Operand], *, order: int | None = None) -> Expr:
 
 
 def grad_div(v: Sequence[Operand], *, order: int | None = None) -> Vector:
-    """The gradient of the divergence, always three components: sum_j d_i d_j v_j, of second and mixed
-    derivatives."""
+    """Return the gradient of the divergence, always three components: sum_j d_i d_j v_j, of second and mixed
+    derivatives, at the locations of the components of `v`."""
     components = list(pad(_vector(v, "grad_div"), 3))
     sums = []
     for i in range(3):
@@ -235,11 +437,15 @@ def difference(f: Operand, axis: int | str, count: int) -> Expr:
     if not e.varies or a >= _grid(e, "a difference").ndim:
         return constant(0.0)
     grid, half = _grid(e, "a difference"), count // 2
-    total = e * float((-1) ** half * comb(count, half))
-    for k in range(1, half + 1):
-        pair = shift_by(e, _unit(grid, (a, k))) + shift_by(e, _unit(grid, (a, -k)))
-        total = total + pair * float((-1) ** (half - k) * comb(count, half - k))
-    return total
+
+    def formula(e: Expr, _: Place | None) -> Expr:
+        total = e * float((-1) ** half * comb(count, half))
+        for k in range(1, half + 1):
+            pair = shift_by(e, _unit(grid, (a, k))) + shift_by(e, _unit(grid, (a, -k)))
+            total = total + pair * float((-1) ** (half - k) * comb(count, half - k))
+        return total
+
+    return _formed(e, formula)
 
 
 def upwinding(f: Operand, u: Sequence[Operand], *, order: int | None = None) -> Expr:
@@ -276,7 +482,11 @@ def hyperdiffusion(f: Any) -> Any:
 
 
 def curl(v: Sequence[Operand], *, order: int | None = None) -> Vector:
-    """The curl of a vector, always three components."""
+    """Return the curl of a vector, always three components.
+
+    It lies on edges where the vector lies on faces, on faces where it lies on edges, and otherwise where the
+    vector lies.
+    """
     x, y, z = pad(_vector(v, "curl"), 3)
 
     def d(f: Operand, axis: int) -> Expr:

@@ -27,6 +27,8 @@ from halocline.lang.expression import (
     Operators,
     as_expr,
     as_offset,
+    bare,
+    located,
     place_of,
     read,
     replace_leaves,
@@ -34,7 +36,8 @@ from halocline.lang.expression import (
     unary,
     walk,
 )
-from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, locations, staggering, unknown
+from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, unknown
+from halocline.lang.location import at_target, locations, staggering
 from halocline.lang.trace import OWN
 from halocline.ranges import SOME_STEPS
 
@@ -110,7 +113,7 @@ class Stage(Sealed, Operators):
     definition : Expr
     storage : str
     staggered : tuple of bool, optional
-        The axes that its points are staggered along, where a location is given.
+        The axes that its points are staggered along, where a location is given or the definition has one.
     line : Line, optional
         Where it is made.
     """
@@ -133,7 +136,8 @@ class Stage(Sealed, Operators):
     def expr(self) -> Expr:
         grid = self.definition.grid
         assert grid is not None  # checked by stage()
-        return stage_read(self, (0,) * grid.ndim)
+        here = stage_read(self, (0,) * grid.ndim)
+        return here if self.staggered is None else located(here, {self.staggered: 0})
 
     def __getitem__(self, offset: Any) -> Expr:
         return stage_read(self, as_offset(offset, self.definition.grid))
@@ -164,8 +168,8 @@ def stage(
     location : str or sequence of str, optional
         Where its points are: "cell", "node", "face-x", "edge-z", ...; of a vector one for each component, or
         "face" or "edge" for those of their axes. Along an axis that ends at walls there is one more face than
-        cells, of which reductions and arrays have all. By default as the expression says: where all that it
-        reads in place is.
+        cells, of which reductions and arrays have all. By default that of the expression; where the
+        expression reads at explicit offsets, the faces on which all that it reads in place lies, else cells.
 
     Returns
     -------
@@ -194,7 +198,6 @@ def stage(
     if expression.condition:
         raise InputError(f"stage of the condition {expression!r}: use hc.where(condition, 1.0, 0.0)")
     grid = expression.grid
-    (expression,) = program.reduced(expression)
     label = name or program.fresh("stage")
     if not label.isidentifier():
         raise InputError(f"stage name {label!r} is not an identifier such as 'flux_x'")
@@ -203,9 +206,18 @@ def stage(
             f"stage {label!r}: location is {location!r}; expected text such as 'cell' or 'face-x', since a "
             "stage of one expression has one location"
         )
-    staggered = None if location is None else staggering(location, grid.ndim, f"stage {label!r}")
+    staggered: tuple[bool, ...] | None
+    if location is not None:
+        staggered = staggering(location, grid.ndim, f"stage {label!r}")
+        expression = at_target(expression, staggered, f"stage {label!r}")
+    else:
+        staggered = None if expression.placement is None else place_of(expression)
+        expression = bare(expression)
     if storage == "array":
-        location = location or grid.location_of(place_of(expression))
+        location = location or grid.location_of(staggered or place_of(expression))
+    (expression,) = program.reduced(expression)
+    if storage == "array":
+        assert location is not None
         dtype = expression.precision or "float64"
         array = program.own_field(
             grid,
@@ -470,6 +482,7 @@ class Program:
                 f"field {target.name!r} is set to the condition {expression!r}; use hc.where(condition, 1.0, "
                 "0.0)"
             )
+        expression = at_target(expression, target.staggered, f"field {target.name!r}")
         return with_wall_values(target, expression)
 
     def assign_scalar(self, target: Scalar, expression: Expr) -> None:
@@ -507,6 +520,8 @@ class Program:
         most = None if limit is None else as_expr(limit, "limit")
         if most is not None and (most.varies or most.condition):
             raise InputError(f"hc.loop: limit is {most!r}; expected a whole number or a scalar")
+        if most is not None and most.op == "const" and not (most.attribute >= 0 and most.attribute % 1 == 0):
+            raise InputError(f"hc.loop: limit is {limit!r}; expected a whole number from 0, or a scalar")
         if stop is None and most is None:
             raise InputError(
                 "hc.loop: neither until nor limit is given, so that it would never end; give one of them"

@@ -1,7 +1,9 @@
 """Reductions: numbers over the whole grid, usable in the scalar statements of a program.
 
-They run over the cells; along an axis that every field in the expression is staggered along, and is read in
-place, over the points of these fields, of which there is one more at an upper wall.
+They run over the points of the expression's location, of which there is one more at an upper wall of an
+axis that they are staggered along. Where an expression reads at explicit offsets, they run over cells. Along
+an axis that every field in it is staggered along, and is read in place, they run over the points of these
+fields.
 
 Sums are order-independent (docs/decisions/0001): their bits do not depend on ranks, threads or patches.
 """
@@ -9,12 +11,19 @@ Sums are order-independent (docs/decisions/0001): their bits do not depend on ra
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import product
+from numbers import Integral, Real
 from typing import Any
 
 from halocline.errors import InputError
 from halocline.lang.expression import Expr, Operand, as_expr, place_of, reduction, unary, where
 from halocline.lang.functions import maximum, minimum
+from halocline.lang.grid import AXES, Grid
 from halocline.lang.operators import inner
+
+ROUNDING = 1e-12  # of a spacing: a coordinate as close to a point is that point
 
 
 def _operand(value: Any, what: str) -> Expr:
@@ -40,9 +49,14 @@ def dot(a: Any, b: Any) -> Expr:
 
 
 def norm(f: Any) -> Expr:
-    """The Euclidean norm over all cells (and components)."""
-    squares = inner(f, f) if isinstance(f, (tuple, list)) else as_expr(f) * as_expr(f)
-    return unary("sqrt", reduction("sum", _operand(squares, "norm")))
+    """Return the Euclidean norm over all cells, and components, each over the points of its location."""
+    components = [as_expr(c) for c in f] if isinstance(f, (tuple, list)) else [as_expr(f)]
+    if len({e.placement.first for e in components if e.placement is not None}) > 1:
+        squares = as_expr(0.0)
+        for e in components:
+            squares = squares + (sum(e * e) if e.varies or e.attribute != 0 else 0.0)
+        return unary("sqrt", squares)
+    return unary("sqrt", reduction("sum", _operand(inner(components, components), "norm")))
 
 
 def min(f: Operand, *others: Operand) -> Expr:
@@ -78,22 +92,95 @@ def first(condition: Operand) -> Expr:
     return reduction("min", where(c, grid.cell_number(place_of(c)), math.inf))
 
 
-def value(f: Operand, at: int | tuple[int, ...]) -> Expr:
-    """The value at one cell.
+def value(
+    f: Operand,
+    at: int | Sequence[int] | None = None,
+    *,
+    x: float | None = None,
+    y: float | None = None,
+    z: float | None = None,
+) -> Expr:
+    """Return the value at one point, given by its index or its coordinates.
 
     Parameters
     ----------
-    at : tuple of int, or int on a grid of one axis
-        The cell's global index; negative entries count from the upper end.
+    f : field, stage or expression
+    at : sequence of int, or int on a grid of one axis
+        Global index of a point of `f`; negative entries count from the upper end.
+    x, y, z : float
+        Coordinates instead, one for each axis of the grid and inside its extent. The value is interpolated
+        linearly between the nearest points at the location of `f`. Between a wall and the point beside it,
+        the line through the two points nearest to the wall is continued; periodic axes wrap around.
+
+    Raises
+    ------
+    InputError
+        An index that is no whole number or has no point; a coordinate that is missing or outside the grid.
+
+    Examples
+    --------
+    >>> import halocline as hc
+    >>> grid = hc.Grid((8, 8))
+    >>> u = grid.field("u")
+    >>> corner, middle = hc.value(u, at=(0, 0)), hc.value(u, x=0.5, y=0.5)
     """
     e = _operand(f, "value")
     grid = e.grid
     if grid is None:
         raise InputError(f"value of {e!r}: no field of a grid is in it")
     place = place_of(e)
-    points = grid.points(place)
-    at = (at,) if isinstance(at, int) else tuple(at)
-    if len(at) != grid.ndim or not all(-n <= i < n for i, n in zip(at, points, strict=True)):
+    coordinates = {axis: c for axis, c in zip(AXES, (x, y, z), strict=True) if c is not None}
+    if (at is None) == (not coordinates):
+        raise InputError(
+            f"value of {e!r}: expected either the index of a point, at={(0,) * grid.ndim}, or coordinates, "
+            f"{', '.join(f'{a}=0.5' for a in AXES[: grid.ndim])}"
+        )
+    if at is not None:
+        return reduction("value", e, _index(at, grid.points(place)), place)
+    if tuple(coordinates) != tuple(AXES[: grid.ndim]):
+        raise InputError(
+            f"value at {', '.join(f'{a}={c!r}' for a, c in coordinates.items())}: expected one coordinate "
+            f"for each axis of the grid: {', '.join(AXES[: grid.ndim])}"
+        )
+    total = as_expr(0.0)
+    for corner in product(*(_weights(grid, place, a, coordinates[AXES[a]]) for a in range(grid.ndim))):
+        cell, weight = tuple(i for i, _ in corner), math.prod(w for _, w in corner)
+        total = total + weight * reduction("value", e, cell, place)
+    return total
+
+
+def _index(at: Any, points: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the index of a point as whole numbers from 0."""
+    entries = tuple(at) if isinstance(at, Iterable) and not isinstance(at, str) else (at,)
+    if not all(isinstance(i, Integral) and not isinstance(i, bool) for i in entries):
+        raise InputError(
+            f"value at {at!r}: expected whole numbers, the index of a point. Coordinates are given by name: "
+            "hc.value(f, x=0.5, y=0.5)"
+        )
+    if len(entries) != len(points) or not all(-n <= i < n for i, n in zip(entries, points, strict=True)):
         raise InputError(f"value at {at!r}: no point of an expression of shape {points}")
-    cell = tuple(i + n if i < 0 else i for i, n in zip(at, points, strict=True))
-    return reduction("value", e, cell, place)
+    return tuple(int(i) % n for i, n in zip(entries, points, strict=True))
+
+
+def _weights(grid: Grid, place: Sequence[bool], axis: int, coordinate: Any) -> list[tuple[int, float]]:
+    """Return the points along an axis, with their weights, that give the value at a coordinate."""
+    name, low, length = AXES[axis], grid.origin[axis], grid.extent[axis]
+    inside = isinstance(coordinate, Real) and not isinstance(coordinate, bool)
+    if not (inside and low <= coordinate <= low + length):
+        raise InputError(
+            f"value at {name}={coordinate!r}: expected a number from {low:g} to {low + length:g}, the extent "
+            f"of axis {name}"
+        )
+    line = [float(p) for p in grid.positions(place)[axis]]
+    if len(line) == 1:
+        return [(0, 1.0)]
+    at, last = float(coordinate), len(line) - 1
+    if grid.periodic[axis] and not line[0] <= at <= line[-1]:
+        below, above, start, gap = last, 0, line[-1], line[0] + length - line[-1]
+        at += length if at < line[0] else 0.0
+    else:
+        below = sorted((0, bisect_right(line, at) - 1, last - 1))[1]  # a line has two points or more
+        above, start, gap = below + 1, line[below], line[below + 1] - line[below]
+    share = (at - start) / gap
+    share = float(round(share)) if abs(share - round(share)) < ROUNDING else share
+    return [(i, w) for i, w in ((below, 1.0 - share), (above, share)) if w != 0.0]

@@ -17,6 +17,7 @@ from halocline.lang.callables import name_of
 from halocline.lang.clock import begin_step, reach, shorten_step
 from halocline.lang.expression import Expr, as_expr, walk
 from halocline.lang.grid import Field, Grid, Vector
+from halocline.lang.location import at_target
 from halocline.lang.program import (
     Assign,
     AssignScalar,
@@ -339,11 +340,16 @@ def _derivatives(function: Callable[..., Any], result: Any) -> dict[Field, Expr]
                     f"function {name_of(function)!r}: the derivative of vector {target.name!r} needs "
                     f"{len(target)} components"
                 )
-            slopes.update((f, as_expr(v)) for f, v in zip(target, value, strict=True))
+            slopes.update((f, _slope(f, v)) for f, v in zip(target, value, strict=True))
         elif isinstance(target, Field):
-            slopes[target] = as_expr(value)
+            slopes[target] = _slope(target, value)
         else:
             raise InputError(
                 f"function {name_of(function)!r} returned a derivative of {target!r}; keys must be fields"
             )
     return slopes
+
+
+def _slope(target: Field, value: Any) -> Expr:
+    """Return the time derivative of a field, formed at the points of the field."""
+    return at_target(as_expr(value), target.staggered, f"the time derivative of field {target.name!r}")

@@ -9,7 +9,8 @@ from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.axes import AXES, axis_number
 from halocline.lang.callables import arguments_taken
-from halocline.lang.expression import Expr, as_expr, place_of, reads_of, shift
+from halocline.lang.expression import Expr, as_expr, bare, place_of, reads_of, shift
+from halocline.lang.location import Place
 from halocline.lang.values import real_array
 
 if TYPE_CHECKING:
@@ -114,21 +115,56 @@ def check_even(grid: Grid, axis: int, what: str, instead: str = "an axis of even
         raise InputError(f"{what} along axis {AXES[axis]}, which is stretched: expected {instead}")
 
 
-def neighbours(f: Expr, grid: Grid, axis: int) -> tuple[Expr, Expr]:
-    """The distances from the points of an expression to the ones before and after them along an axis.
+def neighbours(f: Expr, grid: Grid, axis: int, place: Place | None) -> tuple[Expr, Expr]:
+    """Return the distances from the points of an expression to the ones before and after along an axis.
+
+    Parameters
+    ----------
+    f : Expr
+        Without a location.
+    grid : Grid
+    axis : int
+    place : Place or None
+        The location of `f`, where it is known; otherwise that of its reads.
 
     Raises
     ------
     InputError
         The expression does not say where its points lie.
     """
-    staggered, things = place_of(f)[axis], [thing for thing, _ in reads_of(f, located=True)]
-    if not things or (not staggered and any(t.staggered and t.staggered[axis] for t in things)):
-        raise InputError(
-            f"a difference of {f!r} along axis {AXES[axis]}, which is stretched: it is not clear whether its "
-            'points lie on faces; say so by hc.stage(..., location="cell") or another location'
-        )
-    place = [staggered and a == axis for a in range(grid.ndim)]
+    x = _line(f, grid, axis, place)
     step = tuple(int(a == axis) for a in range(grid.ndim))
-    x = grid.coordinates(place)[axis]
     return x - shift(x, tuple(-s for s in step)), shift(x, step) - x
+
+
+def _line(f: Expr, grid: Grid, axis: int, place: Place | None) -> Expr:
+    """Return the coordinates along an axis of the points of an expression."""
+    if place is None:
+        staggered, things = place_of(f)[axis], [thing for thing, _ in reads_of(f, located=True)]
+        if not things or (not staggered and any(t.staggered and t.staggered[axis] for t in things)):
+            raise InputError(
+                f"a difference of {f!r} along axis {AXES[axis]}, which is stretched: it is not clear whether "
+                'its points lie on faces; say so by hc.stage(..., location="cell") or another location'
+            )
+        place = (staggered,) * grid.ndim
+    return bare(grid.coordinates([bool(p) for p in place])[axis])
+
+
+def beside(grid: Grid, axis: int, place: Place) -> tuple[Expr, Expr, Expr]:
+    """Return the coordinates of points halfway between others, of the ones before, and of the ones after.
+
+    `place` is the location of the others.
+    """
+    x = bare(grid.coordinates([bool(p) for p in place])[axis])
+    between = bare(grid.coordinates([a == axis and not p for a, p in enumerate(place)])[axis])
+    before, after = sides(grid.ndim, axis, bool(place[axis]), 1)
+    return between, shift(x, before), shift(x, after)
+
+
+def sides(ndim: int, axis: int, on_faces: bool, k: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the offsets of the k-th points before and after the ones halfway between.
+
+    Point i on a face lies below cell i.
+    """
+    low, high = (1 - k, k) if on_faces else (-k, k - 1)
+    return tuple(low * (a == axis) for a in range(ndim)), tuple(high * (a == axis) for a in range(ndim))

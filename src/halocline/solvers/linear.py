@@ -14,8 +14,9 @@ from halocline.errors import BreakdownError, InputError, RunError
 from halocline.lang import trace
 from halocline.lang.attributes import Sealed
 from halocline.lang.callables import arguments_taken
-from halocline.lang.expression import Expr, Operators, as_expr, place_of, reads_of
+from halocline.lang.expression import Expr, Operators, as_expr, place_of, placed, reads_of
 from halocline.lang.grid import Field, check_options, unknown
+from halocline.lang.location import at_target
 from halocline.lang.program import Program, own_name, program
 from halocline.lang.reductions import first
 from halocline.lang.reductions import value as value_at
@@ -217,7 +218,8 @@ class LinearProblem(Sealed):
         self._rhs = as_expr(b)
 
         def linear(v: Any) -> Expr:
-            return check_linear(trace.call(operator, v), v, unknown_field.name)
+            result = check_linear(trace.call(operator, v), v, unknown_field.name)
+            return placed(at_target(result, unknown_field.staggered, "the operator"), unknown_field.staggered)
 
         self._operator = linear
         with trace.tracing(Program("matrix")) as statements:
@@ -264,7 +266,7 @@ class LinearProblem(Sealed):
                 return self._rhs_field(), rhs
             rhs = traced
         if isinstance(rhs, Operators) or as_real(rhs) is not None:
-            expression = as_expr(rhs)
+            expression = at_target(as_expr(rhs), u.staggered, "the right-hand side")
             if expression.grid is not None and expression.grid is not u.grid:
                 raise InputError(
                     f"the right-hand side belongs to another grid, {expression.grid!r}, than {u.name!r} on "

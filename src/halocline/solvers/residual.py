@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from halocline.lang.boundary import with_wall_values
-from halocline.lang.expression import Expr
+from halocline.lang.expression import Expr, placed
 from halocline.lang.grid import Field
 from halocline.lang.program import own_name, own_scalars, program
 from halocline.lang.reductions import dot
@@ -31,7 +31,7 @@ def true_residual(A: Callable[[Any], Expr], x: Field, b: Any) -> None:
     """The squared norm of b - A x: a sum that no order changes, and no vector of memory."""
     (square,) = own_scalars("square")
     correction = {side: condition.homogeneous() for side, condition in x.boundary.items()}
-    remainder = with_wall_values(x, b - A(x), correction)
+    remainder = placed(with_wall_values(x, b - A(x), correction), x.staggered)
     square.set(dot(remainder, remainder))
 
 

@@ -136,4 +136,4 @@ def flux(w: Normal, bn: Expr) -> Flux:
 def both(state: State, axis: int) -> tuple[Normal, Normal]:
     """The cells below and above each face across an axis."""
     w = state.along(axis)
-    return Normal(*(shift(c, axis, -1) for c in w)), w
+    return Normal(*(shift(c, axis, -1) for c in w)), Normal(*(shift(c, axis, 0) for c in w))

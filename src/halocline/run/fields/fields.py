@@ -15,7 +15,7 @@ from halocline.lang.attributes import Sealed
 from halocline.lang.boundary import has_wall_values
 from halocline.lang.expression import Expr, Operators, as_expr, as_number, place_of, reads_of, walk
 from halocline.lang.grid import Field, unknown
-from halocline.lang.location import location_of
+from halocline.lang.location import at_target
 from halocline.lang.program import Program, own_name
 from halocline.lang.values import real_array
 from halocline.run.devices.devices import OnDevice
@@ -43,18 +43,12 @@ def location_and_dtype(expression: Expr) -> tuple[str, str]:
     Returns
     -------
     location : str
-        The common location of the fields in it; for reads at explicit offsets that of their middle.
+        That of the expression; for reads at explicit offsets see `place_of`.
     dtype : {"float64", "float32"}
         float32 where all fields in it are.
-
-    Raises
-    ------
-    InputError
-        Fields of different locations are read at the same point.
     """
     assert expression.grid is not None
-    location = location_of(expression) or expression.grid.location_of(place_of(expression))
-    return location, expression.precision or "float64"
+    return expression.grid.location_of(place_of(expression)), expression.precision or "float64"
 
 
 class Fields(Sealed):
@@ -175,7 +169,7 @@ class Fields(Sealed):
                 return
             value = traced
         if isinstance(value, (Operators, int, float)):
-            expression = as_expr(value)
+            expression = at_target(as_expr(value), target.staggered, f"field {target.name!r}")
             if not isinstance(value, Operators):
                 _fitted(target, float(value))
             if target in self._pending or any(f in self._pending for f, _ in reads_of(expression)):

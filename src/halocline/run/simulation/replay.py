@@ -13,6 +13,7 @@ from halocline.lang import trace
 from halocline.lang.expression import Expr, as_expr
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.grid import Field
+from halocline.lang.location import at_target
 from halocline.lang.program import Program, bind, own_name
 from halocline.lang.reductions import max as greatest
 from halocline.lang.reductions import value
@@ -232,7 +233,12 @@ class FailureReplay:
         names = {name: program.parameter(name) for name in ("t", "dt", "step", *self.fields.parameters)}
         found = trace.call(self.terms, **bind(self.terms, self.fields.grid, names))
         return {
-            f"{term} of {f.name}": (f, as_expr(e)) for f, named in found.items() for term, e in named.items()
+            f"{term} of {f.name}": (
+                f,
+                at_target(as_expr(e), f.staggered, f"term {term!r} of field {f.name!r}"),
+            )
+            for f, named in found.items()
+            for term, e in named.items()
         }
 
     def _known(self) -> dict[str, float]:
