@@ -71,6 +71,7 @@ LINES = {
         "study convergence own.py --n 16,32,64",
     ],
     "study libraries": [f"study libraries {each} --pythons {sys.executable}" for each in OF_PROBLEMS],
+    "study exchange": ["study exchange exchange"],
     "study orders": ["study orders heat --n 8", "study orders own.py"],
     "cases": ["cases heat"],
     "ls": ["ls o.zarr"],
@@ -273,6 +274,7 @@ def test_every_option_is_obeyed_or_rejected(
     if line == "run own.py":
         dispatched.spy("halocline.run.simulation.script:Script.run")
     bases = {"": dispatched(line)}
+    assert bases[""][1] == "", "the line alone works"
     options = list(listed(ALL[words]))
     names = {option.name for option in options}
     for option in options:

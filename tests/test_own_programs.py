@@ -560,6 +560,10 @@ def test_a_file_leaves_checkpoints_and_is_resumed(runs: Path, capsys: pytest.Cap
     capsys.readouterr()
     changed = left(runs, "--resume", "ck", "--steps", "30", "--set", "kappa=0.2")
     assert changed[2] != further[2]
+    facts = next(iter(Path("ck").glob("step-*"))) / "zarr.json"
+    facts.write_text(facts.read_text().replace('"began": 0', '"began": "x"'))
+    with pytest.raises(InputError, match=r"is damaged: 'file' is .*'began': 'x'"):
+        run(["run", str(runs), "--resume", str(facts.parent)])
     with pytest.raises(InputError, match="no checkpoint in nowhere"):
         run(["run", str(runs), "--resume", "nowhere"])
 

@@ -170,11 +170,12 @@ class FileRuns(Observer):
         is_left = place.number == self._left.number
         if is_left and place.run < (self._left.run or 1):  # complete before the checkpoint was written
             return own._replace(steps=0, output=(), checkpoint=None)
+        place.began = problem.steps
         if is_left and place.run == (self._left.run or 1):
             assert asked.resume is not None
             problem.resume(asked.resume, change=tuple(problem.given) if asked.change else ())
+            place.began = self._left.began
             self._used("--resume")
-        place.began = problem.steps
         if asked.steps is not None or asked.until is not None:
             self._used("--steps", "--until")
             self._check_progress()
@@ -255,10 +256,8 @@ class FileRuns(Observer):
                 f"--resume {self.options.resume}: {self.file} runs the simulation several times, and the "
                 "checkpoint does not hold in which run it was written. Give the end with --steps or --until"
             )
-        if place.run == (left.run or 1):
-            place.began = left.began
-            if steps is not None:
-                own = own._replace(steps=max(0, steps - (problem.steps - left.began)))
+        if place.run == (left.run or 1) and steps is not None:
+            return own._replace(steps=max(0, steps - (problem.steps - left.began)))
         return own
 
     def _store(self, output: Output, number: int) -> Output:
@@ -306,5 +305,9 @@ def _left(path: Path, comm: Communicator) -> _Left:
     """Return the place in the file at which the newest checkpoint was written; all ranks call this."""
     with comm.agreement(f"read checkpoint {path}"):
         facts = Saved(newest(path)).facts.get(FACTS) if comm.rank == 0 else None
-    facts = comm.bcast(facts)
-    return _Left(1) if facts is None else _Left(facts["problem"], facts["run"], facts["began"])
+    match comm.bcast(facts):
+        case None:
+            return _Left(1)
+        case {"problem": int(number), "run": int(run), "began": int(began)}:
+            return _Left(number, run, began)
+    raise InputError(f"checkpoint {path} is damaged: {FACTS!r} is {facts!r}; expected problem, run and began")
