@@ -623,3 +623,47 @@ def test_a_wave_on_faces_and_cells_converges() -> None:
 def test_a_wave_on_faces_and_cells_converges_at_higher_order(order: int) -> None:
     errors = [acoustic(n, order)[1] for n in (12, 24)]
     assert min(order, 4) - 0.3 < math.log2(errors[0] / errors[1])
+
+
+@pytest.mark.parametrize(
+    ("ndim", "order", "dtype"),
+    [
+        pytest.param(
+            ndim, order, dtype, marks=[] if (ndim, order, dtype) == (1, 4, "float64") else [pytest.mark.long]
+        )
+        for ndim, order, dtype in itertools.product((1, 2, 3), ORDERS, ("float64", "float32"))
+    ],
+)
+def test_kernels_agree_with_numpy_at_every_location(ndim: int, order: int, dtype: str) -> None:
+    """Derivatives and interpolation from every location to every other, with walls and periodic axes."""
+    shape = (9, 8, 10)[:ndim]
+    grid = hc.Grid(shape, periodic=(False, True, False)[:ndim], walls="face")
+    start = {}
+    draw = np.random.default_rng(1)
+    outputs: dict[Any, Any] = {}
+    for n, place in enumerate(places(ndim)):
+        f = grid.field(f"f{n}", location=location(place), dtype=dtype, boundary=hc.Extrapolate(3))
+        start[f] = draw.uniform(-1, 1, f.points).astype(dtype)
+    with hc.order(order):
+        for f, target in itertools.product(tuple(start), places(ndim)):
+            for a in range(ndim):
+                if target == flipped(f.staggered, a):
+                    out = grid.field(f"d{len(outputs)}", location=location(target), dtype=dtype)
+                    outputs[out] = (hc.derivative, f, a)
+            out = grid.field(f"t{len(outputs)}", location=location(target), dtype=dtype)
+            outputs[out] = (hc.to, f, location(target))
+
+    @hc.program
+    def step() -> None:
+        with hc.order(order):
+            hc.assign({out: make(f, how) for out, (make, f, how) in outputs.items()})
+
+    sim = hc.Simulation(grid, step, threads=1)
+    for f, values in start.items():
+        sim[f] = values
+    sim.run()
+    done = Reference(grid, step.trace(), start).run()
+    for out in outputs:
+        wanted = done.fields[out]
+        assert (np.abs(np.asarray(sim[out], dtype=np.float64) - wanted.value) <= wanted.error).all()
+    assert len(outputs) == 2**ndim * (2**ndim + ndim)
