@@ -246,7 +246,8 @@ class Series:
         self._show(count)
         for name, spec in self.specs(0).items():
             for chunk in (self.path / name).glob("c.*"):
-                if int(chunk.name.split(".")[1]) * spec.chunk[0] >= count:
+                number = chunk.name.split(".")[1]
+                if number.isdecimal() and int(number) * spec.chunk[0] >= count:
                     chunk.unlink(missing_ok=True)
         return count
 
