@@ -27,7 +27,7 @@ from halocline.io.listing import described
 from halocline.io.views import Wanted, view
 from halocline.run.output.saved import newest
 
-EXAMPLES = 40
+EXAMPLES = 25
 OUTPUTS = ("fields.zarr", "numbers.zarr", "points.zarr")
 
 
@@ -73,7 +73,7 @@ class Intact:
             export(Store(path / name), path / "out" / name / "a.vtr")
             self.exported[name] = files(path / "out" / name)
         self.drawn = {}
-        for name in OUTPUTS:
+        for name in OUTPUTS[:2]:
             view(Store(path / name), path / "out" / "a.png", Wanted())
             self.drawn[name] = (path / "out" / "a.png").read_bytes()
         shutil.copytree(path, path / "copy")
@@ -288,6 +288,21 @@ def test_exports_and_initial_values_are_true(intact: Intact, damage: Any, number
             assert intact.sim.checksum("T") == intact.checksum
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_lost_chunk_of_any_array_is_named(intact: Intact, kind: str) -> None:
+    """Coordinates, times and step numbers too, which have no NaN to be filled with."""
+    name, refused = "points.zarr", set()
+    for number in range(len(intact.truth[name])):
+        with damaged(intact, name, LostChunk(kind, number, 0.5)) as path:
+            for each in intact.truth[name]:
+                try:
+                    Store(path / name).whole(each)
+                except InputError as error:
+                    assert f"{name}/{each}" in str(error)  # noqa: PT017
+                    refused.add(each)
+    assert refused == {"T", "step", "time", "x", "y"}
+
+
 @settings(max_examples=EXAMPLES // 2)
 @given(damages, st.integers(0, 3))
 def test_runs_go_on_from_true_values(intact: Intact, damage: Any, number: int) -> None:
@@ -303,11 +318,11 @@ def test_runs_go_on_from_true_values(intact: Intact, damage: Any, number: int) -
         assert before in ({}, files(path))
 
 
-@settings(max_examples=EXAMPLES // 8)
+@settings(max_examples=EXAMPLES // 12)
 @example(LostChunk("remove", 2, 0.0), 0)
 @example(LostChunk("dangling", 0, 0.0), 1)
 @example(ChangedEverywhere("chunk", 0, 10**6), 0)
-@given(damages, st.integers(0, 2))
+@given(damages, st.integers(0, 1))
 def test_pictures_are_true(intact: Intact, damage: Any, number: int) -> None:
     name = intact.names[number]
     with damaged(intact, name, damage) as path, true_or_refused(path / name):
@@ -376,7 +391,6 @@ FULL = OSError(28, "No space left on device")
         (".vtr", FULL),
         (".xdmf", KeyboardInterrupt),
         (".xdmf", FULL),
-        (".gif", MemoryError),
     ],
 )
 def test_what_fails_while_it_is_written_leaves_nothing(
@@ -386,17 +400,13 @@ def test_what_fails_while_it_is_written_leaves_nothing(
 
     def failing(self: Store, name: str, *rest: Any) -> Any:
         done.append(name)
-        if done.count("v") > (4 if suffix == ".gif" else 0):  # where T has been written
+        if name == "v":  # where T has been written
             raise error
         return read(self, name, *rest)
 
     monkeypatch.setattr(Store, "read", failing)
-    with pytest.raises((MemoryError, RunError, OSError, KeyboardInterrupt)):
-        (
-            view(store, tmp_path / "a.gif", Wanted())
-            if suffix == ".gif"
-            else export(store, tmp_path / f"a{suffix}")
-        )
+    with pytest.raises((MemoryError, RunError, KeyboardInterrupt)):
+        export(store, tmp_path / f"a{suffix}")
     assert "T" in done
     assert not list(tmp_path.iterdir())
 

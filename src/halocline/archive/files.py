@@ -173,6 +173,17 @@ def plain_files(folder: Path) -> set[str]:
         raise InputError(f"{folder} cannot be read: {error.strerror}") from None
 
 
+def sync_file(path: Path) -> None:
+    """Wait until the content of a file is on disk.
+
+    Raises
+    ------
+    RunError
+        The disk says that it is not.
+    """
+    _sync(path)
+
+
 def sync_folder(folder: Path) -> None:
     """See that the names in a folder are on disk.
 

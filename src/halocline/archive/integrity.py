@@ -70,7 +70,7 @@ class ArrayInfo:
 
     @property
     def is_timed(self) -> bool:
-        """Whether it has values at several times, or after several steps."""
+        """True for an array with values at several times, or after several steps."""
         return self.growing is not None
 
     @property
@@ -80,7 +80,7 @@ class ArrayInfo:
 
     @property
     def is_points(self) -> bool:
-        """Whether it holds values at single points, and not on a grid."""
+        """True for values at single points, which lie on no grid."""
         return self.space == (POINT,)
 
     def count(self, dimension: str) -> int:
@@ -98,7 +98,7 @@ class ArrayInfo:
 
     @property
     def is_real(self) -> bool:
-        """Whether the values are real numbers, of a type that NumPy has."""
+        """True for real numbers of a type that NumPy has."""
         return self.dtype == "bool" or self.dtype.rstrip("0123456789") in ("float", "int", "uint")
 
     @property

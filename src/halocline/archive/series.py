@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.archive import arrays
 from halocline.archive.arrays import ArraySpec
-from halocline.archive.files import clear_folder, has_file, is_free, read_object, sync_files, write_json
+from halocline.archive.files import (
+    clear_folder,
+    has_file,
+    is_free,
+    read_object,
+    sync_file,
+    sync_files,
+    write_json,
+)
 from halocline.archive.integrity import (
     RESTORE,
     STEP,
@@ -196,6 +204,7 @@ class Series:
                 array.read((kept // ROWS * ROWS, *(0 for _ in info.shape[1:])), (kept, *info.shape[1:]))
 
     def _lost(self, kept: int, step: int, count: int) -> InputError:
+        """Return the error of rows that the checkpoint had, and the group has not."""
         return InputError(
             f"{self.path} has {kept} times up to step {step}, but it had {count} when the checkpoint was "
             "left: a run that went on from an older checkpoint has removed them. Go on from an older "
@@ -243,10 +252,12 @@ class Series:
         if self._shown() is None:  # the process that made it died early
             return self.open(step, note, go_on=False)
         count = self._count(step)
+        self._show(count, self._all(count))  # first, so that no reader sees more times than arrays have
         self._show(count)
         for name, spec in self.specs(0).items():
             for chunk in (self.path / name).glob("c.*"):
-                if int(chunk.name.split(".")[1]) * spec.chunk[0] >= count:
+                number = chunk.name.split(".")[1]
+                if number.isdecimal() and int(number) * spec.chunk[0] >= count:
                     chunk.unlink(missing_ok=True)
         return count
 
@@ -321,6 +332,8 @@ class Series:
         for name, spec in self.specs(0).items():
             if spec.chunk[0] == ROWS:
                 sync_files(self.path / name)
+            else:
+                sync_file(self.path / name / arrays.GROUP)  # its chunks were synced when they were written
 
     def _show(self, count: int, specs: Mapping[str, ArraySpec] | None = None) -> None:
         """The metadata of a number of times; that of the group, which readers open, comes last."""

@@ -257,7 +257,7 @@ class OutputContents:
 
     @property
     def narrows(self) -> bool:
-        """Whether some values are stored in a lower precision than they are computed in."""
+        """True where some values are stored in a lower precision than they are computed in."""
         fields = any(part.field.dtype != part.spec.dtype for part in self.parts.values())
         return fields or any(dtype != "float64" for _, dtype, _ in self.widths.values())
 
