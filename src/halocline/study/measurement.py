@@ -32,7 +32,7 @@ def is_solve(measurement: Measurement) -> bool:
 
 
 def source(measurement: Measurement) -> str:
-    """Return the processor or device, MPI and commit of a measurement; jobs of one cluster differ in hosts."""
+    """Return the processor or device, MPI and commit; jobs of one cluster may run on different hosts."""
     machine = measurement["machine"]
     mpi = str(machine["mpi_version"] or "no MPI").partition(",")[0].partition("\n")[0].strip()
     what = measurement["devices"][0]["name"] if measurement["devices"] else machine["cpu"]

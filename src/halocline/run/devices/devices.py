@@ -262,7 +262,7 @@ def check_memory(device: Any, needed: int, ranks: int) -> None:
 
 @contextmanager
 def device_errors(doing: str) -> Iterator[None]:
-    """Raise RunError for an error of a device while `doing`, and in a forked child for devices of its parent."""
+    """Raise RunError for an error of a device while `doing`; in a forked child, for any of its parent."""
     forks.check(forks.DEVICES)
     try:
         yield
