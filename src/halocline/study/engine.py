@@ -32,7 +32,7 @@ RESOLUTION = "n"  # the name that a file gives its cells along the first axis
 
 
 def plan(asked: Asked) -> list[Run]:
-    """The runs of a study, all of them with the same algorithm."""
+    """Return the runs of a study, all of them with the same algorithm."""
     runs = _product(asked) if asked.study.plan is None else asked.study.plan(asked)
     has_parameters = asked.command.verb == "run" and not asked.is_file and not asked.is_linear
     return same_algorithm(runs) if has_parameters else runs
@@ -60,7 +60,7 @@ def same_algorithm(runs: Sequence[Run]) -> list[Run]:
 
 
 def _automatic(run: Run) -> Mapping[str, float]:
-    """The automatic parameters that the case of a run chooses by its grid."""
+    """Return the automatic parameters that the case of a run chooses by its grid."""
     from halocline.problems.case import CaseRun
     from halocline.problems.named import problem_of
 
@@ -81,7 +81,7 @@ def _with_automatic(run: Run, values: Mapping[str, float], largest: Run) -> Run:
 
 
 def _product(asked: Asked) -> list[Run]:
-    """The runs of a study: each size on each layout, with each set of options."""
+    """Return the runs of each size on each layout, with each set of options."""
     asked = asked.chosen()
     varied = variants(asked)
     commands = [_varied(asked.command, options) for options in varied]
@@ -101,9 +101,9 @@ def _product(asked: Asked) -> list[Run]:
 
 
 def _varied_facts(asked: Asked, options: Mapping[str, Any]) -> dict[str, Any]:
-    """For a measurement: the options that the study varied, and their values in its other runs.
+    """Return the options that the study varied in a run, and their values in its other runs.
 
-    Parts of a solve have a number of iterations; they belong to the solve, which has none.
+    Parts of a solve have a number of iterations, and the solve has none: both count as the solve.
     """
     command = asked.command
     base = {name: getattr(command, name) for name in options}
@@ -246,7 +246,7 @@ def theory_of(exchanged: Mapping[int | None, Exchanged], found: Sequence[Measure
 
 
 def _automatic_values(found: Sequence[Measurement]) -> list[str]:
-    """Sentences on the automatic parameters that all runs of a problem share."""
+    """Return sentences on the automatic parameters that all runs of a problem share."""
     said = (
         f"{m['case']}: {name} = {value:g} in all runs, as the case chooses for the largest grid, "
         f"{' x '.join(map(str, m['automatic_for']))}."

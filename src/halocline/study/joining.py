@@ -74,7 +74,7 @@ def held(study: Study, measurement: Measurement) -> tuple[tuple[str, str], ...]:
 
 
 def _differing(one: Measurement, groups: Sequence[Group], known: Mapping[str, Study]) -> list[str]:
-    """Words for the conditions in which a group differs from the others of its study and case."""
+    """Return words for the conditions in which a group differs from the others of its study and case."""
     same = [
         dict(held(known[own.one["study"]], own.one))
         for own in groups
@@ -86,7 +86,7 @@ def _differing(one: Measurement, groups: Sequence[Group], known: Mapping[str, St
 
 
 def _in_words(value: str) -> str:
-    """The value of a condition, as a heading has it."""
+    """Return the value of a condition as a heading has it."""
     if value.startswith("{"):
         pairs = (f"{name}={_in_words(str(each))}" for name, each in json.loads(value).items())
         return " ".join(pairs) or "not set"
@@ -155,7 +155,7 @@ def _theory(exchanged: Any, found: Sequence[Measurement]) -> Theory | None:
 
 
 def _repeats(distinct: Sequence[Measurement]) -> list[str]:
-    """A sentence on measurements that were joined with repeats of themselves."""
+    """Return a sentence on the measurements that were joined as repeats, if there are any."""
     repeated = [m for m in distinct if "repeats" in m]
     if not repeated:
         return []

@@ -27,13 +27,12 @@ ONLY_OF_SOLVES = ("dim", "method", "rtol", "max_iterations")  # not of their par
 
 
 def is_solve(measurement: Measurement) -> bool:
-    """Whether it is of a linear solve, whose whole time counts, and not of steps."""
+    """Return whether a measurement is of a linear solve, whose whole time counts, and not of steps."""
     return "dof" in measurement
 
 
 def source(measurement: Measurement) -> str:
-    """Where a measurement comes from: processor or device, MPI and commit. Jobs of one cluster start on other
-    hosts."""
+    """Return the processor or device, MPI and commit; jobs of one cluster may run on different hosts."""
     machine = measurement["machine"]
     mpi = str(machine["mpi_version"] or "no MPI").partition(",")[0].partition("\n")[0].strip()
     what = measurement["devices"][0]["name"] if measurement["devices"] else machine["cpu"]

@@ -134,7 +134,7 @@ def devices_in_use() -> Iterator[DevicesInUse]:
 
 
 def present_devices(interface: str) -> list[Any]:
-    """The native devices of an interface, "cuda" or "opencl", that this process sees.
+    """Return the native devices of an interface, "cuda" or "opencl", that this process sees.
 
     Raises
     ------
@@ -262,7 +262,7 @@ def check_memory(device: Any, needed: int, ranks: int) -> None:
 
 @contextmanager
 def device_errors(doing: str) -> Iterator[None]:
-    """RunError for whatever a device says while `doing`, and for devices of the parent of a forked child."""
+    """Raise RunError for an error of a device while `doing`; in a forked child, for any of its parent."""
     forks.check(forks.DEVICES)
     try:
         yield

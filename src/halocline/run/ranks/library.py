@@ -13,7 +13,7 @@ from halocline.native import native
 
 
 def initialised() -> Any:
-    """mpi4py.MPI, initialised and checked.
+    """Return mpi4py.MPI, initialised and checked.
 
     Raises
     ------

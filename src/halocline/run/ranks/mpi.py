@@ -155,8 +155,10 @@ def _duplicate(MPI: Any, comm: Any) -> Communicator:
 
 
 def has_ranks() -> bool:
-    """Whether this process is one of several, or has met others through a user's communicator. A forked child
-    of such a process is alone."""
+    """Return whether this process is one of several, or has met others through a user's communicator.
+
+    A forked child of such a process is alone.
+    """
     if forks.is_lost(forks.MPI):
         return False
     return launcher() is not None or _meeting is not None

@@ -33,12 +33,12 @@ def unit(measurement: Measurement) -> str:
 
 
 def nodes(measurement: Measurement) -> int:
-    """Number of nodes that the ranks were on; 1 where a record of an older Halocline does not say."""
+    """Return the number of nodes that the ranks were on; 1 for a record of an older Halocline."""
     return int(measurement.get("nodes") or 1)
 
 
 def grid(measurement: Measurement) -> tuple[int, tuple[int, ...]]:
-    """Key of the grid: its number of cells, then its shape."""
+    """Return the key of the grid: its number of cells, then its shape."""
     return measurement["cells"], tuple(measurement["shape"])
 
 

@@ -100,7 +100,7 @@ class Column:
 
 
 def by_layout(measurement: Measurement) -> Any:
-    """Key of the cores or devices, ranks, threads and nodes; the fewest cores or devices first."""
+    """Return the key of the cores or devices, ranks, threads and nodes of a run."""
     return units(measurement), measurement["ranks"], measurement["threads"], nodes(measurement)
 
 

@@ -29,7 +29,7 @@ def _side(direction: Sequence[int]) -> bool:
 
 
 def _halo(order: int, group: Group) -> str:
-    """Bytes of a step and one cell of each side; empty where no file says what is exchanged."""
+    """Return the bytes of a step and one cell of each side; "" where the exchanged fields are unknown."""
     own = None if group.theory is None else group.theory.exchanged.get(order)
     return "" if own is None else f"{sum(weight for way, weight in own.traffic.weights if _side(way)):,}"
 
@@ -65,7 +65,7 @@ def _sentences(group: Group) -> list[str]:
 
 
 def of_several(group: Group) -> Group:
-    """Whole steps, where they are of more than one order."""
+    """Return the whole steps where they are of more than one order."""
     own = whole_steps(group)
     return own if len({m["order"] for m in own.found}) > 1 else own.those(lambda m: False)
 
