@@ -85,8 +85,9 @@ def polynomial(
         Coordinates that rise; they need not be evenly spaced.
     new : array of float64 (new values)
     count : int
-        1 for the nearest point (of two that are equally near, the lower), or an even number: 2 for linear
-        and 4 for cubic interpolation. An axis with fewer points is interpolated through all of them.
+        1 for the nearest point (of two that are equally near, the one with the lower coordinate), or an even
+        number: 2 for linear and 4 for cubic interpolation. An axis with fewer points is interpolated through
+        all of them.
     period : float, optional
         Length after which the coordinates repeat.
 
@@ -123,7 +124,7 @@ def polynomial(
 
 
 def nearest(old: NDArray[np.float64], new: float, period: float | None = None) -> int:
-    """Return the number of the point nearest to a coordinate; of two that are equally near, the lower."""
+    """Return the number of the point nearest to a coordinate; of two that are equally near, the lower one."""
     import numpy as np
 
     return int(polynomial(old, np.array([new], np.float64), 1, period).index[0, 0])
@@ -140,9 +141,10 @@ def _nearest_of_two(
     if period is None:
         pair = np.clip(pair, 0, points - 1)
     places = _lifted(old, pair, period)
-    lower, upper = new - places[:, 0], places[:, 1] - new
-    is_upper = upper < lower - SAME * (places[:, 1] - places[:, 0])
-    return np.asarray(np.where(is_upper, pair[:, 1], pair[:, 0]) % points)
+    excess = (new - places[:, 0]) - (places[:, 1] - new)  # of the distance to the point below
+    is_tie = np.abs(excess) <= SAME * (places[:, 1] - places[:, 0])
+    pair %= points
+    return np.where(is_tie, pair.min(axis=1), np.where(excess > 0.0, pair[:, 1], pair[:, 0]))
 
 
 def _lifted(
