@@ -115,9 +115,10 @@ def test_orders_of_derivatives_between_locations(ndim: int, order: int) -> None:
     ran = 0
     for place, axis, target in itertools.product(places(ndim), range(ndim), places(ndim)):
         if target not in (place, flipped(place, axis)):
-            f = Problem([4] * ndim, place).fields[0]
-            with pytest.raises(InputError, match=rf"but .* at '{location(place)}'"):
-                at_target(hc.derivative(f, axis, order=order), target, "target")
+            d = hc.derivative(Problem([4] * ndim, place).fields[0], axis, order=order)
+            assert location_of(d) == location(min(place, flipped(place, axis), key=sum))
+            with pytest.raises(InputError, match=rf"target lies at '{location(target)}', but .* at"):
+                at_target(d, target, "target")
             continue
 
         def error(n: int, place: Place = place, axis: int = axis, target: Place = target) -> float:
@@ -479,7 +480,9 @@ def test_reductions_run_over_the_points_of_the_location() -> None:
     grid = hc.Grid((4, 3))
     u, w = grid.field("u", boundary=hc.Value(0.0)), grid.vector("w", location="face")
     assert place_of(hc.grad(u)[0] + w[0]) == (True, False)
-    assert place_of(hc.derivative(w[0], 0, order=2)) == (True, False)
+    assert place_of(hc.derivative(w[0], 0)) == (False, False)
+    assert place_of(hc.derivative(w[0], 1)) == (True, False)
+    assert location_of(hc.div(hc.Grid(4).vector("v", location="face"))) == "cell"
     assert place_of(hc.div(w)) == (False, False)
     kinds = [n.attribute for n in walk((hc.norm(w),)) if n.op == "reduce"]
     assert sorted(kinds) == [("sum", None, (False, True)), ("sum", None, (True, False))]

@@ -32,7 +32,7 @@ class Placement:
     bare : Expr
         The node without a location, formed at the first of `places`.
     places : mapping of Place to int
-        Number of staggered differences in the value at each place; the fewest come first.
+        Number of staggered differences in the value at each place, in the order of `sorted_places`.
     build : callable, optional
         ``build(place, *operands)`` forms the value at another place from the operands there.
     operands : tuple of Expr
@@ -64,11 +64,11 @@ def merged(a: Place, b: Place) -> Place | None:
 
 
 def sorted_places(places: Mapping[Place, int]) -> dict[Place, int]:
-    """Sort places by the number of staggered differences, then by the number of staggered axes."""
+    """Sort places by the number of staggered axes, then by the number of staggered differences."""
 
     def rank(place: Place) -> tuple[int, int, tuple[bool, ...]]:
         staggered = tuple(map(bool, place))
-        return places[place], sum(staggered), staggered
+        return sum(staggered), places[place], staggered
 
     return {place: places[place] for place in sorted(places, key=rank)}
 

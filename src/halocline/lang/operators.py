@@ -163,7 +163,8 @@ def derivative(
     -----
     The first derivative is a central difference where it is wanted at the points of `f`, and a staggered one
     where it is wanted half a cell away along the axis: for a field in cells on the faces across the axis, for
-    one on these faces in cells. The field that is set, or the other operands, choose.
+    one on these faces in cells. The field that is set, or the other operands, choose. Where nothing decides,
+    the location is the one that is staggered along fewer axes.
 
     The mixed derivative is bidiagonal: it reads only the diagonals of the plane,
     f_xy = 1 / (4 h_x h_y) sum_k d_k [f(k, k) + f(-k, -k) - f(k, -k) - f(-k, k)] with the weights d_k of the
