@@ -310,7 +310,7 @@ def test_what_travels_and_what_does_not():
     assert (p.field, p.travels) == ("p", ())
     assert "this sweep computes it in the halo" in p.why
     assert second.messages == 0
-    assert "sweep 2 computes it in the halo" in second.halos[0].why
+    assert "sweep 3 computes it in the halo" in second.halos[0].why
     assert told.bytes_per_cell == 64
     assert (first.messages, first.bytes_sent) == (4, 4 * 128 * 8)
     assert "curvature.set(dot(new, A(new)))" in first.statements

@@ -177,11 +177,12 @@ def solve_program(method: str, A: Operator, x: Field, b: Any, *, null_space: boo
     function = method_named(method)
     warm, rtol, least, most = _scalars("warm rtol least max_iterations")
     level = NullSpace(*_scalars("share allowed")) if null_space else None
-    made = _taking(function.name, warm, rtol, least, most, level)
-    with trace.tracing(made):
+    scalars = _by_name(warm, rtol, least, most, level)
+    with trace.tracing(Program(function.name)) as traced:
+        traced.parameters.update(scalars)
         x.set(where(warm > 0.0, x, 0.0))
         function(A, x, b, rtol, most, least, level)
-    return made
+    return traced
 
 
 def reference_program(A: Operator, x: Field, b: Any, *, null_space: bool = False) -> Program:
@@ -191,8 +192,8 @@ def reference_program(A: Operator, x: Field, b: Any, *, null_space: bool = False
     space it loses its mean, as the solution has none. Parameters are those of `solve_program`.
     """
     level = NullSpace(*_scalars("share allowed")) if null_space else None
-    made = _taking("reference", level)
-    with trace.tracing(made):
+    with trace.tracing(Program("reference")) as traced:
+        traced.parameters.update(_by_name(level))
         r, p = x.like("r p", homogeneous=True)
         (norm,) = own_scalars("norm")
         p.set(x)
@@ -206,17 +207,18 @@ def reference_program(A: Operator, x: Field, b: Any, *, null_space: bool = False
             x.set(p - mean)
         _project(r, level)  # which may stop: x has its values again
         norm.set(dot(r, r))
-    return made
+    return traced
 
 
 def _scalars(names: str) -> list[Scalar]:
     return [Scalar(name, own=True) for name in names.split()]
 
 
-def _taking(name: str, *inputs: Scalar | NullSpace | None) -> Program:
-    """Return an empty program that is given these scalars when it runs."""
-    made = Program(name)
+def _by_name(*inputs: Scalar | NullSpace | None) -> dict[str, Scalar]:
+    """Return the scalars that a program is given when it runs, by name."""
+    scalars: list[Scalar] = []
     for given in inputs:
-        scalars = (given.share, given.allowed) if isinstance(given, NullSpace) else (given,)
-        made.parameters.update({scalar.name: scalar for scalar in scalars if scalar is not None})
-    return made
+        scalars += (
+            [given.share, given.allowed] if isinstance(given, NullSpace) else [] if given is None else [given]
+        )
+    return {scalar.name: scalar for scalar in scalars}

@@ -225,10 +225,10 @@ class LinearProblem(Sealed):
         with trace.tracing(Program("matrix")) as statements:
             formula = linear(unknown_field)
         self._matrix = Matrix(formula, unknown_field, statements)
-        found = self._matrix.properties(self.fields.values)
+        matrix = self._matrix.properties(self.fields.values)
         # a parameter may be changed to one that leaves a null space, such as a shift to 0
-        self._may_be_singular = found.symmetric is True and (
-            found.singular or (found.level and bool(self._matrix.parameters))
+        self._may_be_singular = matrix.symmetric is True and (
+            matrix.singular or (matrix.level and bool(self._matrix.parameters))
         )
         self.program = solve_program(
             method, linear, unknown_field, self._rhs, null_space=self._may_be_singular
@@ -457,8 +457,8 @@ class LinearProblem(Sealed):
         inputs = {own_name("warm"): 0.0, own_name("rtol"): float(rtol), own_name("least"): 0.0}
         if self._may_be_singular:
             share, allowed = 0.0, math.inf
-            found = self._matrix.properties(self.fields.values)
-            if found.symmetric and found.singular:
+            matrix = self._matrix.properties(self.fields.values)
+            if matrix.symmetric and matrix.singular:
                 points = math.prod(self.unknown.points)
                 share = 1.0 / points
                 # no vector comes nearer to the right-hand side than its mean
@@ -469,39 +469,40 @@ class LinearProblem(Sealed):
     def _norm_of_rhs(self, inputs: dict[str, float]) -> float:
         """Return the squared norm of the right-hand side; the unknown keeps its values, or loses its mean."""
         if self._reference is None:
-            made = reference_program(
+            reference = reference_program(
                 self._operator, self.unknown, self._rhs, null_space=self._may_be_singular
             )
-            self._reference = prepare(self.fields.store, made, (*self.fields.values, *made.parameters))
+            names = (*self.fields.values, *reference.parameters)
+            self._reference = prepare(self.fields.store, reference, names)
         outcome = self._reference.run({**self.fields.values, **inputs})
         self._judge(outcome, 0)
         return outcome.scalars[own_name("norm")]
 
     def _asymmetry(self) -> str | None:
         """Describe what shows that the operator is not symmetric; None where nothing does."""
-        found = self._matrix.properties(self.fields.values)
-        if found.symmetric is None:
+        matrix = self._matrix.properties(self.fields.values)
+        if matrix.symmetric is None:
             if self._probe is None:
                 self._probe = Probe(self.fields, self._operator, self.unknown)
             return self._probe.asymmetry()
-        return None if found.asymmetry is None else str(found.asymmetry)
+        return None if matrix.asymmetry is None else str(matrix.asymmetry)
 
     def _warn_of_asymmetry(self) -> None:
         """Warn once of an operator that is not symmetric; all ranks call this.
 
         Random vectors are tried before the first solve only, coefficients whenever a parameter has changed.
         """
-        tried = self._probe is not None and self._matrix.properties(self.fields.values).symmetric is None
-        if self._knows_asymmetry or tried:
+        matrix = self._matrix.properties(self.fields.values)
+        if self._knows_asymmetry or (matrix.symmetric is None and self._probe is not None):
             return
-        shown = self._asymmetry()
-        self._knows_asymmetry = shown is not None
-        if shown is not None and self.domain.comm.rank == 0:
+        asymmetry = self._asymmetry()
+        self._knows_asymmetry = asymmetry is not None
+        if asymmetry is not None and self.domain.comm.rank == 0:
             log.warning(
                 "%s: the operator is not symmetric (%s); conjugate gradients need a symmetric operator, and "
                 "may not converge",
                 self.method,
-                shown,
+                asymmetry,
             )
 
     def _judge(self, outcome: Outcome, iteration: int) -> None:
@@ -526,9 +527,9 @@ class LinearProblem(Sealed):
 
     def _why_not_positive(self) -> str:
         """Say why the curvature may have been zero or negative, and what to do."""
-        shown = self._asymmetry()
-        if shown is not None:
-            return f"nor is it symmetric: {shown}"
+        asymmetry = self._asymmetry()
+        if asymmetry is not None:
+            return f"nor is it symmetric: {asymmetry}"
         if self._matrix.properties(self.fields.values).negative:
             return (
                 "its diagonal is negative: change the sign of the operator and of the right-hand side, as in "

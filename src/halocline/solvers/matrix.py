@@ -103,10 +103,10 @@ class Matrix:
         if self._last is None or any(values.get(name) != self._last[0].get(name) for name in self.parameters):
             self._values = {**self._of_grid, **values}
             self._numbers.clear()
-            self._last = dict(values), self._found()
+            self._last = dict(values), self._analyze()
         return self._last[1]
 
-    def _found(self) -> Properties:
+    def _analyze(self) -> Properties:
         rows: dict[Point, Row] = {}
         depends: dict[Point, bool] = {}  # on values of other fields
 
@@ -131,12 +131,12 @@ class Matrix:
                         symmetric = None if symmetric else symmetric
                     elif asymmetry is None:
                         symmetric, asymmetry = False, Asymmetry(one, other, here, there)
-        except _UnknownError:
+        except (_UnknownError, RecursionError):  # ghosts that wait for each other: compiling says so
             return Properties()
-        inside = [found for point, found in rows.items() if found]
-        sums = [math.fsum(found.values()) for found in inside]
-        sizes = [math.fsum(map(abs, found.values())) for found in inside]
-        walled = self._grid.active_cells < self._grid.size or any(not found for found in rows.values())
+        computed = [entries for entries in rows.values() if entries]
+        sums = [math.fsum(entries.values()) for entries in computed]
+        sizes = [math.fsum(map(abs, entries.values())) for entries in computed]
+        walled = self._grid.active_cells < self._grid.size or len(computed) < len(rows)
         close = ROUNDING * max(sizes, default=0.0)
         diagonal = [rows[point].get(point, 0.0) for point in samples if rows[point]]
         return Properties(
@@ -149,14 +149,13 @@ class Matrix:
         )
 
     def _samples(self) -> list[Point]:
-        """Points in the middle, beside each wall, and in two corners."""
+        """Return points in the middle, beside each wall, and in two corners."""
         points = self._unknown.points
         middle = tuple(n // 2 for n in points)
-        found = {middle: None, (0,) * len(points): None, tuple(n - 1 for n in points): None}
+        samples = [middle, (0,) * len(points), tuple(n - 1 for n in points)]
         for axis, n in enumerate(points):
-            for end in (0, n - 1):
-                found[(*middle[:axis], end, *middle[axis + 1 :])] = None
-        return [point for point in found if self._is_active(point)]
+            samples += [(*middle[:axis], end, *middle[axis + 1 :]) for end in (0, n - 1)]
+        return [point for point in dict.fromkeys(samples) if self._is_active(point)]
 
     def _is_active(self, point: Point) -> bool:
         blocks = self._grid.blocks
@@ -175,7 +174,7 @@ class Matrix:
         return {column: c for column, c in value.items() if c != 0.0}
 
     def _column(self, point: Point) -> Row:
-        """What the unknown at a point, or a ghost point, is in terms of points that are computed."""
+        """Return the unknown at a point, or ghost point, in terms of points that are computed."""
         grid, points = self._grid, self._unknown.points
         point = tuple(
             i % n if around else i for i, n, around in zip(point, points, grid.periodic, strict=True)
@@ -208,18 +207,17 @@ class Matrix:
 
     def _at(self, root: Expr, point: Point) -> Any:
         """Evaluate an expression at a point: a number, or a Row where it depends on the unknown."""
-        found: dict[Expr, Any] = {}
+        values: dict[Expr, Any] = {}
         if root not in self._nodes:
             self._nodes[root] = tuple(walk((root,)))
         for current in self._nodes[root]:
-            if current not in self._numbers:
-                value = self._value(current, point, [found[a] for a in current.args])
-                if not current.varies:
-                    self._numbers[current] = value
-                found[current] = value
-            else:
-                found[current] = self._numbers[current]
-        return found[root]
+            if current in self._numbers:
+                values[current] = self._numbers[current]
+                continue
+            values[current] = self._value(current, point, [values[a] for a in current.args])
+            if not current.varies:
+                self._numbers[current] = values[current]
+        return values[root]
 
     def _value(self, current: Expr, point: Point, args: list[Any]) -> Any:
         op = current.op
@@ -270,7 +268,7 @@ class Matrix:
         return tuple(i % n if p else i for i, n, p in zip(place, grid.shape, grid.periodic, strict=True))
 
     def _drawn(self, name: str, *key: float) -> float:
-        """A number between 1/2 and 3/2 that stands for the value of a field at a point."""
+        """Return a number between 1/2 and 3/2 that stands for the value of a field at a point."""
         self._reads_fields = True
         digest = blake2b(name.encode() + struct.pack(f"<{len(key)}d", *key), digest_size=8).digest()
         return 0.5 + int.from_bytes(digest, "little") * 2.0**-64
