@@ -53,7 +53,7 @@ def test_no_public_object_takes_an_attribute_that_nothing_reads(objects: dict[st
 @pytest.mark.parametrize(
     ("kind", "name", "words"),
     [
-        ("Simulation", "time", r"time of a Simulation cannot be set: restart\(time=0\) sets the time"),
+        ("Simulation", "time", r"time of a Simulation cannot be set: sim\.restart\(time=0\) sets the time"),
         ("Simulation", "steps", r"restart\(time=0\)"),
         ("Simulation", "tittle", r"a Simulation has no attribute 'tittle' \(did you mean 'title'\?\)"),
         (

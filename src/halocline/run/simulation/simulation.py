@@ -111,7 +111,7 @@ class Simulation(Fields):
     advice: ClassVar[Mapping[str, str]] = {
         **Fields.advice,
         **dict.fromkeys(
-            ("time", "steps", "step", "t"), "restart(time=0) sets the time, and counts steps anew"
+            ("time", "steps", "step", "t"), "sim.restart(time=0) sets the time, and counts steps anew"
         ),
         "until": "give it to run()",
     }
