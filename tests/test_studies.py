@@ -137,6 +137,7 @@ def test_a_linear_problem_is_a_case(tmp_path: Path) -> None:
             "--machine summit: the model predicts nothing of wombat",
         ),
         ("study paper umbc-4.1 --machine nowhere", "nowhere"),
+        ("study paper umbc-4.1 --not-here --ranks 2", "--ranks 2: --not-here measures nothing"),
         ("study paper umbc-3.1 --ranks 1,2", "--ranks 1,2: study convergence takes one number"),
         ("study strong heat --submit lsf --steps 4", "--submit lsf: expected slurm or pbs"),
         ("study report /proc/nothing.json", "cannot read /proc/nothing.json"),
