@@ -181,6 +181,7 @@ def test_a_linear_problem_is_a_case(tmp_path: Path) -> None:
             "--machine summit: the model predicts nothing of wombat",
         ),
         ("study paper umbc-4.1 --machine nowhere", "nowhere"),
+        ("study paper umbc-4.1 --not-here --ranks 2", "--ranks 2: --not-here measures nothing"),
         ("study paper umbc-3.1 --ranks 1,2", "--ranks 1,2: study convergence takes one number"),
         ("study strong heat --submit lsf --steps 4", "--submit lsf: expected slurm or pbs"),
         ("study report /proc/nothing.json", "cannot read /proc/nothing.json"),
@@ -522,19 +523,7 @@ def test_a_slower_network_takes_longer() -> None:
 
 
 def test_a_paper_is_measured_here_too(tmp_path: Path) -> None:
-    words = [
-        "study",
-        "paper",
-        "umbc-4.1",
-        "--n",
-        "1024",
-        "--nodes",
-        "1",
-        "--ranks",
-        "1,2",
-        "--html",
-        "p.html",
-    ]
+    words = ["study", "paper", "umbc-4.1", "--n", "1024", "--nodes", "1", "--html", "p.html"]
     told = found(*words, "--not-here", "--pictures", "drawn", cwd=tmp_path)
     assert (tmp_path / "drawn" / "umbc-4.1.png").stat().st_size > 10_000
     assert "Kritesh Arora" in (tmp_path / "p.html").read_text()

@@ -245,6 +245,8 @@ def paper(
     )
     places, there = own.places_of(sizes, counts), own.there(machine)
     study = None if own.study is None else studies()[own.study]
+    if study is None or not here:
+        _refuse(options, f"{name} has nothing to measure" if study is None else "--not-here measures nothing")
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
         asked = None
         if here and study is not None:
