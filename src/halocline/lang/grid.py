@@ -303,9 +303,16 @@ class Grid(Sealed):
         axes : sequence of int or str, optional
             Count along these alone, so that cells which differ along others have the same number.
         """
-        counted = [axis_number(a, self.ndim) for a in (range(self.ndim) if axes is None else axes)]
+        expected = f"expected some of {tuple(range(self.ndim))}, in this order"
+        given = range(self.ndim) if axes is None else axes
+        if not (isinstance(given, str) or is_sequence(given)):
+            raise InputError(f"axes {axes!r}: {expected}")
+        try:
+            counted = [axis_number(axis, self.ndim) for axis in given]
+        except InputError as error:
+            raise InputError(f"axes {axes!r}: {expected}; {error}") from None
         if not counted or counted != sorted(set(counted)):
-            raise InputError(f"axes {axes!r}: expected some of {tuple(range(self.ndim))}, in this order")
+            raise InputError(f"axes {axes!r}: {expected}")
 
         def at(place: Sequence[bool | None]) -> Expr:
             number = index(self, counted[0])
