@@ -261,8 +261,11 @@ def random_holes(case: dict[str, Any], ways: list[dict[str, Any]]) -> None:
     (a, b, c), made = case["offsets"], []
     for how in ({"patch": 3}, *ways):
         grid = hc.Grid(case["shape"], periodic=case["periodic"], active=case["mask"])
-        u = grid.field("u", boundary=hc.BoundaryKernel(lambda q: 0.5 * q[0] + q[case["depth"]] + 0.25))
-        v = grid.field("v", boundary=hc.BoundaryKernel(lambda q: q.of(u)[0] - 0.5))  # noqa: B023
+        walls = not all(grid.periodic)
+        far = hc.BoundaryKernel(lambda q: 0.5 * q[0] + q[case["depth"]] + 0.25)
+        u = grid.field("u", boundary=far if walls else None)
+        near = hc.BoundaryKernel(lambda q: q.of(u)[0] - 0.5)  # noqa: B023
+        v = grid.field("v", boundary=near if walls else None)
 
         def step(u: Any, v: Any) -> None:
             v.set(0.5 * v[a] + u[b] + 1.0)

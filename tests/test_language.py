@@ -85,9 +85,12 @@ def run(
             r"extent .*: axis y has length 0.0; expected a positive number",
         ),
         (lambda: hc.Grid(4, math.inf), r"axis x has length inf; expected a positive number"),
-        (lambda: hc.Grid(4, "wide"), r"extent 'wide': expected float values, one per axis"),
-        (lambda: hc.Grid(4, walls="edge"), r"walls of axis x are 'edge'; expected 'face' or 'node'"),
-        (lambda: hc.Grid((4, 4), walls=("face", 3)), r"walls of axis y are '3'; expected 'face' or 'node'"),
+        (
+            lambda: hc.Grid(4, "wide"),
+            r"extent 'wide': axis x has 'wide'; expected a number: one for all axes",
+        ),
+        (lambda: hc.Grid(4, walls="edge"), r"walls 'edge': axis x has 'edge'; expected 'face' or 'node'"),
+        (lambda: hc.Grid((4, 4), walls=("face", 3)), r"walls .*: axis y has 3; expected 'face' or 'node'"),
         (lambda: hc.Grid((4, 4), walls=("face",)), r"walls \('face',\) has 1 entries for a grid of 2 axes"),
         (
             lambda: square()[0].field("u"),
@@ -429,8 +432,8 @@ def keep(u: Any, v: Any) -> None:
             r"field 'u' is given an array of dtype complex128; expected real numbers",
         ),
         (np.full((8, 6), "x"), r"field 'u' is given an array of dtype <U1; expected real numbers"),
-        (lambda x: x, r"the function given for field 'u' takes 1 arguments; expected the 2 coordinates"),
-        (lambda x, y, z, *more: x, r"takes 3 arguments; expected the 2 coordinates"),
+        (lambda x: x, r"the function given for field 'u' takes 1 argument without a default; expected the 2"),
+        (lambda x, y, z, *more: x, r"takes 3 arguments without a default; expected the 2 coordinates"),
     ],
 )
 def test_values_that_do_not_fit_a_field(value: Any, message: str) -> None:

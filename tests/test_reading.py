@@ -27,8 +27,9 @@ from halocline.run.fields.sources import Reader, Source, source_of
 
 def fields(shape: tuple[int, ...], *, walls: Any = "face", periodic: Any = False) -> hc.Simulation:
     grid = hc.Grid(shape, extent=(1.0, 2.0)[: len(shape)], walls=walls, periodic=periodic)
-    grid.field("T", boundary=hc.Derivative(0.0))
-    grid.field("v", location="face-x", boundary=hc.Derivative(0.0))
+    flat = None if all(grid.periodic) else hc.Derivative(0.0)
+    grid.field("T", boundary=flat)
+    grid.field("v", location="face-x", boundary=flat)
     return hc.Simulation(grid, lambda T, v: {T: -T, v: -v}, scheme=hc.Euler(), dt=0.1, threads=1)
 
 

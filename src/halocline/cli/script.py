@@ -16,6 +16,7 @@ from halocline.cli.output import check_files, note, say, write_json, written
 from halocline.cli.ranks import spread
 from halocline.cli.texts import check_part
 from halocline.errors import InputError
+from halocline.lang.callables import arguments_taken
 from halocline.run.devices.devices import DEVICE_VARIABLE, chosen_here, devices_in_use
 from halocline.run.domain.execution import Execution, chosen_devices
 from halocline.run.host import collector
@@ -148,6 +149,7 @@ def _checked(file: Path, check: object, observer: Observer) -> str:
     did, or ""."""
     if not callable(check):
         raise InputError(f"--check: {file} has no function check(problem) at its top")
+    arguments_taken(check, f"check of {file}", (1,), "the problem")
     why = ""
     try:
         check(observer.problem)

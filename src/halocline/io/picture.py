@@ -31,7 +31,7 @@ def picture(
     unit: str = "",
     cmap: str | None = None,
     limits: tuple[float, float] | None = None,
-    axis: str | None = None,
+    axis: int | str | None = None,
     at: float | None = None,
 ) -> None:
     """Draw a field into a file: colours in two and three dimensions, a line in one.
@@ -56,7 +56,7 @@ def picture(
         signs occur.
     limits : (float, float), optional
         The values at both ends of the colours.
-    axis : {"x", "y", "z"}, optional
+    axis : int or {"x", "y", "z"}, optional
         In three dimensions: the axis that the drawn plane is normal to, z by default.
     at : float, optional
         Where the plane cuts that axis, in the middle by default.

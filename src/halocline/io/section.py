@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
-from halocline.lang.grid import AXES, Field, unknown
+from halocline.lang.axes import AXES, axis_number
+from halocline.lang.grid import Field
 from halocline.run.fields.fields import Fields
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Section:
 
 
 def section(
-    source: Any, what: Any, *, axis: str | None = None, at: float | None = None, most: int = 1024
+    source: Any, what: Any, *, axis: int | str | None = None, at: float | None = None, most: int = 1024
 ) -> Section | None:
     """Gather a field for a picture; all ranks call this, and the first gets the section, the others None.
 
@@ -52,7 +53,7 @@ def section(
     ----------
     source : Simulation, LinearProblem, Solution or Fields
     what : Field, str or expression
-    axis : {"x", "y", "z"}, optional
+    axis : int or {"x", "y", "z"}, optional
         In three dimensions: the axis that the plane is normal to, z by default.
     at : float, optional
         Where the plane cuts that axis; in the middle by default. The nearest points are taken.
@@ -66,13 +67,13 @@ def section(
     fields = fields_of(source)
     axes = fields.grid.ndim
     if axes == 3:
-        return cut(fields, what, {axis or "z": at}, most=most)
+        return cut(fields, what, {"z" if axis is None else axis: at}, most=most)
     if axis is not None or at is not None:
         raise InputError(f"axis and at choose a plane of a grid of three axes; this one has {axes}")
     return cut(fields, what, {}, most=most)
 
 
-def cut(source: Any, what: Any, at: Mapping[str, float | None], *, most: int = 1024) -> Section | None:
+def cut(source: Any, what: Any, at: Mapping[int | str, float | None], *, most: int = 1024) -> Section | None:
     """Gather a field along one or two axes; all ranks call this, and the first gets the section, the others
     None.
 
@@ -80,9 +81,9 @@ def cut(source: Any, what: Any, at: Mapping[str, float | None], *, most: int = 1
     ----------
     source : Simulation, LinearProblem, Solution or Fields
     what : Field, str or expression
-    at : mapping of str to float or None
-        The coordinates that are held, by axis; None in the middle. The nearest points are taken: of two that
-        are equally near, the lower.
+    at : mapping of int or str to float or None
+        The coordinates that are held, by number or name of the axis; None in the middle. The nearest points
+        are taken: of two that are equally near, the lower.
     most : int
         Points along an axis beyond which only every second, third, ... is taken.
 
@@ -95,14 +96,12 @@ def cut(source: Any, what: Any, at: Mapping[str, float | None], *, most: int = 1
     >>> section = cut(sim, p, {"y": 0.25})  # doctest: +SKIP
     """
     fields = fields_of(source)
-    known = AXES[: fields.grid.ndim]
-    for axis in at:
-        if axis not in known:
-            raise unknown("axis", str(axis), list(known))
-    if not 1 <= fields.grid.ndim - len(at) <= 2:
-        raise InputError(f"a section has one or two axes; that of {len(known)} axes holds {len(at)} of them")
+    ndim = fields.grid.ndim
+    held = {AXES[axis_number(axis, ndim)]: place for axis, place in at.items()}
+    if not 1 <= ndim - len(held) <= 2:
+        raise InputError(f"a section has one or two axes; that of {ndim} axes holds {len(held)} of them")
     with fields.holding(what) as field:
-        return _section(fields, field, _name(what), at, most)
+        return _section(fields, field, _name(what), held, most)
 
 
 def _section(

@@ -54,6 +54,8 @@ class Blocks:
         """
         import numpy as np
 
+        if np.ma.is_masked(mask):
+            raise InputError("active has masked values; expected True or False for each block")
         try:
             array = np.asarray(mask)
         except ValueError:

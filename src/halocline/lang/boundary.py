@@ -15,7 +15,6 @@ higher order make the matrices of symmetric operators unsymmetric.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from halocline.errors import InputError
 from halocline.lang import trace
+from halocline.lang.callables import arguments_taken
 from halocline.lang.expression import (
     Expr,
     Operators,
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from halocline.lang.grid import Field, Grid
 
 SIDES = ("x-", "x+", "y-", "y+", "z-", "z+")
+OTHER = "other"  # stands for all sides that are not named
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,8 @@ class Ghost:
     def at_wall(self, value: Any) -> Expr:
         """`value` (a number, scalar or function of the coordinates) with the coordinate of the wall."""
         if callable(value) and not isinstance(value, Operators):
-            value = trace.call(value, *self.field.coordinates)
+            what = f"the boundary value of field {self.field.name!r}"
+            value = trace.trace_function(value, self.field.coordinates, what)
         wall = as_expr(value, "boundary value")
         if wall.op == "const" and not math.isfinite(wall.attribute):
             raise InputError(
@@ -279,10 +281,11 @@ class BoundaryKernel(BoundaryCondition):
     Parameters
     ----------
     function : callable
-        ``function(u)`` or ``function(u, layer)`` returns the ghost value; ``u[m]`` is the value `m` cells
-        inward from the wall, ``u.of(T)[m]`` that of another field, ``u.h`` the spacing, ``u.coordinates``
-        those of the ghost. ``u[m, s]`` in two dimensions, ``u[m, s, t]`` in three, is the value `s` (and `t`)
-        points further along the other axes of the grid, in their order; so is ``u.of(T)[m, s]``.
+        ``function(u)`` or ``function(u, layer)`` returns the ghost value; other parameters keep their
+        default. ``u[m]`` is the value `m` cells inward from the wall, ``u.of(T)[m]`` that of another field,
+        ``u.h`` the spacing, ``u.coordinates`` those of the ghost. ``u[m, s]`` in two dimensions, and
+        ``u[m, s, t]`` in three, is the value `s` (and `t`) points further along the other axes of the grid,
+        in their order; so is ``u.of(T)[m, s]``.
 
     What is read along a wall may lie on another rank, or beyond a wall of another axis, whose ghosts are
     formed first then. Two walls whose ghosts would wait for each other are an error.
@@ -296,9 +299,12 @@ class BoundaryKernel(BoundaryCondition):
     function: Callable[..., Any]
 
     def ghost(self, at: Ghost) -> Expr:
-        arguments = (Inward(at), at.layer)
-        count = len(inspect.signature(self.function).parameters)
-        ghost = as_expr(trace.call(self.function, *arguments[:count]), "boundary kernel's result")
+        what = f"the boundary kernel of field {at.field.name!r}"
+        count = arguments_taken(self.function, what, (1, 2), "(u) or (u, layer)")
+        result = trace.call(self.function, *(Inward(at), at.layer)[:count])
+        if result is None:
+            raise InputError(f"{what} {trace.RETURNS_NONE}")
+        ghost = as_expr(result, "boundary kernel's result")
         for leaf in walk((ghost,)):
             if leaf.op == "read":
                 _check_inward(at, *leaf.attribute)
@@ -510,13 +516,20 @@ def has_wall_values(field: Field) -> bool:
 
 
 def resolve_sides(boundary: Any, grid: Grid, name: str) -> dict[str, BoundaryCondition]:
-    """The condition of each wall of a field, by side."""
+    """Return the condition of each wall of a field, by side.
+
+    Raises
+    ------
+    InputError
+        No condition or mapping, an unknown side, a condition on a side of a periodic axis, or one for all
+        other sides where no wall is left; `Periodic` on a side that is a wall.
+    """
     sides = SIDES[: 2 * grid.ndim]
     walls = [s for i, s in enumerate(sides) if not grid.periodic[i // 2]]
     if boundary is None:
         return {}
     if isinstance(boundary, BoundaryCondition):
-        boundary = {"other": boundary} if walls else {}
+        boundary = {OTHER: boundary}
     if not isinstance(boundary, Mapping):
         raise InputError(
             f"field {name!r}: boundary {boundary!r} is neither a condition such as hc.Value(0) nor a mapping "
@@ -524,7 +537,7 @@ def resolve_sides(boundary: Any, grid: Grid, name: str) -> dict[str, BoundaryCon
         )
     result: dict[str, BoundaryCondition] = {}
     for side, condition in boundary.items():
-        if side != "other" and side not in sides:
+        if side != OTHER and side not in sides:
             raise InputError(
                 f"field {name!r}: boundary side {side!r} is unknown; expected one of {', '.join(sides)}, "
                 "other"
@@ -533,7 +546,7 @@ def resolve_sides(boundary: Any, grid: Grid, name: str) -> dict[str, BoundaryCon
             raise InputError(
                 f"field {name!r}: side {side!r} has {condition!r}; expected a condition such as hc.Value(0)"
             )
-        if side == "other":
+        if side == OTHER:
             continue
         if side not in walls:
             if isinstance(condition, Periodic):
@@ -542,12 +555,24 @@ def resolve_sides(boundary: Any, grid: Grid, name: str) -> dict[str, BoundaryCon
                 f"field {name!r}: side {side!r} lies on a periodic axis and takes no "
                 f"{type(condition).__name__}"
             )
-        if isinstance(condition, Periodic):
-            raise InputError(
-                f"field {name!r}: side {side!r} is periodic but its axis is not; make the grid periodic there"
-            )
+        _check_wall(name, side, condition)
         result[side] = condition
-    if "other" in boundary:
-        for side in walls:
-            result.setdefault(side, boundary["other"])
+    if OTHER in boundary:
+        condition, missing = boundary[OTHER], [side for side in walls if side not in boundary]
+        if not walls and not isinstance(condition, Periodic):
+            raise InputError(
+                f"field {name!r}: all axes are periodic, and their sides take no "
+                f"{type(condition).__name__}; leave the boundary out, or make a grid with walls"
+            )
+        for side in missing:
+            _check_wall(name, side, condition)
+            result[side] = condition
     return result
+
+
+def _check_wall(name: str, side: str, condition: BoundaryCondition) -> None:
+    """Raise InputError where the condition of a wall is `Periodic`."""
+    if isinstance(condition, Periodic):
+        raise InputError(
+            f"field {name!r}: side {side!r} is periodic but its axis is not; make the grid periodic there"
+        )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary, ref
 
 from halocline.errors import InputError
+from halocline.lang.values import as_real
 
 if TYPE_CHECKING:
     from halocline.lang.grid import Grid
@@ -139,7 +140,7 @@ class Operators:
         if function is None or method != "__call__" or kwargs:
             known = ", ".join(sorted(UFUNCS))
             raise InputError(f"NumPy's {ufunc.__name__} cannot be traced into a kernel; these can: {known}")
-        return function(*(float(x) if _is_numpy_scalar(x) else x for x in inputs))
+        return function(*(as_expr(x) if _is_numpy_scalar(x) else x for x in inputs))
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function.__name__ == "where" and len(args) == 3:
@@ -149,6 +150,50 @@ class Operators:
 
 def _is_numpy_scalar(value: Any) -> bool:
     return hasattr(value, "dtype") and getattr(value, "ndim", 1) == 0 and not isinstance(value, Operators)
+
+
+class Assignable(Operators):
+    """Fields and scalars: operands that statements of a program assign."""
+
+    __slots__ = ()
+    name: str
+
+    def __setitem__(self, offset: Any, value: Any) -> None:
+        raise InputError(
+            f"{self.name}[...] = ... assigns nothing: write {self.name}.set(...) in a program, with "
+            f"hc.where(condition, value, {self.name}) for a part of the cells"
+        )
+
+
+def refuse_in_place(kind: type, target: Callable[[Any], str | None]) -> None:
+    """Let the in-place operators of a class raise InputError, because they would only rebind a Python name.
+
+    `target` gives the name of an operand; where it is None, the operator means what it does for expressions.
+    """
+
+    def refusing(sign: str) -> Callable[[Any, Any], Any]:
+        def refuse(self: Any, other: Any) -> Any:
+            name = target(self)
+            if name is None:
+                return NotImplemented
+            raise InputError(
+                f"{name} {sign}= ... assigns nothing: write {name}.set({name} {sign} ...) in a program, or "
+                f"give the result a name of its own, result = {name} {sign} ..."
+            )
+
+        return refuse
+
+    for method, sign in IN_PLACE.items():
+        setattr(kind, method, refusing(sign))
+
+
+IN_PLACE = {
+    "__iadd__": "+", "__isub__": "-", "__imul__": "*", "__imatmul__": "@", "__itruediv__": "/",
+    "__ifloordiv__": "//", "__imod__": "%", "__ipow__": "**", "__ilshift__": "<<", "__irshift__": ">>",
+    "__iand__": "&", "__ixor__": "^", "__ior__": "|",
+}  # fmt: skip
+
+refuse_in_place(Assignable, lambda operand: str(operand.name))
 
 
 class Expr(Operators):
@@ -270,8 +315,9 @@ def as_expr(value: Any, what: str = "operand") -> Expr:
     """The node for a field, scalar, stage, expression or number."""
     if isinstance(value, Operators):
         return value.expr
-    if isinstance(value, (bool, int, float)) or _is_numpy_scalar(value):
-        return constant(float(value))
+    number = as_real(value)
+    if number is not None:
+        return constant(number)
     shape = getattr(value, "shape", None)
     if shape:
         raise InputError(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from halocline.errors import InputError
 from halocline.lang.expression import Expr, Operand, Operators, as_expr, binary, node, power, unary, where
 from halocline.lang.expression import branch as branch
 from halocline.lang.grid import Vector
+from halocline.lang.values import as_real
 
 LARGEST_TABLE = 8192  # numbers: 64 KiB, what devices have for constants
 
@@ -199,10 +199,8 @@ def lookup(values: Sequence[float], index: Operand) -> Expr:
 
 def _entry(value: Any, position: int) -> float:
     """An entry of a table, where it can be one."""
-    number = math.nan
-    with suppress(TypeError, ValueError, OverflowError):
-        number = float(value)
-    if not math.isfinite(number):
+    number = as_real(value)
+    if number is None or not math.isfinite(number):
         raise InputError(f"entry {position} of the values of lookup is {value!r}; expected a finite number")
     return number
 

@@ -10,32 +10,33 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
 from halocline.lang import trace
+from halocline.lang.axes import AXES, axis_flags, axis_number, is_sequence, per_axis, whole
 from halocline.lang.blocks import Blocks
 from halocline.lang.boundary import SIDES, BoundaryCondition, Periodic, Value, resolve_sides
 from halocline.lang.dtype import dtype_name
-from halocline.lang.expression import Expr, Offset, Operators, as_offset, index, read
+from halocline.lang.expression import Assignable, Expr, Offset, as_offset, index, read, refuse_in_place
 from halocline.lang.stretch import mapped, maps_of, traced
+from halocline.lang.values import as_real
 from halocline.ranges import POINTS
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-AXES = "xyz"
 CELLS = trace.OWN + "cells_"  # scalars: how many cells there are along an axis
 DTYPES = ("float64", "float32")
 # spacing and origin per axis, as every program knows them
 GRID_SCALARS = tuple(f"{kind}_{axis}" for kind in "ho" for axis in AXES)
 
 
-def _per_axis(value: Any, ndim: int, what: str, kind: type) -> tuple[Any, ...]:
-    given = tuple(value) if isinstance(value, (tuple, list)) else (value,) * ndim
-    if len(given) != ndim:
-        raise InputError(f"{what} {value!r} has {len(given)} entries for a grid of {ndim} axes")
-    try:
-        return tuple(kind(v) for v in given)
-    except (TypeError, ValueError):
-        raise InputError(f"{what} {value!r}: expected {kind.__name__} values, one per axis") from None
+def _length(value: Any) -> float | None:
+    """Return a number of an axis as a float; None for anything else, truth values too."""
+    return None if isinstance(value, bool) else as_real(value)
+
+
+def _wall(value: Any) -> str | None:
+    """Return a kind of walls; None for anything else."""
+    return str(value) if isinstance(value, str) and value in ("face", "node") else None
 
 
 class Grid:
@@ -45,17 +46,18 @@ class Grid:
     ----------
     shape : int or tuple of int
         Number of cells (points that are computed) per axis.
-    extent : float or tuple of float
-        Length of the domain per axis.
-    origin : float or tuple of float
-        Coordinate of the lower end of the domain.
-    periodic : bool or tuple of bool
-        Per axis, whether the domain wraps around.
-    walls : {"face", "node"} or tuple of them
+    extent : float, or sequence or mapping of float
+        Length of the domain per axis; axes that a mapping such as ``{"x": 2.0}`` leaves out have 1.
+    origin : float, or sequence or mapping of float
+        Coordinate of the lower end of the domain; axes that a mapping leaves out have 0.
+    periodic : bool, sequence or mapping of bool, or names of axes
+        Axes that wrap around: ``True`` for all, ``(True, False)``, ``{"x": True}``, ``"xz"`` or
+        ``("x", "z")``; the others have walls.
+    walls : {"face", "node"}, or sequence or mapping of them
         Where the ends of axes that are not periodic lie, for all or per axis. "face": half a cell outside
         the first and last point, x_i = origin + (i + 1/2) h with h = extent / n. "node": on a point just
         outside, x_i = origin + (i + 1) h with h = extent / (n + 1). Periodic axes have h = extent / n.
-    stretch : mapping of str to callable, optional
+    stretch : mapping of axis to callable, optional
         Maps of axes, by "x", "y", "z": from the coordinate that a point has on an even grid to where it is,
         in the same interval, as ``{"x": lambda x: x - 0.1 * np.sin(2 * np.pi * x)}`` from 0 to 1. They must
         be smooth, rise, and keep both ends. Differences are of second order there. Periodic axes have none.
@@ -80,19 +82,19 @@ class Grid:
     def __init__(
         self,
         shape: int | Sequence[int],
-        extent: float | Sequence[float] = 1.0,
+        extent: float | Sequence[float] | Mapping[str, float] = 1.0,
         *,
-        origin: float | Sequence[float] = 0.0,
-        periodic: bool | Sequence[bool] = False,
-        walls: str | Sequence[str] = "face",
+        origin: float | Sequence[float] | Mapping[str, float] = 0.0,
+        periodic: bool | str | Sequence[bool | str] | Mapping[str, bool] = False,
+        walls: str | Sequence[str] | Mapping[str, str] = "face",
         stretch: Mapping[str, Callable[[Any], Any]] | None = None,
         active: Any = None,
     ) -> None:
-        given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+        given: tuple[Any, ...] = tuple(shape) if is_sequence(shape) else (shape,)  # type: ignore[arg-type]
         if not 1 <= len(given) <= 3:
             raise InputError(f"shape {shape!r} has {len(given)} axes; a grid has 1, 2 or 3")
         for axis, n in enumerate(given):
-            if isinstance(n, bool) or not hasattr(n, "__index__"):
+            if whole(n) is None:
                 raise InputError(
                     f"shape {shape!r}: axis {AXES[axis]} has {n!r} cells; expected a whole number"
                 )
@@ -104,9 +106,9 @@ class Grid:
                 )
         self.shape: tuple[int, ...] = tuple(int(n) for n in given)
         self.ndim = len(self.shape)
-        self.extent: tuple[float, ...] = _per_axis(extent, self.ndim, "extent", float)
-        self.origin: tuple[float, ...] = _per_axis(origin, self.ndim, "origin", float)
-        self.periodic: tuple[bool, ...] = _per_axis(periodic, self.ndim, "periodic", bool)
+        self.extent = per_axis(extent, self.ndim, "extent", _length, "a number", default=1.0)
+        self.origin = per_axis(origin, self.ndim, "origin", _length, "a number", default=0.0)
+        self.periodic = axis_flags(periodic, self.ndim, "periodic")
         if not all(map(math.isfinite, self.origin)):
             raise InputError(f"origin {origin!r}: expected finite numbers")
         for axis, length in enumerate(self.extent):
@@ -114,10 +116,7 @@ class Grid:
                 raise InputError(
                     f"extent {extent!r}: axis {AXES[axis]} has length {length}; expected a positive number"
                 )
-        self.walls: tuple[str, ...] = _per_axis(walls, self.ndim, "walls", str)
-        for axis, kind in enumerate(self.walls):
-            if kind not in ("face", "node"):
-                raise InputError(f"walls of axis {AXES[axis]} are {kind!r}; expected 'face' or 'node'")
+        self.walls = per_axis(walls, self.ndim, "walls", _wall, "'face' or 'node'", default="face")
         self.maps = maps_of(stretch, self)
         self.blocks = None if active is None else Blocks.of(active, self.shape)
         self.fields: dict[str, Field] = {}
@@ -158,8 +157,9 @@ class Grid:
 
         return float(np.diff(self.positions()[axis]).min(initial=self.extent[axis]))
 
-    def even_spacing(self, axis: int) -> float:
-        """Distance between neighbouring points along an axis before it is stretched."""
+    def even_spacing(self, axis: int | str) -> float:
+        """Return the distance between neighbouring points along an axis before it is stretched."""
+        axis = axis_number(axis, self.ndim)
         outside = self.walls[axis] == "node" and not self.periodic[axis]
         return self.extent[axis] / (self.shape[axis] + outside)
 
@@ -173,14 +173,20 @@ class Grid:
         """Number of cells of blocks that are active at first; see `Simulation.activate`."""
         return self.size if self.blocks is None else self.blocks.cells
 
-    def h(self, axis: int) -> Expr:
-        """The spacing along an axis as a scalar of the program.
+    def h(self, axis: int | str) -> Expr:
+        """Return the spacing along an axis as a scalar of the program.
+
+        Parameters
+        ----------
+        axis : int or str
+            0, 1, 2 or "x", "y", "z", as far as the grid has them.
 
         Raises
         ------
         InputError
-            The axis is stretched.
+            The grid has no such axis, or it is stretched.
         """
+        axis = axis_number(axis, self.ndim)
         if self.maps[axis] is not None:
             name = AXES[axis]
             raise InputError(
@@ -189,9 +195,20 @@ class Grid:
             )
         return trace.scalar(f"h_{AXES[axis]}")
 
-    def cells(self, axis: int) -> Expr:
-        """The number of cells along an axis as a scalar of the program."""
-        return trace.scalar(CELLS + AXES[axis])
+    def cells(self, axis: int | str) -> Expr:
+        """Return the number of cells along an axis as a scalar of the program.
+
+        Parameters
+        ----------
+        axis : int or str
+            0, 1, 2 or "x", "y", "z", as far as the grid has them.
+
+        Raises
+        ------
+        InputError
+            The grid has no such axis.
+        """
+        return trace.scalar(CELLS + AXES[axis_number(axis, self.ndim)])
 
     def scalar_values(self) -> dict[str, float]:
         """The values of the scalars that every program on this grid has: h_x, o_x and so on."""
@@ -207,9 +224,10 @@ class Grid:
 
         Parameters
         ----------
-        staggered : tuple of bool, optional
-            Per axis, whether the points lie on lower faces; cell centres by default.
+        staggered : bool, sequence or mapping of bool, or names of axes, optional
+            Axes along which the points lie on lower faces; cell centres by default.
         """
+        staggered = self._staggered(staggered)
         result = []
         for axis in range(self.ndim):
             position = index(self, axis) + self._first(axis, staggered)
@@ -221,7 +239,7 @@ class Grid:
         """The coordinates of the points along each axis, as arrays; see `coordinates`."""
         import numpy as np
 
-        lines = []
+        staggered, lines = self._staggered(staggered), []
         for axis, count in enumerate(self.points(staggered)):
             steps = np.arange(count, dtype=np.float64) + self._first(axis, staggered)
             even, function = self.origin[axis] + steps * self.even_spacing(axis), self.maps[axis]
@@ -236,14 +254,16 @@ class Grid:
         return even if function is None else traced(function, even, f"the map of axis {AXES[axis]}")
 
     def points(self, staggered: Sequence[bool] | None = None) -> tuple[int, ...]:
-        """How many points there are along each axis; see `coordinates`."""
-        return tuple(
-            n + bool(staggered and staggered[axis] and not self.periodic[axis])
-            for axis, n in enumerate(self.shape)
-        )
+        """Return the number of points along each axis; see `coordinates`."""
+        on_faces = self._staggered(staggered)
+        return tuple(n + (on_faces[axis] and not self.periodic[axis]) for axis, n in enumerate(self.shape))
+
+    def _staggered(self, staggered: Any) -> tuple[bool, ...]:
+        """Return the axes along which points lie on faces, one flag per axis."""
+        return axis_flags(False if staggered is None else staggered, self.ndim, "staggered")
 
     def cell_number(
-        self, staggered: Sequence[bool] | None = None, *, axes: Sequence[int] | None = None
+        self, staggered: Sequence[bool] | None = None, *, axes: Sequence[int | str] | None = None
     ) -> Expr:
         """The number of each cell as an expression: 0, 1, ... in C order over the whole grid, whatever part
         of it a rank has.
@@ -255,12 +275,19 @@ class Grid:
         ----------
         staggered : tuple of bool, optional
             Number the points on these lower faces instead, of which there is one more at an upper wall.
-        axes : sequence of int, optional
+        axes : sequence of int or str, optional
             Count along these alone, so that cells which differ along others have the same number.
         """
-        counted = range(self.ndim) if axes is None else axes
-        if not counted or list(counted) != sorted(set(range(self.ndim)) & set(counted)):
-            raise InputError(f"axes {axes!r}: expected some of {tuple(range(self.ndim))}, in this order")
+        expected = f"expected some of {tuple(range(self.ndim))}, in this order"
+        given = range(self.ndim) if axes is None else axes
+        if not (isinstance(given, str) or is_sequence(given)):
+            raise InputError(f"axes {axes!r}: {expected}")
+        try:
+            counted = [axis_number(axis, self.ndim) for axis in given]
+        except InputError as error:
+            raise InputError(f"axes {axes!r}: {expected}; {error}") from None
+        if not counted or counted != sorted(set(counted)):
+            raise InputError(f"axes {axes!r}: {expected}")
         number = index(self, counted[0])
         for axis in counted[1:]:
             points = self.cells(axis)
@@ -269,10 +296,10 @@ class Grid:
             number = number * points + index(self, axis)
         return number
 
-    def _first(self, axis: int, staggered: Sequence[bool] | None) -> float:
+    def _first(self, axis: int, staggered: Sequence[bool]) -> float:
         """How many spacings the first point along an axis lies above the origin."""
         first = 0.5 if self.walls[axis] == "face" or self.periodic[axis] else 1.0
-        return first - 0.5 if staggered and staggered[axis] else first
+        return first - 0.5 if staggered[axis] else first
 
     @property
     def x(self) -> Expr:
@@ -344,7 +371,7 @@ class Grid:
         boundary : as for `field`, or a sequence with one entry per component
         """
         count = self.ndim if components is None else components
-        if not 1 <= count <= 3:
+        if whole(count) is None or not 1 <= count <= 3:
             raise InputError(f"vector {name!r}: {components} components; expected 1 to 3")
         places = locations(location, count)
         conditions: list[Any] = list(boundary) if isinstance(boundary, (list, tuple)) else [boundary] * count
@@ -412,7 +439,7 @@ def locations(location: str | Sequence[str], count: int) -> list[str]:
     ]
 
 
-class Field(Operators):
+class Field(Assignable):
     """One value per point of a grid. Made by `Grid.field`.
 
     In an equation a field stands for its value at the cell; ``u[1, 0]`` is the value at the next cell along
@@ -535,6 +562,12 @@ class Vector(tuple):  # type: ignore[type-arg]
 
     __array_ufunc__ = None  # NumPy scalars defer to the operators above
 
+    def __setitem__(self, component: Any, value: Any) -> None:
+        name = self.name or "v"
+        raise InputError(
+            f"{name}[{component!r}] = ... assigns nothing: write {name}[{component!r}].set(...) in a program"
+        )
+
     def shifted(self, *offset: int) -> Vector:
         """Every component read at a neighbour."""
         return Vector(a[offset] for a in self)
@@ -553,6 +586,16 @@ class Vector(tuple):  # type: ignore[type-arg]
             fresh.name = name
             made.append(fresh)
         return made[0] if len(made) == 1 else tuple(made)
+
+
+def _assigned_name(vector: Vector) -> str | None:
+    """Return the name of a vector of fields; None for a vector of other expressions."""
+    if vector and all(isinstance(component, Field) for component in vector):
+        return vector.name or f"hc.Vector(({', '.join(component.name for component in vector)},))"
+    return None
+
+
+refuse_in_place(Vector, _assigned_name)
 
 
 def pad(vector: Sequence[Any], count: int) -> Iterator[Any]:

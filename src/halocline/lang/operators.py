@@ -9,9 +9,10 @@ from typing import Any
 
 from halocline.errors import InputError
 from halocline.lang import trace
+from halocline.lang.axes import axis_number
 from halocline.lang.expression import Expr, Operand, as_expr, constant, unary
 from halocline.lang.expression import shift as shift_by
-from halocline.lang.grid import AXES, Grid, Vector, pad
+from halocline.lang.grid import Grid, Vector, pad
 from halocline.lang.stretch import check_even, neighbours
 
 
@@ -45,14 +46,6 @@ def _grid(expression: Expr, what: str) -> Grid:
     if expression.grid is None:
         raise InputError(f"{what} of {expression!r}: no field of a grid is in it")
     return expression.grid
-
-
-def axis_number(axis: int | str) -> int:
-    """0, 1, 2 for an axis given as a number or as "x", "y", "z"."""
-    number = AXES.find(axis) if isinstance(axis, str) and len(axis) == 1 else axis
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 3:
-        raise InputError(f"axis {axis!r} is unknown; expected 0, 1, 2 or 'x', 'y', 'z'")
-    return number
 
 
 def _unit(grid: Grid, *steps: tuple[int, int]) -> tuple[int, ...]:

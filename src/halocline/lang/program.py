@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.boundary import BoundaryCondition, Ghost, with_wall_values
+from halocline.lang.callables import fixed_by_partial, name_of, rebound_arguments, signature_of
 from halocline.lang.expression import (
+    Assignable,
     Expr,
     Operand,
     Operators,
@@ -61,7 +64,7 @@ def own_name(name: str) -> str:
     return name + OWN
 
 
-class Scalar(Operators):
+class Scalar(Assignable):
     """A number of the program, the same everywhere; parameters are scalars whose value is given from
     outside.
 
@@ -200,7 +203,9 @@ def stage(
             grid,
             label,
             (location, dtype),
-            lambda free: grid.field(free, location=location, dtype=dtype, boundary=NoGhosts(free)),
+            lambda free: grid.field(
+                free, location=location, dtype=dtype, boundary=None if all(grid.periodic) else NoGhosts(free)
+            ),
         )
         array.set(expression)
         return array
@@ -263,6 +268,15 @@ class Repeat:
 
 
 Statement = Assign | AssignScalar | StopWhen | Repeat
+
+
+def assigned_by(statement: Statement) -> list[Field | Scalar]:
+    """Return the fields or the scalar of the user's that a statement assigns, without the body of a loop."""
+    if isinstance(statement, Assign):
+        return list(statement.values)
+    if isinstance(statement, AssignScalar) and OWN not in statement.scalar.name:
+        return [statement.scalar]
+    return []
 
 
 class Program:
@@ -405,9 +419,8 @@ class Program:
 
     def scalars_set(self) -> set[str]:
         """The names of all scalars of the user's that the program gives a value."""
-
-        names = {s.scalar.name for s in self.flat() if isinstance(s, AssignScalar)}
-        return {name for name in names if OWN not in name}
+        assigned = (thing for statement in self.flat() for thing in assigned_by(statement))
+        return {thing.name for thing in assigned if isinstance(thing, Scalar)}
 
     def reduced(self, *expressions: Expr) -> tuple[Expr, ...]:
         """The expressions with a scalar in the place of every reduction, each set in a statement before."""
@@ -653,7 +666,13 @@ class ProgramFunction:
     @property
     def name(self) -> str:
         """Name of the function."""
-        return self.function.__name__
+        return name_of(self.function)
+
+    __name__ = name
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self.function)
 
     def trace(self, *arguments: Any, **keywords: Any) -> Program:
         """The program that the function records when called with these arguments.
@@ -668,16 +687,72 @@ class ProgramFunction:
             self.function(*arguments, **keywords)
         return made
 
+    def record(self, arguments: Mapping[str, Any], *, stops: bool = False) -> None:
+        """Record the statements in the program that is being traced.
+
+        Parameters
+        ----------
+        arguments : mapping of str to Field, Vector or Scalar
+        stops : bool
+            Accept a function that only calls `stop`.
+
+        Raises
+        ------
+        InputError
+            The function assigns no field or scalar.
+        """
+        made = trace.current(f"a call of program {self.name!r}")
+        before = list(made.flat())
+        trace.call(self.function, **arguments)
+        recorded = list(made.flat())[len(before) :]
+        assigned = [thing for statement in recorded for thing in assigned_by(statement)]
+        lost = {
+            name: line
+            for name, line in rebound_arguments(self.function).items()
+            if isinstance(arguments.get(name), (Field, Vector, Scalar))
+        }
+        if not assigned and not (stops and recorded):
+            name, line = next(iter(lost.items()), ("u", 0))
+            raise InputError(
+                f"program {self.name!r} assigns no field or scalar: {name} = ... "
+                f"{f'in line {line} ' if line else ''}gives a new meaning to the Python name; write "
+                f"{name}.set(...)"
+            )
+        for name, line in lost.items():
+            thing = arguments[name]
+            parts = thing if isinstance(thing, Vector) else (thing,)
+            if not any(part is each for part in parts for each in assigned):
+                made.notices.append(
+                    f"program {self.name}: {name} = ... in line {line} gives a new meaning to the Python "
+                    f"name, and nothing assigns {name}; write {name}.set(...) where it is to change"
+                )
+
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Inside another program: record the statements there. Programs may call programs."""
         trace.current(f"a call of program {self.name!r}")
         return self.function(*arguments, **keywords)
 
+    def __get__(self, owner: Any, kind: type | None = None) -> ProgramFunction:
+        """Return the program of an object where the function is a method of its class."""
+        return self if owner is None else ProgramFunction(self.function.__get__(owner, kind))
+
 
 def program(function: Callable[..., Any]) -> ProgramFunction:
     """Mark a function as a program: statements over fields and scalars that the engine runs without
     Python."""
-    return ProgramFunction(function)
+    if not callable(function):
+        raise InputError(f"hc.program of {function!r}; expected a function of fields and scalars")
+    return program_in(function) or ProgramFunction(function)
+
+
+def program_in(function: Any) -> ProgramFunction | None:
+    """Return the program that a function is, also where ``functools.partial`` gives it arguments; None for a
+    plain function."""
+    if isinstance(function, partial):
+        inner = program_in(function.func)
+        if inner is not None:
+            return ProgramFunction(partial(inner.function, *function.args, **function.keywords))
+    return function if isinstance(function, ProgramFunction) else None
 
 
 def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> dict[str, Any]:
@@ -694,22 +769,35 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
     Returns
     -------
     dict
-        Argument name to Field, Vector or Scalar; arguments with a default that nothing is known for are left
-        out.
+        Argument name to Field, Vector or Scalar. Left out are arguments with a default that nothing is known
+        for, and those that ``functools.partial`` has given a value.
 
     Raises
     ------
     InputError
         For a name that stands for nothing; lists what is known.
     """
+    if not callable(function):
+        raise InputError(f"{function!r} is no function; expected a function of fields and parameters")
+    what, fixed = name_of(function), fixed_by_partial(function)
+    signature = signature_of(function, what)
+    if signature is None:
+        raise InputError(
+            f"the arguments of {what} have no names that are known; wrap it in a function of fields and "
+            "parameters"
+        )
     found: dict[str, Any] = {}
-    for name, argument in inspect.signature(function).parameters.items():
+    for name, argument in signature.parameters.items():
+        if name in fixed:
+            continue
         if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
-            raise InputError(f"{function.__name__}: *{name} cannot be bound; name each field and parameter")
+            raise InputError(f"{what}: *{name} cannot be bound; name each field and parameter")
+        if argument.kind is argument.POSITIONAL_ONLY:
+            raise InputError(f"{what}: argument {name!r} is positional only and cannot be bound by its name")
         thing, field = names.get(name), grid.named(name)
         if thing is not None and field is not None:
             raise InputError(
-                f"{function.__name__}: argument {name!r} stands for a field and for a scalar or parameter "
+                f"{what}: argument {name!r} stands for a field and for a scalar or parameter "
                 "(t, dt and step are the program's own); give one of them another name"
             )
         if thing is None:
@@ -718,6 +806,6 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
             if argument.default is not argument.empty:
                 continue
             known = [*grid.vectors, *grid.fields, *names]
-            raise unknown(f"{function.__name__}: argument", name, known)
+            raise unknown(f"{what}: argument", name, known)
         found[name] = thing
     return found

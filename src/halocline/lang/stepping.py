@@ -11,10 +11,22 @@ from typing import Any, Protocol
 from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.boundary import with_wall_values
+from halocline.lang.callables import name_of
 from halocline.lang.expression import Expr, as_expr, walk
 from halocline.lang.functions import where
 from halocline.lang.grid import Field, Grid, Vector
-from halocline.lang.program import Assign, Program, ProgramFunction, Scalar, bind, loop, own_name, stop
+from halocline.lang.program import (
+    Assign,
+    Program,
+    ProgramFunction,
+    Scalar,
+    bind,
+    loop,
+    own_name,
+    program_in,
+    stop,
+)
+from halocline.lang.values import as_real
 
 OWN_SCALARS = ("dt", "t", "step")
 TIME_STEPS = ("exact", "delayed")
@@ -104,10 +116,12 @@ def stepping(
         raise InputError(
             f"time_step is 'delayed', but dt is {dt!r}; expected a function of fields, which is reduced"
         )
+    function = program_in(function) or function
     plain = function.function if isinstance(function, ProgramFunction) else function
     if not callable(plain):
         raise InputError(f"equations are {function!r}; expected a function of fields and parameters")
-    program = Program(plain.__name__)
+    title = name_of(plain)
+    program = Program(title)
     program.scheme = scheme
     until, steps, pause = program.parameter("until"), program.parameter("steps"), program.own("pause")
     if isinstance(function, ProgramFunction):
@@ -116,14 +130,13 @@ def stepping(
         timed = True
         if scheme is None:
             raise InputError(
-                f"function {plain.__name__!r} gives time derivatives, so a scheme is needed: "
+                f"function {title!r} gives time derivatives, so a scheme is needed: "
                 "scheme=hc.RK3() or another; "
                 "or decorate it with @hc.program if it is the step itself"
             )
         if dt is None:
             raise InputError(
-                f"function {plain.__name__!r} gives time derivatives, so a time step is needed: dt=0.01 "
-                "or a function"
+                f"function {title!r} gives time derivatives, so a time step is needed: dt=0.01 or a function"
             )
     wanted = _time_step(dt) if timed and not callable(dt) else None
     first: Program | None = None
@@ -164,7 +177,7 @@ def stepping(
                 later = partial(following.set, value)
         arguments = bound(plain)
         if isinstance(function, ProgramFunction):
-            trace.call(plain, **arguments)
+            function.record(arguments)
         else:
             assert scheme is not None
             starts: list[Scalar] = []  # the time at the start of the step, where it is needed later
@@ -189,7 +202,7 @@ def stepping(
             t.set(where(t + step >= until, until, t + step))
         number.set(number + 1.0)
         if after_step is not None:
-            trace.call(after_step, **bound(after_step))
+            (program_in(after_step) or ProgramFunction(after_step)).record(bound(after_step), stops=True)
         for each in counting:
             each.add(names["dt"].expr if timed else as_expr(1.0))
     sets = frozenset(program.scalars_set())
@@ -244,11 +257,8 @@ def _number(value: Any) -> Expr:
 
 
 def _time_step(dt: Any) -> float:
-    try:
-        number = float(dt)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not (math.isfinite(number) and number > 0):
+    number = None if isinstance(dt, bool) else as_real(dt)
+    if number is None or not (math.isfinite(number) and number > 0):
         raise InputError(f"dt is {dt!r}; expected a positive number, or a function of fields")
     return number
 
@@ -256,7 +266,7 @@ def _time_step(dt: Any) -> float:
 def _derivatives(function: Callable[..., Any], result: Any) -> dict[Field, Expr]:
     if not isinstance(result, Mapping) or not result:
         raise InputError(
-            f"function {function.__name__!r} returned {result!r}; expected a mapping of fields to time "
+            f"function {name_of(function)!r} returned {result!r}; expected a mapping of fields to time "
             "derivatives, such as "
             "{T: kappa * hc.laplacian(T)}"
         )
@@ -265,7 +275,7 @@ def _derivatives(function: Callable[..., Any], result: Any) -> dict[Field, Expr]
         if isinstance(target, Vector):
             if not isinstance(value, (tuple, list)) or len(value) != len(target):
                 raise InputError(
-                    f"function {function.__name__!r}: the derivative of vector {target.name!r} needs "
+                    f"function {name_of(function)!r}: the derivative of vector {target.name!r} needs "
                     f"{len(target)} components"
                 )
             slopes.update((f, as_expr(v)) for f, v in zip(target, value, strict=True))
@@ -273,6 +283,6 @@ def _derivatives(function: Callable[..., Any], result: Any) -> dict[Field, Expr]
             slopes[target] = as_expr(value)
         else:
             raise InputError(
-                f"function {function.__name__!r} returned a derivative of {target!r}; keys must be fields"
+                f"function {name_of(function)!r} returned a derivative of {target!r}; keys must be fields"
             )
     return slopes

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
 from halocline.lang import trace
+from halocline.lang.axes import AXES, axis_number
+from halocline.lang.callables import arguments_taken
 from halocline.lang.expression import Expr, as_expr, place_of, reads_of, shift
+from halocline.lang.values import real_array
 
 if TYPE_CHECKING:
     from halocline.lang.grid import Grid
 
-AXES = "xyz"
 Map = Callable[[Any], Any]
 BEYOND = 4  # layers of ghosts that must have places too
 ENDS = 1e-9  # of the extent: how far from the ends of the axis a map may lead
@@ -33,12 +35,16 @@ def maps_of(stretch: Mapping[str, Map] | None, grid: Grid) -> tuple[Map | None, 
         raise InputError(
             f"stretch is {given!r}; expected a map for each axis, such as {{'x': lambda x: ...}}"
         )
-    for axis in given:
-        if axis not in tuple(known):
-            raise InputError(f"stretch has axis {axis!r}; expected some of {', '.join(known)}")
-    return tuple(
-        _checked(given[axis], grid, number) if axis in given else None for number, axis in enumerate(known)
-    )
+    maps: dict[int, Any] = {}
+    for axis, function in given.items():
+        try:
+            number = axis_number(axis, grid.ndim)
+        except InputError:
+            raise InputError(f"stretch has axis {axis!r}; expected some of {', '.join(known)}") from None
+        if number in maps:
+            raise InputError(f"stretch names axis {AXES[number]} twice; expected one map for it")
+        maps[number] = function
+    return tuple(_checked(maps[axis], grid, axis) if axis in maps else None for axis in range(grid.ndim))
 
 
 def _checked(function: Any, grid: Grid, axis: int) -> Map:
@@ -51,6 +57,7 @@ def _checked(function: Any, grid: Grid, axis: int) -> Map:
         )
     if not callable(function):
         raise InputError(f"{name} is {function!r}; expected a function of the coordinate of an even grid")
+    arguments_taken(function, name, (1,), "the coordinate of an even grid")
     first, length = grid.origin[axis], grid.extent[axis]
     ends = np.asarray(mapped(function, np.array([first, first + length]), name))
     for end, wanted in zip(ends, (first, first + length), strict=True):
@@ -62,6 +69,8 @@ def _checked(function: Any, grid: Grid, axis: int) -> Map:
     halves = np.arange(-2 * BEYOND, 2 * (grid.shape[axis] + BEYOND) + 1)
     even = first + 0.5 * halves * grid.even_spacing(axis)
     found = mapped(function, even, name)
+    if not np.array_equal(found, mapped(function, even, name), equal_nan=True):
+        raise InputError(f"{name} {trace.OTHER_VALUES}")
     falls = np.flatnonzero(~(np.diff(found) > 0.0))
     if falls.size:
         inside = falls[(first <= even[falls]) & (even[falls] < first + length)]
@@ -75,14 +84,15 @@ def _checked(function: Any, grid: Grid, axis: int) -> Map:
 
 
 def mapped(function: Map, even: Any, name: str) -> Any:
-    """Where a map leads, as an array."""
+    """Return the coordinates that a map gives, as an array."""
     import numpy as np
 
     try:
         with np.errstate(all="ignore"):
-            found = np.asarray(function(even))
+            given = function(even)
     except Exception as error:
         raise InputError(f"{name} raised {error!r} on an array of coordinates") from error
+    found = real_array(given, f"{name} makes") if np.ma.is_masked(given) else np.asarray(given)
     if found.shape != even.shape or found.dtype.kind not in "fiu":
         raise InputError(
             f"{name} makes {found.shape} {found.dtype} numbers of {even.shape}; expected as many real ones"

@@ -6,16 +6,20 @@ what it means in NumPy, and where that value is gone the compiler can say so.
 
 from __future__ import annotations
 
+import math
+import sys
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import HaloclineError, InputError
-from halocline.lang.expression import Expr, node
+from halocline.lang.callables import arguments_taken, captured, name_of
+from halocline.lang.expression import Expr, as_expr, node
 from halocline.ranges import ORDER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from halocline.lang.program import Program
 
@@ -58,21 +62,139 @@ def tracing(program: Program) -> Iterator[Program]:
 
 
 def call(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """What a function of the user's returns.
+    """Return what a function of the user's returns.
 
     Raises
     ------
     InputError
         The function raised something that is not an error of ours; that is the error's cause, with the
-        user's line in its traceback.
+        user's line in its traceback. Or it drew random numbers of Python or NumPy, which would be constants.
     """
+    with _without_draws(function):
+        return attempt(function, *arguments, **named)
+
+
+def attempt(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """Return what a function of the user's returns, without looking for random numbers; see `call`."""
     try:
         return function(*arguments, **named)
     except HaloclineError:
         raise
     except Exception as error:
-        name = getattr(function, "__name__", type(function).__name__)
-        raise InputError(f"function {name!r} raised {error!r}") from error
+        raise InputError(f"function {name_of(function)!r} raised {error!r}") from error
+
+
+@contextmanager
+def _without_draws(function: Callable[..., Any]) -> Iterator[None]:
+    """Raise InputError where a random number generator that the function can reach changes its state."""
+    generators = _generators(function)
+    before = [state() for state in generators]
+    yield
+    if [state() for state in generators] != before:
+        raise InputError(
+            f"function {name_of(function)!r} draws random numbers while it is traced, which would stay "
+            "constant; use hc.random(seed, index=grid.cell_number()), which gives one for each cell"
+        )
+
+
+def _generators(function: Callable[..., Any]) -> list[Callable[[], bytes]]:
+    """Return functions that give the states of the random number generators of Python and NumPy, and of those
+    that a function captures."""
+    states: list[Callable[[], bytes]] = []
+    python, numpy = sys.modules.get("random"), sys.modules.get("numpy.random")
+    kinds: tuple[type, ...] = ()
+    if python is not None:
+        kinds += (python.Random,)
+        states.append(lambda: _pickled(python.getstate()))
+    if numpy is not None:
+        kinds += (numpy.Generator, numpy.RandomState)
+        states.append(lambda: _pickled(numpy.get_state(legacy=False)))
+    else:
+        states.append(_first_draw)
+    states += [partial(_pickled, found) for found in captured(function) if isinstance(found, kinds)]
+    return states
+
+
+def _first_draw() -> bytes:
+    """Return whether NumPy's global generator has left the state in which it is loaded, at its first use."""
+    numpy = sys.modules.get("numpy.random")
+    if numpy is None:
+        return b""
+    state = numpy.get_state(legacy=False)
+    return b"" if state["state"]["pos"] == len(state["state"]["key"]) else b"drawn"
+
+
+def _pickled(state: Any) -> bytes:
+    """Return the bytes of a state; none for a generator without one, such as ``random.SystemRandom``."""
+    import pickle
+
+    try:
+        return pickle.dumps(state)
+    except Exception:
+        return b""
+
+
+def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], what: str) -> Expr | Exception:
+    """Return the expression of a function of the coordinates, or the reason why it cannot be traced.
+
+    The function is called twice: one that is no function of its arguments gives another value then.
+
+    Parameters
+    ----------
+    function : callable
+    coordinates : sequence of Expr
+    what : str
+        Name of the function, for messages.
+
+    Raises
+    ------
+    InputError
+        It takes other arguments, returns None, gives another value when it is called again, draws random
+        numbers, or raises an error that has nothing to do with tracing.
+    """
+    count = len(coordinates)
+    arguments_taken(function, what, (count,), f"the {count} coordinates" if count > 1 else "the coordinate")
+    with _without_draws(function):
+        try:
+            value, again = (attempt(function, *coordinates) for _ in range(2))
+            expression, repeated = (
+                as_expr(math.nan if each is None else each, f"the value of {what}") for each in (value, again)
+            )
+        except InputError as error:
+            cause = error.__cause__
+            if cause is None:
+                return error
+            if isinstance(cause, (TypeError, AttributeError)) and "Expr" in str(cause):
+                return cause
+            raise
+    if value is None:
+        raise InputError(f"{what} {RETURNS_NONE}")
+    if expression is not repeated:
+        raise InputError(f"{what} {OTHER_VALUES}")
+    return expression
+
+
+def trace_function(function: Callable[..., Any], coordinates: Sequence[Expr], what: str) -> Expr:
+    """Return the expression of a function of the coordinates; see `try_function`.
+
+    Raises
+    ------
+    InputError
+        The function cannot be traced either.
+    """
+    found = try_function(function, coordinates, what)
+    if isinstance(found, InputError):
+        raise found
+    if isinstance(found, Exception):
+        raise InputError(f"function {name_of(function)!r} raised {found!r}") from found
+    return found
+
+
+RETURNS_NONE = "returns None; expected a value: does it lack a return statement?"
+OTHER_VALUES = (
+    "gives other values when it is called again; expected a function of the coordinates alone. For random "
+    "numbers use hc.random(seed, index=grid.cell_number())"
+)
 
 
 def scalar(name: str, at: int = 0) -> Expr:

@@ -8,17 +8,17 @@ and a decomposition into a million subdomains is as small as one into two.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isqrt, prod
 from operator import index
 
 from halocline.compile.footprint import Direction
 from halocline.errors import InputError
+from halocline.lang.axes import AXES, axis_flags, is_sequence, per_axis, whole
 from halocline.plan.box import Box
 from halocline.plan.traffic import Traffic, exchange_cost
 
-AXES = "xyz"
 STRATEGIES = ("optimal", "bisection", "morton", "row", "1d", "1d-x", "1d-y", "1d-z", "2d", "3d")
 LEVELS = ("node", "device")
 
@@ -111,7 +111,7 @@ def decompose(
     shape: Sequence[int],
     count: int,
     *,
-    strategy: str | Sequence[int] = "optimal",
+    strategy: str | Sequence[int] | Mapping[str, int] = "optimal",
     radius: int | Sequence[int | tuple[int, int]] = 1,
     traffic: Traffic | None = None,
     thickness: int | Sequence[int] | None = None,
@@ -127,7 +127,7 @@ def decompose(
         slowest stride.
     count : int
         Number of subdomains (ranks).
-    strategy : str or sequence of int
+    strategy : str, or sequence or mapping of int
         ``optimal``
             The parts of least cost. Where costs are equal: the smallest largest subdomain, then the
             fewest cuts of the last axis, then of the one before it, so that contiguous rows stay whole.
@@ -144,15 +144,15 @@ def decompose(
             One axis is cut: the named one, or the one of slowest stride (x).
         ``2d``, ``3d``
             The first two (three) axes are cut as evenly as the count allows, the slowest stride most.
-        ``"4x2x1"`` or ``(4, 2, 1)``
-            These parts, row by row.
-    radius : int, per axis int or (lower, upper)
+        ``"4x2x1"``, ``(4, 2, 1)`` or ``{"x": 4, "y": 2}``
+            These parts, row by row; axes that a mapping leaves out are not cut.
+    radius : int, or sequence or mapping of int or (lower, upper)
         Layers of halo in the cost, all segments of them; the thickness that a subdomain needs.
     traffic : Traffic, optional
         What is really exchanged, instead of `radius`: see `Traffic.of_schedule`.
-    thickness : int or sequence of int, optional
+    thickness : int, or sequence or mapping of int, optional
         The least number of cells of a subdomain along an axis that is cut or periodic.
-    periodic : bool or sequence of bool
+    periodic : bool, sequence or mapping of bool, or names of axes
         Axes that wrap around; at the level of devices those whose ends face other nodes.
     level : str
         ``node`` or ``device``: which cost counts, see `halocline.plan.traffic.exchange_cost`.
@@ -167,17 +167,14 @@ def decompose(
     count = _integer(count, "number of subdomains")
     if count < 1:
         raise InputError(f"{count} subdomains were asked for; at least 1 is needed")
-    wraps = (periodic,) * ndim if isinstance(periodic, bool) else tuple(map(bool, periodic))
+    wraps = axis_flags(periodic, ndim, "periodic")
     if level not in LEVELS:
         raise InputError(f"unknown level {level!r}; known are {', '.join(LEVELS)}")
-    for name, value in (("periodic", wraps), ("radius", radius), ("thickness", thickness)):
-        if isinstance(value, Sequence) and len(value) != ndim:
-            raise InputError(f"{name} has {len(value)} entries, but the grid has {ndim} axes")
     if traffic is None:
         traffic = Traffic.of_radius(radius, ndim)
     if thickness is None:
         thickness = [max(1, *layers) for layers in traffic.layers]
-    least = [thickness] * ndim if isinstance(thickness, int) else thickness
+    least = per_axis(thickness, ndim, "thickness", whole, "a whole number of cells")
     problem = _Problem(cells, count, wraps, tuple(max(1, t) for t in least))
 
     cost = exchange_cost(traffic, cells, wraps, level)
@@ -246,11 +243,19 @@ class _Problem:
 
 
 def _choose(
-    problem: _Problem, strategy: str | Sequence[int], cost: Callable[[Parts], int]
+    problem: _Problem, strategy: str | Sequence[int] | Mapping[str, int], cost: Callable[[Parts], int]
 ) -> tuple[Parts, Order]:
     """The parts and the order of ranks of a strategy."""
-    if not isinstance(strategy, str):
+    if isinstance(strategy, Mapping):
+        axes = len(problem.shape)
+        return _given(problem, per_axis(strategy, axes, "decomposition", whole, "a whole number", default=1))
+    if is_sequence(strategy):
         return _given(problem, tuple(_integer(p, "number of subdomains along an axis") for p in strategy))
+    if not isinstance(strategy, str):
+        raise InputError(
+            f"decomposition {strategy!r}: expected one of {', '.join(STRATEGIES)}, or the subdomains along "
+            "each axis, such as 4x2x1 or (4, 2, 1)"
+        )
     if re.fullmatch(r"\d+(x\d+)*", strategy):
         return _given(problem, tuple(map(int, strategy.split("x"))))
     match strategy:

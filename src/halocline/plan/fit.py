@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
-from halocline.plan.decompose import AXES, Decomposition
+from halocline.lang.axes import AXES
+from halocline.plan.decompose import Decomposition
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -114,7 +114,7 @@ def lay_out(
     *,
     ranks_per_node: int | None = None,
     subdomains_per_rank: int = 1,
-    strategy: str | Sequence[int] = "optimal",
+    strategy: str | Sequence[int] | Mapping[str, int] = "optimal",
     traffic: Traffic,
     thickness: int | Sequence[int] | None = None,
     periodic: bool | Sequence[bool] = True,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from halocline.compile.footprint import Direction
+from halocline.lang.axes import per_axis, whole
 from halocline.plan.decompose import Decomposition, decompose
 from halocline.plan.traffic import Traffic
 
@@ -67,7 +68,7 @@ def decompose_levels(
     if thickness is None:
         layers = (traffic or Traffic.of_radius(radius, outer.ndim)).layers
         thickness = [max(own) for own in layers]
-    least = [thickness] * outer.ndim if isinstance(thickness, int) else thickness
+    least = per_axis(thickness, outer.ndim, "thickness", whole, "a whole number of cells")
     if any(p > 1 and n // p < max(1, t) for n, p, t in zip(outer.shape, parts, least, strict=True)):
         # nodes' parts are not equal: what fits the largest is too thin for the smallest
         inner, parts = within([n // p for n, p in zip(outer.shape, outer.parts, strict=True)])

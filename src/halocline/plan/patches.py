@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import ceil, prod
-from operator import index
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from halocline.compile.schedule import Schedule, Scratch, Sweep
 from halocline.errors import InputError
+from halocline.lang.axes import is_sequence, per_axis, whole
 from halocline.lang.blocks import Blocks
 from halocline.lang.dtype import ITEMSIZE
 from halocline.plan.subdomain import Subdomain
@@ -166,7 +166,7 @@ def cut_patches(
     received: Sequence[tuple[int, int]],
     *,
     ends: tuple[int, int] = (0, 0),
-    patch: int | Sequence[int] | None = None,
+    patch: int | Sequence[int] | Mapping[str, int] | None = None,
     threads: int = 1,
     caches: Caches | None = None,
     blocks: Blocks | None = None,
@@ -186,7 +186,7 @@ def cut_patches(
         The least length of the patches at the lower and upper end of rows: each patch within reach of an end
         fills the halo there itself where rows wrap around (`Sweep.wraps`), and two must not write the same
         cells.
-    patch : int or sequence of int, optional
+    patch : int, or sequence or mapping of int, optional
         Cells of a patch along every axis or along each, as the user wants them; patches at the upper
         ends are smaller where this does not divide the subdomain. Default: `patch_shape`, outer patches
         thin, and at least 8 inner patches per thread of 4096 cells or more.
@@ -229,16 +229,14 @@ def cut_patches(
     return _table(edges, subdomain.walls, threads, lambda lo: blocks.active_at(lo + box.lo))
 
 
-def _explicit(patch: int | Sequence[int], ndim: int) -> tuple[int, ...]:
+def _explicit(patch: int | Sequence[int] | Mapping[str, int], ndim: int) -> tuple[int, ...]:
     """The patch shape that a user named."""
-    try:
-        sizes = tuple(index(n) for n in patch) if isinstance(patch, Sequence) else (index(patch),) * ndim
-    except TypeError:
-        raise InputError(f"a patch is given in whole cells, not {patch!r}") from None
-    if len(sizes) == 1:
-        sizes *= ndim
-    if len(sizes) != ndim:
-        raise InputError(f"patch {sizes} has {len(sizes)} axes, but the grid has {ndim}")
+    given: Any = patch
+    if is_sequence(given):
+        if len(given) not in (1, ndim):
+            raise InputError(f"patch {tuple(given)} has {len(given)} axes, but the grid has {ndim}")
+        given = tuple(given) * (ndim if len(given) == 1 else 1)
+    sizes = per_axis(given, ndim, "patch", whole, "whole cells")
     if min(sizes) < 1:
         raise InputError(f"patch {sizes} is empty: every entry must be at least 1")
     return sizes

@@ -268,7 +268,7 @@ def plan_rank(
     transfers: Transfers,
     rank: int,
     *,
-    patch: int | Sequence[int] | None = None,
+    patch: int | Sequence[int] | Mapping[str, int] | None = None,
     threads: int = 1,
     caches: Caches | None = None,
 ) -> RankPlan:
@@ -298,7 +298,7 @@ def plan_subdomain(
     transfers: Transfers,
     number: int,
     *,
-    patch: int | Sequence[int] | None = None,
+    patch: int | Sequence[int] | Mapping[str, int] | None = None,
     threads: int = 1,
     caches: Caches | None = None,
 ) -> SubdomainPlan:

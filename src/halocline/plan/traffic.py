@@ -12,6 +12,7 @@ from operator import mul
 from halocline.compile.footprint import Direction, Footprint
 from halocline.compile.schedule import Loop, Operation, Schedule, Sweep
 from halocline.errors import InputError
+from halocline.lang.axes import is_sequence, per_axis, whole
 from halocline.lang.dtype import ITEMSIZE
 
 
@@ -47,10 +48,9 @@ class Traffic:
     def of_radius(cls, radius: int | Sequence[int | tuple[int, int]], ndim: int) -> Traffic:
         """Every segment of a halo of `radius` layers: of all axes, per axis, or per axis (lower, upper).
 
-        One cell counts one. Raises InputError where a radius is negative.
+        One cell counts one. Raises InputError where a radius is negative, or no whole number or pair of them.
         """
-        per_axis = [radius] * ndim if isinstance(radius, int) else list(radius)
-        layers = tuple((r, r) if isinstance(r, int) else (r[0], r[1]) for r in per_axis)
+        layers = per_axis(radius, ndim, "radius", _layers, "a whole number of layers, or (lower, upper)")
         if any(min(pair) < 0 for pair in layers):
             raise InputError(f"radius {radius!r} is negative")
         segments = []
@@ -74,6 +74,16 @@ class Traffic:
             ),
             schedule.ndim,
         )
+
+
+def _layers(radius: object) -> tuple[int, int] | None:
+    """Return the lower and upper layers of one axis; None where they are no whole numbers."""
+    if not is_sequence(radius):
+        lower = upper = whole(radius)
+    else:
+        numbers = [whole(number) for number in radius]  # type: ignore[attr-defined]
+        lower, upper = numbers if len(numbers) == 2 else (None, None)
+    return None if lower is None or upper is None else (lower, upper)
 
 
 def _repeated(operations: tuple[Operation, ...]) -> Iterator[Sweep]:

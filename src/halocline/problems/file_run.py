@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.archive.writer import Writing
 from halocline.errors import InputError
+from halocline.lang.callables import arguments_taken
+from halocline.lang.values import real_array
 from halocline.problems.file import method_of
 from halocline.problems.files import PLACES
 from halocline.problems.record import Record, Timing, checksums, recorded
@@ -140,13 +142,18 @@ def _error(fields: Fields, time: float, top: Mapping[str, Any]) -> float | None:
     import numpy as np
 
     worst = 0.0
+    arguments_taken(exact, EXACT, (1,), "the time")
     for field, solution in dict(exact(time)).items():
         target = fields.stored(field)
         found = fields.gather(target)
         if found is None:
             continue
         lines = np.meshgrid(*target.positions, indexing="ij")
-        values = np.asarray(solution(*lines) if callable(solution) else solution, dtype=np.float64)
+        what = f"{EXACT}({time:g}) of field {target.name!r}"
+        if callable(solution):
+            arguments_taken(solution, what, (len(lines),), f"{len(lines)} coordinates")
+            solution = solution(*lines)
+        values = real_array(solution, f"{what} is").astype(np.float64)
         if values.shape not in ((), found.shape):
             raise InputError(
                 f"{EXACT}({time:g}) gives field {target.name!r} shape {values.shape}; expected {found.shape}"

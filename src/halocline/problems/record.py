@@ -9,6 +9,7 @@ from typing import Any
 
 from halocline.archive.writer import Writing
 from halocline.compile.schedule import Schedule
+from halocline.lang.axes import per_axis, whole
 from halocline.lang.grid import Field
 from halocline.problems.written import written
 from halocline.run.devices.devices import OnDevice
@@ -174,13 +175,15 @@ def checksums(fields: Fields, of: Sequence[Field]) -> dict[str, Any]:
     return {"checksum": whole, "checksums": found}
 
 
-def asked(how: Execution) -> dict[str, Any]:
-    """How a problem is to run, by the names and in the words of the command's options."""
+def asked(how: Execution, axes: int) -> dict[str, Any]:
+    """Return the options of a run on a grid of so many axes, in the words of the command."""
 
     def words(value: int | str | Iterable[object] | None, between: str) -> str | None:
         return value if value is None or isinstance(value, str) else between.join(map(str, numbers(value)))
 
     def numbers(value: int | Iterable[object]) -> Iterable[object]:
+        if isinstance(value, Mapping):  # one along the axes that it leaves out
+            return per_axis(value, axes, "cells or parts", whole, "whole numbers", default=1)
         return (value,) if isinstance(value, int) else value
 
     same = (
@@ -237,7 +240,7 @@ def recorded(
         cells=cells,
         order=order,
         scheme=scheme,
-        **asked(domain.how),
+        **asked(domain.how, fields.grid.ndim),
         seconds=measured.seconds,
         ns_per_cell_step=1e9 * seconds / updates if seconds else None,
         ssspnt=1e-7 * rate / domain.cores_or_devices if rate else None,

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 from halocline.archive.writer import Writing
 from halocline.errors import BreakdownError, InputError, RunError
 from halocline.lang import trace
+from halocline.lang.callables import arguments_taken
 from halocline.lang.expression import Expr, Operators, as_expr, place_of
 from halocline.lang.grid import Field, check_options
 from halocline.lang.program import Scalar, own_name
 from halocline.lang.reductions import first
 from halocline.lang.reductions import value as value_at
+from halocline.lang.values import as_real
 from halocline.ranges import STEPS
 from halocline.run.devices.devices import OnDevice
 from halocline.run.domain.domain import Domain
@@ -164,6 +166,7 @@ class LinearProblem:
     ) -> None:
         check_options(execution, LinearProblem.__init__, Execution.__init__)
         function = method_named(method)
+        arguments_taken(operator, "the operator", (1,), "the unknown field")
         if not isinstance(unknown_field, Field):
             raise InputError(f"the unknown is {unknown_field!r}; expected a Field of a grid")
         execution = observers.options({"communicator": communicator, **execution})
@@ -210,9 +213,7 @@ class LinearProblem:
             if isinstance(traced, Exception):
                 return self._rhs_field(), rhs
             rhs = traced
-        if getattr(rhs, "shape", None) == ():
-            rhs = float(rhs)
-        if isinstance(rhs, (Operators, int, float)):
+        if isinstance(rhs, Operators) or as_real(rhs) is not None:
             expression = as_expr(rhs)
             if expression.grid is not None and expression.grid is not u.grid:
                 raise InputError(
@@ -305,6 +306,8 @@ class LinearProblem:
             With `checkpoint`: the solve was asked to end, and has left a checkpoint.
         """
         check_limits(rtol, max_iterations)
+        if on_progress is not None:
+            arguments_taken(on_progress, "on_progress", (1,), "the number of iterations")
         if max_iterations is None:
             max_iterations = 10 * math.prod(self.unknown.grid.shape)
         import numpy as np

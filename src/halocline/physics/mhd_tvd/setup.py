@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from halocline.errors import InputError
+from halocline.lang import trace
+from halocline.lang.callables import arguments_taken
 from halocline.lang.expression import Expr, Operand, as_expr, index
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.functions import where
@@ -44,10 +46,13 @@ def curl(
     result has a component along an axis that the grid lacks, it lies in cells.
     """
     axes = grid.ndim
+    arguments_taken(
+        potential, "the vector potential", (axes,), f"as many coordinates as the grid has axes, {axes}"
+    )
     A = []
     for component in range(3):
         edge = [axis != component for axis in range(axes)]
-        A.append(as_expr(potential(*coordinates(grid, edge))[component]))
+        A.append(as_expr(trace.call(potential, *coordinates(grid, edge))[component]))
     found = []
     for a in range(3):
         y, z = (a + 1) % 3, (a + 2) % 3

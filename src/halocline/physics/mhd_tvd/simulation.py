@@ -206,11 +206,11 @@ def _three(name: str, values: Any, fields: Sequence[Field]) -> list[Expr]:
 
 
 def _value(name: str, value: Any, field: Field) -> Expr:
-    """As an expression of the places of the field."""
+    """Return a value as an expression of the coordinates of the field."""
     if callable(value) and not isinstance(value, Operators):
         try:
-            value = trace.call(value, *field.coordinates)
-        except (InputError, TypeError) as error:
+            return trace.trace_function(value, field.coordinates, name)
+        except InputError as error:
             raise InputError(
                 f"{name} is a function that fails on the coordinates of {field.grid!r}: {error}; where it "
                 "cannot be traced, set the fields by arrays, as in sim[mhd.rho] = array"

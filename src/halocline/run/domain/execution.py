@@ -45,12 +45,12 @@ class Execution:
     threads : int, optional
         Per rank; OMP_NUM_THREADS, else the cores of the node shared among its ranks. A rank with devices has
         one, which looks after these.
-    decomposition : str or sequence of int
+    decomposition : str, or sequence or mapping of int
         How the grid is cut into subdomains; see `halocline.plan.decompose`.
-    patch : int or sequence of int, or {"tune", "caches"}, optional
-        Shape of the patches. "tune": where nothing is remembered for this program on such a machine, several
-        are measured before the first run, and the fastest is remembered for later ones; "caches": chosen by
-        cache size. Where not given, what is remembered, else by cache size.
+    patch : int, sequence or mapping of int, or {"tune", "caches"}, optional
+        Shape of the patches, for all axes or by axis. "tune": where nothing is remembered for this program on
+        such a machine, several are measured before the first run, and the fastest is remembered for later
+        ones; "caches": chosen by cache size. Where not given, what is remembered, else by cache size.
     subdomains_per_rank : int
         How many subdomains each rank has; with devices, how many each of them has.
     ranks_per_node : int, optional
@@ -98,8 +98,8 @@ class Execution:
 
     device: str | None = None
     threads: int | None = None
-    decomposition: str | Sequence[int] = "optimal"
-    patch: int | str | Sequence[int] | None = None
+    decomposition: str | Sequence[int] | Mapping[str, int] = "optimal"
+    patch: int | str | Sequence[int] | Mapping[str, int] | None = None
     subdomains_per_rank: int = 1
     ranks_per_node: int | None = None
     methods: str | Iterable[str] | None = None
@@ -214,7 +214,7 @@ class Execution:
         ]
 
     @property
-    def patch_shape(self) -> int | Sequence[int] | None:
+    def patch_shape(self) -> int | Sequence[int] | Mapping[str, int] | None:
         """The patches that the user named in cells."""
         return None if isinstance(self.patch, str) else self.patch
 

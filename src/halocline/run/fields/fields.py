@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from halocline.lang.boundary import has_wall_values
 from halocline.lang.expression import Expr, Operators, as_expr, reads_of, walk
 from halocline.lang.grid import Field, unknown
 from halocline.lang.program import Program, own_name
+from halocline.lang.values import real_array
 from halocline.run.devices.devices import OnDevice
 from halocline.run.domain.domain import Domain
 from halocline.run.engine.prepared import Prepared, prepare
@@ -141,7 +141,7 @@ class Fields:
                         target.name,
                         traced,
                     )
-                self._by_rows(self._made(target), value)
+                self._by_rows(target, value)
                 return
             value = traced
         if isinstance(value, (Operators, int, float)):
@@ -150,7 +150,7 @@ class Fields:
                 self.settle()  # an expression reads what fields hold now
             self._pending[target] = expression
         else:
-            self._from_array(self._made(target), value)
+            self._from_array(target, value)
 
     def _made(self, target: Field) -> Field:
         """The field with memory, ready to be written."""
@@ -160,29 +160,15 @@ class Fields:
         return target
 
     def traced(self, field: Field, function: Callable[..., Any]) -> Expr | Exception:
-        """The function's expression of the field's coordinates, or why it cannot be traced."""
-        arguments = inspect.signature(function).parameters.values()
-        starred = [a for a in arguments if a.kind in (a.VAR_POSITIONAL, a.VAR_KEYWORD)]
-        count = sum(argument.default is argument.empty for argument in arguments) - len(starred)
-        any_more = any(argument.kind is argument.VAR_POSITIONAL for argument in starred)
-        if count > self.grid.ndim or (count < self.grid.ndim and not any_more):
-            raise InputError(
-                f"the function given for field {field.name!r} takes {count} arguments; expected the "
-                f"{self.grid.ndim} coordinates"
-            )
-        try:
-            result = as_expr(trace.call(function, *field.coordinates), f"value of {field.name!r}")
-        except InputError as error:
-            cause = error.__cause__
-            if cause is None:
-                return error
-            if isinstance(cause, TypeError) and "Expr" in str(cause):
-                return cause
-            raise
-        foreign = [n for n in walk((result,)) if n.op in ("read", "stage") and n.grid is not self.grid]
+        """Return the expression of a function of the coordinates, or the reason why it cannot be traced."""
+        what = f"the function given for field {field.name!r}"
+        found = trace.try_function(function, field.coordinates, what)
+        if isinstance(found, Exception):
+            return found
+        foreign = [n for n in walk((found,)) if n.op in ("read", "stage") and n.grid is not self.grid]
         if foreign:
-            raise InputError(f"the function given for field {field.name!r} reads a field of another grid")
-        return result
+            raise InputError(f"{what} reads a field of another grid")
+        return found
 
     def _by_rows(self, field: Field, function: Callable[..., Any]) -> None:
         """Evaluate in NumPy over whole rows of the grid, so that the bits do not depend on the
@@ -190,14 +176,28 @@ class Fields:
         import numpy as np
 
         points, lines = field.points, field.positions
+        what = f"the function given for field {field.name!r}"
+
+        def row_at(place: Sequence[int], call: Callable[..., Any] = trace.attempt) -> NDArray[np.float64]:
+            at = [np.full(points[-1], lines[axis][i]) for axis, i in enumerate(place)]
+            row = real_array(call(function, *at, lines[-1]), f"{what} returns")
+            try:
+                return np.broadcast_to(row.astype(np.float64), (points[-1],))
+            except ValueError:
+                raise InputError(
+                    f"{what} returns an array of shape {row.shape} for {points[-1]} points; expected one "
+                    "value for each"
+                ) from None
+
+        first = (0,) * (len(points) - 1)
+        if not np.array_equal(row_at(first, trace.call), row_at(first), equal_nan=True):
+            raise InputError(f"{what} {trace.OTHER_VALUES}")
+        self._made(field)
         with self.store.writing(field) as pieces:
             for origin, view in pieces:
                 mine = slice(origin[-1], origin[-1] + view.shape[-1])
                 for local in np.ndindex(view.shape[:-1]):
-                    at = [np.full(points[-1], lines[a][origin[a] + i]) for a, i in enumerate(local)]
-                    row = np.broadcast_to(
-                        np.asarray(trace.call(function, *at, lines[-1]), dtype=np.float64), (points[-1],)
-                    )
+                    row = row_at([start + i for start, i in zip(origin[:-1], local, strict=True)])
                     view[local] = row[mine]
         self._set_walls(field)
 
@@ -230,21 +230,17 @@ class Fields:
             log.info("field %s is interpolated: %s", field.name, reader.how)
         with self.domain.comm.agreement(f"read field {field.name!r}"), self.store.writing(field) as pieces:
             for origin, view in pieces:
-                view[...] = reader.read(origin, tuple(map(add, origin, view.shape)))
+                part = reader.read(origin, tuple(map(add, origin, view.shape)))
+                view[...] = real_array(part, f"field {field.name!r} is given")
         self._set_walls(field)
 
     def _from_array(self, field: Field, value: Any) -> None:
-        import numpy as np
-
-        array, points = np.asarray(value), field.points
+        array, points = real_array(value, f"field {field.name!r} is given"), field.points
         if array.shape not in ((), points):
             raise InputError(
                 f"field {field.name!r} has shape {points}, but the array given for it has shape {array.shape}"
             )
-        if array.dtype.kind not in "fiub":
-            raise InputError(
-                f"field {field.name!r} is given an array of dtype {array.dtype}; expected real numbers"
-            )
+        self._made(field)
         with self.store.writing(field) as pieces:
             for origin, view in pieces:
                 part = (

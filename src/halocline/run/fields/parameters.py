@@ -9,6 +9,7 @@ from weakref import WeakMethod
 
 from halocline.errors import InputError
 from halocline.lang.grid import GRID_SCALARS, unknown
+from halocline.lang.values import as_real
 
 RESERVED = ("t", "dt", "step", "until", "steps", *GRID_SCALARS)
 
@@ -68,10 +69,9 @@ def _finite(name: str, value: Any) -> float:
         raise InputError(
             f"parameter name {name!r} cannot be used; choose an identifier other than " + ", ".join(RESERVED)
         )
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"parameter {name!r} is {value!r}; expected a number") from None
+    number = as_real(value)
+    if number is None:
+        raise InputError(f"parameter {name!r} is {value!r}; expected a number, which is real and not masked")
     if not math.isfinite(number):
         raise InputError(f"parameter {name!r} is {number}; expected a finite number")
     return number

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from halocline.archive.reader import GROWING, UNNAMED, array_at
 from halocline.errors import InputError
 from halocline.lang.grid import AXES, Field
+from halocline.lang.values import real_array
 from halocline.run.fields.dimensions import dimensions
 from halocline.run.fields.interpolation import Run, Weights, conservative, linear, same
 
@@ -114,7 +115,7 @@ def _labelled(array: Any) -> Source:
         array = array.isel({axis: 0})
     dimensions = tuple(str(each) for each in array.dims)
     coordinates = {
-        each: np.asarray(array.coords[each].values, dtype=np.float64)
+        each: real_array(array.coords[each].values, f"coordinate {each} of {name} is").astype(np.float64)
         for each in dimensions
         if each in array.coords
     }

@@ -14,6 +14,7 @@ from weakref import proxy
 from halocline.archive.writer import Writing
 from halocline.errors import HaloclineError, InputError
 from halocline.lang.blocks import Blocks
+from halocline.lang.callables import arguments_taken
 from halocline.lang.grid import Field, Grid, check_options, unknown
 from halocline.lang.program import Program, ProgramFunction, bind
 from halocline.lang.stepping import OWN_SCALARS, WANTED_STEP, Scheme, stepping
@@ -349,6 +350,12 @@ class Simulation(Fields):
         span = span_of(
             until, steps, every, exact=exact, called=callback is not None, timed=self._stepping.timed
         )
+        for name, function, expected in (
+            ("callback", callback, "the simulation"),
+            ("on_progress", on_progress, "the number of steps"),
+        ):
+            if function is not None:
+                arguments_taken(function, name, (1,), expected)
         self._ready()
         first = self.steps
         report = None if on_progress is None else (lambda step: on_progress(step - first))

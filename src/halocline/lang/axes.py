@@ -1,0 +1,158 @@
+"""Axes of a grid: their names, and arguments that have one value for each axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import index
+from typing import Any, TypeVar
+
+from halocline.errors import InputError
+
+T = TypeVar("T")
+
+AXES = "xyz"
+
+
+def axis_number(axis: Any, ndim: int = len(AXES)) -> int:
+    """Return the number of an axis.
+
+    Parameters
+    ----------
+    axis : int or str
+        0, 1, 2 (integers of NumPy too), or "x", "y", "z".
+    ndim : int
+        Number of axes that are accepted.
+
+    Raises
+    ------
+    InputError
+        Anything else; the message lists the axes.
+    """
+    if isinstance(axis, str):
+        if len(axis) == 1 and axis in AXES[:ndim]:
+            return AXES.index(axis)
+    else:
+        number = whole(axis)
+        if number is not None and 0 <= number < ndim:
+            return number
+    numbers, names = ", ".join(map(str, range(ndim))), ", ".join(map(repr, AXES[:ndim]))
+    raise InputError(f"axis {axis!r} is unknown; expected {numbers} or {names}")
+
+
+def per_axis(
+    value: Any,
+    ndim: int,
+    what: str,
+    read: Callable[[Any], T | None],
+    expected: str,
+    default: T | None = None,
+) -> tuple[T, ...]:
+    """Return one value for each axis.
+
+    Parameters
+    ----------
+    value
+        One value for all axes; a sequence or array with one for each axis; or a mapping from axes to values.
+    ndim : int
+        Number of axes.
+    what : str
+        Name of the argument, for messages.
+    read : callable
+        Converts one value; returns None for a value that is not accepted.
+    expected : str
+        Values that `read` accepts, in words.
+    default
+        Value of the axes that a mapping leaves out; None where it must name all of them.
+
+    Raises
+    ------
+    InputError
+        A wrong number of values, an unknown axis, or a value that `read` does not accept.
+    """
+    if isinstance(value, Mapping):
+        values: list[Any] = [default] * ndim
+        named: set[int] = set()
+        for axis, entry in value.items():
+            try:
+                number = axis_number(axis, ndim)
+            except InputError as error:
+                raise InputError(f"{what} {value!r}: {error}") from None
+            if number in named:
+                raise InputError(f"{what} {value!r} names axis {AXES[number]} twice")
+            named.add(number)
+            values[number] = entry
+        if default is None and len(named) < ndim:
+            missing = next(AXES[axis] for axis in range(ndim) if axis not in named)
+            raise InputError(f"{what} {value!r} leaves out axis {missing}; expected {expected} for each axis")
+    elif is_sequence(value):
+        values = list(value)
+        if len(values) != ndim:
+            raise InputError(f"{what} {value!r} has {len(values)} entries for a grid of {ndim} axes")
+    else:
+        values = [value] * ndim
+    result = []
+    for axis, entry in enumerate(values):
+        converted = None if entry is None else read(entry)
+        if converted is None:
+            raise InputError(
+                f"{what} {value!r}: axis {AXES[axis]} has {entry!r}; expected {expected}: one for all axes, "
+                "one per axis, or a mapping by axis name"
+            )
+        result.append(converted)
+    return tuple(result)
+
+
+def axis_flags(value: Any, ndim: int, what: str) -> tuple[bool, ...]:
+    """Return one flag for each axis.
+
+    Parameters
+    ----------
+    value : bool, sequence of bool, mapping of axis to bool, or names of axes
+        Names are text such as "x" or "xz", or a sequence such as ("x", "z"). The flags of axes without a name
+        are False.
+    ndim : int
+        Number of axes.
+    what : str
+        Name of the argument, for messages.
+
+    Raises
+    ------
+    InputError
+        Anything else, such as a number or None.
+    """
+    names = value if isinstance(value, str) else tuple(value) if is_sequence(value) else ()
+    if names and all(isinstance(name, str) for name in names):
+        try:
+            numbers = [axis_number(name, ndim) for name in names]
+        except InputError as error:
+            raise InputError(f"{what} {value!r}: {error}; or True or False") from None
+        if len(set(numbers)) != len(numbers):
+            raise InputError(f"{what} {value!r} names an axis twice")
+        return tuple(axis in numbers for axis in range(ndim))
+    return per_axis(value, ndim, what, _flag, "True or False (or names of axes, such as 'x')", default=False)
+
+
+def _flag(value: Any) -> bool | None:
+    is_flag = isinstance(value, bool) or (
+        getattr(getattr(value, "dtype", None), "kind", "") == "b" and value.shape == ()
+    )
+    return bool(value) if is_flag else None
+
+
+def whole(value: Any) -> int | None:
+    """Return a whole number as an int, and None for anything else, truth values too."""
+    if isinstance(value, bool) or getattr(value, "shape", ()) != ():
+        return None
+    if getattr(getattr(value, "dtype", None), "kind", "i") not in "iu":
+        return None
+    try:
+        return index(value)
+    except TypeError:
+        return None
+
+
+def is_sequence(value: Any) -> bool:
+    """Return whether a value has entries: a sequence that is no text, or an array of one axis."""
+    if isinstance(value, (str, bytes, bytearray)):
+        return False
+    return isinstance(value, Sequence) or len(getattr(value, "shape", None) or ()) == 1

@@ -1,0 +1,171 @@
+"""Functions that users give: their names, and the arguments that they take.
+
+A parameter with a default never receives a positional argument: it is an option of the user's, such as
+``lambda x, k=k: ...``.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+from halocline.errors import InputError
+from halocline.words import counted
+
+
+def name_of(function: Any) -> str:
+    """Return the name of a function; of an object that can be called that of its class."""
+    while isinstance(function, partial):
+        function = function.func
+    name = getattr(function, "__name__", None)
+    return name if isinstance(name, str) else type(function).__name__
+
+
+def signature_of(function: Any, what: str) -> inspect.Signature | None:
+    """Return the signature of a function; None where Python knows none, as for some built-in functions.
+
+    Raises
+    ------
+    InputError
+        It cannot be called; `what` is its name in the message.
+    """
+    if not callable(function):
+        raise InputError(f"{what} is {function!r}; expected a function")
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def arguments_taken(function: Any, what: str, counts: Sequence[int], expected: str) -> int:
+    """Return the number of positional arguments to call a function with.
+
+    Parameters
+    ----------
+    function : callable
+        A function, method, ``functools.partial`` or object with ``__call__``; functions of NumPy too.
+    what : str
+        Name of the function, for messages.
+    counts : sequence of int
+        Numbers of arguments that are possible, in ascending order.
+    expected : str
+        The arguments in words.
+
+    Returns
+    -------
+    int
+        The number of parameters without a default; the greatest of `counts` for a function with ``*args`` and
+        where no signature is known.
+
+    Raises
+    ------
+    InputError
+        It cannot be called, takes another number of arguments, or needs one by keyword.
+    """
+    signature, inputs = signature_of(function, what), getattr(function, "nin", None)
+    if isinstance(inputs, int):  # a universal function of NumPy
+        required, any_more = inputs, False
+    elif signature is None:
+        return counts[-1]
+    else:
+        parameters = signature.parameters.values()
+        needed = [p for p in parameters if p.default is p.empty]
+        by_keyword = [p.name for p in needed if p.kind is p.KEYWORD_ONLY]
+        if by_keyword:
+            raise InputError(
+                f"{what} needs the keyword argument {by_keyword[0]!r}; give it a default, or a value by "
+                "functools.partial"
+            )
+        required = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in needed)
+        any_more = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    if any_more and required <= counts[-1]:
+        return counts[-1]
+    if required not in counts:
+        raise InputError(
+            f"{what} takes {counted(required, 'argument')} without a default; expected {expected}"
+        )
+    return required
+
+
+def fixed_by_partial(function: Any) -> set[str]:
+    """Return the names of the keyword arguments that ``functools.partial`` has given values."""
+    names: set[str] = set()
+    while isinstance(function, partial):
+        names |= function.keywords.keys()
+        function = function.func
+    return names
+
+
+def rebound_arguments(function: Any) -> dict[str, int]:
+    """Return the arguments that a function assigns by ``name = ...``, with the line of the first one."""
+    while isinstance(function, partial):
+        function = function.func
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    if code is None:
+        return {}
+    arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    lines: dict[str, int] = {}
+    for name, line in _stores(code):
+        if name in arguments:
+            lines.setdefault(name, line)
+    return lines
+
+
+def _stores(code: Any) -> Iterator[tuple[str, int]]:
+    """Yield the local names that instructions assign, with their lines."""
+    for instruction in dis.get_instructions(code):
+        if not instruction.opname.startswith(("STORE_FAST", "STORE_DEREF")):
+            continue
+        names = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
+        if instruction.opname.startswith("STORE_FAST_LOAD"):
+            names = names[:1]
+        position = instruction.positions
+        for name in names:
+            yield name, (position.lineno if position else None) or code.co_firstlineno
+
+
+def captured(function: Any) -> Iterator[Any]:
+    """Yield the objects that a function can reach besides its arguments: those of closures, globals, defaults
+    and its object, and those that functions among them reach."""
+    waiting, seen = [function], set[int]()
+    while waiting:
+        found = waiting.pop()
+        if id(found) in seen or (inspect.isfunction(found) and _is_library(found)):
+            continue
+        seen.add(id(found))
+        if found is not function:
+            yield found
+        if isinstance(found, partial):
+            waiting += [found.func, *found.args, *found.keywords.values()]
+        elif inspect.isfunction(found):
+            waiting += _read_by(found)
+        elif inspect.ismethod(found):
+            waiting += [found.__func__, found.__self__]
+        elif inspect.isbuiltin(found) and not inspect.ismodule(found.__self__):
+            waiting.append(found.__self__)
+        elif callable(found) and inspect.isfunction(type(found).__call__):
+            waiting += [type(found).__call__, *getattr(found, "__dict__", {}).values()]
+
+
+def _is_library(function: FunctionType) -> bool:
+    """Return whether a function belongs to Halocline, NumPy, SciPy or Python itself."""
+    root = (function.__module__ or "").partition(".")[0]
+    return root in ("halocline", "numpy", "scipy") or root in sys.stdlib_module_names
+
+
+def _read_by(function: FunctionType) -> Iterator[Any]:
+    """Yield the objects that the text of a function names, and its defaults."""
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:  # it has no value yet
+            continue
+    names = function.__globals__
+    yield from (names[name] for name in function.__code__.co_names if name in names)
+    yield from function.__defaults__ or ()
+    yield from (function.__kwdefaults__ or {}).values()
