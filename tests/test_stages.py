@@ -70,11 +70,11 @@ def test_electric_fields_on_edges_keep_the_divergence(storage: str) -> None:
     divergence = (b[0][1, 0] - b[0]) + (b[1][0, 1] - b[1])
     start = sim[b[0]].copy()
     before = sim.evaluate(hc.sum(divergence * divergence))
-    kept = [sim.evaluate(hc.value(divergence, at=(0.3, 0.5)))]
+    kept = [sim.evaluate(hc.value(divergence, x=0.3, y=0.5))]
     sim.run(steps=5)
     assert float(np.abs(sim[b[0]] - start).max()) > 1e-3
     after = sim.evaluate(hc.sum(divergence * divergence))
-    kept.append(sim.evaluate(hc.value(divergence, at=(0.3, 0.5))))
+    kept.append(sim.evaluate(hc.value(divergence, x=0.3, y=0.5)))
     assert before == pytest.approx(after, rel=1e-13)
     assert kept[0] == pytest.approx(kept[1], abs=1e-14)
 
