@@ -325,7 +325,8 @@ class Grid(Sealed):
 
         # the number depends on how many points there are along the later axes
         depends = [not self.periodic[a] and a in counted[1:] for a in range(self.ndim)]
-        kinds = [(False, True) if staggered is None else (bool(staggered[a]),) for a in range(self.ndim)]
+        faces = None if staggered is None else self._staggered(staggered)
+        kinds = [(False, True) if faces is None else (faces[a],) for a in range(self.ndim)]
         choices = (kind if d else (None,) for d, kind in zip(depends, kinds, strict=True))
         places = sorted_places(dict.fromkeys(product(*choices), 0))
         return located(at(next(iter(places))), places, at)
