@@ -79,10 +79,8 @@ LINES = {
     "export": ["export o.zarr T.pvd"],
     "doctor": ["doctor"],
 }  # fmt: skip
-SHORT = (  # studies of the default tests; others have the same options
-    *("study strong heat --n 8", "study strong own.py", "study overlap own.py", "study overlap heat"),
-    *("study ablation exchange", "study paper umbc-4.1", "study report left.json"),
-)
+LONG = ("study", "explain heat", "explain poisson", "model heat", "model poisson", "bench", "solve")
+SHORT = ("study strong own.py", "study paper umbc-4.1", "study report left.json")  # for all that is long
 # values that are not the default; two where the default differs between commands
 VALUES = {
     **{"--n": "12", "--dim": "1", "--order": "4", "--scheme": "rk2", "--method": "cg", "--rtol": "1e-3"},
@@ -251,10 +249,10 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def cases() -> Iterator[Any]:
-    """Commands with a line of each; most studies are long, since they share all of their options."""
+    """Commands with a line of each; those are long that share their options with others."""
     for words in ALL:
         for line in lines_of(words):
-            is_long = words.startswith("study ") and line not in SHORT
+            is_long = line.startswith(LONG) and line not in SHORT
             yield pytest.param(words, line, id=line, marks=[pytest.mark.long] if is_long else [])
 
 
