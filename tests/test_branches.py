@@ -103,7 +103,8 @@ def flow(
     choose: Callable[..., Any], grid: hc.Grid, dtype: str, **how: Any
 ) -> tuple[hc.Simulation, list[str]]:
     """Some steps of a system with branches in branches, where some rows take one side, some both."""
-    u, v = (grid.field(name, dtype=dtype, boundary=hc.Symmetric()) for name in "uv")
+    walls = None if all(grid.periodic) else hc.Symmetric()
+    u, v = (grid.field(name, dtype=dtype, boundary=walls) for name in "uv")
     here, beside = (0,) * grid.ndim, (0,) * (grid.ndim - 1) + (1,)
 
     def step(u: Any, v: Any) -> None:

@@ -101,7 +101,7 @@ def test_a_cut_holds_some_axes() -> None:
 def test_cuts_that_cannot_be() -> None:
     sim, f, _ = numbered((6, 5))
     for at, words in (
-        ({"z": 0.0}, "axis 'z' is unknown; known: x, y"),
+        ({"z": 0.0}, "axis 'z' is unknown; expected 0, 1 or 'x', 'y'"),
         ({"x": 0.0, "y": 0.0}, "a section has one or two axes"),
         ({"y": 99.0}, "axis y has points from -2 to 2"),
     ):

@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 
 import preloaded
+from halocline.archive.series import FACTS
 from halocline.cli.app import run
 from halocline.convergence.differences import differences
 from halocline.errors import InputError
 from halocline.problems import file_options
 from halocline.problems.file import FileProblem
+from halocline.run.output.saved import DIGEST
 from halocline.run.simulation.script import Script
 
 ACOUSTIC = Path(__file__).parents[1] / "examples" / "acoustic.py"
@@ -561,7 +563,9 @@ def test_a_file_leaves_checkpoints_and_is_resumed(runs: Path, capsys: pytest.Cap
     changed = left(runs, "--resume", "ck", "--steps", "30", "--set", "kappa=0.2")
     assert changed[2] != further[2]
     facts = next(iter(Path("ck").glob("step-*"))) / "zarr.json"
-    facts.write_text(facts.read_text().replace('"began": 0', '"began": "x"'))
+    group = json.loads(facts.read_text().replace('"began": 0', '"began": "x"'))
+    del group["attributes"][FACTS][DIGEST]
+    facts.write_text(json.dumps(group))
     with pytest.raises(InputError, match=r"is damaged: 'file' is .*'began': 'x'"):
         run(["run", str(runs), "--resume", str(facts.parent)])
     with pytest.raises(InputError, match="no checkpoint in nowhere"):
