@@ -724,7 +724,9 @@ def test_kernels_compiled_apart_give_the_same_bits(monkeypatch: pytest.MonkeyPat
         sim[u] = np.arange(108.0).reshape(12, 9) % 7
         sim.run(steps=3)
         found.append(sim.checksum(u))
-        assert cpu.number_of_parts(sim.schedule.source) == (1 if longest > 500 else 6)  # sweeps, walls and scalars
+        assert cpu.number_of_parts(sim.schedule.source) == (
+            1 if longest > 500 else 6
+        )  # sweeps, walls, scalars
     assert found[0] == found[1]
 
 

@@ -309,6 +309,23 @@ def test_values_beyond_float32_are_rejected_for_fields(tmp_path: Path) -> None:
     sim[T] = 1e300
 
 
+@pytest.mark.ranks(2)
+def test_a_value_beyond_float32_on_one_rank_is_an_error_on_all() -> None:
+    sim = heat()
+    v = sim.grid.fields["v"]
+    large = np.full(v.points, 1e30)
+    large[1, 2, 3] = -1e39
+
+    def untraced(x: Any, y: Any, z: Any) -> Any:
+        return np.where(np.interp(x, [0.0, 1.0], [0.0, 1.0]) < 0.3, 1e39, 1.0) + 0 * (y + z)
+
+    for given in (large, untraced):
+        with pytest.raises(InputError, match="field 'v' is float32"):
+            sim[v] = given
+    sim[v] = 1.0
+    assert sim.gather(v)[:, 1:-1].min() == 1.0
+
+
 def test_components_have_the_units_of_their_vector(tmp_path: Path) -> None:
     grid = hc.Grid((6, 4), periodic=True)
     V = grid.vector("V")

@@ -219,7 +219,7 @@ class Fields(Sealed):
         if not np.array_equal(row_at(first, trace.call), row_at(first), equal_nan=True):
             raise InputError(f"{what} {trace.OTHER_VALUES}")
         self._made(field)
-        with self.store.writing(field) as pieces:
+        with self._filling(field) as pieces:
             for origin, view in pieces:
                 mine = slice(origin[-1], origin[-1] + view.shape[-1])
                 for local in np.ndindex(view.shape[:-1]):
@@ -254,11 +254,17 @@ class Fields(Sealed):
         self._made(field)
         if reader.how and self.domain.comm.rank == 0:
             log.info("field %s is interpolated: %s", field.name, reader.how)
-        with self.domain.comm.agreement(f"read field {field.name!r}"), self.store.writing(field) as pieces:
+        with self._filling(field) as pieces:
             for origin, view in pieces:
                 part = reader.read(origin, tuple(map(add, origin, view.shape)))
                 view[...] = _fitted(field, real_array(part, f"field {field.name!r} is given"))
         self._set_walls(field)
+
+    @contextmanager
+    def _filling(self, field: Field) -> Iterator[Any]:
+        """Write the points of a field; an error on one rank is raised on all of them."""
+        with self.domain.comm.agreement(f"set field {field.name!r}"), self.store.writing(field) as pieces:
+            yield pieces
 
     def _from_array(self, field: Field, value: Any) -> None:
         array, points = real_array(value, f"field {field.name!r} is given"), field.points
@@ -267,7 +273,7 @@ class Fields(Sealed):
                 f"field {field.name!r} has shape {points}, but the array given for it has shape {array.shape}"
             )
         self._made(field)
-        with self.store.writing(field) as pieces:
+        with self._filling(field) as pieces:
             for origin, view in pieces:
                 part = (
                     array
