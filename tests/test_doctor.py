@@ -19,6 +19,7 @@ from halocline.cli.doctor import line
 from halocline.doctor import devices as looks
 from halocline.doctor import finding
 from halocline.doctor.finding import Finding
+from halocline.run.devices import devices as present
 from halocline.run.devices import nvml
 from halocline.run.devices.nvml import Gpu, Topology
 from halocline.run.host.machine import this_machine
@@ -59,7 +60,7 @@ def drivers(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return found
 
     module = SimpleNamespace(devices=devices, why_no_devices=lambda interface: here.why)
-    for home in (looks, finding):
+    for home in (looks, finding, present):
         monkeypatch.setattr(home, "native", lambda: module)
     monkeypatch.setattr(nvml, "read_topology", read)
     return here
