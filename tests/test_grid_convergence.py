@@ -269,7 +269,7 @@ def test_a_study_of_a_small_square(
     line = "study convergence cavity-2d --n 17,7,11 --set Ra=1e3 --threads 1"
     assert command(f"{line} --json c.json --csv c.csv --html c.html --pictures p".split()) == 0
     out, err = capsys.readouterr()
-    assert "[3/3] 17x17 cells, Ra=1e3, ranks 1, threads 1\n      nusselt_hot 1.12" in err
+    assert "[3/3] 17x17 cells, Ra=1e3, stages=3, ranks 1, threads 1\n      nusselt_hot 1.12" in err
     measured, found = (
         json.loads(Path("c.json").read_text())[key] for key in ("measurements", "extrapolated")
     )
