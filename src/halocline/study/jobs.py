@@ -97,9 +97,10 @@ def scripts(
         raise InputError(f"--submit {system}: expected {' or '.join(SYSTEMS)}")
     _check_directives(system, how)
     if how.get("per_node") is None and len(asked.ranks) > 1:
+        several = ",".join(map(str, asked.ranks))
         raise InputError(
-            f"--submit {system}: --ranks {','.join(map(str, asked.ranks))} are several numbers, but the nodes "
-            "of all jobs have the same number of ranks: give --per-node R instead"
+            f"--submit {system}: --ranks {several} are several numbers, but the nodes of all "
+            "jobs have the same number of ranks: give --per-node R instead"
         )
     head, end, _ = SYSTEMS[system]
     per_node, threads = how.get("per_node") or asked.ranks[0], max(asked.threads)
