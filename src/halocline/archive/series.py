@@ -25,8 +25,8 @@ from halocline.archive.integrity import (
     TIME,
     array_info,
     damaged,
+    damaged_chunk,
     difference,
-    missing_chunk,
     open_array,
 )
 from halocline.errors import InputError, RunError
@@ -193,7 +193,7 @@ class Series:
         if kept < count:
             raise self._lost(kept, step, count)
         for name, info in infos.items():
-            array = open_array(self.path, info, complete=True, times=kept)
+            array = open_array(self.path, info, complete=True, rows=(0, kept))
             if name in self.spec.fixed:
                 line = self.spec.fixed[name][1]
                 if array.read((0,) * line.ndim, line.shape).tobytes() != line.tobytes():
@@ -317,7 +317,7 @@ class Series:
             numbers = [first // ROWS, *(0 for _ in spec.shape[1:])]
             try:
                 if not has_file(self.path, f"{name}/{info.chunk_file(numbers)}"):
-                    raise missing_chunk(self.path / name, info, numbers, (first, *spec.shape[1:]))
+                    raise damaged_chunk(self.path / name, info, numbers, (first, *spec.shape[1:]), "missing")
             except InputError as error:
                 raise RunError(f"{error}, or choose another path") from None
 
