@@ -3,6 +3,7 @@ interpolation and precision."""
 
 from __future__ import annotations
 
+import sys
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,12 @@ def test_a_value_at_a_point_of_the_field_is_exact(data: st.DataObject) -> None:
             place[axis] += grid.extent[axis]  # the same face
     for how in INTERPOLATIONS:
         wanted = hc.Points([place], interpolate=how)
+        if how == "cubic" and any(1 < n < 4 for n in points):
+            with pytest.raises(
+                InputError, match=r"interpolate 'cubic' needs 4 points along an axis, .* has [23] "
+            ):
+                wanted.stencils(grid, staggered)
+            continue
         found = interpolated(wanted, grid, staggered, values)
         assert found.tobytes() == values[index].astype(np.float64)[np.newaxis].tobytes()
         there = np.array(wanted.coordinates(grid, staggered))[:, 0]
@@ -159,6 +166,20 @@ def test_planes_and_nearest_points_go_around_periodic_axes() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
+        (lambda: hc.Points([(0.1, 0.2)], interpolate=None), "interpolate is None; expected one of nearest"),  # type: ignore[arg-type]
+        (lambda: hc.Points(["0.1", "0.2"]), "expected coordinates"),  # type: ignore[list-item]
+        (lambda: hc.Points([None]), "expected coordinates"),  # type: ignore[list-item]
+        (lambda: hc.Points([10**400]), "expected coordinates"),  # type: ignore[list-item]
+        (lambda: hc.Points([]), "there are none"),
+        (lambda: hc.Points([(0.1, 0.5), (0.1,)]).check(hc.Grid((4, 4))), r"\(0\.1,\) is no point of"),
+        (
+            lambda: hc.Points([0.5], "cubic").stencils(hc.Grid((3,), periodic=False), (False,)),
+            "needs 4 points along an axis, .* has 3 along x: choose 'linear'",
+        ),
+        (
+            lambda: hc.Points([0.5], "cubic").stencils(hc.Grid((2,), periodic=True), (False,)),
+            "has 2 along x",
+        ),
         (lambda: hc.Points([(0.1, 0.2)], interpolate="quintic"), "interpolate 'quintic' is unknown"),
         (lambda: hc.Points([("a", "b")]), r"places are \[\('a', 'b'\)\]; expected coordinates"),
         (lambda: hc.Points(0.5), "places are 0.5; expected coordinates"),
@@ -177,6 +198,31 @@ def test_planes_and_nearest_points_go_around_periodic_axes() -> None:
 def test_wrong_points_are_rejected(make: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         make()
+
+
+def test_many_points_are_found_fast() -> None:
+    """All is done by arrays: no line of Python runs once for each point."""
+    draw = np.random.default_rng(4)
+    grid = hc.Grid((32, 32), periodic=False)
+    counts = []
+    for count in (10, 1000):
+        places, lines = draw.uniform(size=(count, 2)), 0
+
+        def traced(frame: Any, event: str, _: Any) -> Any:
+            nonlocal lines
+            lines += event == "line" and "/halocline/" in frame.f_code.co_filename
+            return traced
+
+        sys.settrace(traced)
+        try:
+            points = hc.Points(places, interpolate="cubic")
+            points.check(grid)
+            points.stencils(grid, (False, True))
+            points.coordinates(grid, (False, True))
+        finally:
+            sys.settrace(None)
+        counts.append(lines)
+    assert counts[0] == counts[1] > 0
 
 
 def test_points_of_one_axis_are_numbers() -> None:
