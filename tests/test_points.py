@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halocline as hc
+from halocline.archive.series import ROWS, rows_of
 from halocline.errors import InputError
 from halocline.io.section import cut
 from halocline.lang.location import location_of
@@ -355,6 +356,30 @@ def test_receivers_go_on_after_a_restart(shared_tmp_path: Path) -> None:
     sim.domain.comm.barrier()
     assert opened(path / "whole.zarr").equals(opened(path / "parts.zarr"))
     assert len(opened(path / "parts.zarr")["time"]) == 6
+
+
+def test_chunks_of_many_points_hold_fewer_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each commit writes a chunk again; a run goes on within one, and after the last."""
+    assert [rows_of(count, 8) for count in (1, 1024, 100_000, 10**9)] == [ROWS, ROWS, 10, 2]
+    monkeypatch.setattr("halocline.archive.series.CHUNK", 30 * 8 * 4)
+    places = np.random.default_rng(3).uniform(size=(30, 3))
+
+    def output(sim: hc.Simulation, folder: str) -> hc.Output:
+        return hc.Output(tmp_path / folder, [sim.grid.fields["f0"]], every=1, region=hc.Points(places))
+
+    sim = on_all_locations()
+    sim.run(steps=9, output=output(sim, "whole.zarr"))
+    for split in (3, 5):  # rows 4 and 6, of chunks of 4
+        part, saved = f"parts{split}.zarr", tmp_path / f"checkpoints{split}"
+        sim = on_all_locations()
+        sim.run(steps=split, output=output(sim, part), checkpoint=hc.Checkpoint(saved))
+        sim = on_all_locations()
+        sim.resume(saved)
+        sim.run(steps=9 - split, output=output(sim, part))
+        assert opened(tmp_path / "whole.zarr").equals(opened(tmp_path / part))
+        assert sorted(file.name for file in (tmp_path / part / "f0").glob("c.*")) == [
+            "c.0.0", "c.1.0", "c.2.0",
+        ]  # fmt: skip
 
 
 @pytest.mark.usefixtures("opencl")

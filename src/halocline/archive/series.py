@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 FORMAT, KIND = 1, "output"
 FACTS = "halocline"  # the attribute of the group that says what it holds
 ROWS = 1024  # times in a chunk of an array that has few numbers for each
+CHUNK = 8 << 20  # bytes of a chunk of several times, at most, unless two are more
 
 
 @dataclass(frozen=True)
@@ -200,8 +201,8 @@ class Series:
                     raise InputError(
                         f"{self.path / name} is damaged: its coordinates are not those of the grid; {RESTORE}"
                     )
-            elif info.chunk[0] == ROWS:  # with rows that are written again when others follow
-                array.read((kept // ROWS * ROWS, *(0 for _ in info.shape[1:])), (kept, *info.shape[1:]))
+            elif kept % (rows := info.chunk[0]):  # with rows that are written again when others follow
+                array.read((kept // rows * rows, *(0 for _ in info.shape[1:])), (kept, *info.shape[1:]))
 
     def _lost(self, kept: int, step: int, count: int) -> InputError:
         """Return the error of rows that the checkpoint had, and the group has not."""
@@ -312,9 +313,10 @@ class Series:
     def _check_before(self, first: int, name: str, spec: ArraySpec) -> None:
         """Raise RunError where a chunk is lost that holds rows up to `first` and is about to be written
         again: the rows would be filled up."""
-        if first % ROWS:
+        rows = spec.chunk[0]
+        if first % rows:
             info = array_info(self.path / name / arrays.GROUP, name, spec.metadata)
-            numbers = [first // ROWS, *(0 for _ in spec.shape[1:])]
+            numbers = [first // rows, *(0 for _ in spec.shape[1:])]
             try:
                 if not has_file(self.path, f"{name}/{info.chunk_file(numbers)}"):
                     raise damaged_chunk(self.path / name, info, numbers, (first, *spec.shape[1:]), "missing")
@@ -330,7 +332,7 @@ class Series:
             It cannot be.
         """
         for name, spec in self.specs(0).items():
-            if spec.chunk[0] == ROWS:
+            if spec.chunk[0] > 1:  # `commit` writes it
                 sync_files(self.path / name)
             else:
                 sync_file(self.path / name / arrays.GROUP)  # its chunks were synced when they were written
@@ -343,6 +345,11 @@ class Series:
             specs = self._all(count)
         group = arrays.group_metadata({**self.attributes, FACTS: self._facts}, specs)
         write_json(self.path / arrays.GROUP, group)
+
+
+def rows_of(width: int, itemsize: int) -> int:
+    """Return the times in a chunk of an array with so many numbers of so many bytes for each."""
+    return max(2, min(ROWS, CHUNK // (width * itemsize)))
 
 
 def facts(path: Path) -> dict[str, Any]:
