@@ -19,13 +19,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import halocline as hc
-from halocline.archive.reader import Store
+from halocline.archive.files import remove_folder
+from halocline.archive.reader import Store, folder_bytes
 from halocline.errors import InputError, RunError
-from halocline.io import vtk
+from halocline.io import listing, vtk
 from halocline.io.export import export
 from halocline.io.listing import described
 from halocline.io.views import Wanted, view
-from halocline.run.output.saved import newest
+from halocline.run.output.saved import folders, newest
 
 EXAMPLES = 25
 OUTPUTS = ("fields.zarr", "numbers.zarr", "points.zarr")
@@ -301,6 +302,100 @@ def test_a_lost_chunk_of_any_array_is_named(intact: Intact, kind: str) -> None:
                     assert f"{name}/{each}" in str(error)  # noqa: PT017
                     refused.add(each)
     assert refused == {"T", "step", "time", "x", "y"}
+
+
+def test_an_empty_chunk_is_not_whole(intact: Intact, tmp_path: Path) -> None:
+    """Readers, listings and runs that append name it; nothing is written."""
+    for each in (*OUTPUTS, "checkpoints"):
+        shutil.copytree(intact.path / each, tmp_path / each)
+    (tmp_path / "fields.zarr" / "T" / "c.1.0.0").write_bytes(b"")
+    words = r"T is damaged: its chunk c\.1\.0\.0 is empty, with time number 1"
+    before = files(tmp_path)
+    for use in (
+        lambda: described(tmp_path / "fields.zarr"),
+        lambda: Store(tmp_path / "fields.zarr").read("T", 1),
+        lambda: export(Store(tmp_path / "fields.zarr"), tmp_path / "a.pvd"),
+        lambda: intact.append(tmp_path),
+    ):
+        with pytest.raises(InputError, match=words):
+            use()
+        assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("lose", [Path.unlink, Path.touch], ids=["lost", "empty"])
+def test_a_damaged_time_does_not_hide_the_others(intact: Intact, tmp_path: Path, lose: Any) -> None:
+    path = tmp_path / "fields.zarr"
+    shutil.copytree(intact.path / "fields.zarr", path)
+    for name in ("T", "v"):
+        file = path / name / "c.0.0.0"
+        file.unlink()
+        if lose is Path.touch:
+            file.touch()
+    count = len(intact.truth["fields.zarr"]["time"])
+    store = Store(path)
+    for n in range(1, count):
+        np.testing.assert_array_equal(store.read("T", n), intact.truth["fields.zarr"]["T"][n])
+        view(Store(path), tmp_path / "a.png", Wanted(names=["T"], time=0.1 * n))
+    export(store, tmp_path / "a.vtr")
+    for use in (
+        lambda: store.read("T", 0),
+        lambda: store.open("T"),
+        lambda: store.whole("T"),
+        lambda: view(Store(path), tmp_path / "b.png", Wanted(names=["T"], time=0.0)),
+        lambda: export(store, tmp_path / "a.pvd"),
+    ):
+        with pytest.raises(InputError, match=r"chunk c\.0\.0\.0 is (missing|empty), with time number 0"):
+            use()
+    assert not (tmp_path / "b.png").exists()
+    assert not (tmp_path / "a.pvd").exists()
+
+
+@pytest.mark.parametrize("at", ["Saved", "_check", "folder_bytes"])
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_listing_leaves_out_checkpoints_that_are_being_removed(
+    intact: Intact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str, number: int
+) -> None:
+    """A run removes one at any moment; where that was the newest, it has named another before."""
+    path = tmp_path / "checkpoints"
+    shutil.copytree(intact.path / "checkpoints", path)
+    (old,) = folders(path)
+    new = path / "step-000000000009-00000000"
+    shutil.copytree(old, new)
+    (path / "newest.json").write_text(json.dumps({"checkpoint": (old, new)[number].name}))
+    gone, kept = (old, new) if number == 0 else (new, old)
+    own = getattr(listing, at)
+
+    def hook(what: Any) -> Any:
+        if gone.exists() and gone.name in str(getattr(what, "path", what)):
+            (path / "newest.json").write_text(json.dumps({"checkpoint": kept.name}))
+            remove_folder(gone, "zarr.json")
+        return own(what)
+
+    monkeypatch.setattr(listing, at, hook)
+    found = described(path)
+    assert not gone.exists()
+    assert found["problem"] is None
+    assert [(each["name"], each["whole"], each["newest"]) for each in found["checkpoints"]] == [
+        (kept.name, True, True)
+    ]
+
+
+def test_folders_that_vanish_have_no_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a/b", "c/d"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "file").write_bytes(b"123")
+    own = os.scandir
+
+    def scandir(path: Any = ".") -> Any:
+        if str(path).endswith(("/a", "/c")):
+            shutil.rmtree(tmp_path / "a", ignore_errors=True)
+        return own(path)
+
+    assert folder_bytes(tmp_path) == 6
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", scandir)
+        assert folder_bytes(tmp_path) == 3
+    assert not (tmp_path / "a").exists()
 
 
 @settings(max_examples=EXAMPLES // 2)

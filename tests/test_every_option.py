@@ -113,7 +113,8 @@ BESIDE = {
     **dict.fromkeys(("--io-threads", "--io-ranks", "--overwrite"), "--output out.zarr"),
     "--gpudirect": "--communication v1",
     "--traced": "--trace t.json",
-    **dict.fromkeys(("--nodes", "--per-node", "--time", "--partition", "--account"), "--submit slurm"),
+    **dict.fromkeys(("--nodes", "--time", "--partition", "--account"), "--submit slurm --per-node 2"),
+    "--per-node": "--submit slurm",
 }
 
 ALIKE = {

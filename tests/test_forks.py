@@ -71,6 +71,13 @@ if process == 0:
         use("child")
     except hc.RunError as error:
         print(error, flush=True)
+        if kind == "TensorStore":
+            assert not os.path.exists(f"{{folder}}/child.zarr")
+            try:
+                bits(simulation(threads=2), checkpoint=hc.Checkpoint(f"{{folder}}/checkpoints"))
+            except hc.RunError as again:
+                assert str(again) == str(error)
+            assert not os.path.exists(f"{{folder}}/checkpoints")
         os._exit(7)
     os._exit(0)
 assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 7

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def asked_of(problem: str, sizes: Sequence[int] | None = None) -> Asked:
 
 
 def scripts(line: Sequence[str], problem: str, system: str = "slurm", **how: Any) -> dict[Path, str]:
-    return jobs.scripts(asked_of(problem), ["halocline", *line], system, [1, 2], how)
+    return jobs.scripts(asked_of(problem), ["halocline", *line], system, [1, 2], {"per_node": 2, **how})
 
 
 def made_or_refused(*arguments: Any, **how: Any) -> tuple[dict[Path, str], str]:
@@ -95,9 +96,50 @@ def test_every_hostile_text_is_refused_in_a_directive() -> None:
         for option in ("partition", "account", "time"):
             with pytest.raises(InputError, match=f"--{option} "):
                 scripts(["study", "strong", "heat"], "heat", **{option: text or " "})
-    for time in ("1", "00:00:00", "1:60:00", "1-00:00:00", "01:00", "\u0661:00:00"):
-        with pytest.raises(InputError, match=r"--time .*: expected hours, minutes and seconds"):
-            scripts(["study", "strong", "heat"], "heat", time=time)
+
+
+def test_times_are_those_that_the_scheduler_takes() -> None:
+    forms = {"slurm": ["1", "60", "1-00:00:00", "7-23:59:59", "1:00:00"], "pbs": ["1:00:00", "100:30:00"]}
+    wrong = ["00:00:00", "0", "0-00:00:00", "1:60:00", "1-24:00:00", "1-1", "01:00", "\u0661:00:00", "-1"]
+    rejected = {"slurm": wrong, "pbs": [*wrong, "1", "60", "1-00:00:00"]}
+    expected = {"slurm": "such as 01:30:00, the same after days, such as 1-12:00:00, or minutes, such as 90"}
+    for system in jobs.SYSTEMS:
+        for time in forms[system]:
+            for script in scripts(["study", "strong", "heat"], "heat", system, time=time).values():
+                assert FORMS[system]["time"].format(time) in script.splitlines()
+        for time in rejected[system]:
+            with pytest.raises(InputError, match=r"--time .*: expected hours, minutes and seconds") as told:
+                scripts(["study", "strong", "heat"], "heat", system, time=time)
+            assert str(told.value).endswith(expected.get(system, "such as 01:30:00"))
+
+
+def test_several_numbers_of_ranks_are_rejected() -> None:
+    line = ["halocline", "study", "strong", "heat", "--ranks", "1,2"]
+    for system in jobs.SYSTEMS:
+        with pytest.raises(InputError, match=rf"--submit {system}: --ranks 1,2 .*give --per-node R"):
+            jobs.scripts(asked_of("heat"), line, system, [1], {})
+    one = replace(asked_of("heat"), ranks=(4,))
+    (script,) = jobs.scripts(one, line, "slurm", [3], {}).values()
+    assert "#SBATCH --ntasks=12" in script.splitlines()
+
+
+@settings(max_examples=200, deadline=None)
+@example(["kappa=1e-3"], ["kappa=1e+3"])
+@example(["a=-0.3"], ["a=0.3"])
+@example(["a", "b"], ["a-b"])
+@example(["a/heat.py"], ["b/heat.py"])
+@given(st.lists(TEXTS, max_size=3), st.lists(TEXTS, max_size=3))
+def test_names_of_different_commands_differ(one: list[str], other: list[str]) -> None:
+    if one == other:
+        return
+    names: list[Path] = []
+    for words in (one, other):
+        problem = words[0] if words and words[0].endswith(".py") else "heat"
+        values = [word for each in words for word in ("--set", each)]
+        made, refused = made_or_refused(["study", "strong", *values, "--", problem], problem)
+        assert made or "control character" in refused
+        names += made
+    assert len({*names}) == len(names)
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +208,7 @@ def test_names_hold_what_varies() -> None:
         for per_node in (2, 4):
             asked = asked_of("heat", [int(line[4])])
             names += jobs.scripts(asked, ["halocline", *line], "slurm", [1, 2], {"per_node": per_node})
-    assert len(set(names)) == len(names) == 24
+    assert len({*names}) == len(names) == 24
     assert max(len(path.name) for path in names) < 130
     assert Path("strong-heat-n-16-order-4-1-thread-4-per-node-2-nodes.sh") in names
 

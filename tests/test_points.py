@@ -3,6 +3,7 @@ interpolation and precision."""
 
 from __future__ import annotations
 
+import sys
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halocline as hc
+from halocline.archive.series import ROWS, rows_of
 from halocline.errors import InputError
 from halocline.io.section import cut
 from halocline.run.fields.fields import location_and_dtype
@@ -127,6 +129,12 @@ def test_a_value_at_a_point_of_the_field_is_exact(data: st.DataObject) -> None:
             place[axis] += grid.extent[axis]  # the same face
     for how in INTERPOLATIONS:
         wanted = hc.Points([place], interpolate=how)
+        if how == "cubic" and any(1 < n < 4 for n in points):
+            with pytest.raises(
+                InputError, match=r"interpolate 'cubic' needs 4 points along an axis, .* has [23] "
+            ):
+                wanted.stencils(grid, staggered)
+            continue
         found = interpolated(wanted, grid, staggered, values)
         assert found.tobytes() == values[index].astype(np.float64)[np.newaxis].tobytes()
         there = np.array(wanted.coordinates(grid, staggered))[:, 0]
@@ -155,6 +163,20 @@ def test_planes_and_nearest_points_go_around_periodic_axes() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
+        (lambda: hc.Points([(0.1, 0.2)], interpolate=None), "interpolate is None; expected one of nearest"),  # type: ignore[arg-type]
+        (lambda: hc.Points(["0.1", "0.2"]), "expected coordinates"),  # type: ignore[list-item]
+        (lambda: hc.Points([None]), "expected coordinates"),  # type: ignore[list-item]
+        (lambda: hc.Points([10**400]), "expected coordinates"),  # type: ignore[list-item]
+        (lambda: hc.Points([]), "there are none"),
+        (lambda: hc.Points([(0.1, 0.5), (0.1,)]).check(hc.Grid((4, 4))), r"\(0\.1,\) is no point of"),
+        (
+            lambda: hc.Points([0.5], "cubic").stencils(hc.Grid((3,), periodic=False), (False,)),
+            "needs 4 points along an axis, .* has 3 along x: choose 'linear'",
+        ),
+        (
+            lambda: hc.Points([0.5], "cubic").stencils(hc.Grid((2,), periodic=True), (False,)),
+            "has 2 along x",
+        ),
         (lambda: hc.Points([(0.1, 0.2)], interpolate="quintic"), "interpolate 'quintic' is unknown"),
         (lambda: hc.Points([("a", "b")]), r"places are \[\('a', 'b'\)\]; expected coordinates"),
         (lambda: hc.Points(0.5), "places are 0.5; expected coordinates"),
@@ -173,6 +195,31 @@ def test_planes_and_nearest_points_go_around_periodic_axes() -> None:
 def test_wrong_points_are_rejected(make: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         make()
+
+
+def test_many_points_are_found_fast() -> None:
+    """All is done by arrays: no line of Python runs once for each point."""
+    draw = np.random.default_rng(4)
+    grid = hc.Grid((32, 32), periodic=False)
+    counts = []
+    for count in (10, 1000):
+        places, lines = draw.uniform(size=(count, 2)), 0
+
+        def traced(frame: Any, event: str, _: Any) -> Any:
+            nonlocal lines
+            lines += event == "line" and "/halocline/" in frame.f_code.co_filename
+            return traced
+
+        sys.settrace(traced)
+        try:
+            points = hc.Points(places, interpolate="cubic")
+            points.check(grid)
+            points.stencils(grid, (False, True))
+            points.coordinates(grid, (False, True))
+        finally:
+            sys.settrace(None)
+        counts.append(lines)
+    assert counts[0] == counts[1] > 0
 
 
 def test_points_of_one_axis_are_numbers() -> None:
@@ -305,6 +352,30 @@ def test_receivers_go_on_after_a_restart(shared_tmp_path: Path) -> None:
     sim.domain.comm.barrier()
     assert opened(path / "whole.zarr").equals(opened(path / "parts.zarr"))
     assert len(opened(path / "parts.zarr")["time"]) == 6
+
+
+def test_chunks_of_many_points_hold_fewer_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each commit writes a chunk again; a run goes on within one, and after the last."""
+    assert [rows_of(count, 8) for count in (1, 1024, 100_000, 10**9)] == [ROWS, ROWS, 10, 2]
+    monkeypatch.setattr("halocline.archive.series.CHUNK", 30 * 8 * 4)
+    places = np.random.default_rng(3).uniform(size=(30, 3))
+
+    def output(sim: hc.Simulation, folder: str) -> hc.Output:
+        return hc.Output(tmp_path / folder, [sim.grid.fields["f0"]], every=1, region=hc.Points(places))
+
+    sim = on_all_locations()
+    sim.run(steps=9, output=output(sim, "whole.zarr"))
+    for split in (3, 5):  # rows 4 and 6, of chunks of 4
+        part, saved = f"parts{split}.zarr", tmp_path / f"checkpoints{split}"
+        sim = on_all_locations()
+        sim.run(steps=split, output=output(sim, part), checkpoint=hc.Checkpoint(saved))
+        sim = on_all_locations()
+        sim.resume(saved)
+        sim.run(steps=9 - split, output=output(sim, part))
+        assert opened(tmp_path / "whole.zarr").equals(opened(tmp_path / part))
+        assert sorted(file.name for file in (tmp_path / part / "f0").glob("c.*")) == [
+            "c.0.0", "c.1.0", "c.2.0",
+        ]  # fmt: skip
 
 
 @pytest.mark.usefixtures("opencl")

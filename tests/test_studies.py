@@ -714,6 +714,30 @@ def test_files_of_the_same_layouts_are_joined_as_repeats() -> None:
     assert [m["seconds"] for m in joined_repeats(found)] == [3 * m["seconds"] for m in file]
 
 
+def test_repeats_of_two_files_stand_in_tables_with_their_median() -> None:
+    """Two files whose times differ by a factor of 2, either way: no cell is of one of them alone."""
+    speed = {"ssspnt": 3.0, "share_of_bound": 0.3, "share_of_peak": 0.3}
+    file = [step(ranks=ranks, seconds=100.0 / ranks, **speed) for ranks in (1, 2)]
+    again = []
+    for m, factor in zip(file, (2.0, 0.5), strict=True):
+        faster = {name: value / factor for name, value in speed.items()}
+        seconds = factor * m["seconds"]
+        again.append({**m, **faster, "seconds": seconds, "ns_per_cell_step": seconds, "times": [seconds]})
+    found, made = _report_of([file, again])
+    joined = joined_repeats(found)
+    assert [(m["seconds"], m["ns_per_cell_step"]) for m in joined] == [(150.0, 150.0), (37.5, 37.5)]
+    for m, one in zip(joined, file, strict=True):
+        for name, value in speed.items():  # bytes and operations are the same
+            assert m[name] * m["seconds"] == pytest.approx(value * one["seconds"])
+    (times,) = (t for t in made.tables if t.title == "Time of a cell and step")
+    words = _cells([times])
+    assert {"150", "37.5"} <= {*words}
+    assert made.said[0] == (
+        "4 measurements of 2 runs are repeats with the same bits: times are medians of all of their runs, "
+        "which differ by up to a factor of 2.00."
+    )
+
+
 def test_parts_of_a_step_are_shown_for_the_grids_of_which_all_were_timed() -> None:
     for study in ("strong", "parts"):
         _, made = _report_of([_parts(16, 100.0, study=study), _parts(32, 200.0, study=study)[:2]])

@@ -158,19 +158,24 @@ def _is_plain(path: Path, is_kind: Callable[[int], bool], kind: str) -> bool:
     return True
 
 
-def plain_files(folder: Path) -> set[str]:
-    """Return the names of the plain files in a folder.
+def plain_files(folder: Path) -> dict[str, int]:
+    """Return the sizes of the plain files in a folder by name, in bytes.
 
     Raises
     ------
     InputError
         The folder cannot be read.
     """
+    sizes: dict[str, int] = {}
     try:
         with os.scandir(folder) as entries:
-            return {entry.name for entry in entries if entry.is_file(follow_symlinks=False)}
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False):
+                    with contextlib.suppress(FileNotFoundError):  # a run has renamed it meanwhile
+                        sizes[entry.name] = entry.stat(follow_symlinks=False).st_size
     except OSError as error:
         raise InputError(f"{folder} cannot be read: {error.strerror}") from None
+    return sizes
 
 
 def sync_file(path: Path) -> None:

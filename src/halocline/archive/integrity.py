@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from math import prod
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -170,7 +169,9 @@ def damaged(file: Path, why: str) -> InputError:
     return InputError(f"{file} is damaged, or of a kind that Halocline does not read: {why}")
 
 
-def open_array(store: Path, info: ArrayInfo, *, complete: bool, times: int | None = None) -> StoredArray:
+def open_array(
+    store: Path, info: ArrayInfo, *, complete: bool, rows: tuple[int, int] | None = None
+) -> StoredArray:
     """Open an array of a store, to be read.
 
     Parameters
@@ -181,8 +182,8 @@ def open_array(store: Path, info: ArrayInfo, *, complete: bool, times: int | Non
     complete : bool
         Whether Halocline wrote the array: then every chunk is stored, and the group repeats all of its
         metadata. Other programs leave out chunks whose elements all have the fill value.
-    times : int, optional
-        Check only the chunks of the first times; by default of all that `info` has.
+    rows : (int, int), optional
+        Check only the chunks of these times, the first and that behind the last; by default of all.
 
     Raises
     ------
@@ -215,7 +216,7 @@ def open_array(store: Path, info: ArrayInfo, *, complete: bool, times: int | Non
     if different is not None:
         raise _contradiction(file, store, *different)
     if complete:
-        check_chunks(store, info, times)
+        check_chunks(store, info, rows)
     return opened
 
 
@@ -270,36 +271,48 @@ def check_memory(folder: Path, size: int, what: str) -> None:
         )
 
 
-def check_chunks(store: Path, info: ArrayInfo, times: int | None = None) -> None:
-    """Raise InputError where the file of a chunk is missing, or is a link or something else.
-
-    The folder of the array is listed once.
+def check_chunks(store: Path, info: ArrayInfo, rows: tuple[int, int] | None = None) -> None:
+    """Raise InputError where the file of a chunk is missing or empty, or is a link or something else.
 
     Parameters
     ----------
-    times : int, optional
-        Check only the chunks of the first times; by default of all that `info` has.
+    rows : (int, int), optional
+        Check only the chunks of these times, the first and that behind the last; by default of all.
     """
-    folder, shape = store / info.name, list(info.shape)
-    if times is not None and info.growing is not None:
-        shape[info.dimensions.index(info.growing)] = times
-    counts = [-(-n // c) for n, c in zip(shape, info.chunk, strict=True)]
-    names = plain_files(folder)
-    # with one number more than there are files along each axis, one that is missing is among them
-    for numbers in product(*(range(min(count, len(names) + 1)) for count in counts)):
+    folder, lo, hi = store / info.name, [0] * len(info.shape), list(info.shape)
+    if rows is not None and info.growing is not None:
+        axis = info.dimensions.index(info.growing)
+        lo[axis], hi[axis] = rows
+    ranges = [range(l // c, -(-h // c)) for l, h, c in zip(lo, hi, info.chunk, strict=True)]
+    # the folder is listed once, but not for each of many times
+    sizes = {} if rows is not None and rows[1] - rows[0] == 1 else plain_files(folder)
+    for numbers in _lattice(ranges):
         file = info.chunk_file(numbers)
-        if file not in names and not has_file(folder, file):
-            raise missing_chunk(folder, info, numbers, shape)
+        size = sizes.get(file)
+        if size is None and not has_file(folder, file):
+            raise damaged_chunk(folder, info, numbers, hi, "missing")
+        if (size if size is not None else (folder / file).stat().st_size) == 0:
+            raise damaged_chunk(folder, info, numbers, hi, "empty")
 
 
-def missing_chunk(folder: Path, info: ArrayInfo, numbers: Sequence[int], shape: Sequence[int]) -> InputError:
-    """Return the error of a chunk that is missing, which names the times that it holds."""
+def _lattice(ranges: Sequence[range]) -> Iterator[tuple[int, ...]]:
+    """Yield the tuples of numbers of some ranges, which may be too long to be held in memory."""
+    if not ranges:
+        yield ()
+        return
+    for first in ranges[0]:
+        for rest in _lattice(ranges[1:]):
+            yield (first, *rest)
+
+
+def damaged_chunk(
+    folder: Path, info: ArrayInfo, numbers: Sequence[int], shape: Sequence[int], how: str
+) -> InputError:
+    """Return the error of a chunk that is missing or empty, which names the times that it holds."""
     rows = ""
     if info.growing is not None:
         axis = info.dimensions.index(info.growing)
         first = numbers[axis] * info.chunk[axis]
         last = min(first + info.chunk[axis], shape[axis]) - 1
         rows = f", with {info.growing} number {first}" + (f" to {last}" if last > first else "")
-    return InputError(
-        f"{folder} is damaged: its chunk {info.chunk_file(numbers)} is missing{rows}: {RESTORE}"
-    )
+    return InputError(f"{folder} is damaged: its chunk {info.chunk_file(numbers)} is {how}{rows}: {RESTORE}")

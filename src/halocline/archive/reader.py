@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
@@ -16,6 +18,7 @@ from halocline.archive.integrity import (
     STEP,
     ArrayInfo,
     array_info,
+    check_chunks,
     check_memory,
     damaged,
     open_array,
@@ -53,6 +56,7 @@ class Store:
     def __init__(self, path: Path, *, bare: bool = False) -> None:
         self.path = path
         self._opened: dict[str, StoredArray] = {}
+        self._checked: set[tuple[str, tuple[int, int] | None]] = set()  # arrays, and their rows
         group: Any = {}
         if has_file(path, arrays.GROUP):
             group = read_object(path / arrays.GROUP)
@@ -188,17 +192,27 @@ class Store:
                 f"{dimension}, which has {' x '.join(map(str, shape))} coordinates"
             )
 
-    def open(self, name: str) -> StoredArray:
+    def open(self, name: str, time: int | None = None) -> StoredArray:
         """Open an array, to be read.
+
+        Parameters
+        ----------
+        name : str
+        time : int, optional
+            The number of the time that is read, whose chunks must be complete; by default all are.
 
         Raises
         ------
         InputError
             It is not there or not complete, or it is not what the store says of it.
         """
+        info, is_complete = self.arrays[name], bool(self.facts)
+        rows = None if time is None or not info.is_timed else (time, time + 1)
         if name not in self._opened:
-            info = self.arrays[name]
-            self._opened[name] = open_array(self.path, info, complete=bool(self.facts))
+            self._opened[name] = open_array(self.path, info, complete=is_complete, rows=rows)
+        elif is_complete and self._checked.isdisjoint({(name, None), (name, rows)}):
+            check_chunks(self.path, info, rows)
+        self._checked.add((name, rows))
         return self._opened[name]
 
     def read(
@@ -240,7 +254,7 @@ class Store:
                 "0, is asked for: read it again when the run has written more"
             )
         lo, hi = lo or (0,) * len(space), space if hi is None else hi
-        found: NDArray[Any] = self._read(info, (time, *lo), (time + 1, *hi))[0]
+        found: NDArray[Any] = self._read(info, (time, *lo), (time + 1, *hi), time)[0]
         return found
 
     def whole(self, name: str) -> NDArray[Any]:
@@ -258,10 +272,12 @@ class Store:
         """Of an array on disk."""
         return folder_bytes(self.path / name)
 
-    def _read(self, info: ArrayInfo, lo: Sequence[int], hi: Sequence[int]) -> NDArray[Any]:
+    def _read(
+        self, info: ArrayInfo, lo: Sequence[int], hi: Sequence[int], time: int | None = None
+    ) -> NDArray[Any]:
         import numpy as np
 
-        array, folder = self.open(info.name), self.path / info.name
+        array, folder = self.open(info.name, time), self.path / info.name
         shape = [h - l for l, h in zip(lo, hi, strict=True)]
         check_memory(folder, info.bytes(shape) + info.bytes(info.decoded), "the part to be read")
         missing = [] if self.facts else self._missing(info, lo, hi)
@@ -337,11 +353,10 @@ def array_at(path: Path) -> tuple[Store, ArrayInfo]:
 
 
 def folder_bytes(folder: Path) -> int:
-    """The size of all files in a folder; a run may be adding and removing some."""
+    """Return the size of all files in a folder; a run may be adding and removing some."""
     total = 0
-    for each in folder.rglob("*"):
-        try:
-            total += each.stat().st_size if each.is_file() else 0
-        except FileNotFoundError:
-            continue
+    for inner, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += Path(inner, name).stat().st_size
     return total

@@ -25,8 +25,8 @@ from halocline.archive.integrity import (
     TIME,
     array_info,
     damaged,
+    damaged_chunk,
     difference,
-    missing_chunk,
     open_array,
 )
 from halocline.errors import InputError, RunError
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 FORMAT, KIND = 1, "output"
 FACTS = "halocline"  # the attribute of the group that says what it holds
 ROWS = 1024  # times in a chunk of an array that has few numbers for each
+CHUNK = 8 << 20  # bytes of a chunk of several times, at most, unless two are more
 
 
 @dataclass(frozen=True)
@@ -193,15 +194,15 @@ class Series:
         if kept < count:
             raise self._lost(kept, step, count)
         for name, info in infos.items():
-            array = open_array(self.path, info, complete=True, times=kept)
+            array = open_array(self.path, info, complete=True, rows=(0, kept))
             if name in self.spec.fixed:
                 line = self.spec.fixed[name][1]
                 if array.read((0,) * line.ndim, line.shape).tobytes() != line.tobytes():
                     raise InputError(
                         f"{self.path / name} is damaged: its coordinates are not those of the grid; {RESTORE}"
                     )
-            elif info.chunk[0] == ROWS:  # with rows that are written again when others follow
-                array.read((kept // ROWS * ROWS, *(0 for _ in info.shape[1:])), (kept, *info.shape[1:]))
+            elif kept % (rows := info.chunk[0]):  # with rows that are written again when others follow
+                array.read((kept // rows * rows, *(0 for _ in info.shape[1:])), (kept, *info.shape[1:]))
 
     def _lost(self, kept: int, step: int, count: int) -> InputError:
         """Return the error of rows that the checkpoint had, and the group has not."""
@@ -312,12 +313,13 @@ class Series:
     def _check_before(self, first: int, name: str, spec: ArraySpec) -> None:
         """Raise RunError where a chunk is lost that holds rows up to `first` and is about to be written
         again: the rows would be filled up."""
-        if first % ROWS:
+        rows = spec.chunk[0]
+        if first % rows:
             info = array_info(self.path / name / arrays.GROUP, name, spec.metadata)
-            numbers = [first // ROWS, *(0 for _ in spec.shape[1:])]
+            numbers = [first // rows, *(0 for _ in spec.shape[1:])]
             try:
                 if not has_file(self.path, f"{name}/{info.chunk_file(numbers)}"):
-                    raise missing_chunk(self.path / name, info, numbers, (first, *spec.shape[1:]))
+                    raise damaged_chunk(self.path / name, info, numbers, (first, *spec.shape[1:]), "missing")
             except InputError as error:
                 raise RunError(f"{error}, or choose another path") from None
 
@@ -330,7 +332,7 @@ class Series:
             It cannot be.
         """
         for name, spec in self.specs(0).items():
-            if spec.chunk[0] == ROWS:
+            if spec.chunk[0] > 1:  # `commit` writes it
                 sync_files(self.path / name)
             else:
                 sync_file(self.path / name / arrays.GROUP)  # its chunks were synced when they were written
@@ -343,6 +345,11 @@ class Series:
             specs = self._all(count)
         group = arrays.group_metadata({**self.attributes, FACTS: self._facts}, specs)
         write_json(self.path / arrays.GROUP, group)
+
+
+def rows_of(width: int, itemsize: int) -> int:
+    """Return the times in a chunk of an array with so many numbers of so many bytes for each."""
+    return max(2, min(ROWS, CHUNK // (width * itemsize)))
 
 
 def facts(path: Path) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def export(
     """
     if target.suffix not in SUFFIXES:
         raise InputError(f"cannot export to {target}: expected a name that ends in {', '.join(SUFFIXES)}")
-    chosen = _chosen(store, names)
+    chosen = _chosen(store, names, is_last=target.suffix == ".vtr")
     groups: dict[tuple[str, ...], list[ArrayInfo]] = {}
     for info in chosen:
         groups.setdefault(info.space, []).append(info)
@@ -101,7 +101,7 @@ def export(
         raise RunError(f"{target} cannot be written: {error.strerror or error}") from None
 
 
-def _chosen(store: Store, names: Sequence[str] | None) -> list[ArrayInfo]:
+def _chosen(store: Store, names: Sequence[str] | None, *, is_last: bool) -> list[ArrayInfo]:
     known = store.variables
     fields = {n: i for n, i in known.items() if 1 <= len(i.space) <= 3 and not i.is_points}
     if not fields:
@@ -112,7 +112,7 @@ def _chosen(store: Store, names: Sequence[str] | None) -> list[ArrayInfo]:
     chosen = [fields[name] for name in (names or [n for n in store.results if n in fields])]
     first: dict[str, ArrayInfo] = {}
     for info in chosen:
-        _check(store, info)
+        _check(store, info, is_last=is_last)
         for d in info.space:
             other = first.setdefault(d, info)
             if other.count(d) != info.count(d):  # of other programs
@@ -123,7 +123,7 @@ def _chosen(store: Store, names: Sequence[str] | None) -> list[ArrayInfo]:
     return chosen
 
 
-def _check(store: Store, info: ArrayInfo) -> None:
+def _check(store: Store, info: ArrayInfo, *, is_last: bool) -> None:
     """See that an array can be exported, before a file is made: other programs may have given it any name and
     type.
 
@@ -148,7 +148,7 @@ def _check(store: Store, info: ArrayInfo) -> None:
         )
     if not all(map(info.count, info.space)):
         raise InputError(f"{store.path}: array {info.name!r} holds no points: {other}")
-    store.open(info.name)
+    store.open(info.name, info.times - 1 if is_last and info.times else None)
     for d in info.space:
         store.coordinates(d, info)
 

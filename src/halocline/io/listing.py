@@ -122,34 +122,58 @@ def _checkpoint(path: Path) -> dict[str, Any]:
 
 
 def _checkpoints(path: Path) -> dict[str, Any]:
-    last, problem = None, None
-    try:
-        last = newest(path)
-    except InputError as error:
-        problem = str(error)
+    """Return what a folder of checkpoints holds; a run may be adding and removing some."""
+    last, problem = _newest(path)
     found = []
     for folder in folders(path):
-        written = is_file(folder / "zarr.json")
-        with _readable(folder):
-            facts = Saved(folder).facts if written else {}
-            time = _number(float.fromhex(facts["time"])) if written else None
-        whole = written
+        is_written = is_file(folder / "zarr.json")
         try:
-            if written:
-                _check(Store(folder))
-        except InputError as error:
-            whole = False
+            each = _listed(folder, is_written=is_written)
+        except InputError:
+            if is_file(folder / "zarr.json"):
+                raise
+            each = {}
+        if not folder.exists() or (is_written and not is_file(folder / "zarr.json")):  # it is being removed
             if folder == last:
-                last, problem = None, str(error)
-        found.append(
-            {
-                "name": folder.name,
-                "whole": whole,
-                "newest": folder == last,
-                "step": facts.get("step"),
-                "time": time,
-                "made": facts.get("made"),
-                "bytes": folder_bytes(folder),
-            }
-        )
+                return _checkpoints(path)
+            continue
+        why = each.pop("problem")
+        if folder == last and why is not None:
+            last, problem = None, why
+        found.append({**each, "newest": folder == last})
     return {"kind": "checkpoints", "path": str(path), "checkpoints": found, "problem": problem}
+
+
+def _newest(path: Path) -> tuple[Path | None, str | None]:
+    """Return the newest checkpoint, or None and what the problem is."""
+    pointer = path / POINTER
+    while True:
+        named = pointer.read_bytes() if is_file(pointer) else b""
+        try:
+            return newest(path), None
+        except InputError as error:
+            problem = str(error)
+        if named == (pointer.read_bytes() if is_file(pointer) else b""):  # else a run has left a newer one
+            return None, problem
+
+
+def _listed(folder: Path, *, is_written: bool) -> dict[str, Any]:
+    """Return what a listing says of a checkpoint of a folder, with what the problem is with its arrays."""
+    problem = None
+    with _readable(folder):
+        facts = Saved(folder).facts if is_written else {}
+        time = _number(float.fromhex(facts["time"])) if is_written else None
+    try:
+        if is_written:
+            _check(Store(folder))
+    except InputError as error:
+        problem = str(error)
+    return {
+        "name": folder.name,
+        "whole": is_written and problem is None,
+        "step": facts.get("step"),
+        "time": time,
+        "made": facts.get("made"),
+        "bytes": folder_bytes(folder),
+        "problem": problem,
+    }

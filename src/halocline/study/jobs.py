@@ -51,7 +51,17 @@ SYSTEMS = {"slurm": (SLURM, "sh", "sbatch"), "pbs": (PBS, "pbs", "qsub")}  # hea
 SUBMIT = ("--submit", "--nodes", "--per-node", "--time", "--partition", "--account")  # with a value each
 OVERWRITE = "--overwrite"
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,:@+/-]*")  # of a partition, queue or account
-TIME = re.compile(r"[0-9]{1,4}:[0-5][0-9]:[0-5][0-9]")
+CLOCK = r"[0-9]{1,4}:[0-5][0-9]:[0-5][0-9]"
+TIMES = {  # how long a job may take: its form, and in words
+    "slurm": (
+        re.compile(rf"{CLOCK}|[0-9]{{1,3}}-([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]|[0-9]{{1,6}}"),
+        "hours, minutes and seconds, such as 01:30:00, the same after days, such as 1-12:00:00, or minutes, "
+        "such as 90",
+    ),
+    "pbs": (re.compile(CLOCK), "hours, minutes and seconds, such as 01:30:00"),
+}
+# options and their values that can be told from each other in a file's name, where hyphens join them
+SAID = re.compile(r"(--[a-z]+(-[a-z]+)* [A-Za-z0-9.]+ ?)*")
 LONGEST = 120  # characters of a file's name, beyond which a digest stands for the options
 BODY = """
 # what runs in the job: each run of the study starts its own ranks on the nodes of the job
@@ -80,13 +90,20 @@ def scripts(
     Raises
     ------
     InputError
-        The system is unknown, or a text cannot stand in a script.
+        The system is unknown, a text cannot stand in a script, or several numbers of ranks are asked for and
+        "per_node" is not given.
     """
     if system not in SYSTEMS:
         raise InputError(f"--submit {system}: expected {' or '.join(SYSTEMS)}")
-    _check_directives(how)
+    _check_directives(system, how)
+    if how.get("per_node") is None and len(asked.ranks) > 1:
+        several = ",".join(map(str, asked.ranks))
+        raise InputError(
+            f"--submit {system}: --ranks {several} are several numbers, but the nodes of all "
+            "jobs have the same number of ranks: give --per-node R instead"
+        )
     head, end, _ = SYSTEMS[system]
-    per_node, threads = how.get("per_node") or max(asked.ranks), max(asked.threads)
+    per_node, threads = how.get("per_node") or asked.ranks[0], max(asked.threads)
     words = _without(line, (*SUBMIT, "--ranks"))[1:]
     for word in words:
         _check_word(word)
@@ -129,7 +146,7 @@ def results_of(script: Path) -> Path:
     return script.with_name(f"{script.stem}.json")
 
 
-def _check_directives(how: Mapping[str, Any]) -> None:
+def _check_directives(system: str, how: Mapping[str, Any]) -> None:
     """Raise InputError for a text that cannot stand in a line for the scheduler, which knows no quotes."""
     for option in ("partition", "account"):
         text = how.get(option)
@@ -139,8 +156,9 @@ def _check_directives(how: Mapping[str, Any]) -> None:
                 "which does not begin with a sign"
             )
     time = how.get("time")
-    if time is not None and not (TIME.fullmatch(time) and time.strip("0:")):
-        raise InputError(f"--time {time!r}: expected hours, minutes and seconds, such as 01:30:00")
+    form, words = TIMES[system]
+    if time is not None and not (form.fullmatch(time) and time.strip("0:-")):
+        raise InputError(f"--time {time!r}: expected {words}")
 
 
 def _check_word(word: str) -> None:
@@ -153,7 +171,10 @@ def _check_word(word: str) -> None:
 
 
 def _stem(asked: Asked, words: Sequence[str], nodes: int, per_node: int) -> str:
-    """Return the name of a job: study, problem, sizes, options, threads, ranks of a node, and nodes."""
+    """Return the name of a job: study, problem, sizes, options, threads, ranks of a node, and nodes.
+
+    A digest of the command joins them where they do not say all: signs are replaced, or it is too long.
+    """
     sizes = () if asked.sizes is None else ("n", *asked.sizes)
     threads = (*asked.threads, "thread" if asked.threads == (1,) else "threads")
     layout = (*threads, per_node, "per-node", nodes, "node" if nodes == 1 else "nodes")
@@ -163,7 +184,9 @@ def _stem(asked: Asked, words: Sequence[str], nodes: int, per_node: int) -> str:
             more.remove(word)
     problem = Path(asked.command.name).stem[: LONGEST // 2]
     digest = hashlib.sha256(shlex.join(words).encode()).hexdigest()[:8]
-    for varied in ((*sizes, *more), (digest,)):
+    is_said = asked.command.name == problem and SAID.fullmatch(" ".join(more))
+    ways = ((*sizes, *more), (*sizes, *more, digest), (digest,))
+    for varied in ways[0 if is_said else 1 :]:
         parts = (asked.study.name, problem, *varied, *layout)
         stem = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(map(str, parts))).strip("-.")
         if len(stem) <= LONGEST:

@@ -160,9 +160,10 @@ def _repeats(distinct: Sequence[Measurement]) -> list[str]:
     if not repeated:
         return []
     count = sum(m["repeats"] for m in repeated)
+    spread = max(max(m["times"]) / min(m["times"]) for m in repeated)
     return [
         f"{counted(count, 'measurement')} of {counted(len(repeated), 'run')} are repeats with the same bits: "
-        "times are medians of all of them."
+        f"times are medians of all of their runs, which differ by up to a factor of {spread:.2f}."
     ]
 
 

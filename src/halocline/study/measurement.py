@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from statistics import median_low
+from statistics import median
 from typing import Any
 
 Measurement = dict[str, Any]
@@ -23,6 +23,9 @@ EXECUTION = (
 PLACE = ("n", "shape", "ranks", "threads", "nodes", "cores_or_devices", "only", "halo")  # axes of all tables
 CONDITIONS = (*PROBLEM, *EXECUTION, *PLACE)
 OUTCOMES_OF_SOLVES = ("steps", "overlap")  # a solve ends by itself and says whether overlap paid
+# results that a longer time makes larger, and smaller, in proportion
+AS_TIME = ("seconds", "ns_per_cell_step", "seconds_per_iteration")
+AS_SPEED = ("ssspnt", "share_of_bound", "share_of_peak", "bandwidth_share", "rate")
 ONLY_OF_SOLVES = ("dim", "method", "rtol", "max_iterations")  # not of their parts
 
 
@@ -67,7 +70,7 @@ def _text(value: Any) -> str:
 
 
 def joined_repeats(measurements: Iterable[Measurement]) -> list[Measurement]:
-    """Join measurements of the same conditions, source and checksum: the run of median time stands for all.
+    """Join measurements of the same conditions, source and checksum into one each, at their median time.
 
     Its `times` are the seconds of all runs, and its `repeats` is the number of measurements.
     """
@@ -81,10 +84,20 @@ def joined_repeats(measurements: Iterable[Measurement]) -> list[Measurement]:
 def _joined(alike: Sequence[Measurement]) -> Measurement:
     times = [time for m in alike for time in m["times"]]
     repeats = sum(m.get("repeats", 1) for m in alike)
-    return {**nearest_to_median(alike, times), "times": times, "repeats": repeats}
+    return {**at_median(alike, times), "times": times, "repeats": repeats}
 
 
-def nearest_to_median(records: Sequence[dict[str, Any]], times: Sequence[float]) -> dict[str, Any]:
-    """Return the record whose seconds are nearest to the lower median of the times."""
-    middle = median_low(times)
-    return min(records, key=lambda record: abs(record["seconds"] - middle))
+def at_median(records: Sequence[dict[str, Any]], times: Sequence[float]) -> dict[str, Any]:
+    """Return the record whose seconds are nearest to the median of the times, with the median instead.
+
+    Results that follow from the seconds are changed in proportion.
+    """
+    middle = median(times)
+    nearest = min(records, key=lambda record: abs(record["seconds"] - middle))
+    if nearest["seconds"] == middle:
+        return nearest
+    ratio = middle / nearest["seconds"]
+    found = {**nearest, "seconds": middle}
+    for names, factor in ((AS_TIME[1:], ratio), (AS_SPEED, 1.0 / ratio)):
+        found |= {name: factor * nearest[name] for name in names if nearest.get(name) is not None}
+    return found

@@ -61,8 +61,16 @@ SUBMIT = Group(
                 TEXT,
             ),
             ("--nodes K,K,...", "Nodes of each job (default: 1).", TEXT),
-            ("--per-node R", "Ranks of a node; by default the most of --ranks.", whole(RANKS_PER_NODE)),
-            ("--time HH:MM:SS", "How long a job may take; an hour by default.", TEXT),
+            (
+                "--per-node R",
+                "Ranks of a node; by default those of --ranks, if that is one number.",
+                whole(RANKS_PER_NODE),
+            ),
+            (
+                "--time HH:MM:SS",
+                "How long a job may take; an hour by default. Slurm also takes D-HH:MM:SS and minutes.",
+                TEXT,
+            ),
             ("--partition NAME", "Of the cluster: a partition of Slurm, a queue of PBS.", TEXT),
             ("--account NAME", "Whom the jobs are charged to.", TEXT),
             ("--overwrite", "Replace scripts and results of another study that have the same names.", TEXT),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
@@ -257,22 +258,24 @@ class Points(Region):
     places : sequence of tuple of float
         Coordinates within the grid, both ends included; on a grid of one axis also plain numbers.
     interpolate : {"linear", "cubic", "nearest"}
-        Polynomials of order 2 or 4 along each axis; or the value at the nearest point of the field, at the
-        coordinates of that point.
+        Polynomials of order 2 or 4 along each axis, through 2 or 4 points; or the value at the nearest point
+        of the field, at the coordinates of that point. Along an axis with a single point values are constant.
 
     Raises
     ------
     InputError
         No points, coordinates that are not numbers, or an unknown interpolation; with a grid: a point outside
-        of it.
+        of it, or an axis along which a field has 2 or 3 points where "cubic" needs 4.
     """
 
     def __init__(self, places: Sequence[Sequence[float]], interpolate: str = "linear") -> None:
-        if interpolate not in tuple(INTERPOLATIONS):
-            raise unknown("interpolate", str(interpolate), list(INTERPOLATIONS))
+        if not isinstance(interpolate, str):
+            raise InputError(f"interpolate is {interpolate!r}; expected one of {', '.join(INTERPOLATIONS)}")
+        if interpolate not in INTERPOLATIONS:
+            raise unknown("interpolate", interpolate, list(INTERPOLATIONS))
         try:
-            self.places = [_place(place) for place in places]
-        except (TypeError, ValueError):
+            self.places = _places(places)
+        except (TypeError, ValueError, OverflowError):
             raise InputError(
                 f"Points: places are {places!r}; expected coordinates such as [(0.1, 0.5), (0.9, 0.5)]"
             ) from None
@@ -282,29 +285,33 @@ class Points(Region):
 
     def check(self, grid: Grid) -> None:
         """See Region."""
-        for place in self.places:
-            ends = zip(grid.origin, grid.extent, strict=True)
-            inside = len(place) == grid.ndim and all(
-                low <= value <= low + length for value, (low, length) in zip(place, ends, strict=True)
-            )
-            if not inside:
-                ranges = ", ".join(
-                    f"{o:g} to {o + e:g}" for o, e in zip(grid.origin, grid.extent, strict=True)
-                )
-                raise InputError(f"Points: {place!r} is no point of {grid!r}; expected {ranges}")
+        wrong = None
+        ends = [(o, o + e) for o, e in zip(grid.origin, grid.extent, strict=True)]
+        if {*map(len, self.places)} != {grid.ndim}:
+            wrong = next(place for place in self.places if len(place) != grid.ndim)
+        else:
+            low, high = zip(*ends, strict=True)
+            inside = ((self._wanted >= low) & (self._wanted <= high)).all(axis=1)
+            wrong = None if inside.all() else self.places[int(inside.argmin())]
+        if wrong is not None:
+            ranges = ", ".join(f"{low:g} to {high:g}" for low, high in ends)
+            raise InputError(f"Points: {wrong!r} is no point of {grid!r}; expected {ranges}")
 
     def coordinates(self, grid: Grid, staggered: Sequence[bool]) -> tuple[NDArray[np.float64], ...]:
         """Return the coordinates of the values of a field along each axis."""
-        import numpy as np
-
-        wanted = np.array(self.places).T
         if self.interpolate != "nearest":
-            return tuple(wanted)
+            return tuple(self._wanted.T)
         lines, weights = grid.positions(staggered), self._weights(grid, staggered)
         return tuple(line[each.index[:, 0]] for line, each in zip(lines, weights, strict=True))
 
     def stencils(self, grid: Grid, staggered: Sequence[bool]) -> Stencils:
-        """Return the points of a field that its values are interpolated from."""
+        """Return the points of a field that its values are interpolated from.
+
+        Raises
+        ------
+        InputError
+            The field has fewer points along an axis than the interpolation takes.
+        """
         import numpy as np
 
         along, count = self._weights(grid, staggered), len(self.places)
@@ -322,16 +329,41 @@ class Points(Region):
 
     def _weights(self, grid: Grid, staggered: Sequence[bool]) -> list[Weights]:
         """Return the interpolation along each axis."""
+        count, lines = INTERPOLATIONS[self.interpolate], grid.positions(staggered)
+        for axis, line in enumerate(lines):
+            if 1 < len(line) < count:
+                raise InputError(
+                    f"Points: interpolate {self.interpolate!r} needs {count} points along an axis, but a "
+                    f"field of {grid!r} has {len(line)} along {AXES[axis]}: choose 'linear', or more cells"
+                )
+        return [
+            polynomial(line, self._wanted[:, axis], count, period(grid, axis))
+            for axis, line in enumerate(lines)
+        ]
+
+    @cached_property
+    def _wanted(self) -> NDArray[np.float64]:
+        """The coordinates of the places: an array (places, axes)."""
         import numpy as np
 
-        wanted, count = np.array(self.places).T, INTERPOLATIONS[self.interpolate]
-        return [
-            polynomial(line, wanted[axis], count, period(grid, axis))
-            for axis, line in enumerate(grid.positions(staggered))
-        ]
+        return np.array(self.places, np.float64)
 
     def __repr__(self) -> str:
         return f"Points({self.places!r}, interpolate={self.interpolate!r})"
+
+
+def _places(given: Any) -> list[tuple[float, ...]]:
+    """Return the coordinates of all points as floats."""
+    import numpy as np
+
+    try:
+        array = np.asarray(given)
+    except ValueError:  # points of different numbers of coordinates
+        return [_place(place) for place in given]
+    if array.dtype.kind not in "biuf" or array.ndim not in (1, 2):
+        return [_place(place) for place in given]
+    array = array.astype(np.float64)
+    return list(map(tuple, (array[:, np.newaxis] if array.ndim == 1 else array).tolist()))
 
 
 def _place(place: Any) -> tuple[float, ...]:

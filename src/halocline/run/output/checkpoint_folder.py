@@ -10,6 +10,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from halocline import forks
 from halocline.archive import arrays
 from halocline.archive.arrays import ArraySpec
 from halocline.archive.files import FolderLock, is_file, make_folder, remove_folder, sync_folder, write_json
@@ -77,10 +78,13 @@ class CheckpointFolder:
         ------
         InputError
             There are checkpoints of another run, or the folder is something else.
+        RunError
+            This process is a fork of one that has written stores.
         """
         with self.comm.agreement(f"look at {self.path} for checkpoints"):
             if self.comm.rank != 0:
                 return
+            forks.check(forks.STORES)
             if is_file(self.path / arrays.GROUP):
                 raise InputError(
                     f"{self.path} is itself a checkpoint or a store; expected a folder for checkpoints, such "

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from halocline import __version__
+from halocline import __version__, forks
 from halocline.archive.arrays import COMPRESSIONS, narrowed
 from halocline.archive.files import FolderLock, check_text
 from halocline.archive.integrity import STEP, TIME
@@ -208,10 +208,13 @@ class OutputStore:
         ------
         InputError
             There is something else.
+        RunError
+            This process is a fork of one that has written stores.
         """
         before = (0, 0) if saved is None else (saved.step, saved.facts.get("rows", {}).get(self.owner, 0))
         with self.comm.agreement(f"look at output {self.path}"):
             if self.comm.rank == 0:
+                forks.check(forks.STORES)
                 self._go_on = self._series.check(overwrite=self.how.overwrite, before=before)
         self._go_on = self.comm.bcast(self._go_on)
         statistics = self.contents.statistics

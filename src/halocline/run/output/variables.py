@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.archive.arrays import ArraySpec
 from halocline.archive.integrity import POINT, STEP, TIME
-from halocline.archive.series import ROWS
+from halocline.archive.series import ROWS, rows_of
 from halocline.errors import InputError
 from halocline.lang import equations, trace
 from halocline.lang.boundary import Symmetric
@@ -209,7 +209,12 @@ class OutputContents:
         self._stencils[name] = held, region.stencils(self.grid, held.staggered)
         count, dtype = len(region.places), self.dtype or held.dtype
         self.specs[name] = ArraySpec(
-            (0, count), (ROWS, count), dtype, (self.axis, POINT), attributes, self.compression
+            (0, count),
+            (rows_of(count, ITEMSIZE[dtype]), count),
+            dtype,
+            (self.axis, POINT),
+            attributes,
+            self.compression,
         )
         self.widths[name] = count, dtype, 2
 

@@ -21,7 +21,7 @@ from halocline.problems.files import is_file
 from halocline.run.devices.devices import OnDevice, summary, where
 from halocline.run.domain.execution import chosen_devices
 from halocline.run.host.machine import this_machine
-from halocline.study.measurement import Measurement, nearest_to_median
+from halocline.study.measurement import Measurement, at_median
 
 # options of every command that runs something, with their defaults
 EXECUTION: dict[str, Any] = {
@@ -123,7 +123,7 @@ def measure(
     extra: Mapping[str, str] | None = None,
     report: Callable[[str], None] = lambda line: None,
 ) -> Measurement:
-    """Run the command, once or several times, and return the record of the run of median time.
+    """Run the command, once or several times, and return its record at the median time.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def measure(
         if len({r.get("checksum") for r in records}) > 1:
             raise RunError(f"{command}: two runs gave different bits; please report this as a bug")
     times = [r["seconds"] for r in records]
-    record = nearest_to_median(records, times)
+    record = at_median(records, times)
     return {
         **common(record),
         **case.facts(),
