@@ -7,6 +7,7 @@ import math
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -500,6 +501,7 @@ for kappa in (0.1, 0.2):
     found.append((sim.steps, sim.time, sim.checksum(T)))
 """
 
+UNTIL_40 = "while sim.time < 0.0399:\n    sim.run(until=sim.time + 1e-3)\n"
 LEFT = """
 import json, pathlib
 pathlib.Path("left.json").write_text(json.dumps(found))
@@ -640,15 +642,85 @@ def test_a_solve_of_a_file_leaves_checkpoints_and_is_resumed(
             run(["run", str(path), *words])
 
 
+@pytest.mark.parametrize("loop", ["while sim.steps < 40:\n    sim.run(steps=1)\n", UNTIL_40])
 def test_a_file_that_waits_beyond_the_end_of_the_command_is_ended(
-    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    runs: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    loop: str,
 ) -> None:
     monkeypatch.setattr(file_options, "IDLE_RUNS", 20)
-    runs.write_text(RUNS + "while sim.steps < 40:\n    sim.run(steps=1)\n")
+    runs.write_text(RUNS + loop)
+    words = ["--checkpoint", "ck", "--keep", "99", "--output", "o.zarr", "--output-every", "10"]
     with pytest.raises(SystemExit) as ended:
-        run(["run", str(runs), "--steps", "30"])
+        run(["run", str(runs), "--steps", "30", *words])
     assert ended.value.code == 1
     assert "sw.py has called run 20 times without a step since the end was reached" in capsys.readouterr().err
+    (warning,) = [each.message for each in caplog.records if each.levelname == "WARNING"]
+    assert "runs the simulation again, which is at that end already" in warning
+    assert len(list(Path("ck").glob("step-*"))) == 1
+
+
+def test_a_file_that_waits_beyond_the_end_of_the_command_is_ended_soon(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs.write_text(RUNS + UNTIL_40)
+    began = time.monotonic()
+    with pytest.raises(SystemExit) as ended:
+        run(["run", str(runs), "--until", "0.02", "--checkpoint", "ck"])
+    assert ended.value.code == 1
+    assert "without a step since the end was reached" in capsys.readouterr().err
+    assert time.monotonic() - began < 30
+
+
+def test_runs_at_the_end_of_the_command_call_and_write_nothing(runs: Path) -> None:
+    text = runs.read_text()
+    again = "sim.run(steps=4, callback=lambda sim: seen.append('again'), output=hc.Output('own.zarr'))\n"
+    runs.write_text(text.replace("left =", again + "sim.restart()\nsim.run(steps=2)\nleft ="))
+    steps, _, _, seen = left(runs, "--steps", "10")
+    assert (steps, seen) == (10, [5, 10])  # begun anew, it is not at the end
+    assert not Path("own.zarr").exists()
+
+
+def test_calls_of_an_exact_run_are_counted_in_steps(runs: Path) -> None:
+    whole = left(runs, "--every", "8")
+    runs.write_text(runs.read_text().replace("every=0.005", "every=0.005, exact=True"))
+    assert left(runs, "--every", "8") == whole
+
+
+STATES = """
+import pathlib
+pathlib.Path("seen.txt").touch()
+
+
+def note(sim):
+    with open("seen.txt", "a") as file:
+        file.write(f"{sim.steps} {sim.checksum(T)}\\n")
+
+
+sim.restart()
+for _ in range(3):
+    sim.run(steps=4, every=2, callback=note)
+    sim[T] = sim[T] + 1.0
+"""
+
+
+def test_runs_that_were_complete_call_nothing_on_resume(runs: Path) -> None:
+    begin, _, _ = RUNS.partition("sim.run(")
+    runs.write_text(begin + STATES)
+    assert run(["run", str(runs), "--threads", "1", "--checkpoint", "ck", "--checkpoint-every", "3"]) == 0
+    whole = Path("seen.txt").read_text().splitlines()
+    assert [line.split()[0] for line in whole] == ["2", "4", "6", "8", "10", "12"]
+    Path("seen.txt").unlink()
+    runs.write_text(begin + STATES.replace("range(3)", "range(2)"))
+    words = ["--checkpoint", "other", "--checkpoint-every", "3", "--keep", "99"]
+    assert run(["run", str(runs), "--threads", "1", *words]) == 0
+    (saved,) = Path("other").glob("step-000000000006-*")  # stopped in the second run
+    Path("seen.txt").unlink()
+    runs.write_text(begin + STATES)
+    assert run(["run", str(runs), "--threads", "1", "--resume", str(saved)]) == 0
+    assert Path("seen.txt").read_text().splitlines() == whole[3:]
 
 
 @pytest.mark.parametrize(
