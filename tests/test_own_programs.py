@@ -21,7 +21,7 @@ from halocline.convergence.differences import differences
 from halocline.errors import InputError
 from halocline.problems import file_options
 from halocline.problems.file import FileProblem
-from halocline.run.output.saved import DIGEST
+from halocline.run.output.saved import DIGEST, Saved, newest
 from halocline.run.simulation.script import Script
 
 ACOUSTIC = Path(__file__).parents[1] / "examples" / "acoustic.py"
@@ -623,6 +623,58 @@ def test_a_file_of_several_problems_and_runs_is_resumed_wherever_it_was_left(
     with pytest.raises(SystemExit) as ended:
         found("--checkpoint", "other")
     assert ended.value.code == 2
+
+
+BREAKS = """import json
+from pathlib import Path
+import halocline as hc
+
+n = 16
+grid = hc.Grid((n, n), periodic=True)
+T = grid.field("T")
+found = []
+
+
+def stop(sim):
+    assert Path("go").exists(), "stopped"
+
+
+for kappa in (0.1, 0.2):
+    sim = hc.Simulation(
+        grid, lambda T, kappa: {T: kappa * hc.laplacian(T)}, parameters={"kappa": kappa},
+        scheme=hc.RK3(), dt=1e-3,
+    )
+    sim[T] = lambda x, y: x * (1 - x) * y
+    if kappa == 0.1:
+        sim.run(steps=8)
+    else:
+        sim.run(steps=5, every=3, callback=stop)
+    found.append((sim.steps, sim.checksum(T)))
+Path("left.json").write_text(json.dumps(found))
+"""
+
+
+def test_checkpoints_of_one_problem_stay_until_the_next_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "breaks.py"
+    path.write_text(BREAKS)
+    words = ["run", str(path), "--threads", "1", "--checkpoint", "ck", "--checkpoint-every", "4"]
+    Path("go").touch()
+    assert run(words[:-4]) == 0
+    whole = Path("left.json").read_text()
+    Path("go").unlink()
+    Path("left.json").unlink()
+    for resume in ([], ["--resume", "ck"]):
+        with pytest.raises(SystemExit):  # in the second problem, before it has left a checkpoint
+            run([*words, *resume])
+        assert Saved(newest(Path("ck"))).facts["step"] == 8
+    Path("go").touch()
+    assert run([*words, "--resume", "ck"]) == 0
+    assert Path("left.json").read_text() == whole
+    steps = [int(each.name.split("-")[1]) for each in sorted(Path("ck").glob("step-*"))]
+    assert (steps, Saved(newest(Path("ck"))).facts["step"]) == ([4, 5], 5)
 
 
 def test_a_solve_of_a_file_leaves_checkpoints_and_is_resumed(
