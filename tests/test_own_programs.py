@@ -726,6 +726,47 @@ def test_a_file_that_waits_beyond_the_end_of_the_command_is_ended_soon(
     assert time.monotonic() - began < 30
 
 
+def test_results_are_written_before_an_option_without_effect_is_reported(
+    heat: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["--json", "r.json", "--state", "s.npz", "--pictures", "p", "--check"]
+    with pytest.raises(InputError, match=r"^--every 3: .* runs no simulation with a callback"):
+        run(["run", str(heat), *words, "--every", "3"])
+    printed = capsys.readouterr()
+    assert printed.out == "check passed\n"
+    assert "wrote r.json, s.npz, p/T.png" in printed.err
+    record = json.loads(Path("r.json").read_text())
+    assert record["run"]["steps"] > 0
+    assert record["checks"][0]["passed"]
+    assert np.load("s.npz")["T"].shape == (16, 16)
+    (tmp_path / "a.py").write_text("n = 1\n")
+    with pytest.raises(InputError, match=r"^--state none\.npz: .* makes no simulation"):
+        run(["run", "a.py", "--state", "none.npz", "--json", "r.json"])
+    assert json.loads(Path("r.json").read_text())["run"] is None
+    assert not Path("none.npz").exists()
+    assert "none.npz" not in capsys.readouterr().err
+
+
+def test_a_resumed_file_without_a_step_says_so(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    left(runs, "--checkpoint", "ck")
+    left(runs, "--resume", "ck", "--steps", "25")
+    assert "nothing was done" not in capsys.readouterr().err
+    left(runs, "--resume", "ck")
+    assert "nothing was done: ck is at step 20 already" in capsys.readouterr().err
+
+
+def test_an_end_before_the_start_is_rejected(runs: Path) -> None:
+    for time_, problem in (("-1", str(runs)), ("nan", str(runs)), ("-1", "heat")):
+        with pytest.raises(InputError, match=f"--until.*{time_}; expected a finite time, 0 or more"):
+            run(["run", problem, "--until", time_])
+
+
+def test_a_file_that_does_not_exist_has_no_options(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^there is no file swx\.py$"):
+        run(["run", "swx.py", "--foo"])
+
+
 def test_runs_at_the_end_of_the_command_call_and_write_nothing(runs: Path) -> None:
     text = runs.read_text()
     again = "sim.run(steps=4, callback=lambda sim: seen.append('again'), output=hc.Output('own.zarr'))\n"
