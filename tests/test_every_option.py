@@ -20,13 +20,17 @@ from typing import Any
 import pytest
 
 from halocline.cli.app import run
+from halocline.cli.commands.run import NOT_OF_FILES
 from halocline.cli.declare import PLACE, Command, Option
 from halocline.cli.declare.options import each_of
 from halocline.errors import InputError
 from halocline.problems.case import CaseRun
 from halocline.problems.file import FileProblem
-from halocline.problems.file_options import FileRuns
+from halocline.run.output.checkpoint import Checkpoint
+from halocline.run.output.output import Output
 from halocline.run.simulation import observers
+from halocline.run.simulation.observers import RunArguments, SolveArguments
+from halocline.run.simulation.script import Script
 from test_commands import ALL
 
 FILE = """import halocline as hc
@@ -117,6 +121,14 @@ BESIDE = {
     "--per-node": "--submit slurm",
 }
 
+# functions that write or show the results of a file
+RESULTS: dict[str, Any] = {
+    "halocline.cli.script:write_json": None,
+    "halocline.cli.script:_draw": [],
+    "halocline.cli.script:_line": "",
+    "halocline.problems.file_run:record_of": None,
+    "halocline.problems.file_run:write_state": None,
+}
 ALIKE = {
     ("bench exchange", "--scaling"): "one rank has the whole grid either way",
     ("run", "--check"): "of a case: after the run; see test_case_checks.py",
@@ -156,9 +168,7 @@ def dispatched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any]
         own = getattr(owner, name)
 
         def called(*arguments: Any, **options: Any) -> Any:
-            seen = [each for each in observers._observers if isinstance(each, FileRuns)]
-            watching = [(each.execution, each.options) for each in seen]
-            record.append((place, plain(arguments), plain(options), plain(watching)))
+            record.append((place, plain(arguments), plain(options)))
             if ends:
                 raise DispatchedError
             return own(*arguments, **options) if real else result
@@ -204,8 +214,34 @@ def dispatched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any]
     monkeypatch.setattr("halocline.doctor.checks.CHECKS", ())
     spy("halocline.io.views:view")
     spy("halocline.io.export:export")
-    handed_on.spy = spy  # type: ignore[attr-defined]
+    handed_on.spy, handed_on.record = spy, record  # type: ignore[attr-defined]
     return handed_on
+
+
+class Problem:
+    """A simulation or a linear problem of a file, which records what it would run with."""
+
+    steps, time, given = 0, 0.0, ("kappa",)
+
+    def __init__(self) -> None:
+        self.arguments: list[Any] = []
+        observers.made(self)
+
+    def resume(self, path: Path, *, change: Any) -> None:
+        self.arguments += [path, change]
+
+
+def run_of_file(record: list[Any], script: Script, arguments: Any, given: Any) -> dict[str, Any]:
+    """Record what a run with a callback at exact times and own output, and a solve, would receive."""
+    simulation, solver = Problem(), Problem()
+    own = Output("own.zarr")
+    run_with = observers.run_arguments(
+        simulation, RunArguments(None, 5, 0.5, True, print, own, Checkpoint("own"))
+    )
+    solve_with = observers.solve_arguments(solver, SolveArguments(own, Checkpoint("own"), None))
+    made = observers.options({"threads": 1}), simulation.arguments, run_with, solve_with
+    record.append(("file", plain(arguments), plain(given), plain(made)))
+    return {}
 
 
 def listed(command: Command) -> Iterator[Option]:
@@ -269,9 +305,12 @@ def test_every_option_is_obeyed_or_rejected(
     (tmp_path / "own.py").write_text(FILE)
     for each in left.iterdir():
         (tmp_path / each.name).symlink_to(each)
-    silent = []
+    silent, rejected = [], set()
     if line == "run own.py":
-        dispatched.spy("halocline.run.simulation.script:Script.run")
+        run_as = partial(run_of_file, dispatched.record)
+        monkeypatch.setattr(Script, "run", lambda script, *given: run_as(script, *given))
+        for place, result in RESULTS.items():
+            dispatched.spy(place, ends=False, result=result)
     bases = {"": dispatched(line)}
     assert bases[""][1] == "", "the line alone works"
     options = list(listed(ALL[words]))
@@ -284,10 +323,13 @@ def test_every_option_is_obeyed_or_rejected(
         found, error = dispatched(line, *beside.split(), *words_of(option))
         if (words, option.name) in ALIKE:
             continue
+        rejected |= {option.name} if error else set()
         obeyed = not error and found != bases[beside][0]
         if not obeyed and not is_named(option, error):
             silent.append((option.name, error or "no effect"))
     assert not silent, (bases[""][1], silent)
+    if line == "run own.py":
+        assert rejected == {f"--{name.replace('_', '-')}" for name in NOT_OF_FILES}
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import math
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from halocline.convergence.differences import differences
 from halocline.errors import InputError
 from halocline.problems import file_options
 from halocline.problems.file import FileProblem
-from halocline.run.output.saved import DIGEST
+from halocline.run.output.saved import DIGEST, Saved, newest
 from halocline.run.simulation.script import Script
 
 ACOUSTIC = Path(__file__).parents[1] / "examples" / "acoustic.py"
@@ -500,6 +501,7 @@ for kappa in (0.1, 0.2):
     found.append((sim.steps, sim.time, sim.checksum(T)))
 """
 
+UNTIL_40 = "while sim.time < 0.0399:\n    sim.run(until=sim.time + 1e-3)\n"
 LEFT = """
 import json, pathlib
 pathlib.Path("left.json").write_text(json.dumps(found))
@@ -623,6 +625,58 @@ def test_a_file_of_several_problems_and_runs_is_resumed_wherever_it_was_left(
     assert ended.value.code == 2
 
 
+BREAKS = """import json
+from pathlib import Path
+import halocline as hc
+
+n = 16
+grid = hc.Grid((n, n), periodic=True)
+T = grid.field("T")
+found = []
+
+
+def stop(sim):
+    assert Path("go").exists(), "stopped"
+
+
+for kappa in (0.1, 0.2):
+    sim = hc.Simulation(
+        grid, lambda T, kappa: {T: kappa * hc.laplacian(T)}, parameters={"kappa": kappa},
+        scheme=hc.RK3(), dt=1e-3,
+    )
+    sim[T] = lambda x, y: x * (1 - x) * y
+    if kappa == 0.1:
+        sim.run(steps=8)
+    else:
+        sim.run(steps=5, every=3, callback=stop)
+    found.append((sim.steps, sim.checksum(T)))
+Path("left.json").write_text(json.dumps(found))
+"""
+
+
+def test_checkpoints_of_one_problem_stay_until_the_next_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "breaks.py"
+    path.write_text(BREAKS)
+    words = ["run", str(path), "--threads", "1", "--checkpoint", "ck", "--checkpoint-every", "4"]
+    Path("go").touch()
+    assert run(words[:-4]) == 0
+    whole = Path("left.json").read_text()
+    Path("go").unlink()
+    Path("left.json").unlink()
+    for resume in ([], ["--resume", "ck"]):
+        with pytest.raises(SystemExit):  # in the second problem, before it has left a checkpoint
+            run([*words, *resume])
+        assert Saved(newest(Path("ck"))).facts["step"] == 8
+    Path("go").touch()
+    assert run([*words, "--resume", "ck"]) == 0
+    assert Path("left.json").read_text() == whole
+    steps = [int(each.name.split("-")[1]) for each in sorted(Path("ck").glob("step-*"))]
+    assert (steps, Saved(newest(Path("ck"))).facts["step"]) == ([4, 5], 5)
+
+
 def test_a_solve_of_a_file_leaves_checkpoints_and_is_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -640,15 +694,126 @@ def test_a_solve_of_a_file_leaves_checkpoints_and_is_resumed(
             run(["run", str(path), *words])
 
 
+@pytest.mark.parametrize("loop", ["while sim.steps < 40:\n    sim.run(steps=1)\n", UNTIL_40])
 def test_a_file_that_waits_beyond_the_end_of_the_command_is_ended(
-    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    runs: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    loop: str,
 ) -> None:
     monkeypatch.setattr(file_options, "IDLE_RUNS", 20)
-    runs.write_text(RUNS + "while sim.steps < 40:\n    sim.run(steps=1)\n")
+    runs.write_text(RUNS + loop)
+    words = ["--checkpoint", "ck", "--keep", "99", "--output", "o.zarr", "--output-every", "10"]
     with pytest.raises(SystemExit) as ended:
-        run(["run", str(runs), "--steps", "30"])
+        run(["run", str(runs), "--steps", "30", *words])
     assert ended.value.code == 1
     assert "sw.py has called run 20 times without a step since the end was reached" in capsys.readouterr().err
+    (warning,) = [each.message for each in caplog.records if each.levelname == "WARNING"]
+    assert "runs the simulation again, which is at that end already" in warning
+    assert len(list(Path("ck").glob("step-*"))) == 1
+
+
+def test_a_file_that_waits_beyond_the_end_of_the_command_is_ended_soon(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs.write_text(RUNS + UNTIL_40)
+    began = time.monotonic()
+    with pytest.raises(SystemExit) as ended:
+        run(["run", str(runs), "--until", "0.02", "--checkpoint", "ck"])
+    assert ended.value.code == 1
+    assert "without a step since the end was reached" in capsys.readouterr().err
+    assert time.monotonic() - began < 30
+
+
+def test_results_are_written_before_an_option_without_effect_is_reported(
+    heat: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["--json", "r.json", "--state", "s.npz", "--pictures", "p", "--check"]
+    with pytest.raises(InputError, match=r"^--every 3: .* runs no simulation with a callback"):
+        run(["run", str(heat), *words, "--every", "3"])
+    printed = capsys.readouterr()
+    assert printed.out == "check passed\n"
+    assert "wrote r.json, s.npz, p/T.png" in printed.err
+    record = json.loads(Path("r.json").read_text())
+    assert record["run"]["steps"] > 0
+    assert record["checks"][0]["passed"]
+    assert np.load("s.npz")["T"].shape == (16, 16)
+    (tmp_path / "a.py").write_text("n = 1\n")
+    with pytest.raises(InputError, match=r"^--state none\.npz: .* makes no simulation"):
+        run(["run", "a.py", "--state", "none.npz", "--json", "r.json"])
+    assert json.loads(Path("r.json").read_text())["run"] is None
+    assert not Path("none.npz").exists()
+    assert "none.npz" not in capsys.readouterr().err
+
+
+def test_a_resumed_file_without_a_step_says_so(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    left(runs, "--checkpoint", "ck")
+    left(runs, "--resume", "ck", "--steps", "25")
+    assert "nothing was done" not in capsys.readouterr().err
+    left(runs, "--resume", "ck")
+    assert "nothing was done: ck is at step 20 already" in capsys.readouterr().err
+
+
+def test_an_end_before_the_start_is_rejected(runs: Path) -> None:
+    for time_, problem in (("-1", str(runs)), ("nan", str(runs)), ("-1", "heat")):
+        with pytest.raises(InputError, match=f"--until.*{time_}; expected a finite time, 0 or more"):
+            run(["run", problem, "--until", time_])
+
+
+def test_a_file_that_does_not_exist_has_no_options(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^there is no file swx\.py$"):
+        run(["run", "swx.py", "--foo"])
+
+
+def test_runs_at_the_end_of_the_command_call_and_write_nothing(runs: Path) -> None:
+    text = runs.read_text()
+    again = "sim.run(steps=4, callback=lambda sim: seen.append('again'), output=hc.Output('own.zarr'))\n"
+    runs.write_text(text.replace("left =", again + "sim.restart()\nsim.run(steps=2)\nleft ="))
+    steps, _, _, seen = left(runs, "--steps", "10")
+    assert (steps, seen) == (10, [5, 10])  # begun anew, it is not at the end
+    assert not Path("own.zarr").exists()
+
+
+def test_calls_of_an_exact_run_are_counted_in_steps(runs: Path) -> None:
+    whole = left(runs, "--every", "8")
+    runs.write_text(runs.read_text().replace("every=0.005", "every=0.005, exact=True"))
+    assert left(runs, "--every", "8") == whole
+
+
+STATES = """
+import pathlib
+pathlib.Path("seen.txt").touch()
+
+
+def note(sim):
+    with open("seen.txt", "a") as file:
+        file.write(f"{sim.steps} {sim.checksum(T)}\\n")
+
+
+sim.restart()
+for _ in range(3):
+    sim.run(steps=4, every=2, callback=note)
+    sim[T] = sim[T] + 1.0
+"""
+
+
+def test_runs_that_were_complete_call_nothing_on_resume(runs: Path) -> None:
+    begin, _, _ = RUNS.partition("sim.run(")
+    runs.write_text(begin + STATES)
+    assert run(["run", str(runs), "--threads", "1", "--checkpoint", "ck", "--checkpoint-every", "3"]) == 0
+    whole = Path("seen.txt").read_text().splitlines()
+    assert [line.split()[0] for line in whole] == ["2", "4", "6", "8", "10", "12"]
+    Path("seen.txt").unlink()
+    runs.write_text(begin + STATES.replace("range(3)", "range(2)"))
+    words = ["--checkpoint", "other", "--checkpoint-every", "3", "--keep", "99"]
+    assert run(["run", str(runs), "--threads", "1", *words]) == 0
+    (saved,) = Path("other").glob("step-000000000006-*")  # stopped in the second run
+    Path("seen.txt").unlink()
+    runs.write_text(begin + STATES)
+    assert run(["run", str(runs), "--threads", "1", "--resume", str(saved)]) == 0
+    assert Path("seen.txt").read_text().splitlines() == whole[3:]
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from functools import partial
 
 from halocline import ranges
 from halocline.cli.declare import (
-    NUMBER,
     PLACE,
     PLACE_OR_DASH,
     POSITIVE,
     REQUIRED,
     TEXTS,
+    TIME,
     FromLine,
     Group,
     Option,
@@ -52,7 +52,7 @@ STEPS = problem(
     "Steps at most. Without --steps and --until the case decides where it ends.",
     whole(ranges.STEPS),
 )
-UNTIL = problem("--until T", "The time to reach; the last step is shortened to end there.", NUMBER)
+UNTIL = problem("--until T", "The time to reach; the last step is shortened to end there.", TIME)
 WARM_UP = problem("--warm-up K", "The first K steps are not timed.", whole(ranges.STEPS), 0)
 RADIUS = problem("--radius R", "Layers of halo.", whole(ranges.RADIUS), 3)
 FIELDS = problem("--fields F", "Fields.", whole(ranges.FIELDS), 4)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from halocline.cli.keeping import kept
-from halocline.cli.output import check_files, say, write_json, written
+from halocline.cli.output import check_files, note, say, write_json, written
 from halocline.cli.ranks import spread
 from halocline.cli.texts import check_part
 from halocline.cli.timeline import draw_timeline
@@ -111,11 +111,13 @@ def script(
             step = step.tb_next
         error.__traceback__ = step
         raise SystemExit(report(error)) from None
-    observer.check_used()
-    _check_problem(file, observer, {**asked, "state": state, "pictures": pictures})
-    if state is not None:
+    # results come before options without effect are reported, so that none is lost
+    has_problem = observer.problem is not None
+    if state is not None and has_problem:
         write_state(observer, state)
-    drawn = [] if pictures is None else _draw(observer, file, pictures, timeline=trace is not None)
+    drawn = []
+    if pictures is not None and has_problem:
+        drawn = _draw(observer, file, pictures, timeline=trace is not None)
     if json is not None or only is not None:
         found = record_of(observer, file.name, {**source.names, **given}, top, only)
         if only is not None and json != "-":
@@ -128,10 +130,15 @@ def script(
         if check:
             record["checks"] = [{"name": CHECK, "passed": not failed, "about": failed}]
         write_json(json, record)
-    written([json, trace, *drawn, *observer.stores])
-    writes.note_checkpoints()
+    written([json, *([state, trace] if has_problem else []), *drawn, *observer.stores])
+    if "--checkpoint" not in observer.unused:
+        writes.note_checkpoints()
+    if observer.finished is not None:
+        note(f"nothing was done: {options.resume} is at step {observer.finished} already")
     if check and json != "-":
         say(f"check FAILED: {failed}" if failed else "check passed")
+    observer.check_used()
+    _check_problem(file, observer, {**asked, "state": state, "pictures": pictures})
     if failed:
         raise typer.Exit(1)
 

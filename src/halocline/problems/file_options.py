@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import monotonic
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from halocline.errors import InputError, RunError
+from halocline.run.engine.outcome import NO_STEP
 from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.output import Output
 from halocline.run.output.saved import Saved, newest
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.simulation.observers import Observer, RunArguments, SolveArguments
 
+log = logging.getLogger("halocline")
+
 FACTS = "file"  # key of a checkpoint's facts: the place in the file at which it was written
 IDLE_RUNS = 10_000  # runs in a row without a step, after which a file is taken to wait for ever
+IDLE_SECONDS = 2.0  # that such runs take together, for the same
+NOTHING = RunArguments(
+    until=None, steps=0, every=None, exact=False, callback=None, output=(), checkpoint=None
+)  # a run that does no step, writes nothing and calls nothing
 
 NEEDS = {  # the run that each option applies to
     "--steps": "runs no simulation",
@@ -94,12 +103,18 @@ class _Place:
         Number of the present run of the problem, from 1.
     began : int
         Step at which the present run began.
+    is_bounded : bool
+        Whether the command gives the end of the present run.
+    end : (int, float), optional
+        Step and time at which a run has reached the end that the command gives.
     """
 
     number: int
     simulation: int = 0
     run: int = 0
     began: int = 0
+    is_bounded: bool = False
+    end: tuple[int, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -112,11 +127,14 @@ class _Left:
     run : int or None
         None for a checkpoint that does not hold it.
     began : int
+    step : int
+        Step or iteration of the checkpoint.
     """
 
     number: int = 0
     run: int | None = None
     began: int = 0
+    step: int = 0
 
 
 class FileRuns(Observer):
@@ -145,10 +163,11 @@ class FileRuns(Observer):
     Notes
     -----
     A checkpoint holds the number of its problem, the number of the run of that problem, and the step at
-    which this run began. On resume, problems before that one run as in the file, without checkpoints and
+    this run began. On resume, problems before that one run as in the file, without checkpoints and
     without output of the command: their results are needed, not their files. Runs of the problem that were
-    complete do no step. The run that was not complete begins with the state of the checkpoint, which replaces
-    all values that the file has set until then, and does the rest of its steps.
+    complete do no step, write nothing and call no callback, since their states are not known any more. The
+    run that was not complete begins with the state of the checkpoint, which replaces all values that the file
+    has set until then, and does the rest of its steps.
     """
 
     def __init__(
@@ -159,33 +178,39 @@ class FileRuns(Observer):
         self.unused = options.given
         self.stores: list[Path] = []
         self._places: WeakKeyDictionary[Any, _Place] = WeakKeyDictionary()
-        self._number = self._simulations = self._idle = 0
+        self._number = self._simulations = 0
+        self._idle, self._idle_seconds, self._idle_since = 0, 0.0, 0.0
+        self._comm, self._has_warned = comm, False
+        self._has_resumed, self._steps = False, 0  # steps since then
         self._has_written = False  # checkpoints of an earlier problem are in the folder
         self._left = _Left() if options.resume is None else _left(options.resume, comm)
 
-    def run_arguments(self, problem: Any, own: RunArguments, has_callback: bool) -> RunArguments:
+    def run_arguments(self, problem: Any, own: RunArguments) -> RunArguments:
         """Return the arguments of a run of a simulation, with the options of the command."""
         asked, place = self.options, self._place(problem)
         place.run += 1
         is_left = place.number == self._left.number
         if is_left and place.run < (self._left.run or 1):  # complete before the checkpoint was written
-            return own._replace(steps=0, output=(), checkpoint=None)
-        place.began = problem.steps
+            return NOTHING
+        ends = asked.steps is not None or asked.until is not None
+        if ends and place.end == (problem.steps, problem.time):
+            self._count_idle()
+            return NOTHING
+        place.is_bounded, place.began = ends, problem.steps
         if is_left and place.run == (self._left.run or 1):
             assert asked.resume is not None
             problem.resume(asked.resume, change=tuple(problem.given) if asked.change else ())
             place.began = self._left.began
-            self._used("--resume")
-        if asked.steps is not None or asked.until is not None:
+            self._resumed()
+        if ends:
             self._used("--steps", "--until")
-            self._check_progress()
             left = None if asked.steps is None else max(0, asked.steps - problem.steps)
             own = own._replace(until=asked.until, steps=left)
         elif is_left:
             own = self._rest(problem, place, own)
-        if has_callback and asked.every is not None:
+        if own.callback is not None and asked.every is not None:
             self._used("--every")
-            own = own._replace(every=asked.every)
+            own = own._replace(every=asked.every, exact=False)  # no step is shortened to end after K steps
         output = [own.output] if isinstance(own.output, Output) else list(own.output or ())
         if asked.output is not None and place.number >= self._left.number:
             output.append(self._store(asked.output, place.simulation))
@@ -198,7 +223,7 @@ class FileRuns(Observer):
         if place.number == self._left.number:
             assert self.options.resume is not None
             own = own._replace(resume=self.options.resume)
-            self._used("--resume")
+            self._resumed()
         output = [own.output] if isinstance(own.output, Output) else list(own.output or ())
         return own._replace(output=self._written(output), checkpoint=self._kept(own.checkpoint, place))
 
@@ -212,7 +237,21 @@ class FileRuns(Observer):
     def ran(self, problem: Any, steps: int, outcome: Any) -> None:
         """Note the end of a run."""
         super().ran(problem, steps, outcome)
-        self._idle = 0 if steps else self._idle + 1
+        self._steps += steps
+        place = self._places.get(problem)
+        if steps:
+            self._idle, self._idle_seconds, self._idle_since = 0, 0.0, 0.0
+        elif self._idle_since:
+            self._idle_seconds, self._idle_since = self._idle_seconds + monotonic() - self._idle_since, 0.0
+        if place is not None and place.is_bounded:
+            is_end = outcome.reason in ("completed", NO_STEP)
+            place.end = (problem.steps, problem.time) if is_end else None
+
+    @property
+    def finished(self) -> int | None:
+        """Step or iteration of the checkpoint that was resumed, where the file has done none since; else
+        None."""
+        return self._left.step if self._has_resumed and not self._steps else None
 
     def check_used(self) -> None:
         """Check that each option has applied to a run of the file.
@@ -224,6 +263,10 @@ class FileRuns(Observer):
         """
         for name, text in self.unused.items():
             raise InputError(f"{text}: {self.file} {NEEDS[name]}, so the option has no effect: leave it out")
+
+    def _resumed(self) -> None:
+        self._used("--resume")
+        self._has_resumed, self._steps = True, 0
 
     def _used(self, *options: str) -> None:
         for option in options:
@@ -291,23 +334,42 @@ class FileRuns(Observer):
         known = (Output, Checkpoint)
         return [replace(each, **how) if isinstance(each, known) else each for each in outputs]
 
-    def _check_progress(self) -> None:
-        """Raise RunError where the file runs again and again, though the end of the command is reached."""
-        if self._idle >= IDLE_RUNS:
-            ends = [text for name, text in self.options.given.items() if name in ("--steps", "--until")]
+    def _count_idle(self) -> None:
+        """Count a run that begins at the end that the command gives.
+
+        The first one is a warning. Raise RunError where the file makes such runs again and again.
+        """
+        given = self.options.given
+        ends = " ".join(given[name] for name in ("--steps", "--until") if name in given)
+        if not self._has_warned and self._comm.rank == 0:
+            log.warning(
+                "%s: %s runs the simulation again, which is at that end already; such runs do nothing",
+                ends, self.file,
+            )  # fmt: skip
+        self._has_warned = True
+        milliseconds = self._comm.most(int(1000 * self._idle_seconds))  # all ranks go on, or none
+        if self._idle >= IDLE_RUNS or milliseconds > 1000 * IDLE_SECONDS:
             raise RunError(
-                f"{' '.join(ends)}: {self.file} has called run {IDLE_RUNS:,} times without a step since the "
-                "end was reached. It waits for a step or time beyond that end: leave the option out"
+                f"{ends}: {self.file} has called run {self._idle:,} times without a step since the end was "
+                "reached. It waits for a step or time beyond that end: leave the option out"
             )
+        self._idle += 1
+        self._idle_since = monotonic()
 
 
 def _left(path: Path, comm: Communicator) -> _Left:
     """Return the place in the file at which the newest checkpoint was written; all ranks call this."""
+    facts: dict[str, Any] = {}
     with comm.agreement(f"read checkpoint {path}"):
-        facts = Saved(newest(path)).facts.get(FACTS) if comm.rank == 0 else None
-    match comm.bcast(facts):
+        if comm.rank == 0:
+            whole = Saved(newest(path)).facts
+            facts = {"step": whole["step"], FACTS: whole.get(FACTS)}
+    facts = comm.bcast(facts)
+    match facts[FACTS]:
         case None:
-            return _Left(1)
+            return _Left(1, step=facts["step"])
         case {"problem": int(number), "run": int(run), "began": int(began)}:
-            return _Left(number, run, began)
-    raise InputError(f"checkpoint {path} is damaged: {FACTS!r} is {facts!r}; expected problem, run and began")
+            return _Left(number, run, began, facts["step"])
+    raise InputError(
+        f"checkpoint {path} is damaged: {FACTS!r} is {facts[FACTS]!r}; expected problem, run and began"
+    )

@@ -37,6 +37,8 @@ class FileOrCase(TyperCommand):
             return super().parse_args(ctx, args)
         except Exception as error:
             if ctx.allow_extra_args and hasattr(error, "possibilities"):  # an unknown option
+                if not Path(str(target)).exists():
+                    raise InputError(f"there is no file {target}") from None
                 what = f"halocline run has no option {getattr(error, 'option_name', '')}"
                 error.message = f"{what}; options of {target} itself follow --"  # type: ignore[attr-defined]
             raise

@@ -77,6 +77,17 @@ def _positive(given: Any, metavar: str) -> float:
     return number
 
 
+def _time(given: Any, metavar: str) -> float:
+    try:
+        number = float(given)
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and number >= 0):
+        raise typer.BadParameter(f"{given}; expected a finite time, 0 or more")
+    return number
+
+
 POSITIVE = Kind(float, _positive)
+TIME = Kind(float, _time)
 PLACE = _place(Path)  # the name of a file or folder, not empty
 PLACE_OR_DASH = _place(str)  # the same as a text, where - is one too

@@ -33,6 +33,7 @@ from halocline.run.output.writers import writer
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_begun: set[str] = set()  # runs of this process that have left checkpoints, or went on from some
 STOP = "stop"  # a file of this name in the folder of checkpoints ends the run
 
 
@@ -59,6 +60,7 @@ class CheckpointFolder:
         self.last: Path | None = None
         self.seconds, self._total = 0.0, 0.0
         self._lock: FolderLock | None = None
+        self._earlier: list[Path] = []  # of other runs of this process; they stay until there is a newer one
         self._open: tuple[Path, dict[str, Any]] | None = None  # its metadata; not named the newest yet
 
     @property
@@ -119,6 +121,9 @@ class CheckpointFolder:
     def begin(self, run: str, resumed: Saved | None) -> None:
         """Make the folder ready, before anything is computed.
 
+        Checkpoints of runs of other processes are removed. Those of earlier runs of this process stay, and
+        the newest of them remains the newest, until this run has completed its first one.
+
         Parameters
         ----------
         run : str
@@ -135,8 +140,12 @@ class CheckpointFolder:
         with self.comm.agreement(f"prepare {self.path} for checkpoints"):
             if self.comm.rank != 0:
                 return
-            for each in self._of_others(run):
-                remove_folder(each, arrays.GROUP)
+            others = self._of_others(run)
+            self._earlier = [each for each in others if facts_of(each).get("run") in _begun]
+            _begun.add(run)
+            for each in others:
+                if each not in self._earlier:
+                    remove_folder(each, arrays.GROUP)
             if resumed is not None and resumed.folder.parent.resolve() == self.path.resolve():
                 write_json(self.path / POINTER, {"checkpoint": resumed.folder.name})
             elif not any(is_file(each / arrays.GROUP) for each in folders(self.path)):
@@ -245,13 +254,15 @@ class CheckpointFolder:
 
     def _remove_old(self, now: Path) -> None:
         """Remove what is not to be kept: old ones, and what was never completed."""
-        whole = [each for each in folders(self.path) if is_file(each / arrays.GROUP) and each != now]
+        others = [each for each in folders(self.path) if each != now and each not in self._earlier]
+        whole = [each for each in others if is_file(each / arrays.GROUP)]
         step = int(now.name.split("-")[1])
         older = [each for each in whole if int(each.name.split("-")[1]) <= step]
         kept = {now, *older[max(0, len(older) + 1 - self.how.keep) :]}
         for each in folders(self.path):
             if each not in kept:
                 remove_folder(each, arrays.GROUP)
+        self._earlier = []
 
     @contextmanager
     def _removing(self, folder: Path) -> Iterator[None]:

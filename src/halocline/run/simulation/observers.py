@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +17,8 @@ class RunArguments(NamedTuple):
     until: float | None
     steps: int | None
     every: float | int | str | None
+    exact: bool
+    callback: Callable[..., Any] | None
     output: Output | Sequence[Output] | None
     checkpoint: Checkpoint | None
 
@@ -54,7 +56,7 @@ class Observer:
         """Note a problem that is known, before it takes memory."""
         self.problem, self.runs = problem, []
 
-    def run_arguments(self, problem: Any, own: RunArguments, has_callback: bool) -> RunArguments:
+    def run_arguments(self, problem: Any, own: RunArguments) -> RunArguments:
         """Return the arguments of a run that is about to begin; by default its own ones."""
         return own
 
@@ -93,10 +95,10 @@ def options(own: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def run_arguments(problem: Any, own: RunArguments, has_callback: bool) -> RunArguments:
+def run_arguments(problem: Any, own: RunArguments) -> RunArguments:
     """Return the arguments of a run: its own ones, replaced by those of the observers."""
     for each in _observers:
-        own = each.run_arguments(problem, own, has_callback)
+        own = each.run_arguments(problem, own)
     return own
 
 

@@ -421,8 +421,8 @@ class Simulation(Fields):
         Stopped
             With `checkpoint`: the run was asked to end, and has left a checkpoint.
         """
-        until, steps, every, output, checkpoint = observers.run_arguments(
-            self, RunArguments(until, steps, every, output, checkpoint), callback is not None
+        until, steps, every, exact, callback, output, checkpoint = observers.run_arguments(
+            self, RunArguments(until, steps, every, exact, callback, output, checkpoint)
         )
         span = span_of(
             until, steps, every, exact=exact, called=callback is not None, timed=self._stepping.timed
