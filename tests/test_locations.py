@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import halocline as hc
 from halocline.errors import InputError
-from halocline.lang.expression import Expr, as_expr, place_of, placed, walk
+from halocline.lang.expression import Expr, as_expr, bare, place_of, placed, walk
 from halocline.lang.location import at_target, location, location_of, staggering
 from halocline.lang.operators import interpolation_coefficients, staggered_coefficients
 from numpy_reference import Reference
@@ -414,7 +414,7 @@ def test_to_is_strict() -> None:
         (lambda: hc.to(w, ["cell"]), "has 1 entries for 2 components"),
         (
             lambda: hc.to(w[0][1, 0], "cell"),
-            "the location of w_x.* is not known, because it reads at explicit",
+            "hc.to of w_x.*: its location is not known, because it reads at explicit",
         ),
         (lambda: hc.to(u > 0.0, "node"), "is a condition"),
         (lambda: hc.to(u, "node", order=3), "order 3 is not"),
@@ -464,7 +464,66 @@ def test_operators_settle_at_explicit_offsets() -> None:
     central = (u[1, 0] - u[-1, 0]) * (0.5 * (1.0 / grid.h(0)))
     assert hc.derivative(u, 0).placement.bare is central
     assert hc.derivative(u, 0) + u[1, 0] is central + u[1, 0]
-    assert hc.derivative(hc.derivative(u, 0), 0).placement.bare is hc.derivative(central, 0)
+    assert hc.derivative(hc.derivative(u, 0), 0).placement.bare is bare(hc.derivative(central, 0))
+
+
+def test_operands_at_explicit_offsets_count_as_cells_where_all_fields_are_in_cells() -> None:
+    grid = hc.Grid((6, 6), periodic=True)
+    u, w = grid.field("u"), grid.vector("w", location="face")
+    upwind = hc.where(u > 0.0, u[-1, 0], u[0, 0]) * u
+    central = (upwind[1, 0] - upwind[-1, 0]) * (0.5 * (1.0 / grid.h(0)))
+    made = hc.derivative(upwind, 0)
+    assert bare(made) is central
+    assert place_of(made) == (False, False)
+    assert at_target(made, u.staggered, "target") is central
+    assert made * u[0, 0] is central * u[0, 0]
+    half, ran = 0.5 * (u[-1, 0] + u[0, 0]), 0
+    operators: list[Callable[[Any], Any]] = [
+        lambda f: hc.derivative(f, 0), lambda f: hc.derivative(f, 0, 1), lambda f: hc.second(f, 1),
+        lambda f: hc.laplacian(f), lambda f: hc.div((f, f)), lambda f: hc.curl((f, f))[2],
+        lambda f: hc.grad(f)[1], lambda f: hc.difference(f, 0, 2), lambda f: hc.hyperdiffusion(f),
+    ]  # fmt: skip
+
+    def program(u: Any, w: Any) -> None:
+        nonlocal ran
+        in_cells = [upwind, u[0, 0] * u, half, hc.stage(half)]
+        flux, square = half * w[0], hc.stage(w[0] * w[0])
+        upwind_flux = hc.where(w[0] > 0.0, u[-1, 0], u[0, 0]) * w[0]
+        unknown = [flux, upwind_flux, hc.stage(flux), u * square[1, 0], w[1][0, 1], grid.x[1, 0]]
+        for operator in operators:
+            for operand in in_cells:
+                at_target(operator(operand), u.staggered, "target")
+                with pytest.raises(InputError, match=r"target lies at 'face-x', but .* at 'cell'"):
+                    at_target(operator(operand), w[0].staggered, "target")
+                ran += 1
+            for operand in unknown:
+                with pytest.raises(InputError, match=r"its location is not known, .* hc\.stage\(\.\.\., loc"):
+                    operator(operand)
+                ran += 1
+        named = hc.stage(flux, location="face-x")
+        u.set(hc.div((named, 0.0)))
+
+    hc.program(program).trace(u, w)
+    assert ran == len(operators) * 10
+
+
+def test_a_hand_written_flux_has_the_order_of_its_differences() -> None:
+    """A mean at explicit offsets, named as a flux on faces; without the name it is rejected."""
+
+    def error(n: int) -> float:
+        problem = Problem([n], (False,), (True,))
+        p, w = problem.fields
+        (x,), (there,) = problem.grid.positions((False,)), problem.grid.positions((True,))
+        assert len(x) == len(there) == n
+        mean = 0.5 * (p[-1] + p[0]) * w
+        with pytest.raises(InputError, match="its location is not known"):
+            hc.div((mean,))
+        made = at_target(hc.div((placed(mean, (True,)),)), (False,), "target")
+        wanted = problem.d(0, (False,), 0) * problem.d(1, (False,))
+        wanted = wanted + problem.d(0, (False,)) * problem.d(1, (False,), 0)
+        return problem.error(made, (False,), wanted)
+
+    assert 1.75 < measured(error) < 2.5
 
 
 def test_long_sums_of_coordinates_are_formed_without_recursion() -> None:
