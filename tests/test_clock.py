@@ -517,6 +517,17 @@ def test_a_run_without_a_step_says_so(caplog: pytest.LogCaptureFixture) -> None:
         outcome = sim.run(until=0.5)
     assert (outcome.reason, sim.steps) == ("no step", 10)
     assert "until is 0.5, and the time is 1 already; sim.restart(time=0)" in caplog.text
+    for kind in ("number", "function"):
+        sim = placed(kind, 0.3)
+        sim.run(steps=1)  # where it varies, a time is too near by the length of the last step
+        start = sim.time
+        caplog.clear()
+        assert sim.run(until=start + 1e-9).reason == "no step"
+        words = f"until is {start + 1e-9:g}, less than 1e-6 of a step after the time {start:g}; give a later"
+        assert words in caplog.text
+        assert "already" not in caplog.text
+    placed("number", 0.3).run(until=1e-9)
+    assert "until is 1e-09, less than 1e-6 of a step after the time 0;" in caplog.text
     caplog.clear()
     assert sim.run(steps=0).reason == "no step"
     assert not caplog.text  # as it was asked for
