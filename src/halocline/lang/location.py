@@ -2,8 +2,9 @@
 
 A field read without an offset lies where its points do. Operands of one operation lie at one location. A read
 at an explicit offset, ``u[1, 0]``, names its point: an expression with one has no location and is not
-checked. Numbers and scalars fit everywhere. A derivative and a coordinate can be formed at several locations
-and take the one of the other operands, or of the field that is set.
+checked. Its derivatives lie in cells where all fields in it do, and are an error otherwise. Numbers and
+scalars fit everywhere. A derivative and a coordinate can be formed at several locations and take the one of
+the other operands, or of the field that is set.
 """
 
 from __future__ import annotations

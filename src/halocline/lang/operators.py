@@ -190,6 +190,11 @@ def derivative(
     order : int, optional
         Even order of accuracy; by default that of the simulation, else 2.
 
+    Raises
+    ------
+    InputError
+        An expression that reads at explicit offsets, and has a field that does not lie in cells.
+
     Notes
     -----
     The first derivative is a central difference where it is wanted at the points of `f`, and a staggered one
