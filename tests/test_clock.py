@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import sys
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -72,7 +73,7 @@ def test_a_multiple_of_the_time_step_is_reached_after_as_many_whole_steps(dt: fl
     near_end = [n for n in (count - 3, count - 2, count - 1) if n >= 0]
     for step in near_end:
         now = at(clock, step)
-        found = now.given(until, math.inf, math.inf)
+        found = now.scalars_for(until, math.inf, math.inf)
         assert not now.has_reached(until)
         assert (found["steps"], found[END], found[LAST_STEP]) == (count - step, count, dt)
         assert now.time == pytest.approx(step * dt, rel=1e-15)
@@ -86,7 +87,7 @@ def test_the_last_step_is_shortened_where_a_time_is_no_multiple(dt: float, count
     until = float(Fraction(dt) * (count - 1) + Fraction(part) * Fraction(dt))
     now = at(begun(dt), count - 1)
     assume(now.time < until)
-    found = now.given(until, math.inf, math.inf)
+    found = now.scalars_for(until, math.inf, math.inf)
     assert (found["steps"], found[END]) == (1, count)
     assert 0 < found[LAST_STEP] < dt
     assert found[LAST_STEP] == pytest.approx(until - now.time, abs=4 * math.ulp(until))
@@ -94,7 +95,7 @@ def test_the_last_step_is_shortened_where_a_time_is_no_multiple(dt: float, count
     assert state == {START: until, FIRST: count}  # steps are counted from there
     after = clock_of({"t": until, "step": float(count), "dt_wanted'": dt, **state})
     assert after.has_reached(until)
-    assert after.given(until + 3 * dt, math.inf, math.inf)["steps"] == 3
+    assert after.scalars_for(until + 3 * dt, math.inf, math.inf)["steps"] == 3
 
 
 @given(time_steps, st.floats(-1e6, 1e6), st.integers(0, MOST), st.integers(1, 10**6))
@@ -103,9 +104,47 @@ def test_steps_are_counted_from_any_time_and_step(dt: float, start: float, first
     clock = begun(dt, start, first)
     until = float(Fraction(start) + count * Fraction(dt))
     assert clock.step_at(until) == first + count
-    assert clock.given(until, math.inf, math.inf)[LAST_STEP] == dt
-    assert clock.given(until, math.inf, 7.0)["steps"] == min(7, count)
-    assert clock.given(start, math.inf, math.inf)["steps"] == 0
+    assert clock.scalars_for(until, math.inf, math.inf)[LAST_STEP] == dt
+    assert clock.scalars_for(until, math.inf, 7.0)["steps"] == min(7, count)
+    assert clock.scalars_for(start, math.inf, math.inf)["steps"] == 0
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+positive = st.floats(0.0, exclude_min=True, allow_nan=False, allow_infinity=False)
+
+
+@given(finite, positive, finite, st.integers(0, MOST), st.integers(0, MOST), positive)
+@example(1e308, 1e-4, 0.0, 0, 0, 1.0)
+@example(sys.float_info.max, 0.1, 0.0, 0, 0, 1.0)
+@example(1e300, 1e-10, 0.0, 0, 0, 1.0)
+@example(1.0, 5e-324, 0.0, 0, 0, 5e-324)
+@example(-1e308, 5e-324, 1e308, 0, 9, sys.float_info.max)
+@example(1e300, sys.float_info.max, -sys.float_info.max, 0, 0, 1.0)
+def test_ends_and_intervals_cover_all_numbers(
+    until: float, dt: float, start: float, first: int, count: int, every: float
+) -> None:
+    now = at(begun(dt, start, first), first + count)
+    exact = first + (Fraction(until) - Fraction(start)) / Fraction(dt)
+    end = now.step_at(until)
+    if math.isinf(end):
+        assert abs(exact) >= 2**53
+        assert (end > 0) == (exact > 0)
+    else:
+        assert end == math.ceil(exact - Fraction(1, 10**6))
+    assert now.has_reached(until) == (end <= now.step)
+    found = now.scalars_for(until, math.inf, 3.0)
+    assert found["steps"] == max(0.0, min(3.0, end - now.step))
+    assert found[END] == end
+    assert 0.0 < found[LAST_STEP] <= max(dt * (1 + 2 * TOLERANCE), math.nextafter(dt, math.inf)) or (
+        abs(found[LAST_STEP] - dt) <= 8 * math.ulp(max(abs(until), abs(start)))
+    )
+    due = now.next_multiple(every)
+    assert not now.has_reached(due)
+    assert now.limits(due).last > now.step
+    varying = VaryingStepClock(now.time, now.step, now.time)
+    assert varying.next_multiple(every) > now.time or math.isinf(now.time)
+    assert now.shortest_step(until) > 0.0
+    assert varying.shortest_step(until) > 0.0
 
 
 # -- intervals, without steps --------------------------------------------------------------------------------
@@ -300,6 +339,15 @@ def test_the_whole_number_of_steps_is_done() -> None:
     assert abs(sim["u"][0] - math.cos(2.0)) < 2e-9
 
 
+@pytest.mark.parametrize(
+    ("until", "dt"), [(1e308, 1e-4), (sys.float_info.max, 0.1), (1e300, 1e-10), (1.0, 5e-324)]
+)
+def test_a_run_goes_towards_a_time_that_no_steps_reach(until: float, dt: float) -> None:
+    sim, seen = placed("number", dt), []
+    sim.run(until=until, steps=3, every=until, callback=lambda sim: seen.append(sim.steps))
+    assert (sim.steps, sim.time, seen) == (3, 3 * dt, [3])
+
+
 def test_first_comes_first() -> None:
     sim = placed("number", 0.1)
     assert (sim.run(until=1.0, steps=4).reason, sim.steps) == ("completed", 4)
@@ -469,6 +517,17 @@ def test_a_run_without_a_step_says_so(caplog: pytest.LogCaptureFixture) -> None:
         outcome = sim.run(until=0.5)
     assert (outcome.reason, sim.steps) == ("no step", 10)
     assert "until is 0.5, and the time is 1 already; sim.restart(time=0)" in caplog.text
+    for kind in ("number", "function"):
+        sim = placed(kind, 0.3)
+        sim.run(steps=1)  # where it varies, a time is too near by the length of the last step
+        start = sim.time
+        caplog.clear()
+        assert sim.run(until=start + 1e-9).reason == "no step"
+        words = f"until is {start + 1e-9:g}, less than 1e-6 of a step after the time {start:g}; give a later"
+        assert words in caplog.text
+        assert "already" not in caplog.text
+    placed("number", 0.3).run(until=1e-9)
+    assert "until is 1e-09, less than 1e-6 of a step after the time 0;" in caplog.text
     caplog.clear()
     assert sim.run(steps=0).reason == "no step"
     assert not caplog.text  # as it was asked for

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import halocline as hc
 from halocline.errors import InputError
-from halocline.lang.expression import Expr, as_expr, place_of, placed, walk
-from halocline.lang.location import at_target, location, location_of, staggering
+from halocline.lang.expression import Expr, as_expr, bare, place_of, placed, walk
+from halocline.lang.location import at_target, location, staggering
 from halocline.lang.operators import interpolation_coefficients, staggered_coefficients
 from numpy_reference import Reference
 
@@ -31,6 +31,12 @@ SIZES = [
 ]
 AXES = "xyz"
 PHASE = (0.3, 1.1, 2.0)
+
+
+def place_name(value: Any) -> str | None:
+    """The location of an expression; None where it is not known."""
+    placement = as_expr(value).placement
+    return None if placement is None else location(placement.first)
 
 
 def places(ndim: int) -> list[Place]:
@@ -116,7 +122,7 @@ def test_orders_of_derivatives_between_locations(ndim: int, order: int) -> None:
     for place, axis, target in itertools.product(places(ndim), range(ndim), places(ndim)):
         if target not in (place, flipped(place, axis)):
             d = hc.derivative(Problem([4] * ndim, place).fields[0], axis, order=order)
-            assert location_of(d) == location(min(place, flipped(place, axis), key=sum))
+            assert place_name(d) == location(min(place, flipped(place, axis), key=sum))
             with pytest.raises(InputError, match=rf"target lies at '{location(target)}', but .* at"):
                 at_target(d, target, "target")
             continue
@@ -141,7 +147,7 @@ def test_orders_of_interpolation(ndim: int, order: int) -> None:
         def error(n: int, place: Place = place, target: Place = target, moved: Any = moved) -> float:
             problem = Problem(shaped(ndim, n, moved), place)
             made = hc.to(problem.fields[0], location(target), order=order)
-            assert location_of(made) == location(target)
+            assert place_name(made) == location(target)
             return problem.error(made, target, problem.d(0, target))
 
         if moved:
@@ -216,7 +222,7 @@ def test_orders_of_vector_operators(ndim: int, kind: str, order: int) -> None:
         def error(n: int, make: Any = make, target: Place = target, terms: Any = terms) -> float:
             problem = Problem([n] * ndim, *vector_places(ndim, kind))
             made = make(hc.Vector(problem.fields), order)
-            assert location_of(made) == location(target)
+            assert place_name(made) == location(target)
             wanted = sum(w * problem.d(component, target, axis) for w, component, axis in terms)
             return problem.error(made, target, wanted)
 
@@ -354,7 +360,7 @@ def test_operands_at_two_locations_are_rejected(ndim: int, data: st.DataObject) 
     operation = data.draw(st.sampled_from(OPERATIONS))
     here = (0,) * ndim
     if a.staggered == b.staggered:
-        assert location_of(operation(a, b)) == location(a.staggered)
+        assert place_name(operation(a, b)) == location(a.staggered)
     else:
         with pytest.raises(InputError) as told:
             operation(a, b)
@@ -363,9 +369,9 @@ def test_operands_at_two_locations_are_rejected(ndim: int, data: st.DataObject) 
             assert f" at '{name}'" in words
             assert f"hc.to(f, '{name}')" in words
         made = operation(a, hc.to(b, location(a.staggered)))
-        assert location_of(made) == location(a.staggered)
-    assert location_of(operation(a, b[here])) is None  # a point that is named
-    assert location_of(operation(a, hc.shift(b, 0, 0))) is None
+        assert place_name(made) == location(a.staggered)
+    assert place_name(operation(a, b[here])) is None  # a point that is named
+    assert place_name(operation(a, hc.shift(b, 0, 0))) is None
 
 
 @pytest.mark.parametrize("walls", [True, False])
@@ -404,8 +410,8 @@ def test_to_is_strict() -> None:
     grid = hc.Grid((4, 4), periodic=True)
     u, w = grid.field("u"), grid.vector("w", location="face")
     assert hc.to(2.0, "cell") is as_expr(2.0)
-    assert location_of(hc.to(u, "edge-z")) == "node"  # the same points in a plane
-    assert [location_of(c) for c in hc.to(hc.Vector((u, u)), "face")] == ["face-x", "face-y"]
+    assert place_name(hc.to(u, "edge-z")) == "node"  # the same points in a plane
+    assert [place_name(c) for c in hc.to(hc.Vector((u, u)), "face")] == ["face-x", "face-y"]
     for wrong, words in (
         (lambda: hc.to(u, "middle"), "hc.to: location 'middle' is unknown"),
         (lambda: hc.to(u, "face-z"), "names an axis that a grid of 2 axes lacks"),
@@ -414,7 +420,7 @@ def test_to_is_strict() -> None:
         (lambda: hc.to(w, ["cell"]), "has 1 entries for 2 components"),
         (
             lambda: hc.to(w[0][1, 0], "cell"),
-            "the location of w_x.* is not known, because it reads at explicit",
+            "hc.to of w_x.*: its location is not known, because it reads at explicit",
         ),
         (lambda: hc.to(u > 0.0, "node"), "is a condition"),
         (lambda: hc.to(u, "node", order=3), "order 3 is not"),
@@ -432,12 +438,12 @@ def test_coordinates_follow_their_target() -> None:
     for ndim, walls in itertools.product((1, 2, 3), ("face", "node")):
         grid = hc.Grid((3, 4, 5)[:ndim], origin=-0.5, walls=walls)
         total = sum((k * c for k, c in enumerate(grid.coordinates(), 1)), as_expr(0.0))
-        assert location_of(total) == "cell"
+        assert place_name(total) == "cell"
         for place in places(ndim):
             f = grid.field(f"f{len(grid.fields)}", location=location(place))
             wanted = sum((k * c for k, c in enumerate(f.coordinates, 1)), as_expr(0.0))
             assert at_target(total, place, "target") is at_target(wanted, place, "target")
-            assert location_of(total * f) == f.location == location_of(wanted * f)
+            assert place_name(total * f) == f.location == place_name(wanted * f)
             ran += 1
             for other in places(ndim):
                 if other != place:
@@ -464,7 +470,66 @@ def test_operators_settle_at_explicit_offsets() -> None:
     central = (u[1, 0] - u[-1, 0]) * (0.5 * (1.0 / grid.h(0)))
     assert hc.derivative(u, 0).placement.bare is central
     assert hc.derivative(u, 0) + u[1, 0] is central + u[1, 0]
-    assert hc.derivative(hc.derivative(u, 0), 0).placement.bare is hc.derivative(central, 0)
+    assert hc.derivative(hc.derivative(u, 0), 0).placement.bare is bare(hc.derivative(central, 0))
+
+
+def test_operands_at_explicit_offsets_count_as_cells_where_all_fields_are_in_cells() -> None:
+    grid = hc.Grid((6, 6), periodic=True)
+    u, w = grid.field("u"), grid.vector("w", location="face")
+    upwind = hc.where(u > 0.0, u[-1, 0], u[0, 0]) * u
+    central = (upwind[1, 0] - upwind[-1, 0]) * (0.5 * (1.0 / grid.h(0)))
+    made = hc.derivative(upwind, 0)
+    assert bare(made) is central
+    assert place_of(made) == (False, False)
+    assert at_target(made, u.staggered, "target") is central
+    assert made * u[0, 0] is central * u[0, 0]
+    half, ran = 0.5 * (u[-1, 0] + u[0, 0]), 0
+    operators: list[Callable[[Any], Any]] = [
+        lambda f: hc.derivative(f, 0), lambda f: hc.derivative(f, 0, 1), lambda f: hc.second(f, 1),
+        lambda f: hc.laplacian(f), lambda f: hc.div((f, f)), lambda f: hc.curl((f, f))[2],
+        lambda f: hc.grad(f)[1], lambda f: hc.difference(f, 0, 2), lambda f: hc.hyperdiffusion(f),
+    ]  # fmt: skip
+
+    def program(u: Any, w: Any) -> None:
+        nonlocal ran
+        in_cells = [upwind, u[0, 0] * u, half, hc.stage(half)]
+        flux, square = half * w[0], hc.stage(w[0] * w[0])
+        upwind_flux = hc.where(w[0] > 0.0, u[-1, 0], u[0, 0]) * w[0]
+        unknown = [flux, upwind_flux, hc.stage(flux), u * square[1, 0], w[1][0, 1], grid.x[1, 0]]
+        for operator in operators:
+            for operand in in_cells:
+                at_target(operator(operand), u.staggered, "target")
+                with pytest.raises(InputError, match=r"target lies at 'face-x', but .* at 'cell'"):
+                    at_target(operator(operand), w[0].staggered, "target")
+                ran += 1
+            for operand in unknown:
+                with pytest.raises(InputError, match=r"its location is not known, .* hc\.stage\(\.\.\., loc"):
+                    operator(operand)
+                ran += 1
+        named = hc.stage(flux, location="face-x")
+        u.set(hc.div((named, 0.0)))
+
+    hc.program(program).trace(u, w)
+    assert ran == len(operators) * 10
+
+
+def test_a_hand_written_flux_has_the_order_of_its_differences() -> None:
+    """A mean at explicit offsets, named as a flux on faces; without the name it is rejected."""
+
+    def error(n: int) -> float:
+        problem = Problem([n], (False,), (True,))
+        p, w = problem.fields
+        (x,), (there,) = problem.grid.positions((False,)), problem.grid.positions((True,))
+        assert len(x) == len(there) == n
+        mean = 0.5 * (p[-1] + p[0]) * w
+        with pytest.raises(InputError, match="its location is not known"):
+            hc.div((mean,))
+        made = at_target(hc.div((placed(mean, (True,)),)), (False,), "target")
+        wanted = problem.d(0, (False,), 0) * problem.d(1, (False,))
+        wanted = wanted + problem.d(0, (False,)) * problem.d(1, (False,), 0)
+        return problem.error(made, (False,), wanted)
+
+    assert 1.75 < measured(error) < 2.5
 
 
 def test_long_sums_of_coordinates_are_formed_without_recursion() -> None:
@@ -482,11 +547,47 @@ def test_reductions_run_over_the_points_of_the_location() -> None:
     assert place_of(hc.grad(u)[0] + w[0]) == (True, False)
     assert place_of(hc.derivative(w[0], 0)) == (False, False)
     assert place_of(hc.derivative(w[0], 1)) == (True, False)
-    assert location_of(hc.div(hc.Grid(4).vector("v", location="face"))) == "cell"
+    assert place_name(hc.div(hc.Grid(4).vector("v", location="face"))) == "cell"
     assert place_of(hc.div(w)) == (False, False)
     kinds = [n.attribute for n in walk((hc.norm(w),)) if n.op == "reduce"]
     assert sorted(kinds) == [("sum", None, (False, True)), ("sum", None, (True, False))]
     assert hc.norm((u, u)) is hc.sqrt(hc.sum(u * u + u * u))
+
+
+def test_a_norm_is_of_the_location_that_all_components_have_or_of_each() -> None:
+    grid = hc.Grid((4, 3))
+    u, w = grid.field("u"), grid.vector("w", location="face")
+
+    def sums(*components: Any) -> list[Any]:
+        return sorted(n.attribute[2] for n in walk((hc.norm(components),)) if n.op == "reduce")
+
+    on_x, on_y, cells = (True, False), (False, True), (False, False)
+    ran = 0
+    for components, wanted in (
+        ((w[0], 3.0), [on_x]),
+        ((w[0], grid.x), [on_x]),
+        ((w[0], hc.parameter("a"), grid.y), [on_x]),
+        ((u, hc.derivative(w[0], 0), 1.0), [cells]),
+        ((hc.derivative(u, 0), w[0]), [on_x]),
+        ((u, grid.x, 2.0), [cells]),
+        ((w[0], w[1]), [on_y, on_x]),
+        ((w[0], w[1], 0.0), [on_y, on_x]),
+        ((w[0], w[1], grid.x), [cells, on_y, on_x]),
+        ((w[0], w[1], u[1, 0]), [cells, on_y, on_x]),
+    ):
+        for order in itertools.permutations(components):
+            assert sums(*order) == wanted
+            ran += 1
+    assert ran > 20
+    for number in (3.0, hc.parameter("a")):
+        for order in itertools.permutations((w[0], w[1], number)):
+            with pytest.raises(InputError, match=r"norm of .* beside components that lie at several"):
+                hc.norm(order)
+    assert sums(*hc.to(w, "cell"), 3.0) == [cells]
+    with pytest.raises(InputError, match="two grids"):
+        hc.norm((u, hc.Grid(4).field("u")))
+    with pytest.raises(InputError, match="varies from cell to cell"):
+        hc.norm((3.0, 4.0))
 
 
 def test_values_at_indices_are_whole() -> None:
@@ -576,8 +677,8 @@ def test_limits_of_loops_are_whole() -> None:
 def test_a_location_can_be_named() -> None:
     grid = hc.Grid((4, 4), periodic=True)
     f = grid.field("f", location="face-x")
-    assert [location_of(e) for e in (f, f[1, 0], 2.0)] == ["face-x", None, None]
-    assert location_of(placed(f[1, 0], (False, True))) == "face-y"
+    assert [place_name(e) for e in (f, f[1, 0], 2.0)] == ["face-x", None, None]
+    assert place_name(placed(f[1, 0], (False, True))) == "face-y"
     with pytest.raises(InputError, match=r"lies at 'face-y', but f at 'face-x'"):
         placed(f[1, 0], (False, True)) * f
 

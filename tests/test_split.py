@@ -96,12 +96,14 @@ def test_the_same_bits_as_in_one_loop(monkeypatch: pytest.MonkeyPatch, dtype: st
 
         @hc.program
         def change(u, v, w, n, f, total):
-            slope = hc.stage(hc.derivative(u, 0) * hc.laplacian(v) + hc.laplacian(f[0, 0]), "slope")
+            slope = hc.stage(
+                hc.derivative(u, 0) * hc.laplacian(v) + hc.laplacian(f)[0, 0], "slope", location="cell"
+            )
             u.set(
                 u + 1e-3 * (hc.mixed(u, 0, 1) * hc.laplacian(w) + hc.derivative(slope, 1) + hc.sin(1e6 * v))
             )
             n.set(1e-3 * hc.laplacian(w) * hc.derivative(v, 0) - hc.exp(1e-2 * hc.derivative(u, 1)))
-            f.set(f + 1e-3 * hc.derivative(v[0, 0], 1) * hc.laplacian(f))
+            f.set(f + 1e-3 * hc.derivative(v, 1)[0, 0] * hc.laplacian(f))
             total.set(hc.sum(hc.derivative(w, 0) * hc.laplacian(u) + hc.derivative(v, 1)))
 
         @hc.program

@@ -265,10 +265,10 @@ def grid_of(axis: str, function: Any, **options: Any) -> hc.Grid:
         ),
         (lambda: hc.upwinding(square(8).field("u"), (1, 1)), "upwinding along axis x, which is stretched"),
         (lambda: square(8).h(1), r"axis y is stretched: its spacing differs .* hc.shift\(y, 1\) - y"),
-        (lambda: hc.derivative(square(8).x[1, 0], 0), "it is not clear whether its points lie on faces"),
+        (lambda: hc.derivative(square(8).x[1, 0], 0), "its location is not known"),
         (
             lambda: hc.derivative(hc.shift(square(8).field("u", location="face-x"), 0), 0),
-            "it is not clear whether its points lie on faces; say so by hc.stage",
+            "its location is not known, because it reads at explicit offsets. Name it, hc.stage",
         ),
     ],
 )

@@ -8,18 +8,22 @@ time step varies, the time is a running sum. One scalar that each step leaves de
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from halocline.lang.functions import where
 from halocline.lang.program import Program, Scalar, own_name
 
-# A time counts as reached from this share of a step before it on. Rounding is less, for 1e9 steps too.
+# A time counts as reached where less than this share of a step is left. Rounding is less, for 1e9 steps too.
 TOLERANCE = 1e-6
-PARTS = 10**6  # of a step: the same as a whole number
-ROUNDING = 4  # units in the last place: closer to a multiple of the time step, the last step is not shortened
+PARTS = 10**6  # 1 / TOLERANCE, exactly
+# The last step is not shortened by fewer units in the last place of the time than this.
+ROUNDING = 4
+MOST_STEPS = 2**53  # Beyond it, float64 does not represent every number of steps.
 
 PAUSE = own_name("pause")  # time from which on no step begins
 WANTED_STEP = own_name("dt_wanted")  # time step, where it is a number
@@ -28,7 +32,7 @@ REACHED = own_name("t_reached")  # time that counts as reached, where the time s
 START = own_name("t_start")  # time from which steps of one length are counted
 FIRST = own_name("step_start")  # number of the step at that time
 END = own_name("step_end")  # number of the step that ends at `until`
-LAST_STEP = own_name("dt_last")  # length of that step
+LAST_STEP = own_name("dt_last")  # length of the step that ends at `until`
 
 # values of the scalars of a program whose steps do not lead to an end
 ENDLESS: Mapping[str, float] = {
@@ -114,7 +118,7 @@ class Limits(NamedTuple):
 
 
 class Clock(Protocol):
-    """Time and step that a run has come to.
+    """Time and step of a run.
 
     Attributes
     ----------
@@ -142,7 +146,7 @@ class Clock(Protocol):
     def shortest_step(self, until: float) -> float:
         """Return the length below which steps up to a time are too short to change the time."""
 
-    def given(self, until: float, pause: float, steps: float) -> dict[str, float]:
+    def scalars_for(self, until: float, pause: float, steps: float) -> dict[str, float]:
         """Return the values of scalars for a run of the program.
 
         Parameters
@@ -156,7 +160,10 @@ class Clock(Protocol):
         """
 
     def state(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Return the scalars of `STATE` after a run, from those that `given` returned and the run left."""
+        """Return the scalars of `STATE` after a run.
+
+        `values` are those that `scalars_for` returned and the run left.
+        """
 
 
 @dataclass(frozen=True)
@@ -181,21 +188,13 @@ class ConstantStepClock:
     start: float
     first: int
 
-    def _exact(self, step: int) -> Fraction:
-        return Fraction(self.start) + (step - self.first) * Fraction(self.dt)
-
     def time_at(self, step: int) -> float:
         """Return the time after a step that is not shortened, as the program computes it."""
-        return float(self._exact(step))
+        return _time_after(step - self.first, self.start, self.dt)
 
     def step_at(self, time: float) -> float:
-        """Return the number of the first step that reaches a time; inf for inf."""
-        if math.isinf(time):
-            return time
-        # ceil((time - start) / dt - 1 / PARTS) of ratios of whole numbers, which is faster than Fraction
-        (a, b), (c, d), (e, f) = (number.as_integer_ratio() for number in (time, self.start, self.dt))
-        whole = b * d * e
-        return self.first - (whole - (a * d - c * b) * f * PARTS) // (whole * PARTS)
+        """Return the number of the first step that reaches a time; inf beyond `MOST_STEPS`."""
+        return _step_at(time, self.start, self.first, self.dt)
 
     def has_reached(self, time: float) -> bool:
         """Return whether a time is reached; see `Clock`."""
@@ -215,7 +214,7 @@ class ConstantStepClock:
         """Return the length below which steps are too short; see `Clock`."""
         return max(TOLERANCE * self.dt, _resolution(self.time, until))
 
-    def given(self, until: float, pause: float, steps: float) -> dict[str, float]:
+    def scalars_for(self, until: float, pause: float, steps: float) -> dict[str, float]:
         """Return the values of scalars for a run of the program; see `Clock`."""
         end = self.step_at(until)
         return {
@@ -228,13 +227,7 @@ class ConstantStepClock:
         }
 
     def _last_step(self, until: float, end: int) -> float:
-        """Return the length of the step that ends at `until`."""
-        length = Fraction(until) - self._exact(end - 1)
-        rounding = Fraction(ROUNDING * math.ulp(max(abs(until), abs(self.start))))
-        if abs(length - Fraction(self.dt)) <= rounding:
-            return self.dt
-        left = until - self.time_at(end - 1)  # so that the time before the step and its length give `until`
-        return left if left > 0.0 else float(length)
+        return _last_step(until, self.start, end - self.first, self.dt)
 
     def state(self, values: Mapping[str, float]) -> dict[str, float]:
         """Return `START` and `FIRST` after a run; steps are counted anew from a shortened step on."""
@@ -266,6 +259,8 @@ class VaryingStepClock:
 
     def next_multiple(self, interval: float) -> float:
         """Return the first multiple of an interval that is not reached."""
+        if math.isinf(self.reached):
+            return self.reached
         return _next_multiple(*self.reached.as_integer_ratio(), interval)
 
     def limits(self, time: float) -> Limits:
@@ -276,7 +271,7 @@ class VaryingStepClock:
         """Return the length below which steps are too short; see `Clock`."""
         return _resolution(self.time, until)
 
-    def given(self, until: float, pause: float, steps: float) -> dict[str, float]:
+    def scalars_for(self, until: float, pause: float, steps: float) -> dict[str, float]:
         """Return the values of scalars for a run of the program; see `Clock`."""
         return {"until": until, PAUSE: min(pause, until), REACHED: self.reached, "steps": steps}
 
@@ -304,6 +299,46 @@ def clock_of(values: Mapping[str, float]) -> ConstantStepClock | VaryingStepCloc
     return ConstantStepClock(time, step, values[WANTED_STEP], start, first)
 
 
+@lru_cache(maxsize=64)  # a run asks for the same times at every event
+def _step_at(time: float, start: float, first: int, dt: float) -> float:
+    """Return the number of the first step that reaches a time; infinite beyond `MOST_STEPS`."""
+    if math.isinf(time):
+        return time
+    # ceil((time - start) / dt - 1 / PARTS) of ratios of whole numbers, which is faster than Fraction
+    (a, b), (c, d), (e, f) = (number.as_integer_ratio() for number in (time, start, dt))
+    whole = b * d * e
+    step = first - (whole - (a * d - c * b) * f * PARTS) // (whole * PARTS)
+    if abs(step) > MOST_STEPS:
+        return math.inf if step > 0 else -math.inf
+    return step
+
+
+def _exact_after(steps: int, start: float, dt: float) -> Fraction:
+    return Fraction(start) + steps * Fraction(dt)
+
+
+def _time_after(steps: int, start: float, dt: float) -> float:
+    """Return the time after steps of one length, rounded once; infinite where float64 ends."""
+    exact = _exact_after(steps, start, dt)
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
+@lru_cache(maxsize=64)
+def _last_step(until: float, start: float, steps: int, dt: float) -> float:
+    """Return the length of the step that ends at `until`, the last of so many from `start` on."""
+    length = Fraction(until) - _exact_after(steps - 1, start, dt)
+    rounding = Fraction(ROUNDING * math.ulp(max(abs(until), abs(start))))
+    if abs(length - Fraction(dt)) <= rounding:
+        return dt
+    left = until - _time_after(steps - 1, start, dt)  # the time before the step plus `left` is `until`
+    if left > 0.0:
+        return min(left, sys.float_info.max)  # the difference of two finite times may be infinite
+    return float(length)
+
+
 def _next_multiple(numerator: int, denominator: int, interval: float) -> float:
     """Return the first multiple of an interval that is greater than a ratio, the time that is reached.
 
@@ -318,7 +353,10 @@ def _next_multiple(numerator: int, denominator: int, interval: float) -> float:
             return math.inf
         if _is_greater(time, numerator, denominator):
             return time
-    time = numerator / denominator
+    try:
+        time = numerator / denominator
+    except OverflowError:
+        return math.inf
     return time if _is_greater(time, numerator, denominator) else math.nextafter(time, math.inf)
 
 

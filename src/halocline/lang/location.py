@@ -2,8 +2,9 @@
 
 A field read without an offset lies where its points do. Operands of one operation lie at one location. A read
 at an explicit offset, ``u[1, 0]``, names its point: an expression with one has no location and is not
-checked. Numbers and scalars fit everywhere. A derivative and a coordinate can be formed at several locations
-and take the one of the other operands, or of the field that is set.
+checked. Its derivatives lie in cells where all fields in it do, and are an error otherwise. Numbers and
+scalars fit everywhere. A derivative and a coordinate can be formed at several locations and take the one of
+the other operands, or of the field that is set.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from halocline.errors import InputError
 
@@ -91,15 +92,32 @@ def common_places(operands: Sequence[Expr]) -> Mapping[Place, int] | None:
     if len(shared) == 1 and all(other.places == shared for other in placements):
         return shared
     for number, (e, placement) in enumerate(zip(located[1:], placements[1:], strict=True), 1):
-        found: dict[Place, int] = {}
-        for (p, count), (q, more) in product(shared.items(), placement.places.items()):
-            place = merged(p, q)
-            if place is not None:
-                found[place] = min(count + more, found.get(place, count + more))
+        found = _shared(shared, placement.places)
         if not found:
             _reject(located[:number], e)
         shared = found
     return sorted_places(shared)
+
+
+def _shared(places: Mapping[Place, int], others: Mapping[Place, int]) -> dict[Place, int]:
+    """Return the places that agree with both, with the least sums of staggered differences."""
+    found: dict[Place, int] = {}
+    for (p, count), (q, more) in product(places.items(), others.items()):
+        place = merged(p, q)
+        if place is not None:
+            found[place] = min(count + more, found.get(place, count + more))
+    return found
+
+
+def have_common_place(operands: Iterable[Expr]) -> bool:
+    """Return True where all operands that have a location can be formed at one place."""
+    located = [e for e in operands if e.placement is not None]
+    shared: Mapping[Place, int] | None = None
+    for e in located:
+        if e.placement is None or e.grid is not located[0].grid:
+            continue  # two grids are an error of their own
+        shared = e.placement.places if shared is None else _shared(shared, e.placement.places)
+    return shared is None or len(shared) > 0
 
 
 def _reject(others: Sequence[Expr], e: Expr) -> None:
@@ -178,23 +196,6 @@ def at_target(root: Expr, staggered: Sequence[bool], target: str) -> Expr:
             f"points by explicit offsets, such as u{_offset(root)}."
         )
     return formed_at(root, tuple(staggered))
-
-
-def location_of(value: Any) -> str | None:
-    """Return the location of a field, stage or expression.
-
-    Parameters
-    ----------
-    value : Field, Stage, Expr or number
-
-    Returns
-    -------
-    str or None
-        "cell", "face-x", ...; where an operator can form its value at several locations, the one that it has
-        by itself. None for numbers, scalars, and expressions that read at explicit offsets.
-    """
-    e = getattr(value, "expr", None)
-    return None if e is None or e.placement is None else location(e.placement.first)
 
 
 def location(place: Iterable[bool | None]) -> str:

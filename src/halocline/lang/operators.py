@@ -3,6 +3,7 @@
 Each operator has a result at the location of its operand, by central differences. A first derivative also has
 one half a cell away along its axis, and a mixed derivative half a cell away along both, by staggered
 differences. The other operands, or the field that is set, choose between them; see halocline.lang.location.
+An operand without a location counts as one in cells where all fields in it lie in cells; others are rejected.
 """
 
 from __future__ import annotations
@@ -16,7 +17,17 @@ from typing import Any
 from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.axes import axis_number
-from halocline.lang.expression import Expr, Operand, as_expr, bare, constant, located, placed, unary
+from halocline.lang.expression import (
+    Expr,
+    Operand,
+    as_expr,
+    bare,
+    constant,
+    located,
+    placed,
+    reads_of,
+    unary,
+)
 from halocline.lang.expression import shift as shift_by
 from halocline.lang.grid import Grid, Vector, pad
 from halocline.lang.location import Place, formed_at, locations, sorted_places, staggering
@@ -75,8 +86,8 @@ def interpolation_coefficients(order: int) -> list[Fraction]:
     ]
 
 
-# Forms a result from an operand without a location, and its place, which is None where it is not known.
-Formula = Callable[[Expr, Place | None], Expr]
+# Forms a result from a node without a location, and its place.
+Formula = Callable[[Expr, Place], Expr]
 
 
 def _formed(
@@ -88,9 +99,20 @@ def _formed(
     """Return the result of an operator at all its places.
 
     It is given by `formula` at the places of the operand, and by `staggered` half a cell away along `axes`.
+
+    Raises
+    ------
+    InputError
+        The operand has no location, and not all of its fields lie in cells.
     """
+    if not e.varies:
+        return formula(e, ())
     if e.placement is None:
-        return formula(e, None)
+        things = [thing for thing, _ in reads_of(e, located=True)]
+        if not things or any(any(thing.staggered) for thing in things):
+            raise InputError(_unknown("a difference", e, "difference"))
+        cells = (False,) * _grid(e, "a difference").ndim
+        return placed(formula(e, cells), cells)
     places = dict(e.placement.places)
     ways: dict[Place, tuple[Callable[[Expr, Any], Expr], Place]] = {p: (formula, p) for p in places}
     if staggered is not None:
@@ -106,6 +128,15 @@ def _formed(
 
     places = sorted_places(places)
     return located(build(next(iter(places))), places, build)
+
+
+def _unknown(what: str, e: Expr, same: str) -> str:
+    """Return the message for an operand without a location."""
+    return (
+        f"{what} of {e!r}: its location is not known, because it reads at explicit offsets. Name it, "
+        f"hc.stage(..., location='face-x'), interpolate by hc.to instead, or write the {same} with offsets "
+        "too."
+    )
 
 
 def _grid(expression: Expr, what: str) -> Grid:
@@ -159,6 +190,11 @@ def derivative(
     order : int, optional
         Even order of accuracy; by default that of the simulation, else 2.
 
+    Raises
+    ------
+    InputError
+        An expression that reads at explicit offsets, and has a field that does not lie in cells.
+
     Notes
     -----
     The first derivative is a central difference where it is wanted at the points of `f`, and a staggered one
@@ -187,11 +223,11 @@ def derivative(
     return _formed(e, central, (a,), between)
 
 
-def _first(e: Expr, place: Place | None, *, grid: Grid, axis: int, order: int) -> Expr:
+def _first(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Expr:
     """Return the central first derivative."""
     total = constant(0.0)
     if grid.maps[axis] is not None:
-        return _central(e, grid, axis) * (1.0 / sum(_distances(e, grid, axis, order, place)))
+        return _central(e, grid, axis) * (1.0 / sum(_distances(grid, axis, order, place)))
     scale = 1.0 / grid.h(axis)
     for k, weight in enumerate(first_coefficients(order), 1):
         total = total + (shift_by(e, _unit(grid, (axis, k))) - shift_by(e, _unit(grid, (axis, -k)))) * (
@@ -278,10 +314,7 @@ def to(f: Any, location: str | Sequence[str], *, order: int | None = None) -> An
     if e.condition:
         raise InputError(f"hc.to: {e!r} is a condition; use hc.where(condition, 1.0, 0.0)")
     if e.placement is None:
-        raise InputError(
-            f"hc.to: the location of {e!r} is not known, because it reads at explicit offsets. Name it, "
-            "hc.stage(..., location='face-x'), or write the mean with offsets too."
-        )
+        raise InputError(_unknown("hc.to", e, "mean"))
 
     def apart(place: Place) -> list[int]:
         return [a for a, s in enumerate(place) if s is not None and s != target[a]]
@@ -305,24 +338,24 @@ def _check_stretched(grid: Grid, axis: int, order: int) -> None:
         check_even(grid, axis, f"a difference of order {order}", "order 2: weights of others differ by point")
 
 
-def _distances(e: Expr, grid: Grid, axis: int, order: int, place: Place | None) -> tuple[Expr, Expr]:
+def _distances(grid: Grid, axis: int, order: int, place: Place) -> tuple[Expr, Expr]:
     """Return the distances to the points before and after, along a stretched axis."""
     _check_stretched(grid, axis, order)
-    return neighbours(e, grid, axis, place)
+    return neighbours(grid, axis, place)
 
 
 def second(f: Operand, axis: int | str, *, order: int | None = None) -> Expr:
     """The second derivative along one axis."""
     axis = axis_number(axis)
 
-    def formula(e: Expr, place: Place | None) -> Expr:
+    def formula(e: Expr, place: Place) -> Expr:
         pair, centre = _second_parts(e, place, axis, order)
         return pair if centre is None else pair + e * centre
 
     return _formed(as_expr(f), formula)
 
 
-def _second_parts(e: Expr, place: Place | None, axis: int, order: int | None) -> tuple[Expr, Expr | None]:
+def _second_parts(e: Expr, place: Place, axis: int, order: int | None) -> tuple[Expr, Expr | None]:
     """The outer terms of a second derivative and the weight of its centre."""
     order = trace.default_order() if order is None else order
     weights = second_coefficients(order)
@@ -332,7 +365,7 @@ def _second_parts(e: Expr, place: Place | None, axis: int, order: int | None) ->
     if axis >= grid.ndim:
         return constant(0.0), None
     if grid.maps[axis] is not None:
-        below, above = _distances(e, grid, axis, order, place)
+        below, above = _distances(grid, axis, order, place)
         width = 0.5 * (below + above)
         after, before = 1.0 / (above * width), 1.0 / (below * width)
         pair = shift_by(e, _unit(grid, (axis, 1))) * after + shift_by(e, _unit(grid, (axis, -1))) * before
@@ -364,7 +397,7 @@ def mixed(f: Operand, axis: int | str, axis2: int | str, *, order: int | None = 
     return _formed(e, partial(_mixed, grid=grid, a=a, b=b, order=order), (a, b), between)
 
 
-def _mixed(e: Expr, place: Place | None, *, grid: Grid, a: int, b: int, order: int) -> Expr:
+def _mixed(e: Expr, place: Place, *, grid: Grid, a: int, b: int, order: int) -> Expr:
     """Return the bidiagonal mixed derivative."""
     if grid.maps[a] is not None or grid.maps[b] is not None:
         once = _first(e, place, grid=grid, axis=a, order=order)
@@ -386,7 +419,7 @@ def laplacian(f: Any, *, order: int | None = None) -> Any:
     if isinstance(f, (tuple, list)):
         return Vector(laplacian(c, order=order) for c in f)
 
-    def formula(e: Expr, place: Place | None) -> Expr:
+    def formula(e: Expr, place: Place) -> Expr:
         total, centre = constant(0.0), constant(0.0)
         for axis in range(_grid(e, "laplacian").ndim if e.varies else 0):
             pair, weight = _second_parts(e, place, axis, order)
@@ -439,7 +472,7 @@ def difference(f: Operand, axis: int | str, count: int) -> Expr:
         return constant(0.0)
     grid, half = _grid(e, "a difference"), count // 2
 
-    def formula(e: Expr, _: Place | None) -> Expr:
+    def formula(e: Expr, _: Place) -> Expr:
         total = e * float((-1) ** half * comb(count, half))
         for k in range(1, half + 1):
             pair = shift_by(e, _unit(grid, (a, k))) + shift_by(e, _unit(grid, (a, -k)))

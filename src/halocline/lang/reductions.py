@@ -21,6 +21,7 @@ from halocline.errors import InputError
 from halocline.lang.expression import Expr, Operand, as_expr, place_of, reduction, unary, where
 from halocline.lang.functions import maximum, minimum
 from halocline.lang.grid import AXES, Grid
+from halocline.lang.location import have_common_place
 from halocline.lang.operators import inner
 
 ROUNDING = 1e-12  # of a spacing: a coordinate as close to a point is that point
@@ -49,14 +50,32 @@ def dot(a: Any, b: Any) -> Expr:
 
 
 def norm(f: Any) -> Expr:
-    """Return the Euclidean norm over all cells, and components, each over the points of its location."""
+    """Return the Euclidean norm over all points, and components.
+
+    Parameters
+    ----------
+    f : field, stage, expression, or a vector of them and of numbers
+        Components that have a location in common are summed over its points, numbers at each of them.
+        Otherwise each component is summed over the points of its own location.
+
+    Raises
+    ------
+    InputError
+        No component varies from cell to cell; or a number beside components that lie at several locations.
+    """
     components = [as_expr(c) for c in f] if isinstance(f, (tuple, list)) else [as_expr(f)]
-    if len({e.placement.first for e in components if e.placement is not None}) > 1:
-        squares = as_expr(0.0)
-        for e in components:
-            squares = squares + (sum(e * e) if e.varies or e.attribute != 0 else 0.0)
-        return unary("sqrt", squares)
-    return unary("sqrt", reduction("sum", _operand(inner(components, components), "norm")))
+    if have_common_place(components):
+        return unary("sqrt", reduction("sum", _operand(inner(components, components), "norm")))
+    squares = as_expr(0.0)
+    for e in components:
+        if e.varies:
+            squares = squares + sum(e * e)
+        elif e.op != "const" or e.attribute != 0.0:
+            raise InputError(
+                f"norm of {e!r} beside components that lie at several locations: it has no number of points. "
+                "Interpolate them to one location, hc.norm([*hc.to(v, 'cell'), 3.0]), or leave it out"
+            )
+    return unary("sqrt", squares)
 
 
 def min(f: Operand, *others: Operand) -> Expr:

@@ -9,7 +9,7 @@ from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.axes import AXES, axis_number
 from halocline.lang.callables import arguments_taken
-from halocline.lang.expression import Expr, as_expr, bare, place_of, reads_of, shift
+from halocline.lang.expression import Expr, as_expr, bare, shift
 from halocline.lang.location import Place
 from halocline.lang.values import real_array
 
@@ -115,39 +115,11 @@ def check_even(grid: Grid, axis: int, what: str, instead: str = "an axis of even
         raise InputError(f"{what} along axis {AXES[axis]}, which is stretched: expected {instead}")
 
 
-def neighbours(f: Expr, grid: Grid, axis: int, place: Place | None) -> tuple[Expr, Expr]:
-    """Return the distances from the points of an expression to the ones before and after along an axis.
-
-    Parameters
-    ----------
-    f : Expr
-        Without a location.
-    grid : Grid
-    axis : int
-    place : Place or None
-        The location of `f`, where it is known; otherwise that of its reads.
-
-    Raises
-    ------
-    InputError
-        The expression does not say where its points lie.
-    """
-    x = _line(f, grid, axis, place)
+def neighbours(grid: Grid, axis: int, place: Place) -> tuple[Expr, Expr]:
+    """Return the distances from the points at a location to the ones before and after along an axis."""
+    x = bare(grid.coordinates([bool(p) for p in place])[axis])
     step = tuple(int(a == axis) for a in range(grid.ndim))
     return x - shift(x, tuple(-s for s in step)), shift(x, step) - x
-
-
-def _line(f: Expr, grid: Grid, axis: int, place: Place | None) -> Expr:
-    """Return the coordinates along an axis of the points of an expression."""
-    if place is None:
-        staggered, things = place_of(f)[axis], [thing for thing, _ in reads_of(f, located=True)]
-        if not things or (not staggered and any(t.staggered and t.staggered[axis] for t in things)):
-            raise InputError(
-                f"a difference of {f!r} along axis {AXES[axis]}, which is stretched: it is not clear whether "
-                'its points lie on faces; say so by hc.stage(..., location="cell") or another location'
-            )
-        place = (staggered,) * grid.ndim
-    return bare(grid.coordinates([bool(p) for p in place])[axis])
 
 
 def beside(grid: Grid, axis: int, place: Place) -> tuple[Expr, Expr, Expr]:

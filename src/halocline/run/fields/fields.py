@@ -350,7 +350,7 @@ class Fields(Sealed):
         ------
         Field
             The given field; for an expression one that exists inside the block only, at the location of the
-            expression (`location_of`) and in the precision of the fields in it.
+            expression (`location_and_dtype`) and in the precision of the fields in it.
 
         Raises
         ------

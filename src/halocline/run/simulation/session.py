@@ -241,7 +241,7 @@ class Session:
     ) -> Outcome:
         """Do at most `steps` steps, and do not check the result."""
         values, clock = self.state.values, self.clock
-        given = clock.given(until, until if pause is None else pause, steps)
+        given = clock.scalars_for(until, until if pause is None else pause, steps)
         outcome = self.prepared.run({**values, **given}, on_progress)
         for name in (*OWN_SCALARS, NEXT_STEP, *self.stepping.sets):
             if name in outcome.scalars:

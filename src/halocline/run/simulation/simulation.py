@@ -434,7 +434,7 @@ class Simulation(Fields):
             if function is not None:
                 arguments_taken(function, name, (1,), expected)
         self._ready()
-        first = self.steps
+        first, start = self.steps, self.time
         report = None if on_progress is None else (lambda step: on_progress(step - first))
         files = self._ledger.files(
             self._session, self.title, self.given, output=output, checkpoint=checkpoint, also=self._facts
@@ -452,7 +452,7 @@ class Simulation(Fields):
                 self._writing += files.writing
                 self._under_way = False
         if self.steps == first and outcome.reason == "completed":
-            outcome = self._without_a_step(outcome, until)
+            outcome = self._without_a_step(outcome, start, until)
         self._last_run = self.steps - first, outcome.loop_seconds
         observers.ran(self, self.steps - first, outcome)
         return outcome
@@ -461,14 +461,21 @@ class Simulation(Fields):
         """Return the facts that checkpoints hold beside the state: notes, and those of observers."""
         return {**(self.notes() if self.notes is not None else {}), **observers.facts(self)}
 
-    def _without_a_step(self, outcome: Outcome, until: float | None) -> Outcome:
+    def _without_a_step(self, outcome: Outcome, start: float, until: float | None) -> Outcome:
         """Return the outcome of a run that has done no step; warn where a time was to be reached."""
         if until is not None and self._session.clock.has_reached(until) and self.domain.comm.rank == 0:
-            log.warning(
-                "the run has done no step: until is %g, and the time is %g already; sim.restart(time=0) sets "
-                "the time back",
-                until, self.time,
-            )  # fmt: skip
+            if until > start:
+                log.warning(
+                    "the run has done no step: until is %g, less than 1e-6 of a step after the time %g; give "
+                    "a later time",
+                    until, start,
+                )  # fmt: skip
+            else:
+                log.warning(
+                    "the run has done no step: until is %g, and the time is %g already; sim.restart(time=0) "
+                    "sets the time back",
+                    until, start,
+                )  # fmt: skip
         return replace(outcome, reason=NO_STEP)
 
     def _ready(self) -> None:
