@@ -28,7 +28,8 @@ from halocline.io.section import cut
 from halocline.lang import equations, trace
 from halocline.lang.boundary import SIDES, Ghost
 from halocline.lang.callables import arguments_taken
-from halocline.lang.expression import IN_PLACE
+from halocline.lang.expression import IN_PLACE, bare
+from halocline.lang.location import location_of
 from halocline.lang.program import Program, bind
 from halocline.lang.stepping import program_of
 from halocline.lang.values import as_real, real_array
@@ -461,6 +462,44 @@ def test_functions_of_other_arguments_are_rejected(place: str) -> None:
     assert tried >= 2
     with pytest.raises(InputError, match=r"needs the keyword argument 'k'"):
         give(lambda *arguments, k: 1.0)
+
+
+# functions of the coordinates, and expressions that they must give
+OF_A_GRID: dict[str, Callable[[hc.Grid, Any], Callable[..., Any]]] = {
+    "a coordinate of the grid": lambda grid, v: lambda x, y: hc.sin(grid.x) + y,
+    "a coordinate and one of the grid": lambda grid, v: lambda x, y: hc.where(grid.y > 0.5, x, y),
+    "numbers of cells": lambda grid, v: lambda x, y: 0.01 * grid.cell_number(axes="y"),
+    "numbers of all cells": lambda grid, v: lambda x, y: x + 0.01 * grid.cell_number(),
+    "random numbers": lambda grid, v: lambda x, y: 1e-3 * hc.random(7, index=grid.cell_number(axes="y")),
+    "a derivative": lambda grid, v: lambda x, y: 2.0 * hc.derivative(v, 0),
+    "a mixed derivative": lambda grid, v: lambda x, y: hc.derivative(v, 0, 1) * hc.derivative(v, 1),
+    "another field": lambda grid, v: lambda x, y: v + x,
+}
+
+
+@pytest.mark.parametrize("name", OF_A_GRID)
+@pytest.mark.parametrize("periodic", [False, True])
+def test_functions_may_use_the_grid_and_its_fields(name: str, periodic: bool) -> None:
+    grid = hc.Grid((4, 4), periodic=periodic)
+    v = grid.field("v", boundary=None if periodic else hc.Value(0.0))
+    function = OF_A_GRID[name](grid, v)
+    for location in ("cell", "face-x", "node"):
+        if location != "cell" and name == "another field":
+            continue  # which lies in cells
+        u = grid.field(f"u_{location.replace('-', '_')}", location=location)
+        found = memory(grid).traced(u, function)
+        assert isinstance(found, hc.Expr)
+        wanted = function(*u.coordinates)
+        assert (bare(found), location_of(found)) == (bare(wanted), location_of(wanted))
+        if not periodic and "derivative" not in name and "field" not in name:
+            assert Ghost(u, 0, -1, 0).at_wall(function).digest == Ghost(u, 0, -1, 0).at_wall(wanted).digest
+
+
+def test_a_function_of_a_grid_may_be_a_right_hand_side() -> None:
+    grid = hc.Grid(7, walls="node")
+    u = grid.field("u", boundary=hc.Value(0.0))
+    problem = hc.LinearProblem(lambda u: -hc.laplacian(u), u, lambda x: grid.x + 0.0 * x)
+    assert problem.unknown is u
 
 
 def test_functions_of_numpy_and_of_no_signature_are_counted() -> None:

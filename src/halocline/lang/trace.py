@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.errors import HaloclineError, InputError
 from halocline.lang.callables import arguments_taken, captured, name_of
-from halocline.lang.expression import Expr, as_expr, node
+from halocline.lang.expression import Expr, as_expr, bare, node
 from halocline.ranges import ORDER
 
 if TYPE_CHECKING:
@@ -169,9 +169,15 @@ def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], what
             raise
     if value is None:
         raise InputError(f"{what} {RETURNS_NONE}")
-    if expression is not repeated:
+    if not _same(expression, repeated):
         raise InputError(f"{what} {OTHER_VALUES}")
     return expression
+
+
+def _same(a: Expr, b: Expr) -> bool:
+    """Return whether two expressions are one formula, and can be formed at the same locations."""
+    places = [None if e.placement is None else e.placement.places for e in (a, b)]
+    return bare(a).digest == bare(b).digest and places[0] == places[1]
 
 
 def trace_function(function: Callable[..., Any], coordinates: Sequence[Expr], what: str) -> Expr:
