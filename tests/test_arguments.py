@@ -12,6 +12,9 @@ import operator
 import os
 import random
 import re
+import subprocess
+import sys
+import types
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from fractions import Fraction
 from functools import partial
@@ -871,6 +874,64 @@ def noise() -> float:
     return generator.normal()
 
 
+class Drawing:
+    """A model with random number generators of its own."""
+
+    shared = np.random.default_rng(8)
+    __slots__ = ("__dict__", "slot")
+
+    def __init__(self) -> None:
+        self.rng = self.slot = np.random.default_rng(9)
+        self.table = {"r": [self.rng]}
+
+    @property
+    def number(self) -> float:
+        return self.rng.random()
+
+    def attribute(self, x: Any) -> Any:
+        return self.rng.normal() * x
+
+    def in_slot(self, x: Any) -> Any:
+        return self.slot.normal() * x
+
+    def of_class(self, x: Any) -> Any:
+        return type(self).shared.normal() * x
+
+    def by_property(self, x: Any) -> Any:
+        return self.number * x
+
+    def by_method(self, x: Any) -> Any:
+        return self.attribute(x)
+
+    def in_container(self, x: Any) -> Any:
+        return self.table["r"][0].normal() * x
+
+    def inside(self, x: Any) -> Any:
+        draw = lambda: generator.random()  # noqa: E731
+        return draw() * x
+
+
+drawing = Drawing()
+held = {"r": np.random.default_rng(10)}
+module = types.ModuleType("own_generators")
+vars(module)["rng"] = np.random.default_rng(11)
+HOLDERS: dict[str, Callable[[Any], Any]] = {
+    "attribute": drawing.attribute,
+    "slot": drawing.in_slot,
+    "class": drawing.of_class,
+    "property": drawing.by_property,
+    "method": drawing.by_method,
+    "container of an object": drawing.in_container,
+    "function inside": drawing.inside,
+    "object": lambda x: drawing.rng.random() * x,
+    "class by name": lambda x: Drawing.shared.random() * x,
+    "dictionary": lambda x: held["r"].random() * x,
+    "module": lambda x: module.rng.random() * x,
+    "compiled method": (lambda draw: lambda x: draw() * x)(random.Random(3).random),
+    "cached": functools.lru_cache(lambda x: drawing.rng.random() * x),
+}
+
+
 DRAWS = r"draws random numbers while it is traced, which would stay constant; use hc\.random"
 OTHERS = r"gives other values when it is called again; .* For random numbers use hc\.random"
 
@@ -937,6 +998,39 @@ def test_functions_that_give_no_values_of_points_are_rejected(name: str) -> None
         Ghost(u, 0, -1, 0).at_wall(function)
 
 
+FIRST_USES = """
+import halocline as hc
+from halocline.lang.stepping import program_of
+grid = hc.Grid(8, periodic=True)
+grid.field("u")
+assert "numpy.random" not in __import__("sys").modules
+def table(u):
+    import numpy as np
+    return {u: float(np.random.default_rng(5).random(3)[0]) * u}
+def loads(u):
+    from scipy.special import erf
+    return {u: float(erf(0.5)) * u}
+def draws(u):
+    return {u: np.random.rand() * u}
+"""
+
+
+@pytest.mark.parametrize(
+    ("loaded", "function", "words"),
+    [
+        ("", "table", ""),
+        ("", "loads", ""),
+        ("numpy", "table", ""),
+        ("numpy", "draws", "draws random numbers"),
+    ],
+)
+def test_loading_a_generator_is_no_draw(loaded: str, function: str, words: str) -> None:
+    text = f"{FIRST_USES}\n{'import numpy as np' if loaded else ''}\n"
+    text += f"program_of(grid, {function}, scheme=hc.Euler(), dt=0.1)"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert (words in done.stderr) if words else done.returncode == 0, done.stderr
+
+
 def test_random_numbers_are_found_in_all_that_is_traced() -> None:
     def drawn() -> float:
         return np.random.rand()  # noqa: NPY002
@@ -960,6 +1054,17 @@ def test_random_numbers_are_found_in_all_that_is_traced() -> None:
         with pytest.raises(InputError, match=f"{DRAWS}|{OTHERS}"):
             tracer()
         assert name
+    for name, function in HOLDERS.items():
+        rates, size = (lambda T, f=function: {T: f(T)}), (lambda T, f=function: f(hc.max(T)))
+        kernel = hc.BoundaryKernel(lambda u, f=function: f(u[0]))
+        for tracer in (
+            lambda rates=rates: program_of(grid, rates, **scheme),
+            lambda size=size: program_of(grid, lambda T: {T: T}, scheme=hc.Euler(), dt=size),
+            lambda kernel=kernel: kernel.ghost(ENDS[0]),
+        ):
+            with pytest.raises(InputError, match=DRAWS):
+                tracer()
+            assert name
     # numbers that are drawn before, or by a generator that begins anew, are the same each time
     phases = generator.random(3)
     one = program_of(grid, lambda T: {T: float(phases[0]) * T}, **scheme)
