@@ -33,7 +33,7 @@ from halocline.lang.boundary import SIDES, Ghost
 from halocline.lang.callables import arguments_taken
 from halocline.lang.expression import IN_PLACE, bare
 from halocline.lang.location import location_of
-from halocline.lang.program import Program, bind
+from halocline.lang.program import Assign, Program, bind
 from halocline.lang.stepping import program_of
 from halocline.lang.values import as_real, real_array
 from halocline.plan.decompose import decompose
@@ -717,7 +717,7 @@ def test_operators_in_place_are_rejected_where_they_would_assign() -> None:
     assert len(APPLY) == 13
     for name, sign in IN_PLACE.items():
         apply = getattr(operator, name)
-        targets = {"u": u, "v": v, "v_x": v[0], "s": hc.Scalar("s"), "w": v.like("w")}
+        targets = {"u": u, "v": v, "v_x": v[0], "w": v.like("w")}
         targets[r"hc\.Vector\(\(u, v_y,\)\)"] = hc.Vector((u, v[1]))
         for target, thing in targets.items():
             words = rf"^{target} {re.escape(sign)}= ... assigns nothing: write {target}\.set\({target} "
@@ -744,6 +744,9 @@ def test_operators_in_place_are_rejected_where_they_would_assign() -> None:
     w = 1.0 * v
     w += v
     assert all(map(operator.is_, w, 1.0 * v + v))
+    k = hc.Scalar("k")
+    k *= 2.0  # outside of a program
+    assert k is 2.0 * hc.Scalar("k")
     with trace.tracing(Program("p")):
         q = hc.stage(2.0 * u)
         q += 1.0
@@ -766,24 +769,28 @@ def test_a_program_that_assigns_nothing_names_the_likely_cause() -> None:
     def vector(v: Any) -> None:
         v = v * 2.0
 
+    def number(u: Any, k: Any) -> None:
+        k = k * 2.0
+
     def stops(u: Any) -> None:
         u = u + 1.0
         hc.stop(hc.max(u) > 2.0, "full")
 
-    number = adds.__code__.co_firstlineno + 1
+    line = adds.__code__.co_firstlineno + 1
     for function, words in (
         (
             adds,
-            rf"'adds' assigns no field or scalar: u = ... in line {number} gives a new meaning to the Python",
+            rf"'adds' assigns no field or scalar: u = ... in line {line} gives a new meaning to the Python",
         ),
         (in_place, r"^u \+= ... assigns nothing: write u.set\(u \+ ...\)"),
-        (returns, r"'returns' assigns no field or scalar: u = ... gives a new meaning .* write u.set\(...\)"),
+        (returns, r"'returns' assigns no field or scalar; write u.set\(...\)$"),
+        (number, r"'number' assigns no field or scalar; write u.set\(...\)$"),
         (vector, r"v = ... in line \d+ gives a new meaning to the Python name; write v.set"),
         (stops, r"'stops' assigns no field"),
         (lambda: None, r"'<lambda>' assigns no field or scalar"),
     ):
         with pytest.raises(InputError, match=words):
-            program_of(grid, hc.program(function))
+            program_of(grid, hc.program(function), parameters={"k": 1.0})
     for function in (lambda u: u * 2.0, lambda u: None):
         with pytest.raises(InputError, match=r"'<lambda>' assigns no field or scalar"):
             program_of(grid, lambda u: {u: -u}, scheme=hc.Euler(), dt=0.1, after_step=function)
@@ -813,6 +820,60 @@ def test_a_name_that_a_program_gives_a_new_meaning_is_reported_where_nothing_ass
     (notice,) = program_of(grid, hc.program(half)).notices
     assert re.search(r"^program half: u = ... in line \d+ gives a new meaning .* write u.set", notice)
     assert program_of(grid, hc.program(whole)).notices == []
+
+    def clock(u: Any, t: Any) -> None:
+        t = t + 0.1
+        u.set(u * t)
+
+    (notice,) = program_of(grid, hc.program(clock)).notices
+    assert re.search(r"^program clock: t = ... in line \d+ gives a new meaning .* write t.set", notice)
+
+
+def test_names_of_numbers_may_be_given_other_values() -> None:
+    grid = hc.Grid(4, periodic=True)
+    grid.field("u")
+
+    def program(u: Any, kappa: Any) -> None:
+        kappa = kappa / 2.0
+        u.set(u * kappa)
+
+    def in_place(u: Any, kappa: Any) -> None:
+        kappa /= 2.0
+        u.set(u * kappa)
+
+    expected, found = (
+        program_of(grid, hc.program(f), parameters={"kappa": 1.0}) for f in (program, in_place)
+    )
+    assert expected.notices == found.notices == []
+    assert [s.values for s in found.flat() if isinstance(s, Assign)] == [
+        s.values for s in expected.flat() if isinstance(s, Assign)
+    ]
+
+    def rates(u: Any, kappa: Any, t: Any) -> Any:
+        kappa *= 2.0
+        t += 1.0
+        return {u: kappa * t * u}
+
+    plain = lambda u, kappa, t: {u: (2.0 * kappa) * (t + 1.0) * u}  # noqa: E731
+    made, wanted = (
+        equations.equations(program_of(grid, f, parameters={"kappa": 1.0}, scheme=hc.RK3(), dt=0.5))
+        for f in (rates, plain)
+    )
+    assert made == wanted
+
+    def lost(u: Any, t: Any) -> None:
+        t += 0.1
+        u.set(u * t)
+
+    def own(u: Any) -> None:
+        s = hc.scalar("s")
+        s.set(0.0)
+        s += 1.0
+        u.set(u * s)
+
+    for function, name in ((lost, "t"), (own, "s")):
+        with pytest.raises(InputError, match=rf"^{name} \+= ... assigns nothing: write {name}.set"):
+            program_of(grid, hc.program(function))
 
 
 # -- numbers and arrays --------------------------------------------------------------------------------------
