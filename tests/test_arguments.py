@@ -12,6 +12,9 @@ import operator
 import os
 import random
 import re
+import subprocess
+import sys
+import types
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from fractions import Fraction
 from functools import partial
@@ -28,8 +31,9 @@ from halocline.io.section import cut
 from halocline.lang import equations, trace
 from halocline.lang.boundary import SIDES, Ghost
 from halocline.lang.callables import arguments_taken
-from halocline.lang.expression import IN_PLACE
-from halocline.lang.program import Program, bind
+from halocline.lang.expression import IN_PLACE, bare
+from halocline.lang.location import location_of
+from halocline.lang.program import Assign, Program, bind
 from halocline.lang.stepping import program_of
 from halocline.lang.values import as_real, real_array
 from halocline.plan.decompose import decompose
@@ -463,6 +467,44 @@ def test_functions_of_other_arguments_are_rejected(place: str) -> None:
         give(lambda *arguments, k: 1.0)
 
 
+# functions of the coordinates, and expressions that they must give
+OF_A_GRID: dict[str, Callable[[hc.Grid, Any], Callable[..., Any]]] = {
+    "a coordinate of the grid": lambda grid, v: lambda x, y: hc.sin(grid.x) + y,
+    "a coordinate and one of the grid": lambda grid, v: lambda x, y: hc.where(grid.y > 0.5, x, y),
+    "numbers of cells": lambda grid, v: lambda x, y: 0.01 * grid.cell_number(axes="y"),
+    "numbers of all cells": lambda grid, v: lambda x, y: x + 0.01 * grid.cell_number(),
+    "random numbers": lambda grid, v: lambda x, y: 1e-3 * hc.random(7, index=grid.cell_number(axes="y")),
+    "a derivative": lambda grid, v: lambda x, y: 2.0 * hc.derivative(v, 0),
+    "a mixed derivative": lambda grid, v: lambda x, y: hc.derivative(v, 0, 1) * hc.derivative(v, 1),
+    "another field": lambda grid, v: lambda x, y: v + x,
+}
+
+
+@pytest.mark.parametrize("name", OF_A_GRID)
+@pytest.mark.parametrize("periodic", [False, True])
+def test_functions_may_use_the_grid_and_its_fields(name: str, periodic: bool) -> None:
+    grid = hc.Grid((4, 4), periodic=periodic)
+    v = grid.field("v", boundary=None if periodic else hc.Value(0.0))
+    function = OF_A_GRID[name](grid, v)
+    for location in ("cell", "face-x", "node"):
+        if location != "cell" and name == "another field":
+            continue  # which lies in cells
+        u = grid.field(f"u_{location.replace('-', '_')}", location=location)
+        found = memory(grid).traced(u, function)
+        assert isinstance(found, hc.Expr)
+        wanted = function(*u.coordinates)
+        assert (bare(found), location_of(found)) == (bare(wanted), location_of(wanted))
+        if not periodic and "derivative" not in name and "field" not in name:
+            assert Ghost(u, 0, -1, 0).at_wall(function).digest == Ghost(u, 0, -1, 0).at_wall(wanted).digest
+
+
+def test_a_function_of_a_grid_may_be_a_right_hand_side() -> None:
+    grid = hc.Grid(7, walls="node")
+    u = grid.field("u", boundary=hc.Value(0.0))
+    problem = hc.LinearProblem(lambda u: -hc.laplacian(u), u, lambda x: grid.x + 0.0 * x)
+    assert problem.unknown is u
+
+
 def test_functions_of_numpy_and_of_no_signature_are_counted() -> None:
     def counted(function: Any, *counts: int) -> int:
         return arguments_taken(function, "f", counts, "so many")
@@ -675,7 +717,7 @@ def test_operators_in_place_are_rejected_where_they_would_assign() -> None:
     assert len(APPLY) == 13
     for name, sign in IN_PLACE.items():
         apply = getattr(operator, name)
-        targets = {"u": u, "v": v, "v_x": v[0], "s": hc.Scalar("s"), "w": v.like("w")}
+        targets = {"u": u, "v": v, "v_x": v[0], "w": v.like("w")}
         targets[r"hc\.Vector\(\(u, v_y,\)\)"] = hc.Vector((u, v[1]))
         for target, thing in targets.items():
             words = rf"^{target} {re.escape(sign)}= ... assigns nothing: write {target}\.set\({target} "
@@ -702,6 +744,9 @@ def test_operators_in_place_are_rejected_where_they_would_assign() -> None:
     w = 1.0 * v
     w += v
     assert all(map(operator.is_, w, 1.0 * v + v))
+    k = hc.Scalar("k")
+    k *= 2.0  # outside of a program
+    assert k is 2.0 * hc.Scalar("k")
     with trace.tracing(Program("p")):
         q = hc.stage(2.0 * u)
         q += 1.0
@@ -724,24 +769,28 @@ def test_a_program_that_assigns_nothing_names_the_likely_cause() -> None:
     def vector(v: Any) -> None:
         v = v * 2.0
 
+    def number(u: Any, k: Any) -> None:
+        k = k * 2.0
+
     def stops(u: Any) -> None:
         u = u + 1.0
         hc.stop(hc.max(u) > 2.0, "full")
 
-    number = adds.__code__.co_firstlineno + 1
+    line = adds.__code__.co_firstlineno + 1
     for function, words in (
         (
             adds,
-            rf"'adds' assigns no field or scalar: u = ... in line {number} gives a new meaning to the Python",
+            rf"'adds' assigns no field or scalar: u = ... in line {line} gives a new meaning to the Python",
         ),
         (in_place, r"^u \+= ... assigns nothing: write u.set\(u \+ ...\)"),
-        (returns, r"'returns' assigns no field or scalar: u = ... gives a new meaning .* write u.set\(...\)"),
+        (returns, r"'returns' assigns no field or scalar; write u.set\(...\)$"),
+        (number, r"'number' assigns no field or scalar; write u.set\(...\)$"),
         (vector, r"v = ... in line \d+ gives a new meaning to the Python name; write v.set"),
         (stops, r"'stops' assigns no field"),
         (lambda: None, r"'<lambda>' assigns no field or scalar"),
     ):
         with pytest.raises(InputError, match=words):
-            program_of(grid, hc.program(function))
+            program_of(grid, hc.program(function), parameters={"k": 1.0})
     for function in (lambda u: u * 2.0, lambda u: None):
         with pytest.raises(InputError, match=r"'<lambda>' assigns no field or scalar"):
             program_of(grid, lambda u: {u: -u}, scheme=hc.Euler(), dt=0.1, after_step=function)
@@ -771,6 +820,60 @@ def test_a_name_that_a_program_gives_a_new_meaning_is_reported_where_nothing_ass
     (notice,) = program_of(grid, hc.program(half)).notices
     assert re.search(r"^program half: u = ... in line \d+ gives a new meaning .* write u.set", notice)
     assert program_of(grid, hc.program(whole)).notices == []
+
+    def clock(u: Any, t: Any) -> None:
+        t = t + 0.1
+        u.set(u * t)
+
+    (notice,) = program_of(grid, hc.program(clock)).notices
+    assert re.search(r"^program clock: t = ... in line \d+ gives a new meaning .* write t.set", notice)
+
+
+def test_names_of_numbers_may_be_given_other_values() -> None:
+    grid = hc.Grid(4, periodic=True)
+    grid.field("u")
+
+    def program(u: Any, kappa: Any) -> None:
+        kappa = kappa / 2.0
+        u.set(u * kappa)
+
+    def in_place(u: Any, kappa: Any) -> None:
+        kappa /= 2.0
+        u.set(u * kappa)
+
+    expected, found = (
+        program_of(grid, hc.program(f), parameters={"kappa": 1.0}) for f in (program, in_place)
+    )
+    assert expected.notices == found.notices == []
+    assert [s.values for s in found.flat() if isinstance(s, Assign)] == [
+        s.values for s in expected.flat() if isinstance(s, Assign)
+    ]
+
+    def rates(u: Any, kappa: Any, t: Any) -> Any:
+        kappa *= 2.0
+        t += 1.0
+        return {u: kappa * t * u}
+
+    plain = lambda u, kappa, t: {u: (2.0 * kappa) * (t + 1.0) * u}  # noqa: E731
+    made, wanted = (
+        equations.equations(program_of(grid, f, parameters={"kappa": 1.0}, scheme=hc.RK3(), dt=0.5))
+        for f in (rates, plain)
+    )
+    assert made == wanted
+
+    def lost(u: Any, t: Any) -> None:
+        t += 0.1
+        u.set(u * t)
+
+    def own(u: Any) -> None:
+        s = hc.scalar("s")
+        s.set(0.0)
+        s += 1.0
+        u.set(u * s)
+
+    for function, name in ((lost, "t"), (own, "s")):
+        with pytest.raises(InputError, match=rf"^{name} \+= ... assigns nothing: write {name}.set"):
+            program_of(grid, hc.program(function))
 
 
 # -- numbers and arrays --------------------------------------------------------------------------------------
@@ -830,6 +933,64 @@ own = random.Random(7)
 
 def noise() -> float:
     return generator.normal()
+
+
+class Drawing:
+    """A model with random number generators of its own."""
+
+    shared = np.random.default_rng(8)
+    __slots__ = ("__dict__", "slot")
+
+    def __init__(self) -> None:
+        self.rng = self.slot = np.random.default_rng(9)
+        self.table = {"r": [self.rng]}
+
+    @property
+    def number(self) -> float:
+        return self.rng.random()
+
+    def attribute(self, x: Any) -> Any:
+        return self.rng.normal() * x
+
+    def in_slot(self, x: Any) -> Any:
+        return self.slot.normal() * x
+
+    def of_class(self, x: Any) -> Any:
+        return type(self).shared.normal() * x
+
+    def by_property(self, x: Any) -> Any:
+        return self.number * x
+
+    def by_method(self, x: Any) -> Any:
+        return self.attribute(x)
+
+    def in_container(self, x: Any) -> Any:
+        return self.table["r"][0].normal() * x
+
+    def inside(self, x: Any) -> Any:
+        draw = lambda: generator.random()  # noqa: E731
+        return draw() * x
+
+
+drawing = Drawing()
+held = {"r": np.random.default_rng(10)}
+module = types.ModuleType("own_generators")
+vars(module)["rng"] = np.random.default_rng(11)
+HOLDERS: dict[str, Callable[[Any], Any]] = {
+    "attribute": drawing.attribute,
+    "slot": drawing.in_slot,
+    "class": drawing.of_class,
+    "property": drawing.by_property,
+    "method": drawing.by_method,
+    "container of an object": drawing.in_container,
+    "function inside": drawing.inside,
+    "object": lambda x: drawing.rng.random() * x,
+    "class by name": lambda x: Drawing.shared.random() * x,
+    "dictionary": lambda x: held["r"].random() * x,
+    "module": lambda x: module.rng.random() * x,
+    "compiled method": (lambda draw: lambda x: draw() * x)(random.Random(3).random),
+    "cached": functools.lru_cache(lambda x: drawing.rng.random() * x),
+}
 
 
 DRAWS = r"draws random numbers while it is traced, which would stay constant; use hc\.random"
@@ -898,6 +1059,39 @@ def test_functions_that_give_no_values_of_points_are_rejected(name: str) -> None
         Ghost(u, 0, -1, 0).at_wall(function)
 
 
+FIRST_USES = """
+import halocline as hc
+from halocline.lang.stepping import program_of
+grid = hc.Grid(8, periodic=True)
+grid.field("u")
+assert "numpy.random" not in __import__("sys").modules
+def table(u):
+    import numpy as np
+    return {u: float(np.random.default_rng(5).random(3)[0]) * u}
+def loads(u):
+    from scipy.special import erf
+    return {u: float(erf(0.5)) * u}
+def draws(u):
+    return {u: np.random.rand() * u}
+"""
+
+
+@pytest.mark.parametrize(
+    ("loaded", "function", "words"),
+    [
+        ("", "table", ""),
+        ("", "loads", ""),
+        ("numpy", "table", ""),
+        ("numpy", "draws", "draws random numbers"),
+    ],
+)
+def test_loading_a_generator_is_no_draw(loaded: str, function: str, words: str) -> None:
+    text = f"{FIRST_USES}\n{'import numpy as np' if loaded else ''}\n"
+    text += f"program_of(grid, {function}, scheme=hc.Euler(), dt=0.1)"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert (words in done.stderr) if words else done.returncode == 0, done.stderr
+
+
 def test_random_numbers_are_found_in_all_that_is_traced() -> None:
     def drawn() -> float:
         return np.random.rand()  # noqa: NPY002
@@ -921,6 +1115,17 @@ def test_random_numbers_are_found_in_all_that_is_traced() -> None:
         with pytest.raises(InputError, match=f"{DRAWS}|{OTHERS}"):
             tracer()
         assert name
+    for name, function in HOLDERS.items():
+        rates, size = (lambda T, f=function: {T: f(T)}), (lambda T, f=function: f(hc.max(T)))
+        kernel = hc.BoundaryKernel(lambda u, f=function: f(u[0]))
+        for tracer in (
+            lambda rates=rates: program_of(grid, rates, **scheme),
+            lambda size=size: program_of(grid, lambda T: {T: T}, scheme=hc.Euler(), dt=size),
+            lambda kernel=kernel: kernel.ghost(ENDS[0]),
+        ):
+            with pytest.raises(InputError, match=DRAWS):
+                tracer()
+            assert name
     # numbers that are drawn before, or by a generator that begins anew, are the same each time
     phases = generator.random(3)
     one = program_of(grid, lambda T: {T: float(phases[0]) * T}, **scheme)

@@ -31,6 +31,7 @@ from halocline.lang.expression import (
     located,
     place_of,
     read,
+    refuse_in_place,
     replace_leaves,
     stage_read,
     unary,
@@ -42,6 +43,8 @@ from halocline.lang.trace import OWN
 from halocline.ranges import SOME_STEPS
 
 K = TypeVar("K")
+
+OWN_SCALARS = ("dt", "t", "step")  # that advance a run
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,21 @@ class Stage(Sealed, Operators):
 
     def __getitem__(self, offset: Any) -> Expr:
         return stage_read(self, as_offset(offset, self.definition.grid))
+
+
+def _assigned_scalar(operand: Scalar) -> str | None:
+    """Return the name of a scalar that a statement of the program being traced would assign.
+
+    It is None in functions that give expressions, and for parameters, whose names are free for other values.
+    """
+    program = trace.active()
+    if program is None or not program.in_body:
+        return None
+    given = operand.name in program.parameters and operand.name not in OWN_SCALARS
+    return None if given else operand.name
+
+
+refuse_in_place(Scalar, _assigned_scalar)
 
 
 STORAGES = ("auto", "inline", "patch", "array")
@@ -319,6 +337,7 @@ class Program:
         self.scheme: Any = None  # that which integrates in time, where one does
         self.notices: list[str] = []  # for the user, before it runs
         self.meanings: dict[str, str] = {}
+        self.in_body = False  # of a function that is the program, and not of one that gives expressions
         self._open: list[list[Statement]] = [self.statements]
         self._versions: dict[Field | str, int] = {}
         self._loops = 0
@@ -344,6 +363,15 @@ class Program:
         """A name that no other stage or scalar of the program has."""
         self._names[base] = self._names.get(base, 0) + 1
         return f"{base}{self._names[base]}"
+
+    @contextmanager
+    def body(self) -> Iterator[None]:
+        """Record the statements of a function that is the program, or a part of it."""
+        outer, self.in_body = self.in_body, True
+        try:
+            yield
+        finally:
+            self.in_body = outer
 
     @contextmanager
     def evaluation(self) -> Iterator[None]:
@@ -706,7 +734,7 @@ class ProgramFunction:
         for argument in (*arguments, *keywords.values()):
             if isinstance(argument, Scalar):
                 made.parameters[argument.name] = argument
-        with trace.tracing(made):
+        with trace.tracing(made), made.body():
             self.function(*arguments, **keywords)
         return made
 
@@ -726,28 +754,29 @@ class ProgramFunction:
         """
         made = trace.current(f"a call of program {self.name!r}")
         before = list(made.flat())
-        trace.call(self.function, **arguments)
+        with made.body():
+            trace.call(self.function, **arguments)
         recorded = list(made.flat())[len(before) :]
         assigned = [thing for statement in recorded for thing in assigned_by(statement)]
         lost = {
             name: line
             for name, line in rebound_arguments(self.function).items()
-            if isinstance(arguments.get(name), (Field, Vector, Scalar))
+            if isinstance(arguments.get(name), (Field, Vector)) or name in {*OWN_SCALARS} & {*arguments}
         }
         if not assigned and not (stops and recorded):
-            name, line = next(iter(lost.items()), ("u", 0))
+            targets = [name for name, thing in arguments.items() if isinstance(thing, (Field, Vector))]
+            name = next(iter([*lost, *targets]), "u")
+            cause = f": {_rebinds(name, lost[name])}" if lost else ""
             raise InputError(
-                f"program {self.name!r} assigns no field or scalar: {name} = ... "
-                f"{f'in line {line} ' if line else ''}gives a new meaning to the Python name; write "
-                f"{name}.set(...)"
+                f"program {self.name!r} assigns no field or scalar{cause}; write {name}.set(...)"
             )
         for name, line in lost.items():
             thing = arguments[name]
             parts = thing if isinstance(thing, Vector) else (thing,)
             if not any(part is each for part in parts for each in assigned):
                 made.notices.append(
-                    f"program {self.name}: {name} = ... in line {line} gives a new meaning to the Python "
-                    f"name, and nothing assigns {name}; write {name}.set(...) where it is to change"
+                    f"program {self.name}: {_rebinds(name, line)}, and nothing assigns {name}; write "
+                    f"{name}.set(...) where it is to change"
                 )
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
@@ -758,6 +787,11 @@ class ProgramFunction:
     def __get__(self, owner: Any, kind: type | None = None) -> ProgramFunction:
         """Return the program of an object where the function is a method of its class."""
         return self if owner is None else ProgramFunction(self.function.__get__(owner, kind))
+
+
+def _rebinds(name: str, line: int) -> str:
+    """Return the words for an assignment to a Python name."""
+    return f"{name} = ... in line {line} gives a new meaning to the Python name"
 
 
 def program(function: Callable[..., Any]) -> ProgramFunction:

@@ -19,6 +19,7 @@ from halocline.lang.expression import Expr, as_expr, walk
 from halocline.lang.grid import Field, Grid, Vector
 from halocline.lang.location import at_target
 from halocline.lang.program import (
+    OWN_SCALARS,
     Assign,
     AssignScalar,
     Program,
@@ -31,7 +32,6 @@ from halocline.lang.program import (
 )
 from halocline.lang.values import as_real
 
-OWN_SCALARS = ("dt", "t", "step")
 TIME_STEPS = ("exact", "delayed")
 BAD_STEP = "the time step is not a positive number"
 

@@ -6,6 +6,7 @@ what it means in NumPy, and where that value is gone the compiler can say so.
 
 from __future__ import annotations
 
+import importlib
 import math
 import sys
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.errors import HaloclineError, InputError
 from halocline.lang.callables import arguments_taken, captured, name_of
-from halocline.lang.expression import Expr, as_expr, node
+from halocline.lang.expression import Expr, as_expr, bare, node
 from halocline.ranges import ORDER
 
 if TYPE_CHECKING:
@@ -99,7 +100,10 @@ def _without_draws(function: Callable[..., Any]) -> Iterator[None]:
 
 def _generators(function: Callable[..., Any]) -> list[Callable[[], bytes]]:
     """Return functions that give the states of the random number generators of Python and NumPy, and of those
-    that a function captures."""
+    that a function can reach."""
+    reached = captured(function)
+    if "numpy" in sys.modules and reached:
+        importlib.import_module("numpy.random")  # which draws numbers for itself when it is loaded
     states: list[Callable[[], bytes]] = []
     python, numpy = sys.modules.get("random"), sys.modules.get("numpy.random")
     kinds: tuple[type, ...] = ()
@@ -109,19 +113,7 @@ def _generators(function: Callable[..., Any]) -> list[Callable[[], bytes]]:
     if numpy is not None:
         kinds += (numpy.Generator, numpy.RandomState)
         states.append(lambda: _pickled(numpy.get_state(legacy=False)))
-    else:
-        states.append(_first_draw)
-    states += [partial(_pickled, found) for found in captured(function) if isinstance(found, kinds)]
-    return states
-
-
-def _first_draw() -> bytes:
-    """Return whether NumPy's global generator has left the state in which it is loaded, at its first use."""
-    numpy = sys.modules.get("numpy.random")
-    if numpy is None:
-        return b""
-    state = numpy.get_state(legacy=False)
-    return b"" if state["state"]["pos"] == len(state["state"]["key"]) else b"drawn"
+    return states + [partial(_pickled, found) for found in reached if isinstance(found, kinds)]
 
 
 def _pickled(state: Any) -> bytes:
@@ -169,9 +161,15 @@ def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], what
             raise
     if value is None:
         raise InputError(f"{what} {RETURNS_NONE}")
-    if expression is not repeated:
+    if not _same(expression, repeated):
         raise InputError(f"{what} {OTHER_VALUES}")
     return expression
+
+
+def _same(a: Expr, b: Expr) -> bool:
+    """Return whether two expressions are one formula, and can be formed at the same locations."""
+    places = [None if e.placement is None else e.placement.places for e in (a, b)]
+    return bare(a).digest == bare(b).digest and places[0] == places[1]
 
 
 def trace_function(function: Callable[..., Any], coordinates: Sequence[Expr], what: str) -> Expr:

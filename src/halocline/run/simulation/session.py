@@ -13,8 +13,8 @@ from halocline.compile.schedule import AROUND
 from halocline.errors import HaloclineError, InputError, RunError
 from halocline.lang.clock import ENDLESS, NEXT_STEP, STATE, Clock, clock_of
 from halocline.lang.grid import Field
-from halocline.lang.program import Program
-from halocline.lang.stepping import BAD_STEP, OWN_SCALARS, Stepping
+from halocline.lang.program import OWN_SCALARS, Program
+from halocline.lang.stepping import BAD_STEP, Stepping
 from halocline.run.engine.outcome import Outcome
 from halocline.run.engine.prepared import Prepared, prepare
 from halocline.run.fields.fields import Fields

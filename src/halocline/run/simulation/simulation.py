@@ -17,8 +17,8 @@ from halocline.lang.blocks import Blocks
 from halocline.lang.callables import arguments_taken
 from halocline.lang.clock import WANTED_STEP
 from halocline.lang.grid import Field, Grid, check_options, unknown
-from halocline.lang.program import Program, ProgramFunction, bind
-from halocline.lang.stepping import OWN_SCALARS, Scheme, stepping, time_step_of
+from halocline.lang.program import OWN_SCALARS, Program, ProgramFunction, bind
+from halocline.lang.stepping import Scheme, stepping, time_step_of
 from halocline.plan.fit import check_fit
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
