@@ -334,7 +334,7 @@ def patched(method: str, dtype: str = "float64") -> hc.LinearProblem:
         return hc.where((y > hc.parameter("from_y")) & (y < hc.parameter("to_y")), -u[0], u[0])
 
     sides = {"x-": hc.BoundaryKernel(wall), "other": hc.Derivative(0.0)}
-    u, f = grid.field("u", dtype, boundary=sides), grid.field("f", boundary=hc.Derivative(0.0))
+    u, f = grid.field("u", dtype=dtype, boundary=sides), grid.field("f", boundary=hc.Derivative(0.0))
     m = grid.field("m", boundary=hc.Derivative(0.0))
     names = ("left", "right", "low", "high", "box", "threshold", "pin", "pinned", "wind", "from_y", "to_y")
 
@@ -372,8 +372,8 @@ def dense_of_patched(p: dict[str, float], m: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(
     ("method", "dtype", "rounds"),
     [
-        ("cg-fused", "float64", 2),
-        pytest.param("cg", "float64", 12, marks=pytest.mark.long),
+        ("cg-fused", "float64", 1),
+        pytest.param("cg", "float64", 6, marks=pytest.mark.long),
         pytest.param("cg-fused", "float32", 4, marks=pytest.mark.long),
     ],
 )
@@ -400,7 +400,7 @@ def test_parts_of_the_grid_decide_on_null_spaces_and_symmetry(
         elif kind == "pinned":
             values |= {"pinned": float(rng.integers(0, field.size)), "pin": 200.0}
         elif kind == "small":
-            field[...] = 2.0 + 2.0**-20  # far below the rounding errors of float32 in the Laplacian
+            field[...] = 2.0 + 2.0**-10  # which float32 cannot tell from rounding errors of the Laplacian
         made.parameters.update(values)
         made.fields[m] = field
         dense, b = dense_of_patched(values, field), rng.uniform(-1.0, 1.0, PATCHED)
@@ -415,12 +415,12 @@ def test_parts_of_the_grid_decide_on_null_spaces_and_symmetry(
                 with pytest.raises(InputError, match="the operator takes constants to zero"):
                     made.solve(rtol=1e-6, start=start)
                 continue
-            solution = made.solve(rtol=1e-11 if exact else 1e-4, start=start)
+            solution = made.solve(rtol=1e-11 if exact else 1e-3, start=start)
             assert solution.converged
             found = solution.fields.gather(u)
             if exact:
                 want = np.linalg.pinv(dense, rcond=1e-12) @ b.ravel()
-                np.testing.assert_allclose(found.ravel(), want, atol=1e-5 if kind == "small" else 1e-9)
+                np.testing.assert_allclose(found.ravel(), want, atol=1e-6 if kind == "small" else 1e-9)
             if constant:
                 assert abs(found.mean()) < (1e-12 if exact else 1e-6)
                 singular += 1
