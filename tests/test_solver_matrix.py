@@ -325,7 +325,7 @@ def box_of(grid: Any) -> Any:
     return (x > p("left")) & (x < p("right")) & (y > p("low")) & (y < p("high"))
 
 
-def patched(method: str, dtype: str = "float64") -> hc.LinearProblem:
+def patched(method: str, dtype: str = "float64", **options: Any) -> hc.LinearProblem:
     """A Laplacian with terms in a box, above a threshold and at one point, and a patch of the wall x-."""
     grid = hc.Grid(PATCHED)
 
@@ -349,7 +349,7 @@ def patched(method: str, dtype: str = "float64") -> hc.LinearProblem:
         )
 
     start = dict.fromkeys(names, 0.0) | {"threshold": 2.0}
-    return hc.LinearProblem(operator, u, f, method=method, parameters=start, threads=1)
+    return hc.LinearProblem(operator, u, f, method=method, parameters=start, threads=1, **options)
 
 
 def dense_of_patched(p: dict[str, float], m: np.ndarray) -> np.ndarray:
@@ -456,6 +456,28 @@ def test_an_operator_is_applied_only_after_a_change() -> None:
         made.solve(max_iterations=1)
         counts.append(len(calls))
     assert counts == [0, 0, 1, 2, 3, 3]
+
+
+@pytest.mark.long
+@pytest.mark.ranks(2)
+def test_ranks_agree_on_a_null_space_of_fields() -> None:
+    """A view that one rank alone has taken makes all ranks apply the operator again."""
+    from mpi4py import MPI
+
+    checksums = []
+    for options in ({}, {"communicator": MPI.COMM_SELF}):
+        made = patched("cg-fused", **options)
+        f, m = (made.fields.grid.fields[name] for name in "fm")
+        made.fields[f] = lambda x, y: np.sin(9.0 * x) * (y - 0.5)
+        for value in (1.5, 4.0, 1.5):
+            made.fields[m] = value
+            solution = made.solve(rtol=1e-9, start="last")
+            if made.domain.comm.rank == 0:
+                assert made.fields[m].flat[0] == value
+            assert solution.converged
+            checksums.append((solution.iterations, solution.fields.checksum(made.unknown)))
+    assert checksums[:3] == checksums[3:]
+    assert len(set(checksums)) >= 2
 
 
 def test_a_large_stencil_is_left_to_random_vectors() -> None:
