@@ -259,6 +259,8 @@ class Matrix:
         if op == "reduce":
             raise _UnknownError
         if op == "random":
+            if not current.varies:
+                raise _UnknownError  # one number for all rows, whose sums depend on it
             return self._drawn(op, *args)
         if op == "cast":
             return args[0]
