@@ -89,7 +89,10 @@ def test_rows_and_properties_are_those_of_a_dense_matrix(seed: int) -> None:
         for other, c in matrix.row(point).items():
             rows[n, np.ravel_multi_index(other, shape)] = c
     np.testing.assert_allclose(rows, dense, rtol=1e-12, atol=1e-13)
-    assert found.symmetric == np.allclose(dense, dense.T, rtol=1e-9, atol=1e-12), (kind, walls, reach)
+    varies = kind == "coordinates" and bool(reach)
+    symmetric = np.allclose(dense, dense.T, rtol=1e-9, atol=1e-12)
+    assert found.symmetric == (None if varies else symmetric), (kind, walls, reach)
+    # a sampled row of variable coefficients shows that constants do not vanish
     assert found.singular == np.allclose(dense.sum(axis=1), 0.0, atol=1e-12), (kind, walls, reach)
     assert found.negative == bool((np.diag(dense) < 0).all())
     if found.asymmetry is not None:
@@ -112,7 +115,7 @@ def test_laplacians_of_both_signs_between_all_walls() -> None:
 
                 found = matrix_of(operator, u).properties({})
                 assert found.symmetric is True
-                assert found.singular == found.level == (walls != "value")
+                assert found.singular == (walls != "value")
                 assert found.negative == (sign < 0)
                 kinds.add((found.singular, found.negative))
     assert len(kinds) == 4
@@ -129,7 +132,7 @@ def test_coefficients_of_fields_and_stages(storage: str) -> None:
     grid = hc.Grid(12, periodic=True)
     u, k = grid.field("u"), grid.field("k")
     found = matrix_of(lambda v: flux(k, v, storage), u).properties({})
-    assert (found.symmetric, found.singular) == (True, True)
+    assert (found.symmetric, found.singular) == (None, None)
     # the fields decide: east of a cell may be what is west of the next one
     assert matrix_of(lambda v: k * (v - v[1]) + (v - v[-1]), u).properties({}).symmetric is None
     assert matrix_of(lambda v: v + 0.1 * hc.sum(v), u).properties({}) == Properties()
@@ -149,9 +152,9 @@ def test_points_on_a_wall_and_holes_are_no_part_of_the_matrix() -> None:
     found = matrix_of(lambda v: -hc.laplacian(v), u)
     assert found.row((0,)) == {}
     assert set(found.row((1,))) == {(1,), (2,)}
-    assert found.properties({}) == Properties(True)
+    assert found.properties({}) == Properties(True, singular=False)
     holes = hc.Grid((8, 8), periodic=True, active=[[True, True], [True, False]]).field("u")
-    assert matrix_of(lambda v: -hc.laplacian(v), holes).properties({}) == Properties(True)
+    assert matrix_of(lambda v: -hc.laplacian(v), holes).properties({}) == Properties(True, singular=False)
 
 
 def test_a_parameter_decides_and_is_watched() -> None:
@@ -159,7 +162,6 @@ def test_a_parameter_decides_and_is_watched() -> None:
     matrix = matrix_of(lambda v: hc.parameter("shift") * v - hc.laplacian(v), u)
     found = [matrix.properties({"shift": shift}) for shift in (0.0, 1.0, 0.0)]
     assert [f.singular for f in found] == [True, False, True]
-    assert all(f.level for f in found)
     assert matrix.properties({"shift": 0.0, "other": 1.0}) is found[2]
     assert matrix.parameters == {"shift"}
 
@@ -311,3 +313,182 @@ def test_an_incompatible_problem_between_slopes_names_the_mean_with_them() -> No
     residual[-1] += 16.0 * h
     np.testing.assert_allclose(residual, 0.0, atol=1e-9)
     assert abs(found.mean()) < 1e-13
+
+
+# -- coefficients that depend on the place or on fields ------------------------------------------------
+
+PATCHED = (10, 8)  # points of the grid below
+
+
+def box_of(grid: Any) -> Any:
+    x, y, p = grid.x, grid.y, hc.parameter
+    return (x > p("left")) & (x < p("right")) & (y > p("low")) & (y < p("high"))
+
+
+def patched(method: str, dtype: str = "float64", **options: Any) -> hc.LinearProblem:
+    """A Laplacian with terms in a box, above a threshold and at one point, and a patch of the wall x-."""
+    grid = hc.Grid(PATCHED)
+
+    def wall(u: Any) -> Any:
+        y = u.coordinates[1]
+        return hc.where((y > hc.parameter("from_y")) & (y < hc.parameter("to_y")), -u[0], u[0])
+
+    sides = {"x-": hc.BoundaryKernel(wall), "other": hc.Derivative(0.0)}
+    u, f = grid.field("u", dtype=dtype, boundary=sides), grid.field("f", boundary=hc.Derivative(0.0))
+    m = grid.field("m", boundary=hc.Derivative(0.0))
+    names = ("left", "right", "low", "high", "box", "threshold", "pin", "pinned", "wind", "from_y", "to_y")
+
+    def operator(v: Any) -> Any:
+        p, inside = hc.parameter, box_of(grid)
+        return (
+            -hc.laplacian(v)
+            + hc.where(inside, p("box") * v, 0.0)
+            + hc.maximum(m - p("threshold"), 0.0) * v
+            + hc.where(grid.cell_number() == p("pinned"), p("pin") * v, 0.0)
+            + hc.where(inside, p("wind") * hc.derivative(v, 0), 0.0)
+        )
+
+    start = dict.fromkeys(names, 0.0) | {"threshold": 2.0}
+    return hc.LinearProblem(operator, u, f, method=method, parameters=start, threads=1, **options)
+
+
+def dense_of_patched(p: dict[str, float], m: np.ndarray) -> np.ndarray:
+    shape, size = PATCHED, m.size
+    dense, (hx, hy) = np.zeros((size, size)), (1.0 / PATCHED[0], 1.0 / PATCHED[1])
+    for n, (i, j) in enumerate(itertools.product(*map(range, shape))):
+        x, y = (i + 0.5) * hx, (j + 0.5) * hy
+        inside = p["left"] < x < p["right"] and p["low"] < y < p["high"]
+        dense[n, n] += 2 / hx**2 + 2 / hy**2 + max(m[i, j] - p["threshold"], 0.0)
+        dense[n, n] += inside * p["box"] + (n == p["pinned"]) * p["pin"]
+        for step, h in (((-1, 0), hx), ((1, 0), hx), ((0, -1), hy), ((0, 1), hy)):
+            place = (i + step[0], j + step[1])
+            weight = -1.0 / h**2 + (inside * p["wind"] * step[0] / (2 * hx) if step[0] else 0.0)
+            if place[0] < 0 and p["from_y"] < y < p["to_y"]:
+                weight = -weight
+            dense[n, np.ravel_multi_index(column(place, shape, ("slope",) * 2)[1], shape)] += weight
+    return dense
+
+
+@pytest.mark.parametrize(
+    ("method", "dtype", "rounds"),
+    [
+        ("cg-fused", "float64", 1),
+        pytest.param("cg", "float64", 6, marks=pytest.mark.long),
+        pytest.param("cg-fused", "float32", 4, marks=pytest.mark.long),
+    ],
+)
+def test_parts_of_the_grid_decide_on_null_spaces_and_symmetry(
+    method: str, dtype: str, rounds: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "halocline")
+    rng, made = np.random.default_rng(2), patched(method, dtype)
+    u, grid = made.unknown, made.fields.grid
+    f, m = grid.fields["f"], grid.fields["m"]
+    exact = dtype == "float64"
+    singular = ends = 0
+    nothing = dict(made.parameters)
+    for kind in ("none", "box", "threshold", "wall", "pinned", "none", "incompatible", "small") * rounds:
+        values, field = dict(nothing), np.full(PATCHED, 1.5)
+        west, south = rng.uniform(0.05, 0.5, 2)
+        if kind == "box":
+            box = (west, west + 0.25, south, south + 0.3)
+            values |= {**dict(zip(("left", "right", "low", "high"), box, strict=True)), "box": 50.0}
+        elif kind == "threshold":
+            field[tuple(rng.integers(0, PATCHED))] = 102.0
+        elif kind == "wall":
+            values |= {"from_y": south, "to_y": south + 0.3}
+        elif kind == "pinned":
+            values |= {"pinned": float(rng.integers(0, field.size)), "pin": 200.0}
+        elif kind == "small":
+            field[...] = 2.0 + 2.0**-10  # which float32 cannot tell from rounding errors of the Laplacian
+        made.parameters.update(values)
+        made.fields[m] = field
+        dense, b = dense_of_patched(values, field), rng.uniform(-1.0, 1.0, PATCHED)
+        if kind != "incompatible":
+            b -= b.mean()  # a mean must stay in the solution, or go, as the operator has it
+        made.fields[f] = b
+        constant = not dense.sum(axis=1).round(8).any()
+        assert constant == (kind in ("none", "incompatible"))
+        for start in ("zero", "last"):
+            made.fields[u] = 3.0
+            if kind == "incompatible":
+                with pytest.raises(InputError, match="the operator takes constants to zero"):
+                    made.solve(rtol=1e-6, start=start)
+                continue
+            solution = made.solve(rtol=1e-11 if exact else 1e-3, start=start)
+            assert solution.converged
+            found = solution.fields.gather(u)
+            if exact:
+                want = np.linalg.pinv(dense, rcond=1e-12) @ b.ravel()
+                np.testing.assert_allclose(found.ravel(), want, atol=1e-6 if kind == "small" else 1e-9)
+            if constant:
+                assert abs(found.mean()) < (1e-12 if exact else 1e-6)
+                singular += 1
+            ends += 1
+    assert (singular, ends) == (4 * rounds, 14 * rounds)
+    assert not caplog.messages
+    made.parameters.update({**nothing, "left": 0.2, "right": 0.3, "high": 1.0, "wind": 100.0})
+    dense = dense_of_patched(dict(made.parameters), field)
+    assert not np.allclose(dense, dense.T)
+    made.solve(max_iterations=3)
+    assert [text for text in caplog.messages if "for random vectors x and y" in text]
+
+
+def test_an_operator_is_applied_only_after_a_change() -> None:
+    made = patched("cg-fused")
+    f, m = (made.fields.grid.fields[name] for name in "fm")
+    made.fields[m], made.fields[f] = 1.5, lambda x, y: x - 0.5
+    made.solve()
+    probe, counts, calls = made._probe, [], []
+    assert probe is not None
+    measure = probe._measure
+    probe._measure = lambda: (calls.append(1), measure())[1]  # type: ignore[method-assign]
+    changes: list[Any] = [
+        lambda: None,
+        lambda: made.fields.__setitem__(f, lambda x, y: y - 0.5),
+        lambda: made.fields.__setitem__(m, 3.0),
+        lambda: made.fields[m].fill(1.0),
+        lambda: made.parameters.update(box=1.0),
+        lambda: None,
+    ]
+    for change in changes:
+        change()
+        made.solve(max_iterations=1)
+        counts.append(len(calls))
+    assert counts == [0, 0, 1, 2, 3, 3]
+
+
+@pytest.mark.long
+@pytest.mark.ranks(2)
+def test_ranks_agree_on_a_null_space_of_fields() -> None:
+    """A view that one rank alone has taken makes all ranks apply the operator again."""
+    from mpi4py import MPI
+
+    checksums = []
+    for options in ({}, {"communicator": MPI.COMM_SELF}):
+        made = patched("cg-fused", **options)
+        f, m = (made.fields.grid.fields[name] for name in "fm")
+        made.fields[f] = lambda x, y: np.sin(9.0 * x) * (y - 0.5)
+        for value in (1.5, 4.0, 1.5):
+            made.fields[m] = value
+            solution = made.solve(rtol=1e-9, start="last")
+            if made.domain.comm.rank == 0:
+                assert made.fields[m].flat[0] == value
+            assert solution.converged
+            checksums.append((solution.iterations, solution.fields.checksum(made.unknown)))
+    assert checksums[:3] == checksums[3:]
+    assert len(set(checksums)) >= 2
+
+
+def test_a_large_stencil_is_left_to_random_vectors() -> None:
+    grid = hc.Grid((12, 12, 12), periodic=True)
+    u, k = grid.field("u"), grid.field("k")
+    rows: list[Any] = []
+    for factor, singular in ((k, None), (1.0, True)):
+        matrix = matrix_of(
+            lambda v, factor=factor: hc.laplacian(factor * hc.laplacian(v, order=4), order=4), u
+        )
+        row = matrix.row
+        matrix.row = lambda point, row=row: (rows.append(point), row(point))[1]  # type: ignore[method-assign]
+        assert matrix.properties({}) == Properties(None, singular=singular)
+    assert 2 < len(rows) < 60

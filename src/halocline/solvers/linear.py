@@ -52,7 +52,7 @@ from halocline.solvers.cg import (
 from halocline.solvers.iterations import Iterations, history_of
 from halocline.solvers.linearity import check_linear
 from halocline.solvers.matrix import Matrix
-from halocline.solvers.probe import Probe
+from halocline.solvers.probe import Measured, Probe
 from halocline.solvers.residual import MARGIN, TrueResidual, reachable
 
 if TYPE_CHECKING:
@@ -227,8 +227,8 @@ class LinearProblem(Sealed):
         self._matrix = Matrix(formula, unknown_field, statements)
         matrix = self._matrix.properties(self.fields.values)
         # a parameter may be changed to one that leaves a null space, such as a shift to 0
-        self._may_be_singular = matrix.symmetric is True and (
-            matrix.singular or (matrix.level and bool(self._matrix.parameters))
+        self._may_be_singular = bool(self._matrix.parameters) or (
+            matrix.symmetric is not False and matrix.singular is not False
         )
         self.program = solve_program(
             method, linear, unknown_field, self._rhs, null_space=self._may_be_singular
@@ -457,8 +457,7 @@ class LinearProblem(Sealed):
         inputs = {own_name("warm"): 0.0, own_name("rtol"): float(rtol), own_name("least"): 0.0}
         if self._may_be_singular:
             share, allowed = 0.0, math.inf
-            matrix = self._matrix.properties(self.fields.values)
-            if matrix.symmetric and matrix.singular:
+            if self._takes_constants_to_zero():
                 points = math.prod(self.unknown.points)
                 share = 1.0 / points
                 # no vector comes nearer to the right-hand side than its mean
@@ -478,22 +477,38 @@ class LinearProblem(Sealed):
         self._judge(outcome, 0)
         return outcome.scalars[own_name("norm")]
 
+    def _measured(self) -> Measured:
+        """Return properties that applying the operator shows; all ranks call this."""
+        if self._probe is None:
+            self._probe = Probe(self.fields, self._operator, self.unknown)
+        return self._probe.measured()
+
+    def _takes_constants_to_zero(self) -> bool:
+        """Return true where the operator is symmetric and takes constants to zero; all ranks call this."""
+        matrix = self._matrix.properties(self.fields.values)
+        if matrix.symmetric is False or matrix.singular is False:
+            return False
+        if matrix.symmetric and matrix.singular:
+            return True
+        measured = self._measured()
+        symmetric = measured.asymmetry is None if matrix.symmetric is None else matrix.symmetric
+        return symmetric and (measured.singular if matrix.singular is None else matrix.singular)
+
     def _asymmetry(self) -> str | None:
         """Describe what shows that the operator is not symmetric; None where nothing does."""
         matrix = self._matrix.properties(self.fields.values)
         if matrix.symmetric is None:
-            if self._probe is None:
-                self._probe = Probe(self.fields, self._operator, self.unknown)
-            return self._probe.asymmetry()
+            return self._measured().asymmetry
         return None if matrix.asymmetry is None else str(matrix.asymmetry)
 
     def _warn_of_asymmetry(self) -> None:
         """Warn once of an operator that is not symmetric; all ranks call this.
 
-        Random vectors are tried before the first solve only, coefficients whenever a parameter has changed.
+        Where constants cannot be in the null space, random vectors are tried before the first solve only.
         """
         matrix = self._matrix.properties(self.fields.values)
-        if self._knows_asymmetry or (matrix.symmetric is None and self._probe is not None):
+        tried = matrix.symmetric is None and matrix.singular is False and self._probe is not None
+        if self._knows_asymmetry or tried:
             return
         asymmetry = self._asymmetry()
         self._knows_asymmetry = asymmetry is not None

@@ -1,13 +1,16 @@
 """Properties of a linear operator's matrix that its formula and boundary conditions show.
 
 A row of the matrix is computed in Python: the formula is evaluated at one point, where the unknown stands for
-a sum of matrix columns, and ghost points for what their conditions make of points inside. A few rows in the
-middle, beside each wall and in corners stand for all others, which have the same formula. Values of other
-fields are drawn by hash, so that a property that holds then holds for any values.
+a sum of matrix columns, and ghost points for what their conditions make of points inside.
+
+Rows in the middle, near each wall and in corners represent all others only where no coefficient depends on
+the place, on another field or on random numbers. Otherwise a sampled row can disprove a property, and the
+rest is left to `halocline.solvers.probe`. Values of other fields are drawn by hash.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 from collections.abc import Callable, Mapping
@@ -26,6 +29,7 @@ Point = tuple[int, ...]
 Row = dict[Point, float]  # coefficients by column
 
 ROUNDING = 2.0**-47  # relative size of a sum of coefficients that is zero in exact arithmetic
+LARGE = 32  # points of a stencil whose symmetry is left to the probe: rows would take seconds
 EQUAL = 1e-9  # relative difference of coefficients that counts as none: conjugate gradients do not feel it
 
 
@@ -56,21 +60,18 @@ class Properties:
     Attributes
     ----------
     symmetric : bool or None
-        None where the formula does not show it.
+        None where rows computed in Python do not show it.
     asymmetry : Asymmetry or None
         A pair of coefficients that shows that the matrix is not symmetric.
-    singular : bool
-        Constants are in the null space.
-    level : bool
-        Constants are eigenvectors: all rows have the same sum.
+    singular : bool or None
+        Constants are in the null space; None where rows computed in Python do not show it.
     negative : bool
-        All diagonal coefficients are below zero.
+        All diagonal coefficients of the computed rows are below zero.
     """
 
     symmetric: bool | None = None
     asymmetry: Asymmetry | None = None
-    singular: bool = False
-    level: bool = False
+    singular: bool | None = None
     negative: bool = False
 
 
@@ -95,6 +96,7 @@ class Matrix:
         self._nodes: dict[Expr, tuple[Expr, ...]] = {}
         self._numbers: dict[Expr, Any] = {}  # values of expressions that are the same at all points
         self._last: tuple[dict[str, float], Properties] | None = None
+        self._varies = False  # a coefficient depends on the place, another field or random numbers
         self._reads_fields = False
         self.parameters: set[str] = set()  # those that coefficients depend on
 
@@ -117,44 +119,49 @@ class Matrix:
                 depends[point] = self._reads_fields
             return rows[point]
 
-        samples = self._samples()
-        symmetric: bool | None = True
-        asymmetry = None
+        self._varies, holes = False, self._grid.active_cells < self._grid.size
+        middle = tuple(n // 2 for n in self._unknown.points)
         try:
-            for one in samples:
-                largest = max(map(abs, row(one).values()), default=0.0)
-                for other in list(row(one)):
-                    here, there = row(one)[other], row(other).get(one, 0.0)
-                    if abs(here - there) <= EQUAL * max(largest, *map(abs, row(other).values()), 0.0):
-                        continue
-                    if depends[one] or depends[other]:
-                        symmetric = None if symmetric else symmetric
-                    elif asymmetry is None:
-                        symmetric, asymmetry = False, Asymmetry(one, other, here, there)
+            is_large = len(row(middle)) > LARGE
+            samples = [middle] if is_large and self._varies else self._samples(middle, row(middle))
+            for point in samples:
+                row(point)
+            asymmetry = None if self._varies or is_large else self._asymmetry(samples, row)
         except (_UnknownError, RecursionError):  # ghosts that wait for each other: compiling says so
-            return Properties()
-        computed = [entries for entries in rows.values() if entries]
-        sums = [math.fsum(entries.values()) for entries in computed]
-        sizes = [math.fsum(map(abs, entries.values())) for entries in computed]
-        walled = self._grid.active_cells < self._grid.size or len(computed) < len(rows)
-        close = ROUNDING * max(sizes, default=0.0)
+            return Properties(singular=False if holes else None)
+        walled = holes or any(not rows[point] for point in samples)
+        # other values of fields may give other sums
+        sums = [rows[point] for point in samples if not depends[point]]
+        uneven = any(
+            abs(math.fsum(entries.values())) > ROUNDING * math.fsum(map(abs, entries.values()))
+            for entries in sums
+        )
         diagonal = [rows[point].get(point, 0.0) for point in samples if rows[point]]
         return Properties(
-            symmetric,
-            asymmetry,
-            singular=not walled
-            and all(abs(s) <= ROUNDING * size for s, size in zip(sums, sizes, strict=True)),
-            level=not walled and bool(sums) and max(sums) - min(sums) <= close,
+            symmetric=None if self._varies or is_large else asymmetry is None,
+            asymmetry=asymmetry,
+            singular=False if walled or uneven else None if self._varies else True,
             negative=bool(diagonal) and max(diagonal) < 0.0,
         )
 
-    def _samples(self) -> list[Point]:
-        """Return points in the middle, beside each wall, and in two corners."""
+    def _asymmetry(self, samples: list[Point], row: Callable[[Point], Row]) -> Asymmetry | None:
+        """Return two coefficients that differ, one of them in a sampled row; None where there are none."""
+        for one in samples:
+            largest = max(map(abs, row(one).values()), default=0.0)
+            for other in list(row(one)):
+                here, there = row(one)[other], row(other).get(one, 0.0)
+                if abs(here - there) > EQUAL * max(largest, *map(abs, row(other).values()), 0.0):
+                    return Asymmetry(one, other, here, there)
+        return None
+
+    def _samples(self, middle: Point, row: Row) -> list[Point]:
+        """Return active points in the middle, in the corners, and as near to each wall as a row reaches."""
         points = self._unknown.points
-        middle = tuple(n // 2 for n in points)
-        samples = [middle, (0,) * len(points), tuple(n - 1 for n in points)]
+        samples = [middle, *itertools.product(*((0, n - 1) for n in points))]
         for axis, n in enumerate(points):
-            samples += [(*middle[:axis], end, *middle[axis + 1 :]) for end in (0, n - 1)]
+            reach = max((abs(column[axis] - middle[axis]) for column in row), default=0)
+            near = range(min(max(1, reach), n))
+            samples += [(*middle[:axis], end, *middle[axis + 1 :]) for i in near for end in (i, n - 1 - i)]
         return [point for point in dict.fromkeys(samples) if self._is_active(point)]
 
     def _is_active(self, point: Point) -> bool:
@@ -231,6 +238,7 @@ class Matrix:
                 self.parameters.add(name)
             return self._values[name]
         if op == "index":
+            self._varies = True
             axis, step = current.attribute
             at = point[axis] + step
             return float(at % self._grid.shape[axis] if self._grid.periodic[axis] else at)
@@ -251,6 +259,8 @@ class Matrix:
         if op == "reduce":
             raise _UnknownError
         if op == "random":
+            if not current.varies:
+                raise _UnknownError  # one number for all rows, whose sums depend on it
             return self._drawn(op, *args)
         if op == "cast":
             return args[0]
@@ -269,7 +279,7 @@ class Matrix:
 
     def _drawn(self, name: str, *key: float) -> float:
         """Return a number between 1/2 and 3/2 that stands for the value of a field at a point."""
-        self._reads_fields = True
+        self._varies = self._reads_fields = True
         digest = blake2b(name.encode() + struct.pack(f"<{len(key)}d", *key), digest_size=8).digest()
         return 0.5 + int.from_bytes(digest, "little") * 2.0**-64
 

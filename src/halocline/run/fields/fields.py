@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import add
@@ -77,6 +78,7 @@ class Fields(Sealed):
         self.parameters = Parameters(parameters, self.values, self._before_change)
         self._pending: dict[Field, Expr] = {}
         self._checked: set[Field] = set()
+        self._changes: Counter[Field] = Counter()
         self._with_walls: set[Field] = set()  # whose points on walls have the values of their conditions
         self._evaluations: dict[tuple[Expr, ...], Prepared] = {}
 
@@ -115,6 +117,7 @@ class Fields(Sealed):
     def _may_change(self, field: Field) -> None:
         """A user is given views to write through; copies of what lies on devices are not."""
         if not self.domain.devices:
+            self._changes[field] += 1
             self._checked.discard(field)
             self._with_walls.discard(field)
 
@@ -152,6 +155,7 @@ class Fields(Sealed):
         with.
         """
         target = self.known(field)
+        self._changes[target] += 1
         self._checked.discard(target)
         if is_source(value):
             self._from_source(target, value)
@@ -235,9 +239,14 @@ class Fields(Sealed):
         for field in fields:
             self._made(field)
         for field in fields:
+            self._changes[field] += 1
             self._checked.discard(field)
             read(field)
             self._with_walls.add(field)
+
+    def changes(self, field: Field) -> int:
+        """Return how often a field was set, or given as a view on this rank; programs do not count."""
+        return self._changes[field]
 
     def forget_walls(self) -> None:
         """Let points on walls get the values of their conditions before the next run."""
