@@ -579,8 +579,8 @@ MUTATIONS = (
     Mutation(
         "stretch-place",
         "lang/stretch.py",
-        "    staggered, things = place_of(f)[axis],",
-        "    staggered, things = False,",
+        "    x = bare(grid.coordinates([bool(p) for p in place])[axis])\n    step =",
+        "    x = bare(grid.coordinates([False for p in place])[axis])\n    step =",
         "distances between faces are taken for those between cells",
         ("test_stretch.py",),
     ),
