@@ -234,7 +234,7 @@ class Problem:
 def run_of_file(record: list[Any], script: Script, arguments: Any, given: Any) -> dict[str, Any]:
     """Record what a run with a callback at exact times and own output, and a solve, would receive."""
     simulation, solver = Problem(), Problem()
-    own = Output("own.zarr")
+    own = [Output("own.zarr")]
     run_with = observers.run_arguments(
         simulation, RunArguments(None, 5, 0.5, True, print, own, Checkpoint("own"))
     )
