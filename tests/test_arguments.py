@@ -31,8 +31,7 @@ from halocline.io.section import cut
 from halocline.lang import equations, trace
 from halocline.lang.boundary import SIDES, Ghost
 from halocline.lang.callables import arguments_taken
-from halocline.lang.expression import IN_PLACE, bare
-from halocline.lang.location import location_of
+from halocline.lang.expression import IN_PLACE, bare, place_of
 from halocline.lang.program import Assign, Program, bind
 from halocline.lang.stepping import program_of
 from halocline.lang.values import as_real, real_array
@@ -493,7 +492,7 @@ def test_functions_may_use_the_grid_and_its_fields(name: str, periodic: bool) ->
         found = memory(grid).traced(u, function)
         assert isinstance(found, hc.Expr)
         wanted = function(*u.coordinates)
-        assert (bare(found), location_of(found)) == (bare(wanted), location_of(wanted))
+        assert (bare(found), place_of(found)) == (bare(wanted), place_of(wanted))
         if not periodic and "derivative" not in name and "field" not in name:
             assert Ghost(u, 0, -1, 0).at_wall(function).digest == Ghost(u, 0, -1, 0).at_wall(wanted).digest
 

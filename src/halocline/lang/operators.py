@@ -134,7 +134,7 @@ def _unknown(what: str, e: Expr, same: str) -> str:
     """Return the message for an operand without a location."""
     return (
         f"{what} of {e!r}: its location is not known, because it reads at explicit offsets. Name it, "
-        f"hc.stage(..., location='face-x'), interpolate by hc.to instead, or write the {same} with offsets "
+        f"hc.stage(..., location='face-x'), replace the offsets by hc.to, or write the {same} with offsets "
         "too."
     )
 
