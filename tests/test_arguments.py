@@ -45,6 +45,7 @@ from halocline.run.domain.execution import Execution
 from halocline.run.fields.fields import Fields
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.mpi import communicator_of
+from halocline.solvers.linear import check_limits
 
 AXES = "xyz"
 
@@ -685,10 +686,13 @@ def test_a_simulation_runs_equations_and_callbacks_of_any_kind(caplog: pytest.Lo
     sim[T] = lambda x, a=2.0: np.sin(a * np.pi * x)
     sim.run(steps=2, every=1, callback=partial(note, seen))
     assert seen == [1, 2]
+    for function in (lambda sim=None: seen.append(sim.steps), lambda sim=None, *, k=0: seen.append(k)):
+        sim.run(steps=1, every=1, callback=function, on_progress=lambda steps=0: None)
+    assert seen == [1, 2, 3, 0]
     for name, function in (("callback", lambda: None), ("on_progress", lambda a, b: None)):
         with pytest.raises(InputError, match=f"^{name} takes . arguments? without a default; expected the "):
             sim.run(steps=1, **{name: function})
-    assert sim.steps == 2
+    assert sim.steps == 4
     # what cannot be traced runs by rows, and takes as many arguments
     sim[T] = lambda x, k=2.0: k * np.zeros(x.shape)
     assert "its function cannot be traced" in caplog.text
@@ -924,6 +928,15 @@ def test_real_numbers_are_what_real_numbers_are() -> None:
         ):
             with pytest.raises((InputError, TypeError)):
                 combined(value)
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers() -> None:
+    assert hc.shift(U, np.int64(0), np.int64(1)) is hc.shift(U, 0, 1)
+    assert hc.difference(U, 0, np.int64(2)).digest == hc.difference(U, 0, 2).digest
+    assert check_limits(np.float32(0.5), None) == 0.5
+    for wrong in (lambda: U[True, 0, 0], lambda: hc.value(U, at=hc.sum(U)), lambda: hc.shift(U, 0, True)):
+        with pytest.raises(InputError):
+            wrong()
 
 
 generator = np.random.default_rng(7)

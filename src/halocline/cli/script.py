@@ -18,7 +18,7 @@ from halocline.cli.ranks import spread
 from halocline.cli.texts import check_part
 from halocline.cli.timeline import draw_timeline
 from halocline.errors import InputError
-from halocline.lang.callables import arguments_taken
+from halocline.lang.callables import check_callback
 from halocline.run.devices.devices import DEVICE_VARIABLE, chosen_here, devices_in_use
 from halocline.run.domain.execution import Execution, chosen_devices
 from halocline.run.host import collector
@@ -205,7 +205,7 @@ def _checked(file: Path, check: Any, observer: Observer) -> str:
     it did, or an empty text."""
     if not callable(check):
         raise InputError(f"--check: {file} ended before it defined check(problem)")
-    arguments_taken(check, f"check of {file}", (1,), "the problem")
+    check_callback(check, f"check of {file}", "the problem")
     why = ""
     try:
         check(observer.problem)

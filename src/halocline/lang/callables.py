@@ -1,7 +1,7 @@
 """Functions that users give: their names, and the arguments that they take.
 
 A parameter with a default never receives a positional argument: it is an option of the user's, such as
-``lambda x, k=k: ...``.
+``lambda x, k=k: ...``. Only a callback whose one parameter has a default receives it.
 """
 
 from __future__ import annotations
@@ -93,6 +93,30 @@ def arguments_taken(function: Any, what: str, counts: Sequence[int], expected: s
     return required
 
 
+def check_callback(function: Any, what: str, expected: str) -> None:
+    """Check that a function can be called with one argument, also where its only parameter has a default.
+
+    Parameters
+    ----------
+    function : callable
+    what : str
+        Name of the function, for messages.
+    expected : str
+        The argument in words.
+
+    Raises
+    ------
+    InputError
+        It cannot be called, takes another number of arguments, or needs one by keyword.
+    """
+    signature = signature_of(function, what)
+    parameters = [] if signature is None else list(signature.parameters.values())
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    by_keyword = any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in parameters)
+    if len(positional) != 1 or by_keyword:
+        arguments_taken(function, what, (1,), expected)
+
+
 def fixed_by_partial(function: Any) -> set[str]:
     """Return the names of the keyword arguments that ``functools.partial`` has given values."""
     names: set[str] = set()
@@ -178,17 +202,18 @@ def _reached(function: Any, names: set[str]) -> list[Any]:
 
 
 def _is_library(thing: Any) -> bool:
-    """Return whether a function, class, module or object is of Halocline, NumPy, SciPy or Python itself."""
+    """Return whether a function, class, module or object is of Python itself or installed."""
     if inspect.ismodule(thing):
         name = thing.__name__
     else:
         named = thing if inspect.isfunction(thing) or inspect.isclass(thing) else type(thing)
         name = str(named.__module__)
     root = name.partition(".")[0]
-    if root not in sys.stdlib_module_names:
-        return root in ("halocline", "numpy", "scipy")
-    file = getattr(sys.modules.get(root), "__file__", None)
-    return file is None or file.startswith(os.path.dirname(os.__file__))  # and no file of the user's
+    file = getattr(sys.modules.get(root), "__file__", None) or ""
+    if root in ("halocline", "numpy", "scipy") or "site-packages" in file:
+        return True
+    own = os.path.dirname(os.__file__)  # a file of the user's may have the name of a module of Python
+    return root in sys.stdlib_module_names and (not file or file.startswith(own))
 
 
 def _names(code: CodeType) -> Iterator[str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary, ref
 
 from halocline.errors import InputError
+from halocline.lang.axes import whole
 from halocline.lang.location import Place, Placement, common_places, formed_at
 from halocline.lang.values import as_real
 
@@ -402,12 +403,13 @@ def as_offset(offset: Any, grid: Grid | None) -> Offset:
     given = offset if isinstance(offset, tuple) else (offset,)
     if grid is None:
         raise InputError(f"[{offset}] reads a neighbour, but the expression holds no field of a grid")
-    if len(given) != grid.ndim or not all(hasattr(o, "__index__") for o in given):
+    entries = [o for o in map(whole, given) if o is not None]
+    if not len(entries) == len(given) == grid.ndim:
         raise InputError(
             f"offset {offset!r} does not fit a grid of {grid.ndim} axes: give {grid.ndim} whole numbers, one "
             "per axis"
         )
-    return tuple(int(o) for o in given)
+    return tuple(entries)
 
 
 def _fold(op: str, a: float, b: float) -> float | None:

@@ -28,7 +28,7 @@ from halocline.lang.expression import (
 )
 from halocline.lang.location import Place, location, locations, sorted_places, staggering
 from halocline.lang.stretch import mapped, maps_of, traced
-from halocline.lang.values import as_real
+from halocline.lang.values import as_quantity
 from halocline.ranges import POINTS
 from halocline.words import near
 
@@ -41,11 +41,6 @@ DTYPES = ("float64", "float32")
 STATISTIC = "_statistic_"  # begins the names of fields that hold statistics over time, in checkpoints too
 # spacing and origin per axis, as every program knows them
 GRID_SCALARS = tuple(f"{kind}_{axis}" for kind in "ho" for axis in AXES)
-
-
-def _length(value: Any) -> float | None:
-    """Return a number of an axis as a float; None for anything else, truth values too."""
-    return None if isinstance(value, bool) else as_real(value)
 
 
 def _wall(value: Any) -> str | None:
@@ -120,8 +115,8 @@ class Grid(Sealed):
                 )
         self.shape: tuple[int, ...] = tuple(int(n) for n in given)
         self.ndim = len(self.shape)
-        self.extent = per_axis(extent, self.ndim, "extent", _length, "a number", default=1.0)
-        self.origin = per_axis(origin, self.ndim, "origin", _length, "a number", default=0.0)
+        self.extent = per_axis(extent, self.ndim, "extent", as_quantity, "a number", default=1.0)
+        self.origin = per_axis(origin, self.ndim, "origin", as_quantity, "a number", default=0.0)
         self.periodic = axis_flags(periodic, self.ndim, "periodic")
         if not all(map(math.isfinite, self.origin)):
             raise InputError(f"origin {origin!r}: expected finite numbers")

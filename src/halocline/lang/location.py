@@ -15,11 +15,11 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from halocline.errors import InputError
+from halocline.lang.axes import AXES
 
 if TYPE_CHECKING:
     from halocline.lang.expression import Expr
 
-AXES = "xyz"
 # Per axis: staggered (True), not staggered (False), or independent of the location along that axis (None).
 Place = tuple[bool | None, ...]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from halocline.errors import InputError
 from halocline.lang import trace
-from halocline.lang.axes import axis_number
+from halocline.lang.axes import axis_number, whole
 from halocline.lang.expression import (
     Expr,
     Operand,
@@ -169,12 +169,13 @@ def shift(f: Any, axis: int | str, by: int = 1) -> Any:
     if isinstance(f, (tuple, list)):
         return Vector(shift(c, axis, by) for c in f)
     e, a = as_expr(f), axis_number(axis)
-    if isinstance(by, bool) or not isinstance(by, int):
+    cells = whole(by)
+    if cells is None:
         raise InputError(f"shift by {by!r}: expected a whole number of cells")
     e = bare(e)
     if not e.varies or a >= _grid(e, "a shift").ndim:
         return e
-    return shift_by(e, _unit(_grid(e, "a shift"), (a, by)))
+    return shift_by(e, _unit(_grid(e, "a shift"), (a, cells)))
 
 
 def derivative(
@@ -466,17 +467,18 @@ def difference(f: Operand, axis: int | str, count: int) -> Expr:
     differences one after the other, without division by h. It is of neighbouring points, on stretched axes
     too."""
     e, a = as_expr(f), axis_number(axis)
-    if isinstance(count, bool) or not isinstance(count, int) or count < 2 or count % 2:
+    even = whole(count)
+    if even is None or even < 2 or even % 2:
         raise InputError(f"difference of count {count!r}; expected an even number from 2")
     if not e.varies or a >= _grid(e, "a difference").ndim:
         return constant(0.0)
-    grid, half = _grid(e, "a difference"), count // 2
+    grid, half = _grid(e, "a difference"), even // 2
 
     def formula(e: Expr, _: Place) -> Expr:
-        total = e * float((-1) ** half * comb(count, half))
+        total = e * float((-1) ** half * comb(even, half))
         for k in range(1, half + 1):
             pair = shift_by(e, _unit(grid, (a, k))) + shift_by(e, _unit(grid, (a, -k)))
-            total = total + pair * float((-1) ** (half - k) * comb(count, half - k))
+            total = total + pair * float((-1) ** (half - k) * comb(even, half - k))
         return total
 
     return _formed(e, formula)

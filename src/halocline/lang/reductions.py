@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import product
-from numbers import Integral, Real
 from typing import Any
 
 from halocline.errors import InputError
+from halocline.lang.axes import is_sequence, whole
 from halocline.lang.expression import Expr, Operand, as_expr, place_of, reduction, unary, where
 from halocline.lang.functions import maximum, minimum
 from halocline.lang.grid import AXES, Grid
 from halocline.lang.location import have_common_place
 from halocline.lang.operators import inner
+from halocline.lang.values import as_quantity
 
 ROUNDING = 1e-12  # of a spacing: a coordinate as close to a point is that point
 
@@ -170,22 +171,23 @@ def value(
 
 def _index(at: Any, points: tuple[int, ...]) -> tuple[int, ...]:
     """Return the index of a point as whole numbers from 0."""
-    entries = tuple(at) if isinstance(at, Iterable) and not isinstance(at, str) else (at,)
-    if not all(isinstance(i, Integral) and not isinstance(i, bool) for i in entries):
+    given = tuple(at) if is_sequence(at) else (at,)
+    entries = [i for i in map(whole, given) if i is not None]
+    if len(entries) < len(given):
         raise InputError(
             f"value at {at!r}: expected whole numbers, the index of a point. Coordinates are given by name: "
             "hc.value(f, x=0.5, y=0.5)"
         )
     if len(entries) != len(points) or not all(-n <= i < n for i, n in zip(entries, points, strict=True)):
         raise InputError(f"value at {at!r}: no point of an expression of shape {points}")
-    return tuple(int(i) % n for i, n in zip(entries, points, strict=True))
+    return tuple(i % n for i, n in zip(entries, points, strict=True))
 
 
 def _weights(grid: Grid, place: Sequence[bool], axis: int, coordinate: Any) -> list[tuple[int, float]]:
     """Return the points along an axis, with their weights, that give the value at a coordinate."""
     name, low, length = AXES[axis], grid.origin[axis], grid.extent[axis]
-    inside = isinstance(coordinate, Real) and not isinstance(coordinate, bool)
-    if not (inside and low <= coordinate <= low + length):
+    at = as_quantity(coordinate)
+    if at is None or not low <= at <= low + length:
         raise InputError(
             f"value at {name}={coordinate!r}: expected a number from {low:g} to {low + length:g}, the extent "
             f"of axis {name}"
@@ -193,7 +195,7 @@ def _weights(grid: Grid, place: Sequence[bool], axis: int, coordinate: Any) -> l
     line = [float(p) for p in grid.positions(place)[axis]]
     if len(line) == 1:
         return [(0, 1.0)]
-    at, last = float(coordinate), len(line) - 1
+    last = len(line) - 1
     if grid.periodic[axis] and not line[0] <= at <= line[-1]:
         below, above, start, gap = last, 0, line[-1], line[0] + length - line[-1]
         at += length if at < line[0] else 0.0

@@ -30,7 +30,7 @@ from halocline.lang.program import (
     program_in,
     stop,
 )
-from halocline.lang.values import as_real
+from halocline.lang.values import as_quantity
 
 TIME_STEPS = ("exact", "delayed")
 BAD_STEP = "the time step is not a positive number"
@@ -319,7 +319,7 @@ def time_step_of(dt: Any) -> float:
     InputError
         It is not a positive, finite number.
     """
-    number = None if isinstance(dt, bool) else as_real(dt)
+    number = as_quantity(dt)
     if number is None or not (math.isfinite(number) and number > 0):
         raise InputError(f"dt is {dt!r}; expected a positive number, or a function of fields")
     return number

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import HaloclineError, InputError
+from halocline.lang.axes import whole
 from halocline.lang.callables import arguments_taken, captured, name_of
 from halocline.lang.expression import Expr, as_expr, bare, node
 from halocline.ranges import ORDER
@@ -224,10 +225,10 @@ def order(accuracy: int) -> Iterator[None]:
 
 def check_order(accuracy: Any) -> int:
     """The order as an int, where it is one that central differences have."""
-    whole = isinstance(accuracy, int) and not isinstance(accuracy, bool)
-    if not whole or not ORDER.least <= accuracy <= ORDER.most or accuracy % 2:
+    order = whole(accuracy)
+    if order is None or not ORDER.least <= order <= ORDER.most or order % 2:
         raise InputError(
             f"order {accuracy!r} is not an order of central differences: expected 2, 4, 6, 8 or any even "
             f"number up to {ORDER.most}"
         )
-    return int(accuracy)
+    return order

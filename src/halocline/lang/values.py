@@ -29,6 +29,13 @@ def as_real(value: Any) -> float | None:
         return None
 
 
+def as_quantity(value: Any) -> float | None:
+    """Return a real number as a float, and None for anything else: `as_real` without truth values, which are
+    no coordinate, time or tolerance."""
+    is_flag = isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b"
+    return None if is_flag else as_real(value)
+
+
 def real_array(value: Any, what: str) -> NDArray[Any]:
     """Return values as an array of real numbers.
 

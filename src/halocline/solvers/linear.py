@@ -13,14 +13,14 @@ from halocline.archive.writer import Writing
 from halocline.errors import BreakdownError, InputError, RunError
 from halocline.lang import trace
 from halocline.lang.attributes import Sealed
-from halocline.lang.callables import arguments_taken
+from halocline.lang.callables import arguments_taken, check_callback
 from halocline.lang.expression import Expr, Operators, as_expr, place_of, placed, reads_of
 from halocline.lang.grid import Field, check_options, unknown
 from halocline.lang.location import at_target
 from halocline.lang.program import Program, own_name, program
 from halocline.lang.reductions import first
 from halocline.lang.reductions import value as value_at
-from halocline.lang.values import as_real
+from halocline.lang.values import as_quantity, as_real
 from halocline.ranges import STEPS
 from halocline.run.devices.devices import OnDevice
 from halocline.run.domain.domain import Domain
@@ -366,9 +366,9 @@ class LinearProblem(Sealed):
         Stopped
             With `checkpoint`: the solve was asked to end, and has left a checkpoint.
         """
-        check_limits(rtol, max_iterations, start)
+        rtol = check_limits(rtol, max_iterations, start)
         if on_progress is not None:
-            arguments_taken(on_progress, "on_progress", (1,), "the number of iterations")
+            check_callback(on_progress, "on_progress", "the number of iterations")
         output, checkpoint, resume = observers.solve_arguments(
             self, SolveArguments(output, checkpoint, resume)
         )
@@ -587,14 +587,22 @@ def parted(solution: Solution, rtol: float) -> str:
     )
 
 
-def check_limits(rtol: float, max_iterations: int | None, start: str = "zero") -> None:
-    """Raise InputError where a solve cannot start or end so."""
-    if not (isinstance(rtol, (int, float)) and math.isfinite(rtol) and rtol > 0):
+def check_limits(rtol: float, max_iterations: int | None, start: str = "zero") -> float:
+    """Return the tolerance as a float.
+
+    Raises
+    ------
+    InputError
+        A solve cannot start or end so.
+    """
+    tolerance = as_quantity(rtol)
+    if tolerance is None or not (math.isfinite(tolerance) and tolerance > 0):
         raise InputError(f"rtol is {rtol!r}; expected a positive number such as 1e-6")
     if max_iterations is not None:
         STEPS.check("max_iterations", max_iterations)
     if start not in STARTS:
         raise unknown("start", start, STARTS)
+    return tolerance
 
 
 def solve(operator: Callable[[Any], Any], unknown_field: Field, rhs: Any, **options: Any) -> Solution:

@@ -14,7 +14,7 @@ from weakref import proxy
 from halocline.archive.writer import Writing
 from halocline.errors import HaloclineError, InputError
 from halocline.lang.blocks import Blocks
-from halocline.lang.callables import arguments_taken
+from halocline.lang.callables import check_callback
 from halocline.lang.clock import WANTED_STEP
 from halocline.lang.grid import Field, Grid, check_options, unknown
 from halocline.lang.program import OWN_SCALARS, Program, ProgramFunction, bind
@@ -432,7 +432,7 @@ class Simulation(Fields):
             ("on_progress", on_progress, "the number of steps"),
         ):
             if function is not None:
-                arguments_taken(function, name, (1,), expected)
+                check_callback(function, name, expected)
         self._ready()
         first, start = self.steps, self.time
         report = None if on_progress is None else (lambda step: on_progress(step - first))

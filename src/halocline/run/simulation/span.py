@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from halocline.errors import InputError
+from halocline.lang.values import as_quantity
 from halocline.ranges import STEPS
 from halocline.run.output.every import Every
 
@@ -37,11 +38,8 @@ def finite_time(name: str, value: object) -> float:
     InputError
         It is not a finite number.
     """
-    try:
-        time = math.nan if isinstance(value, (bool, str)) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        time = math.nan
-    if not math.isfinite(time):
+    time = as_quantity(value)
+    if time is None or not math.isfinite(time):
         raise InputError(f"{name} is {value!r}; expected a finite time")
     return time
 
