@@ -192,7 +192,7 @@ def _reached(function: Any, names: set[str]) -> list[Any]:
             waiting.append(found.__self__)
         elif isinstance(found, (dict, list, tuple, set)):
             if len(found) <= MANY:
-                waiting.extend(found.values() if isinstance(found, dict) else found)  # `+=` is that of a Vector
+                waiting.extend(found.values() if isinstance(found, dict) else found)  # not Vector's `+=`
         elif not _is_library(found):
             waiting += _attributes(found, names)
         elif callable(found) and not inspect.isclass(found):
