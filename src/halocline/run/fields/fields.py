@@ -25,7 +25,7 @@ from halocline.run.engine.prepared import Prepared, prepare
 from halocline.run.fields.parameters import Parameters
 from halocline.run.fields.sources import Reader, is_source, last_time, source_of
 from halocline.run.memory import contents
-from halocline.run.memory.store import FieldStore
+from halocline.run.memory.store import FieldStore, Place
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -223,12 +223,14 @@ class Fields(Sealed):
         if not np.array_equal(row_at(first, trace.call), row_at(first), equal_nan=True):
             raise InputError(f"{what} {trace.OTHER_VALUES}")
         self._made(field)
-        with self._filling(field) as pieces:
-            for origin, view in pieces:
-                mine = slice(origin[-1], origin[-1] + view.shape[-1])
-                for local in np.ndindex(view.shape[:-1]):
-                    row = row_at([start + i for start, i in zip(origin[:-1], local, strict=True)])
-                    view[local] = _fitted(field, row[mine])
+
+        def values(origin: Place, shape: Place) -> NDArray[np.float64]:
+            part, mine = np.empty(shape), slice(origin[-1], origin[-1] + shape[-1])
+            for local in np.ndindex(shape[:-1]):
+                part[local] = row_at([start + i for start, i in zip(origin[:-1], local, strict=True)])[mine]
+            return part
+
+        self._fill(field, values)
         self._set_walls(field)
 
     def load(self, fields: Sequence[Field], read: Callable[[Field], None]) -> None:
@@ -263,17 +265,28 @@ class Fields(Sealed):
         self._made(field)
         if reader.how and self.domain.comm.rank == 0:
             log.info("field %s is interpolated: %s", field.name, reader.how)
-        with self._filling(field) as pieces:
-            for origin, view in pieces:
-                part = reader.read(origin, tuple(map(add, origin, view.shape)))
-                view[...] = _fitted(field, real_array(part, f"field {field.name!r} is given"))
+
+        def values(origin: Place, shape: Place) -> NDArray[Any]:
+            part = reader.read(origin, tuple(map(add, origin, shape)))
+            return real_array(part, f"field {field.name!r} is given")
+
+        self._fill(field, values)
         self._set_walls(field)
 
-    @contextmanager
-    def _filling(self, field: Field) -> Iterator[Any]:
-        """Write the points of a field; an error on one rank is raised on all of them."""
-        with self.domain.comm.agreement(f"set field {field.name!r}"), self.store.writing(field) as pieces:
-            yield pieces
+    def _fill(self, field: Field, values: Callable[[Place, Place], NDArray[Any]]) -> None:
+        """Write the points of a field; where the values of one rank are rejected, no rank has written any.
+
+        Parameters
+        ----------
+        field : Field
+        values : callable
+            ``values(origin, shape)`` returns the values of a box of points.
+        """
+        with self.store.writing(field) as pieces:
+            with self.domain.comm.agreement(f"set field {field.name!r}"):
+                parts = [_fitted(field, values(origin, view.shape)) for origin, view in pieces]
+            for (_, view), part in zip(pieces, parts, strict=True):
+                view[...] = part
 
     def _from_array(self, field: Field, value: Any) -> None:
         array, points = real_array(value, f"field {field.name!r} is given"), field.points
@@ -282,14 +295,12 @@ class Fields(Sealed):
                 f"field {field.name!r} has shape {points}, but the array given for it has shape {array.shape}"
             )
         self._made(field)
-        with self._filling(field) as pieces:
-            for origin, view in pieces:
-                part = (
-                    array
-                    if array.shape == ()
-                    else array[tuple(slice(o, o + n) for o, n in zip(origin, view.shape, strict=True))]
-                )
-                view[...] = _fitted(field, part)
+
+        def values(origin: Place, shape: Place) -> NDArray[Any]:
+            box = tuple(slice(o, o + n) for o, n in zip(origin, shape, strict=True))
+            return array if array.shape == () else array[box]
+
+        self._fill(field, values)
         self._set_walls(field)
 
     def _set_walls(self, field: Field) -> None:
