@@ -43,7 +43,7 @@ def describe(error: BaseException) -> str:
         return text
     if isinstance(error, (KeyboardInterrupt, Stopped)):
         return f"halocline: {str(error) or 'interrupted'}"
-    lacking = isinstance(error, MemoryError) and not _raised_by_user(error)
+    lacking = _lacks_memory(error) and not _raised_by_user(error)
     if not (lacking or isinstance(error, HaloclineError)):
         return _story(error)
     what = f"there is not enough memory: {str(error) or 'an allocation failed'}" if lacking else error
@@ -55,6 +55,13 @@ def describe(error: BaseException) -> str:
         if frames and link is not error:
             lines += [entry.rstrip() for entry in traceback.format_exception_only(link)]
     return "\n".join(lines)
+
+
+def _lacks_memory(error: BaseException) -> bool:
+    """Return whether memory was lacking; Python reports a thread without memory for its stack by its text."""
+    return isinstance(error, MemoryError) or (
+        type(error) is RuntimeError and "start new thread" in str(error)
+    )
 
 
 def _story(error: BaseException) -> str:
