@@ -396,7 +396,7 @@ def result(sim: hc.Simulation) -> tuple[float, int, str]:
 
 @pytest.mark.parametrize("varying", [False, True])
 def test_times_go_on_with_the_same_bits_from_a_checkpoint(varying: bool, tmp_path: Path) -> None:
-    """After shortened steps, which steps are counted from."""
+    """Steps are counted from the last shortened step on."""
     how: dict[str, Any] = {"dt": lambda T: 1e-3 + 0.0 * hc.max(T)} if varying else {}
     alone, stopped, again = heat(**how), heat(**how), heat(**how)
     alone.run(until=0.0105)

@@ -140,7 +140,7 @@ class DispatchedError(BaseException):
 
 
 def plain(value: Any) -> Any:
-    """What a value says, without what differs from run to run."""
+    """Return the text of a value without the parts that differ from run to run."""
     if isinstance(value, (CaseRun, FileProblem)):
         return type(value).__name__, value.name, value.shape, str(value.values), value.order, value.scheme
     if isinstance(value, partial):
@@ -260,7 +260,7 @@ def words_of(option: Option) -> list[str]:
 
 
 def is_named(option: Option, error: str) -> bool:
-    """Whether an error names the option, as the command or Python has it, or the path that it was given."""
+    """Return whether an error names the option, by its command or Python name, or its path."""
     name = option.name.partition("/")[0]
     path = VALUES[name] if option.kind is PLACE else name
     known = [name, path, *([option.keyword] if len(option.keyword) > 2 else [])]

@@ -101,12 +101,11 @@ def test_a_forked_child_runs_with_threads_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("kind", ["TensorStore", "MPI", pytest.param("a device", marks=pytest.mark.long)])
-def test_a_forked_child_says_what_it_cannot_use(kind: str, tmp_path: Path) -> None:
+def test_a_forked_child_says_what_it_cannot_use(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     if kind == "a device":
-        from halocline.native import native
-
-        if not native().devices("opencl"):
-            pytest.skip("no OpenCL device")
+        request.getfixturevalue("opencl")
     said = ended(RESOURCES, kind, tmp_path)
     assert f"{kind} " in said
     assert "cannot be used in process" in said

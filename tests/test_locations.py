@@ -433,7 +433,7 @@ def test_to_is_strict() -> None:
 
 
 def test_coordinates_follow_their_target() -> None:
-    """Of every location, with walls of both kinds."""
+    """All locations are tried, with walls of both kinds."""
     ran = 0
     for ndim, walls in itertools.product((1, 2, 3), ("face", "node")):
         grid = hc.Grid((3, 4, 5)[:ndim], origin=-0.5, walls=walls)

@@ -282,7 +282,7 @@ def test_a_projected_solution_has_the_same_bits_on_any_ranks(method: str) -> Non
 
 
 def test_random_vectors_tell_where_the_formula_does_not(caplog: pytest.LogCaptureFixture) -> None:
-    """The same formula is symmetric or not, as a field has it."""
+    """The values of a field decide whether the formula is symmetric."""
     caplog.set_level(logging.WARNING, "halocline")
     for east, count in ((lambda i: 1.0 + (i % 7), 1), (lambda i: 2.0 + 0.0 * i, 0)):
         caplog.clear()

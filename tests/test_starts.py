@@ -1,4 +1,4 @@
-"""Where a solve starts, and that its tolerance does not depend on it."""
+"""Starts of a linear solve; its tolerance does not depend on them."""
 
 from __future__ import annotations
 

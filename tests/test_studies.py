@@ -770,31 +770,25 @@ def test_what_a_study_holds_fixed_tells_joined_files_apart(
         assert sum(f", {word}:" in heading for heading in headings) == 1, headings
 
 
+SOLVE = {  # facts of a record of a linear solve
+    "dof": 256,
+    "dim": 2,
+    "method": "cg",
+    "iterations": 10,
+    "bandwidth_share": 0.5,
+    "case": "poisson",
+}
+
+
 def test_nodes_are_columns_of_their_own() -> None:
-    solve = {
-        "dof": 256,
-        "dim": 2,
-        "method": "cg",
-        "iterations": 10,
-        "bandwidth_share": 0.5,
-        "case": "poisson",
-    }
-    files = [[step(ranks=4, nodes=nodes, seconds=100.0 + nodes, **solve)] for nodes in (1, 2, 4)]
+    files = [[step(ranks=4, nodes=nodes, seconds=100.0 + nodes, **SOLVE)] for nodes in (1, 2, 4)]
     _, made = _report_of(files)
     assert made.tables[0].heads == ("", "4 ranks", "4 ranks\non 2 nodes", "4 ranks\non 4 nodes")
     assert [cell.split()[1] for cell in made.tables[0].rows[0][1:]] == ["101.00", "102.00", "104.00"]
 
 
 def test_other_bits_are_no_repeat() -> None:
-    solve = {
-        "dof": 256,
-        "dim": 2,
-        "method": "cg",
-        "iterations": 10,
-        "bandwidth_share": 0.5,
-        "case": "poisson",
-    }
-    _, made = _report_of([[step(checksum=c * 32, seconds=s, **solve)] for c, s in (("0", 1.0), ("1", 2.0))])
+    _, made = _report_of([[step(checksum=c * 32, seconds=s, **SOLVE)] for c, s in (("0", 1.0), ("1", 2.0))])
     assert made.tables[0].rows[0][1] == "00:00:01      1.00; 00:00:02      2.00"
     assert "2 different results" in made.said[0]
 
