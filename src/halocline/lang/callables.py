@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import dis
 import inspect
-import os
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, partial
-from types import CodeType, FunctionType, MemberDescriptorType
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from halocline.errors import InputError
@@ -154,102 +151,18 @@ def _stores(code: Any) -> Iterator[tuple[str, int]]:
             yield name, (position.lineno if position else None) or code.co_firstlineno
 
 
-MANY = 1000  # entries of a container that holds data, and no generators of random numbers
-
-
-def captured(function: Any) -> list[Any]:
-    """Return the objects that a user's function can reach besides its arguments.
-
-    They are those of closures, globals and defaults, entries of containers, and of objects, classes and
-    modules the attributes that the text names. Functions among them lead further.
-    """
-    names, known = {"__call__"}, 0
-    found: list[Any] = []
-    while len(names) > known:  # a function that is reached late may name an attribute of an earlier object
-        known = len(names)
-        found = _reached(function, names)
-    return found
-
-
-def _reached(function: Any, names: set[str]) -> list[Any]:
-    """Return what a function reaches by attributes of these names, and add the names in functions on the
-    way."""
-    waiting, seen = [function], dict[int, Any]()
-    while waiting:
-        found = waiting.pop()
-        if id(found) in seen:
-            continue
-        seen[id(found)] = found
-        if isinstance(found, partial):
-            waiting += [found.func, *found.args, *found.keywords.values()]
-        elif inspect.isfunction(found):
-            if not _is_library(found):
-                names.update(_names(found.__code__))
-                waiting += _read_by(found)
-        elif inspect.ismethod(found):
-            waiting += [found.__func__, found.__self__]
-        elif inspect.isbuiltin(found):
-            waiting.append(found.__self__)
-        elif isinstance(found, (dict, list, tuple, set)):
-            if len(found) <= MANY:
-                waiting.extend(found.values() if isinstance(found, dict) else found)  # not Vector's `+=`
-        elif not _is_library(found):
-            waiting += _attributes(found, names)
-        elif callable(found) and not inspect.isclass(found):
-            waiting += getattr(found, "__dict__", {}).values()  # a program or a cache holds a function
-    del seen[id(function)]
-    return list(seen.values())
-
-
-def _is_library(thing: Any) -> bool:
-    """Return whether a function, class, module or object is of Python itself or installed."""
-    if inspect.ismodule(thing):
-        name = thing.__name__
-    else:
-        named = thing if inspect.isfunction(thing) or inspect.isclass(thing) else type(thing)
-        name = str(named.__module__)
-    root = name.partition(".")[0]
-    file = getattr(sys.modules.get(root), "__file__", None) or ""
-    if root in ("halocline", "numpy", "scipy") or "site-packages" in file:
-        return True
-    own = os.path.dirname(os.__file__)  # a file of the user's may have the name of a module of Python
-    return root in sys.stdlib_module_names and (not file or file.startswith(own))
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    """Yield the global names and attributes in the text of a function, and of functions inside it."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
-
-
-def _read_by(function: FunctionType) -> Iterator[Any]:
-    """Yield the objects that the text of a function names, and its defaults."""
-    for cell in function.__closure__ or ():
-        try:
-            yield cell.cell_contents
-        except ValueError:  # it has no value yet
-            continue
-    for name in _names(function.__code__):
-        if name in function.__globals__:
-            yield function.__globals__[name]
-        elif name in sys.modules:  # which the function imports
-            yield sys.modules[name]
-    yield from function.__defaults__ or ()
-    yield from (function.__kwdefaults__ or {}).values()
-
-
-def _attributes(thing: Any, names: Iterable[str]) -> Iterator[Any]:
-    """Yield attributes of an object, class or module, and the functions behind them, without calling any."""
-    for name in names:
-        found = inspect.getattr_static(thing, name, None)
-        if isinstance(found, MemberDescriptorType) and not inspect.isclass(thing):
-            found = getattr(thing, name, None)
-        elif isinstance(found, property):
-            found = found.fget
-        elif isinstance(found, (classmethod, staticmethod)):
-            found = found.__func__
-        elif isinstance(found, cached_property):
-            found = found.func
-        yield found
+def captured(function: Any, seen: frozenset[int] = frozenset()) -> list[Any]:
+    """Return the objects that the text of a function names, its defaults, and those of functions of the same
+    file that it names."""
+    if isinstance(function, partial):
+        values = [function.func, *function.args, *function.keywords.values()]
+        return [o for v in values for o in (v, *captured(v, seen))]
+    function = getattr(function, "__func__", function)
+    if not inspect.isfunction(function) or id(function) in seen:
+        return []
+    variables = inspect.getclosurevars(function)
+    values = [*variables.nonlocals.values(), *variables.globals.values()]
+    values += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    seen |= {id(function)}
+    helpers = [v for v in values if getattr(v, "__globals__", None) is function.__globals__]
+    return values + [o for helper in helpers for o in captured(helper, seen)]
