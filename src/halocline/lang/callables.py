@@ -1,7 +1,7 @@
-"""Functions that users give: their names, and the arguments that they take.
+"""Inspection of user functions: their names, their arguments, and the objects that they can reach.
 
-A parameter with a default never receives a positional argument: it is an option of the user's, such as
-``lambda x, k=k: ...``. Only a callback whose one parameter has a default receives it.
+A parameter with a default never receives a positional argument: it is an option of the user, as in
+``lambda x, k=k: ...``. The only exception is a callback with a single parameter, which may have a default.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from halocline.words import counted
 
 
 def name_of(function: Any) -> str:
-    """Return the name of a function; of an object that can be called that of its class."""
+    """Return the name of a function, or of the class of another callable object."""
     while isinstance(function, partial):
         function = function.func
     name = getattr(function, "__name__", None)
@@ -28,12 +28,12 @@ def name_of(function: Any) -> str:
 
 
 def signature_of(function: Any, what: str) -> inspect.Signature | None:
-    """Return the signature of a function; None where Python knows none, as for some built-in functions.
+    """Return the signature of a function, or None where Python has none, as for some built-in functions.
 
     Raises
     ------
     InputError
-        It cannot be called; `what` is its name in the message.
+        The function cannot be called. `what` is its name in the message.
     """
     if not callable(function):
         raise InputError(f"{what} is {function!r}; expected a function")
@@ -53,38 +53,38 @@ def arguments_taken(function: Any, what: str, counts: Sequence[int], expected: s
     what : str
         Name of the function, for messages.
     counts : sequence of int
-        Numbers of arguments that are possible, in ascending order.
+        Accepted numbers of arguments, in ascending order.
     expected : str
         The arguments in words.
 
     Returns
     -------
     int
-        The number of parameters without a default; the greatest of `counts` for a function with ``*args`` and
-        where no signature is known.
+        Number of parameters without a default. For a function with ``*args`` or without a known signature it
+        is the greatest of `counts`.
 
     Raises
     ------
     InputError
-        It cannot be called, takes another number of arguments, or needs one by keyword.
+        The function cannot be called, takes another number of arguments, or needs one by keyword.
     """
     signature, inputs = signature_of(function, what), getattr(function, "nin", None)
     if isinstance(inputs, int):  # a universal function of NumPy
-        required, any_more = inputs, False
+        required, has_varargs = inputs, False
     elif signature is None:
         return counts[-1]
     else:
         parameters = signature.parameters.values()
-        needed = [p for p in parameters if p.default is p.empty]
-        by_keyword = [p.name for p in needed if p.kind is p.KEYWORD_ONLY]
-        if by_keyword:
+        without_default = [p for p in parameters if p.default is p.empty]
+        keywords = [p.name for p in without_default if p.kind is p.KEYWORD_ONLY]
+        if keywords:
             raise InputError(
-                f"{what} needs the keyword argument {by_keyword[0]!r}; give it a default, or a value by "
+                f"{what} needs the keyword argument {keywords[0]!r}; give it a default, or a value by "
                 "functools.partial"
             )
-        required = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in needed)
-        any_more = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    if any_more and required <= counts[-1]:
+        required = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in without_default)
+        has_varargs = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    if has_varargs and required <= counts[-1]:
         return counts[-1]
     if required not in counts:
         raise InputError(
@@ -94,7 +94,7 @@ def arguments_taken(function: Any, what: str, counts: Sequence[int], expected: s
 
 
 def check_callback(function: Any, what: str, expected: str) -> None:
-    """Check that a function can be called with one argument, also where its only parameter has a default.
+    """Check that a function can be called with one argument, even where its only parameter has a default.
 
     Parameters
     ----------
@@ -107,18 +107,18 @@ def check_callback(function: Any, what: str, expected: str) -> None:
     Raises
     ------
     InputError
-        It cannot be called, takes another number of arguments, or needs one by keyword.
+        The function cannot be called, takes another number of arguments, or needs one by keyword.
     """
     signature = signature_of(function, what)
     parameters = [] if signature is None else list(signature.parameters.values())
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    by_keyword = any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in parameters)
-    if len(positional) != 1 or by_keyword:
+    needs_keyword = any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in parameters)
+    if len(positional) != 1 or needs_keyword:
         arguments_taken(function, what, (1,), expected)
 
 
 def fixed_by_partial(function: Any) -> set[str]:
-    """Return the names of the keyword arguments that ``functools.partial`` has given values."""
+    """Return the names of the keyword arguments that ``functools.partial`` binds."""
     names: set[str] = set()
     while isinstance(function, partial):
         names |= function.keywords.keys()
@@ -127,7 +127,7 @@ def fixed_by_partial(function: Any) -> set[str]:
 
 
 def rebound_arguments(function: Any) -> dict[str, int]:
-    """Return the arguments that a function assigns by ``name = ...``, with the line of the first one."""
+    """Return the line of the first ``name = ...`` for each argument that a function rebinds."""
     while isinstance(function, partial):
         function = function.func
     code = getattr(getattr(function, "__func__", function), "__code__", None)
@@ -142,7 +142,7 @@ def rebound_arguments(function: Any) -> dict[str, int]:
 
 
 def _stores(code: Any) -> Iterator[tuple[str, int]]:
-    """Yield the local names that instructions assign, with their lines."""
+    """Yield the local names that a code object assigns, with their lines."""
     for instruction in dis.get_instructions(code):
         if not instruction.opname.startswith(("STORE_FAST", "STORE_DEREF")):
             continue
@@ -154,102 +154,105 @@ def _stores(code: Any) -> Iterator[tuple[str, int]]:
             yield name, (position.lineno if position else None) or code.co_firstlineno
 
 
-MANY = 1000  # entries of a container that holds data, and no generators of random numbers
+MANY = 1000  # A container with more entries is data: it is not searched for random number generators.
 
 
 def captured(function: Any) -> list[Any]:
-    """Return the objects that a user's function can reach besides its arguments.
+    """Return the objects that a user function can reach besides its arguments.
 
-    They are those of closures, globals and defaults, entries of containers, and of objects, classes and
-    modules the attributes that the text names. Functions among them lead further.
+    They are closure variables, globals, defaults, entries of containers, and attributes of objects, classes
+    and modules whose names occur in the code. The search continues in the functions among them.
     """
-    names, known = {"__call__"}, 0
-    found: list[Any] = []
-    while len(names) > known:  # a function that is reached late may name an attribute of an earlier object
-        known = len(names)
-        found = _reached(function, names)
-    return found
+    names, count = {"__call__"}, 0
+    objects: list[Any] = []
+    while len(names) > count:  # a function that is reached late may name an attribute of an earlier object
+        count = len(names)
+        objects = _search(function, names)
+    return objects
 
 
-def _reached(function: Any, names: set[str]) -> list[Any]:
-    """Return what a function reaches by attributes of these names, and add the names in functions on the
-    way."""
-    waiting, seen = [function], dict[int, Any]()
+def _search(function: Any, names: set[str]) -> list[Any]:
+    """Return the objects that a function reaches through attributes of these names.
+
+    The names in the code of each function that is reached are added to `names`.
+    """
+    waiting, visited = [function], dict[int, Any]()
     while waiting:
-        found = waiting.pop()
-        if id(found) in seen:
+        thing = waiting.pop()
+        if id(thing) in visited:
             continue
-        seen[id(found)] = found
-        if isinstance(found, partial):
-            waiting += [found.func, *found.args, *found.keywords.values()]
-        elif inspect.isfunction(found):
-            if not _is_library(found):
-                names.update(_names(found.__code__))
-                waiting += _read_by(found)
-        elif inspect.ismethod(found):
-            waiting += [found.__func__, found.__self__]
-        elif inspect.isbuiltin(found):
-            waiting.append(found.__self__)
-        elif isinstance(found, (dict, list, tuple, set)):
-            if len(found) <= MANY:
-                waiting.extend(found.values() if isinstance(found, dict) else found)  # not Vector's `+=`
-        elif not _is_library(found):
-            waiting += _attributes(found, names)
-        elif callable(found) and not inspect.isclass(found):
-            waiting += getattr(found, "__dict__", {}).values()  # a program or a cache holds a function
-    del seen[id(function)]
-    return list(seen.values())
+        visited[id(thing)] = thing
+        if isinstance(thing, partial):
+            waiting += [thing.func, *thing.args, *thing.keywords.values()]
+        elif inspect.isfunction(thing):
+            if not _is_library(thing):
+                names.update(_names(thing.__code__))
+                waiting += _referenced_objects(thing)
+        elif inspect.ismethod(thing):
+            waiting += [thing.__func__, thing.__self__]
+        elif inspect.isbuiltin(thing):
+            waiting.append(thing.__self__)
+        elif isinstance(thing, (dict, list, tuple, set)):
+            if len(thing) <= MANY:
+                # `+=` would call Vector.__radd__
+                waiting.extend(thing.values() if isinstance(thing, dict) else thing)
+        elif not _is_library(thing):
+            waiting += _attributes(thing, names)
+        elif callable(thing) and not inspect.isclass(thing):
+            waiting += getattr(thing, "__dict__", {}).values()  # the function of a program or a cache
+    del visited[id(function)]
+    return list(visited.values())
 
 
 def _is_library(thing: Any) -> bool:
-    """Return whether a function, class, module or object is of Python itself or installed."""
+    """Return True for a function, class, module or object of Python or of an installed package."""
     if inspect.ismodule(thing):
         name = thing.__name__
     else:
-        named = thing if inspect.isfunction(thing) or inspect.isclass(thing) else type(thing)
-        name = str(named.__module__)
+        owner = thing if inspect.isfunction(thing) or inspect.isclass(thing) else type(thing)
+        name = str(owner.__module__)
     root = name.partition(".")[0]
     file = getattr(sys.modules.get(root), "__file__", None) or ""
     if root in ("halocline", "numpy", "scipy") or "site-packages" in file:
         return True
-    own = os.path.dirname(os.__file__)  # a file of the user's may have the name of a module of Python
-    return root in sys.stdlib_module_names and (not file or file.startswith(own))
+    library = os.path.dirname(os.__file__)  # a file of the user may have the name of a module of Python
+    return root in sys.stdlib_module_names and (not file or file.startswith(library))
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """Yield the global names and attributes in the text of a function, and of functions inside it."""
+    """Yield the names of globals and attributes in a code object and in the code inside it."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _names(constant)
 
 
-def _read_by(function: FunctionType) -> Iterator[Any]:
-    """Yield the objects that the text of a function names, and its defaults."""
+def _referenced_objects(function: FunctionType) -> Iterator[Any]:
+    """Yield the closure variables, globals, imported modules and defaults of a function."""
     for cell in function.__closure__ or ():
         try:
             yield cell.cell_contents
-        except ValueError:  # it has no value yet
+        except ValueError:  # the variable has no value yet
             continue
     for name in _names(function.__code__):
         if name in function.__globals__:
             yield function.__globals__[name]
-        elif name in sys.modules:  # which the function imports
+        elif name in sys.modules:  # the function imports it
             yield sys.modules[name]
     yield from function.__defaults__ or ()
     yield from (function.__kwdefaults__ or {}).values()
 
 
 def _attributes(thing: Any, names: Iterable[str]) -> Iterator[Any]:
-    """Yield attributes of an object, class or module, and the functions behind them, without calling any."""
+    """Yield attributes of an object, class or module, and for properties their functions, without a call."""
     for name in names:
-        found = inspect.getattr_static(thing, name, None)
-        if isinstance(found, MemberDescriptorType) and not inspect.isclass(thing):
-            found = getattr(thing, name, None)
-        elif isinstance(found, property):
-            found = found.fget
-        elif isinstance(found, (classmethod, staticmethod)):
-            found = found.__func__
-        elif isinstance(found, cached_property):
-            found = found.func
-        yield found
+        value = inspect.getattr_static(thing, name, None)
+        if isinstance(value, MemberDescriptorType) and not inspect.isclass(thing):
+            value = getattr(thing, name, None)
+        elif isinstance(value, property):
+            value = value.fget
+        elif isinstance(value, (classmethod, staticmethod)):
+            value = value.__func__
+        elif isinstance(value, cached_property):
+            value = value.func
+        yield value
