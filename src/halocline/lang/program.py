@@ -31,7 +31,7 @@ from halocline.lang.expression import (
     located,
     place_of,
     read,
-    refuse_in_place,
+    reject_in_place,
     replace_leaves,
     stage_read,
     unary,
@@ -158,7 +158,7 @@ def _assigned_scalar(operand: Scalar) -> str | None:
     return None if given else operand.name
 
 
-refuse_in_place(Scalar, _assigned_scalar)
+reject_in_place(Scalar, _assigned_scalar)
 
 
 STORAGES = ("auto", "inline", "patch", "array")
