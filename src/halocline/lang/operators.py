@@ -155,13 +155,14 @@ def _unit(grid: Grid, *steps: tuple[int, int]) -> tuple[int, ...]:
 def shift(f: Any, axis: int | str, by: int = 1) -> Any:
     """Return the value `by` cells further along an axis; of a vector, by component.
 
-    Use it in place of ``f[1, 0]`` in formulas that serve every axis and grids of one to three axes. The shift is an explicit offset, even for ``by=0``: locations are not checked.
+    Use it in place of ``f[1, 0]`` in formulas that serve every axis and grids of one to three axes. The shift
+    is an explicit offset, even for ``by=0``: locations are not checked.
 
     Parameters
     ----------
     f : field, stage, expression, number, or a vector of them
     axis : int or str
-        Along an axis that the grid lacks everything is constant: the value itself.
+        Along an axis that the grid lacks, the result is the value itself.
     by : int
         Negative values look backward.
     """
@@ -467,9 +468,11 @@ def grad_div(v: Sequence[Operand], *, order: int | None = None) -> Vector:
 
 
 def difference(f: Operand, axis: int | str, count: int) -> Expr:
-    """The central difference of an even count, sum_k (-1)^k C(count, k) f(count/2 - k): `count` first
-    differences one after the other, without division by h. It is of neighbouring points, on stretched axes
-    too."""
+    """Return the central difference of an even count: `count` first differences one after the other.
+
+    It is sum_k (-1)^k C(count, k) f(count/2 - k), without division by h. On stretched axes it is the
+    difference of neighbouring points too.
+    """
     e, a = as_expr(f), axis_number(axis)
     even = whole(count)
     if even is None or even < 2 or even % 2:
