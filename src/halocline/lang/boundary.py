@@ -286,8 +286,8 @@ class BoundaryKernel(BoundaryCondition):
         ``function(u)`` or ``function(u, layer)`` returns the ghost value; other parameters keep their
         default. ``u[m]`` is the value `m` cells inward from the wall, ``u.of(T)[m]`` that of another field.
         ``u.h`` is the spacing, and ``u.coordinates`` are the coordinates of the ghost. ``u[m, s]`` in two
-        dimensions, and ``u[m, s, t]`` in three, is the value `s` (and `t`) points further along the other
-        axes of the grid, in their order; so is ``u.of(T)[m, s]``.
+        dimensions is the value `s` points further along the other axis. ``u[m, s, t]`` in three dimensions is
+        the value `s` and `t` points further along the other axes, in their order; so is ``u.of(T)[m, s]``.
 
     A value along a wall may lie on another rank. It may also lie beyond a wall of another axis, whose ghosts
     are then formed first. Two walls whose ghosts depend on each other are an error.

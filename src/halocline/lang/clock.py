@@ -25,7 +25,7 @@ PARTS = 10**6  # 1 / TOLERANCE, exactly
 ROUNDING = 4
 MOST_STEPS = 2**53  # Beyond it, float64 does not represent every number of steps.
 
-PAUSE = own_name("pause")  # no step begins at this time or later
+PAUSE = own_name("pause")  # time at or after which no step begins
 WANTED_STEP = own_name("dt_wanted")  # constant time step
 NEXT_STEP = own_name("dt_next")  # length of the next step, where the time step is delayed
 REACHED = own_name("t_reached")  # greatest time that is reached, where the time step varies

@@ -700,8 +700,8 @@ def reduction(
 def place_of(root: Expr) -> tuple[bool, ...]:
     """Return the axes that the points of an expression are staggered along.
 
-    An expression that reads at explicit offsets is staggered along an axis where all its fields and located
-    stages are staggered along the axis and read in place. A difference of face values lies in a cell.
+    An expression that reads at explicit offsets may mix locations. It is staggered along an axis where all
+    its fields and located stages are, and are read in place. A difference of face values lies in a cell.
     """
     assert root.grid is not None
     if root.placement is not None:

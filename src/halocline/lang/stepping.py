@@ -184,7 +184,9 @@ def stepping(
         arguments = bound(plain)
         if isinstance(function, ProgramFunction):
             functions = [plain] if after_step is None else [plain, after_step]
-            if not timed and any(t is each for function in functions for each in bound(function).values()):
+            if not timed and any(
+                t is argument for function in functions for argument in bound(function).values()
+            ):
                 time_before = program.own("t_before")
                 time_before.set(t)
             with _own_scalars_unset(program, title, timed):

@@ -145,7 +145,7 @@ def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], what
     Raises
     ------
     InputError
-        The function takes other arguments, returns None, gives another value in the second call, draws random
+        The function takes other arguments, returns None or another value in the second call, draws random
         numbers, or raises an error that tracing does not cause.
     """
     count = len(coordinates)

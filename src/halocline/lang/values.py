@@ -9,7 +9,7 @@ from halocline.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-REAL_KINDS = "biuf"  # of NumPy's dtypes
+REAL_KINDS = "biuf"  # kinds of NumPy dtypes
 
 
 def as_real(value: Any) -> float | None:

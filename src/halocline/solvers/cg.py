@@ -122,7 +122,7 @@ def cg_fused(
 
 
 def _project(r: Field, null_space: NullSpace | None) -> None:
-    """Remove the mean of r where there is a null space, and stop where the mean is not a rounding error."""
+    """Remove the mean of r where there is a null space, and stop where the mean is larger than allowed."""
     if null_space is None:
         return
     total, square = own_scalars("total square")

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("halocline")
 
 STARTS = ("zero", "last")
-# Relative mean of the right-hand side that counts as a rounding error.
+# Mean of the right-hand side, relative in norm, that counts as a rounding error.
 COMPATIBLE = {"float64": 1e-13, "float32": 1e-6}
 
 
@@ -78,7 +78,7 @@ class Solution:
     iterations : int
     reason : str
         "converged"; "rounding limit": the residual that the method carries along is small enough, but the
-        true one is more than twice as large as allowed, and further iterations would not reduce it;
+        true one is more than twice as large as allowed (further iterations would not reduce it);
         "iteration limit"; "interrupted": a signal came, also where it came too late to matter.
     residuals : array (iterations + 1,)
         Norms of the residual that the method carries along, the initial one first.
@@ -463,7 +463,7 @@ class LinearProblem(Sealed):
             if self._takes_constants_to_zero():
                 points = math.prod(self.unknown.points)
                 share = 1.0 / points
-                # the mean of the right-hand side is a lower bound of the residual
+                # the norm of the residual is at least that of the mean of the right-hand side
                 allowed = points * max(rtol, COMPATIBLE[self.unknown.dtype]) ** 2
             inputs |= {own_name("share"): share, own_name("allowed"): allowed}
         return inputs
@@ -541,10 +541,10 @@ class LinearProblem(Sealed):
                 f"Subtract {mean:g} from the right-hand side, or give {self.unknown.name!r} a value at a wall"
             )
         value = outcome.scalars[own_name("curvature")]
-        ended = f"{self.method} broke down in iteration {iteration + 1}: {reason} ({value:g})"
+        message = f"{self.method} broke down in iteration {iteration + 1}: {reason} ({value:g})"
         if reason == BREAKDOWN:
-            raise BreakdownError(f"{ended}; {self._why_not_positive()}")
-        raise RunError(ended)
+            raise BreakdownError(f"{message}; {self._why_not_positive()}")
+        raise RunError(message)
 
     def _why_not_positive(self) -> str:
         """Return a likely reason for a curvature that is not positive, with a remedy."""
