@@ -145,8 +145,8 @@ def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], what
     Raises
     ------
     InputError
-        The function takes other arguments, returns None or another value in the second call, draws random
-        numbers, or raises an error that tracing does not cause.
+        The function takes other arguments, returns None, or returns another value in the second call. Or it
+        draws random numbers, or raises an error that tracing does not cause.
     """
     count = len(coordinates)
     arguments_taken(function, what, (count,), f"the {count} coordinates" if count > 1 else "the coordinate")

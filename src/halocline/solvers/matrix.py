@@ -3,9 +3,9 @@
 A row of the matrix is computed in Python: the formula is evaluated at one point. In this evaluation the
 unknown is a sum of matrix columns, and a ghost value is the sum that its boundary condition gives.
 
-The sampled rows lie in the middle, near each wall and in corners. They represent all rows where no coefficient
-depends on the place, on another field or on random numbers. Otherwise a row can only disprove a property, and
-`halocline.solvers.probe` decides the rest. Hash values replace the values of other fields.
+The sampled rows lie in the middle, near each wall and in corners. They represent all rows where no
+coefficient depends on the place, on another field or on random numbers. Otherwise a row can only disprove a
+property, and `halocline.solvers.probe` decides the rest. Hash values replace the values of other fields.
 """
 
 from __future__ import annotations
