@@ -25,7 +25,7 @@ def lowest_mode(n):
     problem.fields[u] = 1.0
     for _ in range(8):
         problem.fields[f] = u / problem.fields.evaluate(hc.max(abs(u)))
-        solution = problem.solve(rtol=1e-8, start="last")  # from the mode before
+        solution = problem.solve(rtol=1e-8, start="last")  # the previous mode is the initial guess
     uu, uf = problem.fields.evaluate(hc.dot(u, u), hc.dot(u, f))
     return u, solution, uf / uu
 

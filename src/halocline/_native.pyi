@@ -726,7 +726,7 @@ class DeviceStorage:
         Raises
         ------
         ValueError
-            A cell that is not within the storage.
+            A cell lies outside the storage.
         """
 
     @property

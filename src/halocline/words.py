@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """Return a question for the nearest known name; nothing where none is near."""
+    """Return the suggestion " (did you mean 'name'?)", or an empty string where no known name is close."""
     close = get_close_matches(name, list(known), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 

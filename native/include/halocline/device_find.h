@@ -1,5 +1,4 @@
-// Kernels that look into fields on the device where they lie: for values that are not finite, and for the
-// values of single cells.
+// Kernels that search the fields of a device for values that are not finite, and that read single cells.
 #pragma once
 
 // Makes found[number] 1 where a value of a box is not finite. The box has planes x rows x row cells, the
@@ -24,16 +23,16 @@ HC_KERNEL hc_find_nonfinite(HC_GLOBAL const char* HC_RESTRICT values, const hc_l
   if (bad != 0) found[number] = 1;
 }
 
-// Copies the elements of an array with these numbers, one after the other. Threads step over all of them,
-// however many there are.
+// Copies the elements values[numbers[0]], values[numbers[1]], ... to `elements`. A thread copies several
+// elements where there are fewer threads than elements.
 HC_KERNEL hc_read_cells(HC_GLOBAL const char* HC_RESTRICT values,
                         HC_GLOBAL const hc_int64* HC_RESTRICT numbers, const hc_int64 count,
-                        const hc_int64 itemsize, HC_GLOBAL char* HC_RESTRICT found) {
+                        const hc_int64 itemsize, HC_GLOBAL char* HC_RESTRICT elements) {
   for (hc_int64 n = hc_group(0) * hc_group_size(0) + hc_thread(0); n < count;
        n += hc_groups(0) * hc_group_size(0)) {
     if (itemsize == 8)
-      ((HC_GLOBAL hc_uint64*)found)[n] = ((HC_GLOBAL const hc_uint64*)values)[numbers[n]];
+      ((HC_GLOBAL hc_uint64*)elements)[n] = ((HC_GLOBAL const hc_uint64*)values)[numbers[n]];
     else
-      ((HC_GLOBAL hc_uint32*)found)[n] = ((HC_GLOBAL const hc_uint32*)values)[numbers[n]];
+      ((HC_GLOBAL hc_uint32*)elements)[n] = ((HC_GLOBAL const hc_uint32*)values)[numbers[n]];
   }
 }

@@ -61,11 +61,11 @@ device::Shared as_shared(const nb::bytes& bytes) {
 using Cells = nb::ndarray<const int64_t, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
 
 nb::bytes read_cells(const device::Storage& storage, const BoundModule& module, const Cells& cells) {
-  const std::span all(reinterpret_cast<const Index*>(cells.data()), cells.shape(0));
+  const std::span indices(reinterpret_cast<const Index*>(cells.data()), cells.shape(0));
   std::vector<char> values;
   {
     const nb::gil_scoped_release release;
-    values = device::read_cells(*module.shared(), storage, all);
+    values = device::read_cells(*module.shared(), storage, indices);
   }
   return nb::bytes(values.data(), values.size());
 }
@@ -135,7 +135,7 @@ void bind_device_plan(nb::module_& m) {
            "Parameters\n----------\n"
            "module : Module\n    device_find.h, compiled for the device.\n"
            "cells : array of int64 (cells, 3)\n\n"
-           "Raises\n------\nValueError\n    A cell that is not within the storage.")
+           "Raises\n------\nValueError\n    A cell lies outside the storage.")
       .def_prop_ro("shape", [](const device::Storage& storage) { return as_tuple(storage.shape()); })
       .def_prop_ro("itemsize", &device::Storage::itemsize)
       .def_prop_ro("bytes", &device::Storage::bytes, "Bytes of memory taken, padding included.");

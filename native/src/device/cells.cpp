@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 
 #include "device/subdomain.hpp"
 
@@ -10,7 +11,7 @@ namespace halocline::device {
 namespace {
 
 constexpr uint32_t kThreads = 128;
-constexpr size_t kMostGroups = 1024;
+constexpr size_t kMaxThreadBlocks = 1024;
 
 }  // namespace
 
@@ -28,15 +29,16 @@ std::vector<char> read_cells(const Module& module, const Storage& storage, std::
   if (cells.empty()) return values;
   Device& device = *storage.device();
   const auto kernel = kernel_for(device, module, "hc_read_cells", kThreads);
-  const auto from = device.allocate(numbers.size() * sizeof(int64_t)), to = device.allocate(values.size());
-  const auto queue = device.queue(false);  // destroyed before the memory: it waits
+  const auto number_buffer = device.allocate(numbers.size() * sizeof(int64_t));
+  const auto value_buffer = device.allocate(values.size());
+  const auto queue = device.queue(false);  // destroyed before the buffers, and waits for the kernel
   const auto count = static_cast<int64_t>(cells.size()), itemsize = static_cast<int64_t>(storage.itemsize());
-  queue->upload(*from, 0, numbers.data(), numbers.size() * sizeof(int64_t));
-  const std::array<Argument, 5> arguments{&storage.buffer(), from.get(), value(count), value(itemsize),
-                                          to.get()};
-  const size_t groups = std::min((cells.size() + kThreads - 1) / kThreads, kMostGroups);
-  queue->launch(*kernel, {static_cast<uint32_t>(groups), 1, 1}, {kThreads, 1, 1}, arguments);
-  queue->download(values.data(), *to, 0, values.size());
+  queue->upload(*number_buffer, 0, numbers.data(), numbers.size() * sizeof(int64_t));
+  const std::array<Argument, 5> arguments{&storage.buffer(), number_buffer.get(), value(count),
+                                          value(itemsize), value_buffer.get()};
+  const size_t thread_blocks = std::min((cells.size() + kThreads - 1) / kThreads, kMaxThreadBlocks);
+  queue->launch(*kernel, {static_cast<uint32_t>(thread_blocks), 1, 1}, {kThreads, 1, 1}, arguments);
+  queue->download(values.data(), *value_buffer, 0, values.size());
   queue->finish();
   return values;
 }

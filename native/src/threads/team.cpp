@@ -70,8 +70,8 @@ std::exception_ptr Team::take_failure() {
 }
 
 void end_threads_before_forks() {
-  const int failed = pthread_atfork([] { omp_pause_resource_all(omp_pause_soft); }, nullptr, nullptr);
-  if (failed != 0) throw std::system_error(failed, std::generic_category(), "pthread_atfork");
+  const int status = pthread_atfork([] { omp_pause_resource_all(omp_pause_soft); }, nullptr, nullptr);
+  if (status != 0) throw std::system_error(status, std::generic_category(), "pthread_atfork");
 }
 
 void check_arithmetic(int thread) {

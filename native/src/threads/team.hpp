@@ -113,9 +113,9 @@ class Team {
   std::exception_ptr failure_;
 };
 
-// Registers a handler that ends the OpenMP threads of a thread that forks, before the fork. The OpenMP
-// library would otherwise wait for ever in the child for threads that only the parent has. The next parallel
-// region of either process starts new threads.
+// Registers a handler that ends the OpenMP threads of a forking thread before each fork. Otherwise the OpenMP
+// library would wait forever in the child process for threads that exist only in the parent. The next
+// parallel region of either process starts new threads.
 void end_threads_before_forks();
 
 // Throws std::runtime_error where the calling thread does not round to nearest with gradual underflow.

@@ -1,4 +1,4 @@
-"""Objects that reject attributes which nothing would read."""
+"""Base classes of objects that reject assignments to unknown attributes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ _ABSENT = object()
 
 
 class KnownAttributes:
-    """Base of classes whose public attributes are not set from outside.
+    """Base class of objects whose public attributes cannot be set from outside.
 
-    An attribute can be set where the class has a property with a setter, or names it in `settable`. Others
-    raise InputError. Names that begin with an underscore belong to the class and its subclasses.
+    An attribute can be set where the class has a property with a setter or lists the name in `settable`. Any
+    other assignment raises InputError. Names that begin with an underscore are private to the class and its
+    subclasses, and can be set.
 
     Attributes
     ----------
     settable : mapping of str to str
-        Attributes that a user may set, with their meaning.
+        Meaning of each attribute that a user may set, by its name.
     advice : mapping of str to str
-        What to do instead of setting an attribute, by its name.
+        Recommended alternative to setting an attribute, by its name.
     """
 
     settable: ClassVar[Mapping[str, str]] = {}
@@ -31,16 +32,17 @@ class KnownAttributes:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._sealed and not name.startswith("_") and not self._may_set(name, value):
-            raise self._rejected(name)
+            raise self._error_for(name)
         super().__setattr__(name, value)
 
     def _may_set(self, name: str, value: Any) -> bool:
-        return self._has_setter(name) or self.__dict__.get(name, _ABSENT) is value  # as `values |= {}` does
+        # `thing.values |= {}` assigns the same object again
+        return self._has_setter(name) or self.__dict__.get(name, _ABSENT) is value
 
     def _has_setter(self, name: str) -> bool:
         return name in self.settable or getattr(getattr(type(self), name, None), "fset", None) is not None
 
-    def _rejected(self, name: str) -> InputError:
+    def _error_for(self, name: str) -> InputError:
         """Return the error for an attribute that cannot be set."""
         kind = type(self).__name__
         if name in self.advice:
@@ -48,21 +50,21 @@ class KnownAttributes:
         if name in self.__dict__ or hasattr(type(self), name):
             return InputError(f"{name} of a {kind} cannot be set once it is made; make another {kind}")
         known = sorted({n for n in (*self.__dict__, *dir(type(self))) if not n.startswith("_")})
-        can = [n for n in known if self._has_setter(n)]
-        may = f"; it can set {', '.join(can)}" if can else ""
-        return InputError(f"a {kind} has no attribute {name!r}{near(name, known)}{may}")
+        settable = [n for n in known if self._has_setter(n)]
+        hint = f"; it can set {', '.join(settable)}" if settable else ""
+        return InputError(f"a {kind} has no attribute {name!r}{near(name, known)}{hint}")
 
 
 class _Sealing(type):
-    """Type of classes whose objects are sealed once they are made."""
+    """Metaclass that seals each object after its constructor."""
 
     def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
-        made = super().__call__(*arguments, **keywords)
-        made._sealed = True
-        return made
+        instance = super().__call__(*arguments, **keywords)
+        instance._sealed = True
+        return instance
 
 
 class Sealed(KnownAttributes, metaclass=_Sealing):
-    """Base of classes that set public attributes while an object is made, and not later."""
+    """Base class of objects whose public attributes are set in the constructor only."""
 
     _sealed = False

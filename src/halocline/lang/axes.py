@@ -26,7 +26,7 @@ def axis_number(axis: Any, ndim: int = len(AXES)) -> int:
     Raises
     ------
     InputError
-        Anything else; the message lists the axes.
+        The axis is unknown; the message lists the accepted ones.
     """
     if isinstance(axis, str):
         if len(axis) == 1 and axis in AXES[:ndim]:
@@ -71,18 +71,18 @@ def per_axis(
     """
     if isinstance(value, Mapping):
         values: list[Any] = [default] * ndim
-        named: set[int] = set()
+        used_axes: set[int] = set()
         for axis, entry in value.items():
             try:
                 number = axis_number(axis, ndim)
             except InputError as error:
                 raise InputError(f"{what} {value!r}: {error}") from None
-            if number in named:
+            if number in used_axes:
                 raise InputError(f"{what} {value!r} names axis {AXES[number]} twice")
-            named.add(number)
+            used_axes.add(number)
             values[number] = entry
-        if default is None and len(named) < ndim:
-            missing = next(AXES[axis] for axis in range(ndim) if axis not in named)
+        if default is None and len(used_axes) < ndim:
+            missing = next(AXES[axis] for axis in range(ndim) if axis not in used_axes)
             raise InputError(f"{what} {value!r} leaves out axis {missing}; expected {expected} for each axis")
     elif is_sequence(value):
         values = list(value)
@@ -118,7 +118,7 @@ def axis_flags(value: Any, ndim: int, what: str) -> tuple[bool, ...]:
     Raises
     ------
     InputError
-        Anything else, such as a number or None.
+        The value is of another kind, such as a number or None. Or it names an unknown axis, or one twice.
     """
     names = value if isinstance(value, str) else tuple(value) if is_sequence(value) else ()
     if names and all(isinstance(name, str) for name in names):
@@ -140,7 +140,7 @@ def _flag(value: Any) -> bool | None:
 
 
 def whole(value: Any) -> int | None:
-    """Return a whole number as an int, and None for anything else, truth values too."""
+    """Return a whole number as an int, or None for any other value, including bool."""
     if isinstance(value, bool) or getattr(value, "shape", ()) != ():
         return None
     if getattr(getattr(value, "dtype", None), "kind", "i") not in "iu":
@@ -152,7 +152,7 @@ def whole(value: Any) -> int | None:
 
 
 def is_sequence(value: Any) -> bool:
-    """Return whether a value has entries: a sequence that is no text, or an array of one axis."""
+    """Return True for a sequence other than text, and for an array with one axis."""
     if isinstance(value, (str, bytes, bytearray)):
         return False
     return isinstance(value, Sequence) or len(getattr(value, "shape", None) or ()) == 1

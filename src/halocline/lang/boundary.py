@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from halocline.lang.grid import Field, Grid
 
 SIDES = ("x-", "x+", "y-", "y+", "z-", "z+")
-OTHER = "other"  # stands for all sides that are not named
+OTHER = "other"  # key of the condition for all remaining sides
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Ghost:
         return rebuild(value, leaf)
 
     def at_wall(self, value: Any) -> Expr:
-        """`value` (a number, scalar or function of the coordinates) with the coordinate of the wall."""
+        """Return `value`, a number, scalar or function of the coordinates, at the wall."""
         if callable(value) and not isinstance(value, Operators):
             what = f"the boundary value of field {self.field.name!r}"
             value = trace.trace_function(value, self.field.coordinates, what)
@@ -284,13 +284,13 @@ class BoundaryKernel(BoundaryCondition):
     ----------
     function : callable
         ``function(u)`` or ``function(u, layer)`` returns the ghost value; other parameters keep their
-        default. ``u[m]`` is the value `m` cells inward from the wall, ``u.of(T)[m]`` that of another field,
-        ``u.h`` the spacing, ``u.coordinates`` those of the ghost. ``u[m, s]`` in two dimensions, and
-        ``u[m, s, t]`` in three, is the value `s` (and `t`) points further along the other axes of the grid,
-        in their order; so is ``u.of(T)[m, s]``.
+        default. ``u[m]`` is the value `m` cells inward from the wall, ``u.of(T)[m]`` that of another field.
+        ``u.h`` is the spacing, and ``u.coordinates`` are the coordinates of the ghost. ``u[m, s]`` in two
+        dimensions is the value `s` points further along the other axis. ``u[m, s, t]`` in three dimensions is
+        the value `s` and `t` points further along the other axes, in their order; so is ``u.of(T)[m, s]``.
 
-    What is read along a wall may lie on another rank, or beyond a wall of another axis, whose ghosts are
-    formed first then. Two walls whose ghosts would wait for each other are an error.
+    A value along a wall may lie on another rank. It may also lie beyond a wall of another axis, whose ghosts
+    are then formed first. Two walls whose ghosts depend on each other are an error.
 
     Examples
     --------
@@ -524,8 +524,8 @@ def resolve_sides(boundary: Any, grid: Grid, name: str) -> dict[str, BoundaryCon
     Raises
     ------
     InputError
-        No condition or mapping, an unknown side, a condition on a side of a periodic axis, or one for all
-        other sides where no wall is left; `Periodic` on a side that is a wall.
+        The boundary is neither a condition nor a mapping, or names an unknown side. A side of a periodic
+        axis has a condition, or a grid without walls has a condition for all sides. A wall has `Periodic`.
     """
     sides = SIDES[: 2 * grid.ndim]
     walls = [s for i, s in enumerate(sides) if not grid.periodic[i // 2]]
@@ -561,13 +561,13 @@ def resolve_sides(boundary: Any, grid: Grid, name: str) -> dict[str, BoundaryCon
         _check_wall(name, side, condition)
         result[side] = condition
     if OTHER in boundary:
-        condition, missing = boundary[OTHER], [side for side in walls if side not in boundary]
+        condition, remaining_walls = boundary[OTHER], [side for side in walls if side not in boundary]
         if not walls and not isinstance(condition, Periodic):
             raise InputError(
                 f"field {name!r}: all axes are periodic, and their sides take no "
                 f"{type(condition).__name__}; leave the boundary out, or make a grid with walls"
             )
-        for side in missing:
+        for side in remaining_walls:
             _check_wall(name, side, condition)
             result[side] = condition
     return result

@@ -1,7 +1,7 @@
-"""Functions that users give: their names, and the arguments that they take.
+"""Inspection of user functions: their names, their arguments, and the objects that they can reach.
 
-A parameter with a default never receives a positional argument: it is an option of the user's, such as
-``lambda x, k=k: ...``. Only a callback whose one parameter has a default receives it.
+A parameter with a default never receives a positional argument: it is an option of the user, as in
+``lambda x, k=k: ...``. The only exception is a callback with a single parameter, which may have a default.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from halocline.words import counted
 
 
 def name_of(function: Any) -> str:
-    """Return the name of a function; of an object that can be called that of its class."""
+    """Return the name of a function, or of the class of another callable object."""
     while isinstance(function, partial):
         function = function.func
     name = getattr(function, "__name__", None)
@@ -25,12 +25,12 @@ def name_of(function: Any) -> str:
 
 
 def signature_of(function: Any, what: str) -> inspect.Signature | None:
-    """Return the signature of a function; None where Python knows none, as for some built-in functions.
+    """Return the signature of a function, or None where Python has none, as for some built-in functions.
 
     Raises
     ------
     InputError
-        It cannot be called; `what` is its name in the message.
+        The function cannot be called. `what` is its name in the message.
     """
     if not callable(function):
         raise InputError(f"{what} is {function!r}; expected a function")
@@ -50,38 +50,38 @@ def arguments_taken(function: Any, what: str, counts: Sequence[int], expected: s
     what : str
         Name of the function, for messages.
     counts : sequence of int
-        Numbers of arguments that are possible, in ascending order.
+        Accepted numbers of arguments, in ascending order.
     expected : str
         The arguments in words.
 
     Returns
     -------
     int
-        The number of parameters without a default; the greatest of `counts` for a function with ``*args`` and
-        where no signature is known.
+        Number of parameters without a default. For a function with ``*args`` or without a known signature it
+        is the greatest of `counts`.
 
     Raises
     ------
     InputError
-        It cannot be called, takes another number of arguments, or needs one by keyword.
+        The function cannot be called, takes another number of arguments, or needs one by keyword.
     """
     signature, inputs = signature_of(function, what), getattr(function, "nin", None)
     if isinstance(inputs, int):  # a universal function of NumPy
-        required, any_more = inputs, False
+        required, has_varargs = inputs, False
     elif signature is None:
         return counts[-1]
     else:
         parameters = signature.parameters.values()
-        needed = [p for p in parameters if p.default is p.empty]
-        by_keyword = [p.name for p in needed if p.kind is p.KEYWORD_ONLY]
-        if by_keyword:
+        without_default = [p for p in parameters if p.default is p.empty]
+        keywords = [p.name for p in without_default if p.kind is p.KEYWORD_ONLY]
+        if keywords:
             raise InputError(
-                f"{what} needs the keyword argument {by_keyword[0]!r}; give it a default, or a value by "
+                f"{what} needs the keyword argument {keywords[0]!r}; give it a default, or a value by "
                 "functools.partial"
             )
-        required = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in needed)
-        any_more = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    if any_more and required <= counts[-1]:
+        required = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in without_default)
+        has_varargs = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    if has_varargs and required <= counts[-1]:
         return counts[-1]
     if required not in counts:
         raise InputError(
@@ -91,7 +91,7 @@ def arguments_taken(function: Any, what: str, counts: Sequence[int], expected: s
 
 
 def check_callback(function: Any, what: str, expected: str) -> None:
-    """Check that a function can be called with one argument, also where its only parameter has a default.
+    """Check that a function can be called with one argument, even where its only parameter has a default.
 
     Parameters
     ----------
@@ -104,18 +104,18 @@ def check_callback(function: Any, what: str, expected: str) -> None:
     Raises
     ------
     InputError
-        It cannot be called, takes another number of arguments, or needs one by keyword.
+        The function cannot be called, takes another number of arguments, or needs one by keyword.
     """
     signature = signature_of(function, what)
     parameters = [] if signature is None else list(signature.parameters.values())
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    by_keyword = any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in parameters)
-    if len(positional) != 1 or by_keyword:
+    needs_keyword = any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in parameters)
+    if len(positional) != 1 or needs_keyword:
         arguments_taken(function, what, (1,), expected)
 
 
 def fixed_by_partial(function: Any) -> set[str]:
-    """Return the names of the keyword arguments that ``functools.partial`` has given values."""
+    """Return the names of the keyword arguments that ``functools.partial`` binds."""
     names: set[str] = set()
     while isinstance(function, partial):
         names |= function.keywords.keys()
@@ -124,7 +124,7 @@ def fixed_by_partial(function: Any) -> set[str]:
 
 
 def rebound_arguments(function: Any) -> dict[str, int]:
-    """Return the arguments that a function assigns by ``name = ...``, with the line of the first one."""
+    """Return the line of the first ``name = ...`` for each argument that a function rebinds."""
     while isinstance(function, partial):
         function = function.func
     code = getattr(getattr(function, "__func__", function), "__code__", None)
@@ -139,7 +139,7 @@ def rebound_arguments(function: Any) -> dict[str, int]:
 
 
 def _stores(code: Any) -> Iterator[tuple[str, int]]:
-    """Yield the local names that instructions assign, with their lines."""
+    """Yield the local names that a code object assigns, with their lines."""
     for instruction in dis.get_instructions(code):
         if not instruction.opname.startswith(("STORE_FAST", "STORE_DEREF")):
             continue

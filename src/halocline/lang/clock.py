@@ -1,8 +1,8 @@
-"""Time of a run: the statements that advance it, and the same arithmetic for ends and intervals.
+"""Time of a run: program statements that advance it, and the same arithmetic in Python.
 
-Where the time step is a number, the time after a step is ``start + (step - first) * dt``, rounded once. One
-integer decides when a time is reached: the number of the step, computed with rational numbers. Where the
-time step varies, the time is a running sum. One scalar that each step leaves decides then: `REACHED`.
+With a constant time step, the time after a step is ``start + (step - first) * dt``, rounded once. The number
+of the step, computed with rational numbers, decides when a time is reached. With a varying time step, the
+time is a running sum. The scalar `REACHED`, which each step sets, then decides when a time is reached.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from typing import NamedTuple, Protocol
 from halocline.lang.functions import where
 from halocline.lang.program import Program, Scalar, own_name
 
-# A time counts as reached where less than this share of a step is left. Rounding is less, for 1e9 steps too.
+# A time is reached where less than this share of a step remains. Rounding errors are smaller up to 1e9 steps.
 TOLERANCE = 1e-6
 PARTS = 10**6  # 1 / TOLERANCE, exactly
-# The last step is not shortened by fewer units in the last place of the time than this.
+# A difference of times below this number of units in the last place does not shorten the last step.
 ROUNDING = 4
 MOST_STEPS = 2**53  # Beyond it, float64 does not represent every number of steps.
 
-PAUSE = own_name("pause")  # time from which on no step begins
-WANTED_STEP = own_name("dt_wanted")  # time step, where it is a number
-NEXT_STEP = own_name("dt_next")  # time step of the next step, where it is delayed
-REACHED = own_name("t_reached")  # time that counts as reached, where the time step varies
-START = own_name("t_start")  # time from which steps of one length are counted
+PAUSE = own_name("pause")  # time at or after which no step begins
+WANTED_STEP = own_name("dt_wanted")  # constant time step
+NEXT_STEP = own_name("dt_next")  # length of the next step, where the time step is delayed
+REACHED = own_name("t_reached")  # greatest time that is reached, where the time step varies
+START = own_name("t_start")  # time from which steps of constant length are counted
 FIRST = own_name("step_start")  # number of the step at that time
 END = own_name("step_end")  # number of the step that ends at `until`
 LAST_STEP = own_name("dt_last")  # length of the step that ends at `until`
 
-# values of the scalars of a program whose steps do not lead to an end
+# values of the scalars in a run without an end time
 ENDLESS: Mapping[str, float] = {
     **dict.fromkeys(("until", PAUSE, END, LAST_STEP), math.inf),
     **dict.fromkeys((REACHED, START, FIRST), 0.0),
 }
-STATE = (START, FIRST, REACHED)  # of `ENDLESS`, those that one step leaves for the next
+STATE = (START, FIRST, REACHED)  # scalars of `ENDLESS` that one step passes to the next
 
 
 # -- statements ----------------------------------------------------------------------------------------------
 
 
 def begin_step(program: Program, dt: Scalar, step: Scalar) -> Scalar:
-    """Record the length of a step, where the time step is a number.
+    """Record the statements that set the length of a step, for a constant time step.
 
     Returns
     -------
@@ -57,16 +57,16 @@ def begin_step(program: Program, dt: Scalar, step: Scalar) -> Scalar:
     wanted, until = program.own("dt_wanted"), program.parameter("until")
     start, first, time = program.own("t_start"), program.own("step_start"), program.own("t_next")
     time.set(where(ends, until, start + (step + 1.0 - first) * wanted))
-    # twice, as a time step that varies: the order of terms depends on the number of assignments
+    # Two assignments, as for a varying time step: the order of terms depends on the number of assignments.
     dt.set(wanted)
     dt.set(where(ends, program.own("dt_last"), dt))
     return time
 
 
 def shorten_step(program: Program, t: Scalar, dt: Scalar, wanted: Scalar) -> Scalar:
-    """Record the length of a step that ends at `until` at the latest.
+    """Record the statements that set the length of a step which ends at `until` at the latest.
 
-    The last step ends there exactly: rounding of the time leaves no further, very short one.
+    The last step ends exactly at `until`: rounding of the time does not cause another, very short step.
 
     Parameters
     ----------
@@ -81,14 +81,14 @@ def shorten_step(program: Program, t: Scalar, dt: Scalar, wanted: Scalar) -> Sca
         Time at the end of the step.
     """
     until, time = program.parameter("until"), program.own("t_next")
-    left = until - t
-    time.set(where(left < wanted * (1.0 + TOLERANCE), until, t + wanted))
-    dt.set(where(time >= until, left, wanted))
+    remaining = until - t
+    time.set(where(remaining < wanted * (1.0 + TOLERANCE), until, t + wanted))
+    dt.set(where(time >= until, remaining, wanted))
     return time
 
 
 def reach(reached: Scalar, before: Scalar, after: Scalar) -> None:
-    """Record the time that counts as reached, from the times at the start and the end of a step."""
+    """Record the statement that sets the reached time, from the times before and after a step."""
     reached.set(after + TOLERANCE * (after - before))
 
 
@@ -103,9 +103,9 @@ class Limits(NamedTuple):
     until : float
         Time that the last step ends at.
     pause : float
-        Time from which on no step begins.
+        No step begins at this time or later.
     last : float
-        Number of steps that is not exceeded.
+        Greatest number of steps.
     """
 
     until: float = math.inf
@@ -113,7 +113,7 @@ class Limits(NamedTuple):
     last: float = math.inf
 
     def within(self, other: Limits) -> Limits:
-        """Return the narrower bounds of both."""
+        """Return the narrower bound of each kind."""
         return Limits(*map(min, self, other))
 
 
@@ -135,7 +135,7 @@ class Clock(Protocol):
         """Number of steps done."""
 
     def has_reached(self, time: float) -> bool:
-        """Return whether a time is reached: no step begins before it."""
+        """Return True where a time is reached, so that no more step begins before it."""
 
     def next_multiple(self, interval: float) -> float:
         """Return the first multiple of an interval that is not reached."""
@@ -154,7 +154,7 @@ class Clock(Protocol):
         until : float
             Time that the last step ends at.
         pause : float
-            Time from which on no step begins, where the time step varies.
+            No step begins at this time or later, where the time step varies.
         steps : float
             Greatest number of steps.
         """
@@ -162,13 +162,13 @@ class Clock(Protocol):
     def state(self, values: Mapping[str, float]) -> dict[str, float]:
         """Return the scalars of `STATE` after a run.
 
-        `values` are those that `scalars_for` returned and the run left.
+        `values` are the scalars that `scalars_for` returned, with their values after the run.
         """
 
 
 @dataclass(frozen=True)
 class ConstantStepClock:
-    """Clock of a run whose time step is a number.
+    """Clock of a run with a constant time step.
 
     Parameters
     ----------
@@ -177,9 +177,9 @@ class ConstantStepClock:
     dt : float
         Time step.
     start : float
-        Time from which steps of this length are counted.
+        Time from which steps of length `dt` are counted.
     first : int
-        Number of the step at that time.
+        Number of the step at time `start`.
     """
 
     time: float
@@ -197,7 +197,7 @@ class ConstantStepClock:
         return _step_at(time, self.start, self.first, self.dt)
 
     def has_reached(self, time: float) -> bool:
-        """Return whether a time is reached; see `Clock`."""
+        """Return True where a time is reached; see `Clock`."""
         return self.step_at(time) <= self.step
 
     def next_multiple(self, interval: float) -> float:
@@ -230,7 +230,7 @@ class ConstantStepClock:
         return _last_step(until, self.start, end - self.first, self.dt)
 
     def state(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Return `START` and `FIRST` after a run; steps are counted anew from a shortened step on."""
+        """Return `START` and `FIRST` after a run. A shortened step restarts the count of steps."""
         step = values["step"]
         if step >= values[END] and step > self.step and values[LAST_STEP] != self.dt:
             return {START: values["t"], FIRST: step}
@@ -239,14 +239,14 @@ class ConstantStepClock:
 
 @dataclass(frozen=True)
 class VaryingStepClock:
-    """Clock of a run whose time step varies, or of one that has none.
+    """Clock of a run with a varying time step, or without a time step.
 
     Parameters
     ----------
     time : float
     step : int
     reached : float
-        Time that counts as reached.
+        Greatest time that is reached.
     """
 
     time: float
@@ -254,7 +254,7 @@ class VaryingStepClock:
     reached: float
 
     def has_reached(self, time: float) -> bool:
-        """Return whether a time is reached; the program compares the same numbers."""
+        """Return True where a time is reached; the program compares the same numbers."""
         return self.reached >= time
 
     def next_multiple(self, interval: float) -> float:
@@ -283,8 +283,8 @@ class VaryingStepClock:
 def clock_of(values: Mapping[str, float]) -> ConstantStepClock | VaryingStepClock:
     """Return the clock of a state.
 
-    A state without the scalars of `STATE` counts from its own time on: it is new, or its time or time step
-    was set.
+    A state without the scalars of `STATE` is new, or its time or time step was set. Its clock counts steps
+    from the time of the state.
 
     Parameters
     ----------
@@ -293,18 +293,18 @@ def clock_of(values: Mapping[str, float]) -> ConstantStepClock | VaryingStepCloc
     """
     time, step = values["t"], int(values["step"])
     if WANTED_STEP not in values:
-        before = values.get(REACHED, time + TOLERANCE * values.get("dt", 0.0))
-        return VaryingStepClock(time, step, before)
+        reached = values.get(REACHED, time + TOLERANCE * values.get("dt", 0.0))
+        return VaryingStepClock(time, step, reached)
     start, first = values.get(START, time), int(values.get(FIRST, step))
     return ConstantStepClock(time, step, values[WANTED_STEP], start, first)
 
 
-@lru_cache(maxsize=64)  # a run asks for the same times at every event
+@lru_cache(maxsize=64)  # every event of a run needs the step of the same times
 def _step_at(time: float, start: float, first: int, dt: float) -> float:
     """Return the number of the first step that reaches a time; infinite beyond `MOST_STEPS`."""
     if math.isinf(time):
         return time
-    # ceil((time - start) / dt - 1 / PARTS) of ratios of whole numbers, which is faster than Fraction
+    # first + ceil((time - start) / dt - 1 / PARTS) in ratios of whole numbers, which are faster than Fraction
     (a, b), (c, d), (e, f) = (number.as_integer_ratio() for number in (time, start, dt))
     whole = b * d * e
     step = first - (whole - (a * d - c * b) * f * PARTS) // (whole * PARTS)
@@ -318,7 +318,7 @@ def _exact_after(steps: int, start: float, dt: float) -> Fraction:
 
 
 def _time_after(steps: int, start: float, dt: float) -> float:
-    """Return the time after steps of one length, rounded once; infinite where float64 ends."""
+    """Return the time after steps of constant length, rounded once; infinite beyond the range of float64."""
     exact = _exact_after(steps, start, dt)
     try:
         return float(exact)
@@ -328,25 +328,25 @@ def _time_after(steps: int, start: float, dt: float) -> float:
 
 @lru_cache(maxsize=64)
 def _last_step(until: float, start: float, steps: int, dt: float) -> float:
-    """Return the length of the step that ends at `until`, the last of so many from `start` on."""
+    """Return the length of the last of `steps` steps from `start`, which ends at `until`."""
     length = Fraction(until) - _exact_after(steps - 1, start, dt)
     rounding = Fraction(ROUNDING * math.ulp(max(abs(until), abs(start))))
     if abs(length - Fraction(dt)) <= rounding:
         return dt
-    left = until - _time_after(steps - 1, start, dt)  # the time before the step plus `left` is `until`
-    if left > 0.0:
-        return min(left, sys.float_info.max)  # the difference of two finite times may be infinite
+    remaining = until - _time_after(steps - 1, start, dt)  # added to the time before the step, it is `until`
+    if remaining > 0.0:
+        return min(remaining, sys.float_info.max)  # the difference of two finite times may be infinite
     return float(length)
 
 
 def _next_multiple(numerator: int, denominator: int, interval: float) -> float:
-    """Return the first multiple of an interval that is greater than a ratio, the time that is reached.
+    """Return the first multiple of an interval beyond the reached time ``numerator / denominator``.
 
-    Where the interval is too short for the difference to show, it is the next greater number.
+    Where the interval is below the resolution of float64, return the next greater number.
     """
     a, b = interval.as_integer_ratio()
     count = numerator * b // (denominator * a) + 1
-    for multiple in (count, count + 1):  # the first may be rounded down to what is reached
+    for multiple in (count, count + 1):  # the first may be rounded down to the reached time
         try:
             time = multiple * a / b
         except OverflowError:
@@ -366,5 +366,5 @@ def _is_greater(number: float, numerator: int, denominator: int) -> bool:
 
 
 def _resolution(time: float, until: float) -> float:
-    """Return the length of steps that rounding of the times up to `until` cannot hide."""
+    """Return the shortest length of a step that exceeds rounding errors of times up to `until`."""
     return 2.0 * ROUNDING * math.ulp(max(abs(time), abs(until) if math.isfinite(until) else 0.0))

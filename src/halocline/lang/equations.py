@@ -18,7 +18,7 @@ from halocline.lang.trace import OWN
 
 Reaches = dict[Field, tuple[int, ...]]  # how far each field is read along each axis
 
-# statements that count time and steps, as text; dt and t have others beside
+# Text of statements that count time and steps. Programs have other statements that set dt and t.
 _COUNTS_TIME = re.compile(
     r"\s*(repeat (until \((t|t_reached_) >= pause_\) )?at most steps times:"
     r"|dt = (dt_wanted_|where\(.*\b(until|step_end_)\b.*)|t = (t_next_|where\(.*\buntil\b.*)"
@@ -38,8 +38,8 @@ def equations(program: Program) -> str:
 def without_time(text: str) -> str:
     """Return the text of a program without the statements that count time and steps.
 
-    Versions of Halocline count them in different ways. Two texts that are the same without them are of
-    programs that compute the same.
+    Versions of Halocline count time and steps in different ways. Two programs whose texts are equal without
+    these statements compute the same results.
     """
     return "\n".join(line for line in text.splitlines() if not _COUNTS_TIME.fullmatch(line))
 

@@ -156,7 +156,7 @@ def _is_numpy_scalar(value: Any) -> bool:
 
 
 class Assignable(Operators):
-    """Fields and scalars: operands that statements of a program assign."""
+    """Base class of fields and scalars: operands that a program can assign."""
 
     __slots__ = ()
 
@@ -168,14 +168,15 @@ class Assignable(Operators):
         )
 
 
-def refuse_in_place(kind: type, target: Callable[[Any], str | None]) -> None:
-    """Let the in-place operators of a class raise InputError, because they would only rebind a Python name.
+def reject_in_place(kind: type, target: Callable[[Any], str | None]) -> None:
+    """Make the in-place operators of a class raise InputError, because they would only rebind a Python name.
 
-    `target` gives the name of an operand; where it is None, the operator means what it does for expressions.
+    `target` returns the name of an operand, or None for an operand whose in-place operators return an
+    expression.
     """
 
-    def refusing(sign: str) -> Callable[[Any, Any], Any]:
-        def refuse(self: Any, other: Any) -> Any:
+    def method_for(sign: str) -> Callable[[Any, Any], Any]:
+        def reject(self: Any, other: Any) -> Any:
             name = target(self)
             if name is None:
                 return NotImplemented
@@ -184,10 +185,10 @@ def refuse_in_place(kind: type, target: Callable[[Any], str | None]) -> None:
                 f"give the result a name of its own, result = {name} {sign} ..."
             )
 
-        return refuse
+        return reject
 
     for method, sign in IN_PLACE.items():
-        setattr(kind, method, refusing(sign))
+        setattr(kind, method, method_for(sign))
 
 
 IN_PLACE = {
@@ -196,7 +197,7 @@ IN_PLACE = {
     "__iand__": "&", "__ixor__": "^", "__ior__": "|",
 }  # fmt: skip
 
-refuse_in_place(Assignable, lambda operand: str(operand.name))
+reject_in_place(Assignable, lambda operand: str(operand.name))
 
 
 class Expr(Operators):
@@ -224,9 +225,9 @@ class Expr(Operators):
         they are kept: computed in float64, they adapt to what they meet. So do random numbers and entries of
         tables, whatever they are chosen by.
     placement : Placement or None
-        The locations of the value, see halocline.lang.location. None for numbers, scalars, expressions that
-        read at explicit offsets, and every node that is an argument of another one: locations are checked
-        while expressions are made, and are no part of the graph.
+        Locations of the value, see halocline.lang.location. It is None for numbers, scalars and expressions
+        that read at explicit offsets. It is None for arguments of other nodes too: locations are checked
+        while expressions are formed, and do not belong to the graph.
     """
 
     __slots__ = (
@@ -313,32 +314,32 @@ def located(
     build: Callable[..., Expr] | None = None,
     operands: tuple[Expr, ...] = (),
 ) -> Expr:
-    """Return the node with locations, the same object for the same node at one place; see `Placement`."""
+    """Return the node with locations; see `Placement`. The same node at one place is the same object."""
     if not value.varies:
         return value
     key = ref(value), *places
-    found = _located.get(key) if len(places) == 1 else None
-    if found is not None:
-        return found
-    made = Expr.__new__(Expr)
-    made.op, made.args, made.attribute, made.grid = value.op, value.args, value.attribute, value.grid
-    made.digest, made.condition, made.varies = value.digest, value.condition, value.varies
-    made.precision = value.precision
+    cached = _located.get(key) if len(places) == 1 else None
+    if cached is not None:
+        return cached
+    result = Expr.__new__(Expr)
+    result.op, result.args, result.attribute, result.grid = value.op, value.args, value.attribute, value.grid
+    result.digest, result.condition, result.varies = value.digest, value.condition, value.varies
+    result.precision = value.precision
     if len(places) == 1:
-        made.placement = Placement(value, places)
-        _located[key] = made
+        result.placement = Placement(value, places)
+        _located[key] = result
     else:
-        made.placement = Placement(value, places, build, operands)
-    return made
+        result.placement = Placement(value, places, build, operands)
+    return result
 
 
 def placed(e: Expr, staggered: Iterable[bool]) -> Expr:
-    """Return the expression with this location instead of its own."""
+    """Return the expression with the given location in place of its own."""
     return located(bare(e), {tuple(staggered): 0})
 
 
 def pointwise(make: Callable[..., Expr], *operands: Expr) -> Expr:
-    """Return the node that `make` forms of operands, at the location that they have in common.
+    """Return the node that `make` forms of the operands, at their common location.
 
     Raises
     ------
@@ -400,11 +401,11 @@ def as_expr(value: Any, what: str = "operand") -> Expr:
 
 def as_offset(offset: Any, grid: Grid | None) -> Offset:
     """A relative access as a tuple of one int per axis of the grid."""
-    given = offset if isinstance(offset, tuple) else (offset,)
+    steps = offset if isinstance(offset, tuple) else (offset,)
     if grid is None:
         raise InputError(f"[{offset}] reads a neighbour, but the expression holds no field of a grid")
-    entries = [o for o in map(whole, given) if o is not None]
-    if not len(entries) == len(given) == grid.ndim:
+    entries = [o for o in map(whole, steps) if o is not None]
+    if not len(entries) == len(steps) == grid.ndim:
         raise InputError(
             f"offset {offset!r} does not fit a grid of {grid.ndim} axes: give {grid.ndim} whole numbers, one "
             "per axis"
@@ -557,7 +558,7 @@ def where(condition: Operand, then: Any, otherwise: Any) -> Any:
 
 
 def as_number(value: Expr) -> Expr:
-    """Return a condition as 1 where it holds and 0 elsewhere, and any other expression unchanged."""
+    """Return 1 where a condition holds and 0 elsewhere; return any other expression unchanged."""
     number: Expr = where(value, 1.0, 0.0) if value.condition else value
     return number
 
@@ -596,7 +597,7 @@ def _selection(op: str, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
 
 
 def operation(op: str, *operands: Expr, **details: Any) -> Expr:
-    """Return the node of an operation without simplifications; `details` are those of `node`."""
+    """Return the node of an operation without simplification; `details` are passed to `node`."""
     return pointwise(lambda *args: node(op, args, **details), *operands)
 
 
@@ -699,8 +700,8 @@ def reduction(
 def place_of(root: Expr) -> tuple[bool, ...]:
     """Return the axes that the points of an expression are staggered along.
 
-    Where it reads at explicit offsets: those along which all fields in it, and all stages that have a
-    location, are staggered and read in place. A difference of face values belongs to a cell.
+    An expression that reads at explicit offsets may mix locations. It is staggered along an axis where all
+    its fields and located stages are, and are read in place. A difference of face values lies in a cell.
     """
     assert root.grid is not None
     if root.placement is not None:

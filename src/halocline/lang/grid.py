@@ -24,7 +24,7 @@ from halocline.lang.expression import (
     index,
     located,
     read,
-    refuse_in_place,
+    reject_in_place,
 )
 from halocline.lang.location import Place, location, locations, sorted_places, staggering
 from halocline.lang.stretch import mapped, maps_of, traced
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 CELLS = trace.OWN + "cells_"  # scalars: how many cells there are along an axis
 DTYPES = ("float64", "float32")
-STATISTIC = "_statistic_"  # begins the names of fields that hold statistics over time, in checkpoints too
+STATISTIC = "_statistic_"  # prefix of fields that hold statistics over time, in checkpoints too
 # spacing and origin per axis, as every program knows them
 GRID_SCALARS = tuple(f"{kind}_{axis}" for kind in "ho" for axis in AXES)
 
 
 def _wall(value: Any) -> str | None:
-    """Return a kind of walls; None for anything else."""
+    """Return a kind of walls, or None for any other value."""
     return str(value) if isinstance(value, str) and value in ("face", "node") else None
 
 
@@ -99,10 +99,10 @@ class Grid(Sealed):
         stretch: Mapping[str, Callable[[Any], Any]] | None = None,
         active: Any = None,
     ) -> None:
-        given: tuple[Any, ...] = tuple(shape) if is_sequence(shape) else (shape,)  # type: ignore[arg-type]
-        if not 1 <= len(given) <= 3:
-            raise InputError(f"shape {shape!r} has {len(given)} axes; a grid has 1, 2 or 3")
-        for axis, n in enumerate(given):
+        counts: tuple[Any, ...] = tuple(shape) if is_sequence(shape) else (shape,)  # type: ignore[arg-type]
+        if not 1 <= len(counts) <= 3:
+            raise InputError(f"shape {shape!r} has {len(counts)} axes; a grid has 1, 2 or 3")
+        for axis, n in enumerate(counts):
             if whole(n) is None:
                 raise InputError(
                     f"shape {shape!r}: axis {AXES[axis]} has {n!r} cells; expected a whole number"
@@ -113,7 +113,7 @@ class Grid(Sealed):
                 raise InputError(
                     f"shape {shape!r}: axis {AXES[axis]} has {n} cells; at most {POINTS.most} can be numbered"
                 )
-        self.shape: tuple[int, ...] = tuple(int(n) for n in given)
+        self.shape: tuple[int, ...] = tuple(int(n) for n in counts)
         self.ndim = len(self.shape)
         self.extent = per_axis(extent, self.ndim, "extent", as_quantity, "a number", default=1.0)
         self.origin = per_axis(origin, self.ndim, "origin", as_quantity, "a number", default=0.0)
@@ -193,7 +193,7 @@ class Grid(Sealed):
         Raises
         ------
         InputError
-            The grid has no such axis, or it is stretched.
+            The grid has no such axis, or the axis is stretched.
         """
         axis = axis_number(axis, self.ndim)
         if self.maps[axis] is not None:
@@ -234,14 +234,14 @@ class Grid(Sealed):
         Parameters
         ----------
         staggered : bool, sequence or mapping of bool, or names of axes, optional
-            Axes along which the points lie on lower faces. By default they are the points of the fields in
-            the same expression, or of the field that is set, and cell centres where there is none.
+            Axes along which the points lie on lower faces. By default the points are those of the fields in
+            the same expression, or of the field that is set. Without such a field they are cell centres.
         """
         faces = None if staggered is None else self._staggered(staggered)
         return tuple(self._coordinate_along(axis, faces) for axis in range(self.ndim))
 
     def _coordinate_along(self, axis: int, staggered: tuple[bool, ...] | None) -> Expr:
-        def on(face: bool) -> Expr:
+        def coordinate_on(face: bool) -> Expr:
             position = index(self, axis) + self._first(axis, [face] * self.ndim)
             even = position * trace.scalar(f"h_{AXES[axis]}") + trace.scalar(f"o_{AXES[axis]}")
             return bare(self._mapped(axis, even))
@@ -250,8 +250,10 @@ class Grid(Sealed):
             return tuple(face if a == axis else None for a in range(self.ndim))
 
         if staggered is not None:
-            return located(on(bool(staggered[axis])), {place(bool(staggered[axis])): 0})
-        return located(on(False), {place(False): 0, place(True): 0}, lambda at: on(bool(at[axis])))
+            on_faces = bool(staggered[axis])
+            return located(coordinate_on(on_faces), {place(on_faces): 0})
+        places = {place(False): 0, place(True): 0}
+        return located(coordinate_on(False), places, lambda at: coordinate_on(bool(at[axis])))
 
     def positions(self, staggered: Sequence[bool] | None = None) -> tuple[NDArray[np.float64], ...]:
         """The coordinates of the points along each axis, as arrays; see `coordinates`."""
@@ -283,8 +285,7 @@ class Grid(Sealed):
     def cell_number(
         self, staggered: Sequence[bool] | None = None, *, axes: Sequence[int | str] | None = None
     ) -> Expr:
-        """The number of each cell as an expression: 0, 1, ... in C order over the whole grid, whatever part
-        of it a rank has.
+        """Return the global number of each cell as an expression: 0, 1, ... in C order.
 
         In the halo of a periodic axis it is that of the cell around. Beyond a wall there are no cells:
         numbers there belong to others, or are negative.
@@ -293,36 +294,36 @@ class Grid(Sealed):
         ----------
         staggered : tuple of bool, optional
             Number the points on these lower faces, of which there is one more at an upper wall. By default
-            they are the points of the fields in the same expression, or of the field that is set, and cells
-            where there is none.
+            the points are those of the fields in the same expression, or of the field that is set. Without
+            such a field they are cells.
         axes : sequence of int or str, optional
-            Count along these alone, so that cells which differ along others have the same number.
+            Axes to count along. Cells that differ along other axes only have the same number.
         """
         expected = f"expected some of {tuple(range(self.ndim))}, in this order"
-        given = range(self.ndim) if axes is None else axes
-        if not (isinstance(given, str) or is_sequence(given)):
+        names = range(self.ndim) if axes is None else axes
+        if not (isinstance(names, str) or is_sequence(names)):
             raise InputError(f"axes {axes!r}: {expected}")
         try:
-            counted = [axis_number(axis, self.ndim) for axis in given]
+            numbered_axes = [axis_number(axis, self.ndim) for axis in names]
         except InputError as error:
             raise InputError(f"axes {axes!r}: {expected}; {error}") from None
-        if not counted or counted != sorted(set(counted)):
+        if not numbered_axes or numbered_axes != sorted(set(numbered_axes)):
             raise InputError(f"axes {axes!r}: {expected}")
 
         def at(place: Sequence[bool | None]) -> Expr:
-            number = index(self, counted[0])
-            for axis in counted[1:]:
+            number = index(self, numbered_axes[0])
+            for axis in numbered_axes[1:]:
                 points = self.cells(axis)
                 if self.points([bool(face) for face in place])[axis] > self.shape[axis]:
                     points = points + 1.0
                 number = number * points + index(self, axis)
             return number
 
-        # the number depends on how many points there are along the later axes
-        depends = [not self.periodic[a] and a in counted[1:] for a in range(self.ndim)]
+        # a number depends on the numbers of points along the later axes
+        depends_on_place = [not self.periodic[a] and a in numbered_axes[1:] for a in range(self.ndim)]
         faces = None if staggered is None else self._staggered(staggered)
         kinds = [(False, True) if faces is None else (faces[a],) for a in range(self.ndim)]
-        choices = (kind if d else (None,) for d, kind in zip(depends, kinds, strict=True))
+        choices = (kind if d else (None,) for d, kind in zip(depends_on_place, kinds, strict=True))
         places = sorted_places(dict.fromkeys(product(*choices), 0))
         return located(at(next(iter(places))), places, at)
 
@@ -416,7 +417,7 @@ class Grid(Sealed):
         return made
 
     def location_of(self, staggered: Sequence[bool]) -> str:
-        """The location of points that are staggered along these axes."""
+        """Return the location of points that are staggered along these axes."""
         return location(staggered)
 
     def free_name(self, name: str) -> str:
@@ -430,12 +431,12 @@ class Grid(Sealed):
     def internal_field(
         self, name: str, *, location: str = "cell", dtype: str = "float64", boundary: Any = None
     ) -> Field:
-        """Make a field whose name no field of the user's can have.
+        """Return a new field with a name that no user field can have.
 
         Parameters
         ----------
         name : str
-            An identifier; the name of the field holds it, and a number where another field has that name.
+            Identifier in the name of the field, with a number where another field has the name.
         location, dtype, boundary
             See `field`.
         """
@@ -615,13 +616,13 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
 
 
 def _assigned_name(vector: Vector) -> str | None:
-    """Return the name of a vector of fields; None for a vector of other expressions."""
+    """Return the name of a vector of fields, or None for a vector of other expressions."""
     if vector and all(isinstance(component, Field) for component in vector):
         return vector.name or f"hc.Vector(({', '.join(component.name for component in vector)},))"
     return None
 
 
-refuse_in_place(Vector, _assigned_name)
+reject_in_place(Vector, _assigned_name)
 
 
 def pad(vector: Sequence[Any], count: int) -> Iterator[Any]:

@@ -1,10 +1,12 @@
 """Locations: where the values of an expression lie on a grid.
 
-A field read without an offset lies where its points do. Operands of one operation lie at one location. A read
-at an explicit offset, ``u[1, 0]``, names its point: an expression with one has no location and is not
-checked. Its derivatives lie in cells where all fields in it do, and are an error otherwise. Numbers and
-scalars fit everywhere. A derivative and a coordinate can be formed at several locations and take the one of
-the other operands, or of the field that is set.
+A field that is read without an offset has the location of its points. The operands of one operation must
+share a location. Numbers and scalars fit every location. A derivative and a coordinate can be formed at
+several locations: the other operands, or the field that is set, select one.
+
+A read at an explicit offset, ``u[1, 0]``, names its point: an expression with such a read has no location and
+is not checked. The derivatives of such an expression lie in cells where all its fields lie in cells, and
+raise InputError otherwise.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ class Placement:
     bare : Expr
         The node without a location, formed at the first of `places`.
     places : mapping of Place to int
-        Number of staggered differences in the value at each place, in the order of `sorted_places`.
+        Number of staggered differences in the value at each place. `sorted_places` defines their order.
     build : callable, optional
         ``build(place, *operands)`` forms the value at another place from the operands there.
     operands : tuple of Expr
@@ -46,67 +48,67 @@ class Placement:
 
     @property
     def first(self) -> Place:
-        """Place that is taken where nothing else decides."""
+        """Default place, where no operand or target selects one."""
         return next(iter(self.places))
 
     def nearest(self, place: Place) -> Place | None:
-        """Return the first place that agrees with another one; None where none does."""
-        return next((own for own in self.places if merged(own, place) is not None), None)
+        """Return the first of the places that agrees with `place`, or None."""
+        return next((candidate for candidate in self.places if merge(candidate, place) is not None), None)
 
 
-def merged(a: Place, b: Place) -> Place | None:
-    """Return the place that agrees with both; None where they differ along an axis."""
-    both = []
+def merge(a: Place, b: Place) -> Place | None:
+    """Return the place that agrees with two places, or None where they differ along an axis."""
+    flags = []
     for p, q in zip(a, b, strict=True):
         if p is not None and q is not None and p != q:
             return None
-        both.append(q if p is None else p)
-    return tuple(both)
+        flags.append(q if p is None else p)
+    return tuple(flags)
 
 
 def sorted_places(places: Mapping[Place, int]) -> dict[Place, int]:
-    """Sort places by the number of staggered axes, then by the number of staggered differences."""
+    """Return places sorted by the number of staggered axes, then of staggered differences."""
 
-    def rank(place: Place) -> tuple[int, int, tuple[bool, ...]]:
+    def sort_key(place: Place) -> tuple[int, int, tuple[bool, ...]]:
         staggered = tuple(map(bool, place))
         return sum(staggered), places[place], staggered
 
-    return {place: places[place] for place in sorted(places, key=rank)}
+    return {place: places[place] for place in sorted(places, key=sort_key)}
 
 
 def common_places(operands: Sequence[Expr]) -> Mapping[Place, int] | None:
     """Return the places at which all operands can be formed.
 
-    It is None where an operand reads at explicit offsets, or belongs to another grid.
+    Return None where an operand reads at explicit offsets or belongs to another grid.
 
     Raises
     ------
     InputError
         Two operands lie at different locations.
     """
-    located = [e for e in operands if e.varies]
-    placements = [e.placement for e in located if e.placement is not None and e.grid is located[0].grid]
-    if len(placements) != len(located):
+    varying = [e for e in operands if e.varies]
+    placements = [e.placement for e in varying if e.placement is not None and e.grid is varying[0].grid]
+    if len(placements) != len(varying):
         return None
     shared: Mapping[Place, int] = placements[0].places
     if len(shared) == 1 and all(other.places == shared for other in placements):
         return shared
-    for number, (e, placement) in enumerate(zip(located[1:], placements[1:], strict=True), 1):
-        found = _shared(shared, placement.places)
-        if not found:
-            _reject(located[:number], e)
-        shared = found
+    for number, (e, placement) in enumerate(zip(varying[1:], placements[1:], strict=True), 1):
+        common = _intersection(shared, placement.places)
+        if not common:
+            _reject(varying[:number], e)
+        shared = common
     return sorted_places(shared)
 
 
-def _shared(places: Mapping[Place, int], others: Mapping[Place, int]) -> dict[Place, int]:
+def _intersection(places: Mapping[Place, int], others: Mapping[Place, int]) -> dict[Place, int]:
     """Return the places that agree with both, with the least sums of staggered differences."""
-    found: dict[Place, int] = {}
+    sums: dict[Place, int] = {}
     for (p, count), (q, more) in product(places.items(), others.items()):
-        place = merged(p, q)
+        place = merge(p, q)
         if place is not None:
-            found[place] = min(count + more, found.get(place, count + more))
-    return found
+            sums[place] = min(count + more, sums.get(place, count + more))
+    return sums
 
 
 def have_common_place(operands: Iterable[Expr]) -> bool:
@@ -115,13 +117,13 @@ def have_common_place(operands: Iterable[Expr]) -> bool:
     shared: Mapping[Place, int] | None = None
     for e in located:
         if e.placement is None or e.grid is not located[0].grid:
-            continue  # two grids are an error of their own
-        shared = e.placement.places if shared is None else _shared(shared, e.placement.places)
+            continue  # operands of two grids are rejected elsewhere
+        shared = e.placement.places if shared is None else _intersection(shared, e.placement.places)
     return shared is None or len(shared) > 0
 
 
 def _reject(others: Sequence[Expr], e: Expr) -> None:
-    """Raise the error for operands at different locations."""
+    """Raise InputError for an operand whose location differs from that of another one."""
     assert e.placement is not None
     other = next((o for o in others if not _agree(o, e)), others[-1])
     assert other.placement is not None
@@ -137,46 +139,46 @@ def _agree(a: Expr, b: Expr) -> bool:
     """Return True where two expressions can be formed at one place."""
     assert a.placement is not None
     assert b.placement is not None
-    return any(merged(p, q) is not None for p, q in product(a.placement.places, b.placement.places))
+    return any(merge(p, q) is not None for p, q in product(a.placement.places, b.placement.places))
 
 
 def _offset(e: Expr) -> str:
-    """Return the offset of a read in place, as a user writes it."""
+    """Return the text of the offset of a read in place."""
     assert e.grid is not None
     return f"[{', '.join(['0'] * e.grid.ndim)}]"
 
 
 def formed_at(root: Expr, place: Place) -> Expr:
-    """Form an expression at a place that it has, and return it without a location."""
+    """Return an expression formed at one of its places, without a location."""
     if root.placement is None:
         return root
     if root.placement.nearest(place) == root.placement.first:
         return root.placement.bare
-    done: dict[Expr, Expr] = {}
+    results: dict[Expr, Expr] = {}
     stack = [root]
     while stack:
         e = stack[-1]
         where = None if e.placement is None else e.placement.nearest(place)
         if e.placement is None or where is None or where == e.placement.first:
-            done[stack.pop()] = e if e.placement is None else e.placement.bare
+            results[stack.pop()] = e if e.placement is None else e.placement.bare
             continue
-        missing = [o for o in e.placement.operands if o not in done]
+        missing = [o for o in e.placement.operands if o not in results]
         if missing:
             stack += missing
             continue
         assert e.placement.build is not None
-        done[stack.pop()] = e.placement.build(where, *(done[o] for o in e.placement.operands))
-    return done[root]
+        results[stack.pop()] = e.placement.build(where, *(results[o] for o in e.placement.operands))
+    return results[root]
 
 
 def at_target(root: Expr, staggered: Sequence[bool], target: str) -> Expr:
-    """Form an expression at the points of its target, and return it without a location.
+    """Return an expression formed at the points of its target, without a location.
 
     Parameters
     ----------
     root : Expr
     staggered : sequence of bool
-        The axes that the points of the target are staggered along.
+        Axes along which the points of the target are staggered, as one flag per axis.
     target : str
         Name of the target, for messages.
 
@@ -188,7 +190,7 @@ def at_target(root: Expr, staggered: Sequence[bool], target: str) -> Expr:
     if root.placement is None:
         return root
     if len(root.placement.first) != len(staggered):
-        return root.placement.bare  # of another grid, which is an error of its own
+        return root.placement.bare  # expressions of another grid are rejected elsewhere
     if root.placement.nearest(tuple(staggered)) is None:
         a, b = location(root.placement.first), location(staggered)
         raise InputError(
@@ -224,7 +226,7 @@ def staggering(location: str, ndim: int, what: str) -> tuple[bool, ...]:
 
 
 def locations(location: str | Sequence[str], count: int) -> list[str]:
-    """Return the location of each component of a vector; "face" and "edge" stand for those of its axis."""
+    """Return the location of each component of a vector; "face" in x means "face-x", and so on."""
     places = [location] * count if isinstance(location, str) else list(location)
     return [
         f"{place}-{AXES[i]}" if place in ("face", "edge") and i < len(AXES) else place

@@ -1,9 +1,9 @@
 """Difference operators of any even order, and vector calculus built from them.
 
-Each operator has a result at the location of its operand, by central differences. A first derivative also has
-one half a cell away along its axis, and a mixed derivative half a cell away along both, by staggered
-differences. The other operands, or the field that is set, choose between them; see halocline.lang.location.
-An operand without a location counts as one in cells where all fields in it lie in cells; others are rejected.
+Central differences give the result of each operator at the location of its operand. Staggered differences
+also give a first derivative half a cell away along its axis, and a mixed derivative half a cell away along
+both axes. The other operands, or the field that is set, select the location; see halocline.lang.location. An
+operand without a location is taken as one in cells where all its fields lie in cells, and rejected otherwise.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def second_coefficients(order: int) -> list[Fraction]:
 def staggered_coefficients(order: int) -> list[Fraction]:
     """Return the weights of the staggered first derivative.
 
-    They are c_k of (f(k - 1/2) - f(1/2 - k)) / h, k = 1 .. order/2, with m = order / 2 (Fornberg 1988):
-    c_k = (-1)^(k+1) ((2m-1)!!)^2 / (2^(2m-2) (m-k)! (m+k-1)! (2k-1)^2).
+    They are the factors c_k of (f(k - 1/2) - f(1/2 - k)) / h, k = 1 .. order/2. With m = order / 2
+    (Fornberg 1988): c_k = (-1)^(k+1) ((2m-1)!!)^2 / (2^(2m-2) (m-k)! (m+k-1)! (2k-1)^2).
     """
     return [2 * weight / (2 * k - 1) for k, weight in enumerate(interpolation_coefficients(order), 1)]
 
@@ -72,7 +72,7 @@ def staggered_coefficients(order: int) -> list[Fraction]:
 def interpolation_coefficients(order: int) -> list[Fraction]:
     """Return Lagrange's weights of the value halfway between two points.
 
-    They are those of f(k - 1/2) + f(1/2 - k), k = 1 .. order/2, with m = order / 2:
+    They are the factors of f(k - 1/2) + f(1/2 - k), k = 1 .. order/2, with m = order / 2:
     (-1)^(k+1) ((2m-1)!!)^2 / (2^(2m-1) (m-k)! (m+k-1)! (2k-1)).
     """
     m = trace.check_order(order) // 2
@@ -86,19 +86,19 @@ def interpolation_coefficients(order: int) -> list[Fraction]:
     ]
 
 
-# Forms a result from a node without a location, and its place.
+# Function of a node without a location and of its place, which returns the result of an operator.
 Formula = Callable[[Expr, Place], Expr]
 
 
-def _formed(
+def _form_result(
     e: Expr,
     formula: Formula,
     axes: Sequence[int] = (),
-    staggered: Callable[[Expr, Place], Expr] | None = None,
+    staggered: Formula | None = None,
 ) -> Expr:
     """Return the result of an operator at all its places.
 
-    It is given by `formula` at the places of the operand, and by `staggered` half a cell away along `axes`.
+    `formula` forms the result at the places of the operand, and `staggered` half a cell away along `axes`.
 
     Raises
     ------
@@ -114,28 +114,28 @@ def _formed(
         cells = (False,) * _grid(e, "a difference").ndim
         return placed(formula(e, cells), cells)
     places = dict(e.placement.places)
-    ways: dict[Place, tuple[Callable[[Expr, Any], Expr], Place]] = {p: (formula, p) for p in places}
+    formulas: dict[Place, tuple[Formula, Place]] = {p: (formula, p) for p in places}
     if staggered is not None:
         for p, count in e.placement.places.items():
-            moved = tuple(not s if a in axes else s for a, s in enumerate(p))
+            half_a_cell_away = tuple(not s if a in axes else s for a, s in enumerate(p))
             cost = count + len(axes)
-            if all(p[a] is not None for a in axes) and cost < places.get(moved, cost + 1):
-                places[moved], ways[moved] = cost, (staggered, p)
+            if all(p[a] is not None for a in axes) and cost < places.get(half_a_cell_away, cost + 1):
+                places[half_a_cell_away], formulas[half_a_cell_away] = cost, (staggered, p)
 
     def build(place: Place) -> Expr:
-        make, start = ways[place]
-        return make(formed_at(e, start), start)
+        form, start = formulas[place]
+        return form(formed_at(e, start), start)
 
     places = sorted_places(places)
     return located(build(next(iter(places))), places, build)
 
 
-def _unknown(what: str, e: Expr, same: str) -> str:
+def _unknown(what: str, e: Expr, alternative: str) -> str:
     """Return the message for an operand without a location."""
     return (
         f"{what} of {e!r}: its location is not known, because it reads at explicit offsets. Name it, "
-        f"hc.stage(..., location='face-x'), replace the offsets by hc.to, or write the {same} with offsets "
-        "too."
+        f"hc.stage(..., location='face-x'), replace the offsets by hc.to, or write the "
+        f"{alternative} with offsets too."
     )
 
 
@@ -153,16 +153,16 @@ def _unit(grid: Grid, *steps: tuple[int, int]) -> tuple[int, ...]:
 
 
 def shift(f: Any, axis: int | str, by: int = 1) -> Any:
-    """The value `by` cells further along an axis; of a vector, by component.
+    """Return the value `by` cells further along an axis; of a vector, by component.
 
-    The same as ``f[1, 0]`` and so on, for formulas that serve every axis and grids of one to three axes: an
-    explicit offset, also for ``by=0``, so that locations are not checked.
+    Use it in place of ``f[1, 0]`` in formulas that serve every axis and grids of one to three axes. The shift
+    is an explicit offset, even for ``by=0``: locations are not checked.
 
     Parameters
     ----------
     f : field, stage, expression, number, or a vector of them
     axis : int or str
-        Along an axis that the grid lacks everything is constant: the value itself.
+        Along an axis that the grid lacks, the result is the value itself.
     by : int
         Negative values look backward.
     """
@@ -194,19 +194,19 @@ def derivative(
     Raises
     ------
     InputError
-        An expression that reads at explicit offsets, and has a field that does not lie in cells.
+        The expression reads at explicit offsets, and a field in it does not lie in cells.
 
     Notes
     -----
-    The first derivative is a central difference where it is wanted at the points of `f`, and a staggered one
-    where it is wanted half a cell away along the axis: for a field in cells on the faces across the axis, for
-    one on these faces in cells. The field that is set, or the other operands, choose. Where nothing decides,
-    the location is the one that is staggered along fewer axes.
+    The first derivative at the points of `f` is a central difference. Half a cell away along the axis it is a
+    staggered difference: on the faces across the axis for a field in cells, and in cells for a field on these
+    faces. The field that is set, or the other operands, select the location. Otherwise the location is the
+    one that is staggered along fewer axes.
 
     The mixed derivative is bidiagonal: it reads only the diagonals of the plane,
     f_xy = 1 / (4 h_x h_y) sum_k d_k [f(k, k) + f(-k, -k) - f(k, -k) - f(-k, k)] with the weights d_k of the
-    second derivative (Pekkilä et al. 2022, Eq. 14). Half a cell away along both axes it is the staggered
-    difference of the staggered difference.
+    second derivative (Pekkilä et al. 2022, Eq. 14). Half a cell away along both axes, the mixed derivative is
+    the staggered difference of the staggered difference.
     """
     e, a = as_expr(f), axis_number(axis)
     order = trace.default_order() if order is None else order
@@ -221,7 +221,7 @@ def derivative(
         return constant(0.0)
     central = partial(_first, grid=grid, axis=a, order=order)
     between = partial(_staggered, grid=grid, axis=a, order=order)
-    return _formed(e, central, (a,), between)
+    return _form_result(e, central, (a,), between)
 
 
 def _first(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Expr:
@@ -272,21 +272,21 @@ def to(f: Any, location: str | Sequence[str], *, order: int | None = None) -> An
     ----------
     f : field, stage, expression, number, or a vector of them
     location : str or sequence of str
-        "cell", "node", "face-x", "edge-z", ...; of a vector one for each component, or "face" or "edge" for
-        those of their axes.
+        "cell", "node", "face-x", "edge-z", ...; for a vector, one location for each component. "face" and
+        "edge" put each component on the faces or edges of its axis.
     order : int, optional
-        Even order of accuracy; by default that of the simulation, else 2, which is the mean of two points
-        along each axis. Along stretched axes it is 2.
+        Even order of accuracy; by default that of the simulation, else 2. Order 2 is the mean of two points
+        along each axis. Stretched axes accept order 2 only.
 
     Returns
     -------
     Expr or Vector
-        A derivative that can be formed at the location by a staggered difference is, without interpolation.
+        A derivative is not interpolated where a staggered difference gives it at the location.
 
     Raises
     ------
     InputError
-        A location that is unknown; an expression that reads at explicit offsets, or a condition.
+        The location is unknown, or the expression reads at explicit offsets or is a condition.
 
     Examples
     --------
@@ -317,24 +317,24 @@ def to(f: Any, location: str | Sequence[str], *, order: int | None = None) -> An
     if e.placement is None:
         raise InputError(_unknown("hc.to", e, "mean"))
 
-    def apart(place: Place) -> list[int]:
+    def differing_axes(place: Place) -> list[int]:
         return [a for a, s in enumerate(place) if s is not None and s != target[a]]
 
-    start = min(e.placement.places, key=lambda place: len(apart(place)))
+    start = min(e.placement.places, key=lambda place: len(differing_axes(place)))
     value, place = formed_at(e, start), list(start)
-    for axis in apart(start):
+    for axis in differing_axes(start):
         value = _between(value, tuple(place), grid=grid, axis=axis, order=order)
         place[axis] = target[axis]
     return placed(value, target)
 
 
 def _central(e: Expr, grid: Grid, axis: int) -> Expr:
-    """The difference of the values after and before."""
+    """Return the difference of the values after and before."""
     return shift_by(e, _unit(grid, (axis, 1))) - shift_by(e, _unit(grid, (axis, -1)))
 
 
 def _check_stretched(grid: Grid, axis: int, order: int) -> None:
-    """Raise where an order is not available along a stretched axis."""
+    """Raise InputError where an order is not available along a stretched axis."""
     if order != 2:
         check_even(grid, axis, f"a difference of order {order}", "order 2: weights of others differ by point")
 
@@ -346,18 +346,18 @@ def _distances(grid: Grid, axis: int, order: int, place: Place) -> tuple[Expr, E
 
 
 def second(f: Operand, axis: int | str, *, order: int | None = None) -> Expr:
-    """The second derivative along one axis."""
+    """Return the second derivative along one axis."""
     axis = axis_number(axis)
 
     def formula(e: Expr, place: Place) -> Expr:
         pair, centre = _second_parts(e, place, axis, order)
         return pair if centre is None else pair + e * centre
 
-    return _formed(as_expr(f), formula)
+    return _form_result(as_expr(f), formula)
 
 
 def _second_parts(e: Expr, place: Place, axis: int, order: int | None) -> tuple[Expr, Expr | None]:
-    """The outer terms of a second derivative and the weight of its centre."""
+    """Return the outer terms of a second derivative and the weight of its centre."""
     order = trace.default_order() if order is None else order
     weights = second_coefficients(order)
     if not e.varies:
@@ -381,7 +381,7 @@ def _second_parts(e: Expr, place: Place, axis: int, order: int | None) -> tuple[
 
 
 def mixed(f: Operand, axis: int | str, axis2: int | str, *, order: int | None = None) -> Expr:
-    """The mixed derivative along two different axes, bidiagonal; see `derivative`."""
+    """Return the bidiagonal mixed derivative along two different axes; see `derivative`."""
     e, a, b = as_expr(f), axis_number(axis), axis_number(axis2)
     order = trace.check_order(trace.default_order() if order is None else order)
     if not e.varies:
@@ -391,18 +391,18 @@ def mixed(f: Operand, axis: int | str, axis2: int | str, *, order: int | None = 
         return constant(0.0)
 
     def between(e: Expr, place: Place) -> Expr:
-        once = _staggered(e, place, grid=grid, axis=a, order=order)
-        there = tuple(not s if axis == a else s for axis, s in enumerate(place))
-        return _staggered(once, there, grid=grid, axis=b, order=order)
+        difference = _staggered(e, place, grid=grid, axis=a, order=order)
+        place = tuple(not s if axis == a else s for axis, s in enumerate(place))
+        return _staggered(difference, place, grid=grid, axis=b, order=order)
 
-    return _formed(e, partial(_mixed, grid=grid, a=a, b=b, order=order), (a, b), between)
+    return _form_result(e, partial(_mixed, grid=grid, a=a, b=b, order=order), (a, b), between)
 
 
 def _mixed(e: Expr, place: Place, *, grid: Grid, a: int, b: int, order: int) -> Expr:
     """Return the bidiagonal mixed derivative."""
     if grid.maps[a] is not None or grid.maps[b] is not None:
-        once = _first(e, place, grid=grid, axis=a, order=order)
-        return _first(once, place, grid=grid, axis=b, order=order)
+        difference = _first(e, place, grid=grid, axis=a, order=order)
+        return _first(difference, place, grid=grid, axis=b, order=order)
     scale = 0.25 / (grid.h(a) * grid.h(b))
     # differences across the later axis of differences across the earlier one: along a row these are shifts of
     # one another, and those of the first derivative (compile/lanes.py)
@@ -416,7 +416,7 @@ def _mixed(e: Expr, place: Place, *, grid: Grid, a: int, b: int, order: int) -> 
 
 
 def laplacian(f: Any, *, order: int | None = None) -> Any:
-    """The sum of the second derivatives along all axes of the grid; of a vector, by component."""
+    """Return the sum of the second derivatives along all axes of the grid; of a vector, by component."""
     if isinstance(f, (tuple, list)):
         return Vector(laplacian(c, order=order) for c in f)
 
@@ -428,21 +428,24 @@ def laplacian(f: Any, *, order: int | None = None) -> Any:
             centre = centre + (0.0 if weight is None else weight)
         return total + e * centre
 
-    return _formed(as_expr(f), formula)
+    return _form_result(as_expr(f), formula)
 
 
 def grad(f: Operand, *, order: int | None = None) -> Vector:
     """Return the gradient: one component per axis of the grid.
 
-    The gradient of a field in cells lies in cells, or on faces where it is combined with a vector on faces or
-    such a vector is set.
+    The gradient of a field in cells lies in cells. It lies on faces where it is combined with a vector on
+    faces, or where a vector on faces is set to it.
     """
     e = as_expr(f)
     return Vector(derivative(e, a, order=order) for a in range(_grid(e, "grad").ndim))
 
 
 def div(v: Sequence[Operand], *, order: int | None = None) -> Expr:
-    """Return the divergence of a vector; in cells where its components lie on the faces of their axes."""
+    """Return the divergence of a vector.
+
+    It lies in cells where each component lies on the faces of its axis.
+    """
     total = constant(0.0)
     for axis, component in enumerate(_vector(v, "div")):
         total = total + derivative(component, axis, order=order)
@@ -450,8 +453,10 @@ def div(v: Sequence[Operand], *, order: int | None = None) -> Expr:
 
 
 def grad_div(v: Sequence[Operand], *, order: int | None = None) -> Vector:
-    """Return the gradient of the divergence, always three components: sum_j d_i d_j v_j, of second and mixed
-    derivatives, at the locations of the components of `v`."""
+    """Return the gradient of the divergence: sum_j d_i d_j v_j, always three components.
+
+    It is formed by second and mixed derivatives, at the locations of the components of `v`.
+    """
     components = list(pad(_vector(v, "grad_div"), 3))
     sums = []
     for i in range(3):
@@ -463,9 +468,11 @@ def grad_div(v: Sequence[Operand], *, order: int | None = None) -> Vector:
 
 
 def difference(f: Operand, axis: int | str, count: int) -> Expr:
-    """The central difference of an even count, sum_k (-1)^k C(count, k) f(count/2 - k): `count` first
-    differences one after the other, without division by h. It is of neighbouring points, on stretched axes
-    too."""
+    """Return the central difference of an even count: `count` first differences one after the other.
+
+    It is sum_k (-1)^k C(count, k) f(count/2 - k), without division by h. On stretched axes it is the
+    difference of neighbouring points too.
+    """
     e, a = as_expr(f), axis_number(axis)
     even = whole(count)
     if even is None or even < 2 or even % 2:
@@ -481,7 +488,7 @@ def difference(f: Operand, axis: int | str, count: int) -> Expr:
             total = total + pair * float((-1) ** (half - k) * comb(even, half - k))
         return total
 
-    return _formed(e, formula)
+    return _form_result(e, formula)
 
 
 def upwinding(f: Operand, u: Sequence[Operand], *, order: int | None = None) -> Expr:
@@ -520,8 +527,8 @@ def hyperdiffusion(f: Any) -> Any:
 def curl(v: Sequence[Operand], *, order: int | None = None) -> Vector:
     """Return the curl of a vector, always three components.
 
-    It lies on edges where the vector lies on faces, on faces where it lies on edges, and otherwise where the
-    vector lies.
+    The curl of a vector on faces lies on edges, and the curl of a vector on edges lies on faces. Otherwise
+    the curl lies at the location of the vector.
     """
     x, y, z = pad(_vector(v, "curl"), 3)
 

@@ -31,7 +31,7 @@ from halocline.lang.expression import (
     located,
     place_of,
     read,
-    refuse_in_place,
+    reject_in_place,
     replace_leaves,
     stage_read,
     unary,
@@ -44,7 +44,7 @@ from halocline.ranges import SOME_STEPS
 
 K = TypeVar("K")
 
-OWN_SCALARS = ("dt", "t", "step")  # that advance a run
+OWN_SCALARS = ("dt", "t", "step")  # scalars that count time and steps
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Stage(Sealed, Operators):
     definition : Expr
     storage : str
     staggered : tuple of bool, optional
-        The axes that its points are staggered along, where a location is given or the definition has one.
+        Axes along which its points are staggered, where a location is given or the definition has one.
     line : Line, optional
         Where it is made.
     """
@@ -149,16 +149,16 @@ class Stage(Sealed, Operators):
 def _assigned_scalar(operand: Scalar) -> str | None:
     """Return the name of a scalar that a statement of the program being traced would assign.
 
-    It is None in functions that give expressions, and for parameters, whose names are free for other values.
+    Return None in functions that return expressions, and for parameters: their Python names may be rebound.
     """
     program = trace.active()
     if program is None or not program.in_body:
         return None
-    given = operand.name in program.parameters and operand.name not in OWN_SCALARS
-    return None if given else operand.name
+    is_parameter = operand.name in program.parameters and operand.name not in OWN_SCALARS
+    return None if is_parameter else operand.name
 
 
-refuse_in_place(Scalar, _assigned_scalar)
+reject_in_place(Scalar, _assigned_scalar)
 
 
 STORAGES = ("auto", "inline", "patch", "array")
@@ -186,8 +186,9 @@ def stage(
     location : str or sequence of str, optional
         Where its points are: "cell", "node", "face-x", "edge-z", ...; of a vector one for each component, or
         "face" or "edge" for those of their axes. Along an axis that ends at walls there is one more face than
-        cells, of which reductions and arrays have all. By default that of the expression; where the
-        expression reads at explicit offsets, the faces on which all that it reads in place lies, else cells.
+        cells, of which reductions and arrays have all. The default is the location of the expression. For an
+        expression that reads at explicit offsets it is the faces on which all its reads in place lie, or
+        cells.
 
     Returns
     -------
@@ -308,8 +309,8 @@ class Repeat:
 Statement = Assign | AssignScalar | StopWhen | Repeat
 
 
-def assigned_by(statement: Statement) -> list[Field | Scalar]:
-    """Return the fields or the scalar of the user's that a statement assigns, without the body of a loop."""
+def assignment_targets(statement: Statement) -> list[Field | Scalar]:
+    """Return the fields or the user scalar that a statement assigns, without the body of a loop."""
     if isinstance(statement, Assign):
         return list(statement.values)
     if isinstance(statement, AssignScalar) and OWN not in statement.scalar.name:
@@ -337,7 +338,7 @@ class Program:
         self.scheme: Any = None  # that which integrates in time, where one does
         self.notices: list[str] = []  # for the user, before it runs
         self.meanings: dict[str, str] = {}
-        self.in_body = False  # of a function that is the program, and not of one that gives expressions
+        self.in_body = False  # True in a function that is the program, False in one that returns expressions
         self._open: list[list[Statement]] = [self.statements]
         self._versions: dict[Field | str, int] = {}
         self._loops = 0
@@ -366,7 +367,7 @@ class Program:
 
     @contextmanager
     def body(self) -> Iterator[None]:
-        """Record the statements of a function that is the program, or a part of it."""
+        """Record the statements of a function that is the program or a part of it."""
         outer, self.in_body = self.in_body, True
         try:
             yield
@@ -466,9 +467,9 @@ class Program:
         return made
 
     def scalars_set(self) -> set[str]:
-        """The names of all scalars of the user's that the program gives a value."""
-        assigned = (thing for statement in self.flat() for thing in assigned_by(statement))
-        return {thing.name for thing in assigned if isinstance(thing, Scalar)}
+        """Return the names of all user scalars that the program sets."""
+        targets = (target for statement in self.flat() for target in assignment_targets(statement))
+        return {target.name for target in targets if isinstance(target, Scalar)}
 
     def reduced(self, *expressions: Expr) -> tuple[Expr, ...]:
         """The expressions with a scalar in the place of every reduction, each set in a statement before."""
@@ -752,29 +753,29 @@ class ProgramFunction:
         InputError
             The function assigns no field or scalar.
         """
-        made = trace.current(f"a call of program {self.name!r}")
-        before = list(made.flat())
-        with made.body():
+        traced = trace.current(f"a call of program {self.name!r}")
+        before = list(traced.flat())
+        with traced.body():
             trace.call(self.function, **arguments)
-        recorded = list(made.flat())[len(before) :]
-        assigned = [thing for statement in recorded for thing in assigned_by(statement)]
-        lost = {
+        statements = list(traced.flat())[len(before) :]
+        targets = [target for statement in statements for target in assignment_targets(statement)]
+        rebound = {
             name: line
             for name, line in rebound_arguments(self.function).items()
             if isinstance(arguments.get(name), (Field, Vector)) or name in {*OWN_SCALARS} & {*arguments}
         }
-        if not assigned and not (stops and recorded):
-            targets = [name for name, thing in arguments.items() if isinstance(thing, (Field, Vector))]
-            name = next(iter([*lost, *targets]), "u")
-            cause = f": {_rebinds(name, lost[name])}" if lost else ""
+        if not targets and not (stops and statements):
+            field_names = [name for name, thing in arguments.items() if isinstance(thing, (Field, Vector))]
+            name = next(iter([*rebound, *field_names]), "u")
+            cause = f": {_rebinds(name, rebound[name])}" if rebound else ""
             raise InputError(
                 f"program {self.name!r} assigns no field or scalar{cause}; write {name}.set(...)"
             )
-        for name, line in lost.items():
+        for name, line in rebound.items():
             thing = arguments[name]
             parts = thing if isinstance(thing, Vector) else (thing,)
-            if not any(part is each for part in parts for each in assigned):
-                made.notices.append(
+            if not any(part is target for part in parts for target in targets):
+                traced.notices.append(
                     f"program {self.name}: {_rebinds(name, line)}, and nothing assigns {name}; write "
                     f"{name}.set(...) where it is to change"
                 )
@@ -785,12 +786,12 @@ class ProgramFunction:
         return self.function(*arguments, **keywords)
 
     def __get__(self, owner: Any, kind: type | None = None) -> ProgramFunction:
-        """Return the program of an object where the function is a method of its class."""
+        """Return the program bound to an object, where the function is a method of its class."""
         return self if owner is None else ProgramFunction(self.function.__get__(owner, kind))
 
 
 def _rebinds(name: str, line: int) -> str:
-    """Return the words for an assignment to a Python name."""
+    """Return the description of an assignment to a Python name."""
     return f"{name} = ... in line {line} gives a new meaning to the Python name"
 
 
@@ -803,8 +804,7 @@ def program(function: Callable[..., Any]) -> ProgramFunction:
 
 
 def program_in(function: Any) -> ProgramFunction | None:
-    """Return the program that a function is, also where ``functools.partial`` gives it arguments; None for a
-    plain function."""
+    """Return a program, also one inside ``functools.partial``, or None for a plain function."""
     if isinstance(function, partial):
         inner = program_in(function.func)
         if inner is not None:
@@ -826,13 +826,13 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
     Returns
     -------
     dict
-        Argument name to Field, Vector or Scalar. Left out are arguments with a default that nothing is known
-        for, and those that ``functools.partial`` has given a value.
+        Argument name to Field, Vector or Scalar. Arguments that ``functools.partial`` binds are left out, as
+        are arguments with a default and an unknown name.
 
     Raises
     ------
     InputError
-        For a name that stands for nothing; lists what is known.
+        An argument has an unknown name; the message lists the known ones.
     """
     if not callable(function):
         raise InputError(f"{function!r} is no function; expected a function of fields and parameters")
@@ -843,7 +843,7 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
             f"the arguments of {what} have no names that are known; wrap it in a function of fields and "
             "parameters"
         )
-    found: dict[str, Any] = {}
+    bound: dict[str, Any] = {}
     for name, argument in signature.parameters.items():
         if name in fixed:
             continue
@@ -864,5 +864,5 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
                 continue
             known = [*grid.vectors, *grid.fields, *names]
             raise unknown(f"{what}: argument", name, known)
-        found[name] = thing
-    return found
+        bound[name] = thing
+    return bound

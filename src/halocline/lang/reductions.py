@@ -1,9 +1,8 @@
 """Reductions: numbers over the whole grid, usable in the scalar statements of a program.
 
-They run over the points of the expression's location, of which there is one more at an upper wall of an
-axis that they are staggered along. Where an expression reads at explicit offsets, they run over cells. Along
-an axis that every field in it is staggered along, and is read in place, they run over the points of these
-fields.
+They run over all points at the location of the expression. Along an axis with staggered points there is one
+more point, at the upper wall. An expression that reads at explicit offsets is reduced over cells. Along an
+axis where all its fields are staggered and read in place, it is reduced over their points.
 
 Sums are order-independent (docs/decisions/0001): their bits do not depend on ranks, threads or patches.
 """
@@ -25,7 +24,7 @@ from halocline.lang.location import have_common_place
 from halocline.lang.operators import inner
 from halocline.lang.values import as_quantity
 
-ROUNDING = 1e-12  # of a spacing: a coordinate as close to a point is that point
+ROUNDING = 1e-12  # share of a spacing within which a coordinate counts as that of a point
 
 
 def _operand(value: Any, what: str) -> Expr:
@@ -56,13 +55,13 @@ def norm(f: Any) -> Expr:
     Parameters
     ----------
     f : field, stage, expression, or a vector of them and of numbers
-        Components that have a location in common are summed over its points, numbers at each of them.
+        Components with a common location are summed over its points; a number counts at each of them.
         Otherwise each component is summed over the points of its own location.
 
     Raises
     ------
     InputError
-        No component varies from cell to cell; or a number beside components that lie at several locations.
+        No component varies from cell to cell, or a number is beside components at several locations.
     """
     components = [as_expr(c) for c in f] if isinstance(f, (tuple, list)) else [as_expr(f)]
     if have_common_place(components):
@@ -128,14 +127,14 @@ def value(
     at : sequence of int, or int on a grid of one axis
         Global index of a point of `f`; negative entries count from the upper end.
     x, y, z : float
-        Coordinates instead, one for each axis of the grid and inside its extent. The value is interpolated
+        Coordinates of the point, one for each axis of the grid, inside its extent. The value is interpolated
         linearly between the nearest points at the location of `f`. Between a wall and the point beside it,
         the line through the two points nearest to the wall is continued; periodic axes wrap around.
 
     Raises
     ------
     InputError
-        An index that is no whole number or has no point; a coordinate that is missing or outside the grid.
+        An index is not whole or has no point, or a coordinate is missing or outside the grid.
 
     Examples
     --------
@@ -171,9 +170,9 @@ def value(
 
 def _index(at: Any, points: tuple[int, ...]) -> tuple[int, ...]:
     """Return the index of a point as whole numbers from 0."""
-    given = tuple(at) if is_sequence(at) else (at,)
-    entries = [i for i in map(whole, given) if i is not None]
-    if len(entries) < len(given):
+    indices = tuple(at) if is_sequence(at) else (at,)
+    entries = [i for i in map(whole, indices) if i is not None]
+    if len(entries) < len(indices):
         raise InputError(
             f"value at {at!r}: expected whole numbers, the index of a point. Coordinates are given by name: "
             "hc.value(f, x=0.5, y=0.5)"
@@ -184,7 +183,7 @@ def _index(at: Any, points: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _weights(grid: Grid, place: Sequence[bool], axis: int, coordinate: Any) -> list[tuple[int, float]]:
-    """Return the points along an axis, with their weights, that give the value at a coordinate."""
+    """Return points along an axis with their weights in the linear interpolation at a coordinate."""
     name, low, length = AXES[axis], grid.origin[axis], grid.extent[axis]
     at = as_quantity(coordinate)
     if at is None or not low <= at <= low + length:

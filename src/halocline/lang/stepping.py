@@ -62,23 +62,23 @@ class Counting(Protocol):
 
 @dataclass(frozen=True)
 class Stepping:
-    """A program that takes steps in time, at most as many as the scalar "steps" says.
+    """Program that advances in time.
 
-    The last step ends at "until". Where the time step varies, no step begins once the scalar `REACHED` has
-    come to `PAUSE`; see halocline.lang.clock.
+    Its scalar "steps" limits the number of steps, and the last step ends at its scalar "until". With a
+    varying time step, no step begins once the scalar `REACHED` is at least `PAUSE`; see halocline.lang.clock.
 
     Attributes
     ----------
     program : Program
     first : Program or None
-        What a delayed time step begins with.
+        Program that computes the first time step, where the time step is delayed.
     wanted : float or None
-        Time step, where it is a number: the value of the scalar `WANTED_STEP` of halocline.lang.clock.
+        Constant time step: the value of the scalar `WANTED_STEP` of halocline.lang.clock.
     timed : bool
         Whether steps lead to a time.
     sets : set of str
-        The scalars that one step leaves for the next: those of the user's that the program gives values, and
-        weights of what is counted.
+        Scalars that one step passes to the next: the user scalars that the program sets, and the weights of
+        counted quantities.
     """
 
     program: Program
@@ -160,14 +160,14 @@ def stepping(
             registers[key] = field.like(f"{field.name}_{suffix}", homogeneous=True)
         return registers[key]
 
-    fixed = wanted is not None
-    ends = {"limit": steps} if fixed else {"until": reached >= pause, "limit": steps}
+    is_constant = wanted is not None
+    ends = {"limit": steps} if is_constant else {"until": reached >= pause, "limit": steps}
     with trace.tracing(program), trace.order(order), loop(**ends):
         later: Callable[[], None] | None = None
-        time = before = None
+        time = time_before = None
         if timed:
             step = names["dt"]
-            if fixed:
+            if is_constant:
                 time = begin_step(program, step, number)
             else:
                 assert callable(dt)
@@ -184,10 +184,12 @@ def stepping(
         arguments = bound(plain)
         if isinstance(function, ProgramFunction):
             functions = [plain] if after_step is None else [plain, after_step]
-            if not timed and any(t is each for function in functions for each in bound(function).values()):
-                before = program.own("t_before")
-                before.set(t)
-            with _own_kept(program, title, timed):
+            if not timed and any(
+                t is argument for function in functions for argument in bound(function).values()
+            ):
+                time_before = program.own("t_before")
+                time_before.set(t)
+            with _own_scalars_unset(program, title, timed):
                 function.record(arguments)
         else:
             assert scheme is not None
@@ -210,15 +212,15 @@ def stepping(
         if later is not None:
             later()
         if time is not None:
-            if not fixed:
+            if not is_constant:
                 reach(reached, t, time)
             t.set(time)
         number.set(number + 1.0)
         if after_step is not None:
-            with _own_kept(program, "after_step", timed, after=True):
+            with _own_scalars_unset(program, "after_step", timed, after=True):
                 (program_in(after_step) or ProgramFunction(after_step)).record(bound(after_step), stops=True)
-        if before is not None and "t" in program.scalars_set():
-            reach(reached, before, t)
+        if time_before is not None and "t" in program.scalars_set():
+            reach(reached, time_before, t)
         for each in counting:
             each.add(names["dt"].expr if timed else as_expr(1.0))
     sets = frozenset(program.scalars_set())
@@ -228,41 +230,42 @@ def stepping(
 
 
 @contextmanager
-def _own_kept(program: Program, name: str, timed: bool, *, after: bool = False) -> Iterator[None]:
-    """Check that statements of the user, recorded meanwhile, do not set the scalars that count steps.
+def _own_scalars_unset(program: Program, name: str, timed: bool, *, after: bool = False) -> Iterator[None]:
+    """Check that user statements recorded in this context do not set the scalars that count time and steps.
 
     Parameters
     ----------
     name : str
         Name of the function that records them.
     timed : bool
-        Whether a time step is given.
+        True where a time step is given.
     after : bool
-        Whether they follow the statements that advance the time.
+        True where the statements follow those that advance the time.
 
     Raises
     ------
     InputError
+        A statement sets step; or dt, or t after the statements that advance it, where a time step is given.
     """
-    before = sum(1 for _ in program.flat())
+    count = sum(1 for _ in program.flat())
     yield
-    statements = islice(program.flat(), before, None)
-    found = {s.scalar.name for s in statements if isinstance(s, AssignScalar)}
-    if "step" in found:
+    statements = islice(program.flat(), count, None)
+    names = {s.scalar.name for s in statements if isinstance(s, AssignScalar)}
+    if "step" in names:
         raise InputError(
             f"{name!r} sets step, which counts the steps of the run; use a scalar of another name"
         )
-    if timed and "dt" in found:
+    if timed and "dt" in names:
         raise InputError(
             f"{name!r} sets dt, the time step of the run; give a function as dt=, such as "
             "dt=lambda u: 0.4 * hc.min(h / abs(u)), or use a scalar of another name"
         )
-    if timed and "t" in found:
+    if timed and "t" in names:
         if after:
             raise InputError(f"{name!r} sets t, which advances by dt; use a scalar of another name")
         program.notices.append(
-            f"program {name} sets t, which advances by dt after each step whatever it is set to; leave out "
-            "either dt= or this statement"
+            f"program {name} sets t, which advances by dt after each step, whatever the program sets; leave "
+            "out either dt= or this statement"
         )
 
 
@@ -317,7 +320,7 @@ def time_step_of(dt: Any) -> float:
     Raises
     ------
     InputError
-        It is not a positive, finite number.
+        `dt` is not a positive, finite number.
     """
     number = as_quantity(dt)
     if number is None or not (math.isfinite(number) and number > 0):

@@ -22,22 +22,22 @@ ENDS = 1e-9  # of the extent: how far from the ends of the axis a map may lead
 
 
 def maps_of(stretch: Mapping[str, Map] | None, grid: Grid) -> tuple[Map | None, ...]:
-    """The map of each axis of the grid, None where it has even spacing.
+    """Return the map of each axis of the grid, or None for an axis of even spacing.
 
     Raises
     ------
     InputError
-        An axis that the grid lacks, or that is periodic; a map that fails, does not rise, or does not lead
-        from one end of the axis to the other.
+        An axis is not part of the grid, is named twice, or is periodic. A map fails, does not rise, or does
+        not lead from one end of the axis to the other.
     """
-    given = {} if stretch is None else stretch
+    functions = {} if stretch is None else stretch
     known = AXES[: grid.ndim]
-    if not isinstance(given, Mapping):
+    if not isinstance(functions, Mapping):
         raise InputError(
-            f"stretch is {given!r}; expected a map for each axis, such as {{'x': lambda x: ...}}"
+            f"stretch is {functions!r}; expected a map for each axis, such as {{'x': lambda x: ...}}"
         )
     maps: dict[int, Any] = {}
-    for axis, function in given.items():
+    for axis, function in functions.items():
         try:
             number = axis_number(axis, grid.ndim)
         except InputError:
@@ -69,17 +69,17 @@ def _checked(function: Any, grid: Grid, axis: int) -> Map:
             )
     halves = np.arange(-2 * BEYOND, 2 * (grid.shape[axis] + BEYOND) + 1)
     even = first + 0.5 * halves * grid.even_spacing(axis)
-    found = mapped(function, even, name)
-    if not np.array_equal(found, mapped(function, even, name), equal_nan=True):
+    places = mapped(function, even, name)
+    if not np.array_equal(places, mapped(function, even, name), equal_nan=True):
         raise InputError(f"{name} {trace.OTHER_VALUES}")
-    falls = np.flatnonzero(~(np.diff(found) > 0.0))
+    falls = np.flatnonzero(~(np.diff(places) > 0.0))
     if falls.size:
         inside = falls[(first <= even[falls]) & (even[falls] < first + length)]
         at = int((inside if inside.size else falls)[0])
         where = "" if inside.size else ", beyond the wall, where ghosts lie"
         raise InputError(
-            f"{name} does not rise from {even[at]:g} to {even[at + 1]:g}{where}: it leads to {found[at]:g} "
-            f"and {found[at + 1]:g}; expected a smooth map that rises everywhere"
+            f"{name} does not rise from {even[at]:g} to {even[at + 1]:g}{where}: it leads to {places[at]:g} "
+            f"and {places[at + 1]:g}; expected a smooth map that rises everywhere"
         )
     return function  # type: ignore[no-any-return]
 
@@ -90,15 +90,16 @@ def mapped(function: Map, even: Any, name: str) -> Any:
 
     try:
         with np.errstate(all="ignore"):
-            given = function(even)
+            values = function(even)
     except Exception as error:
         raise InputError(f"{name} raised {error!r} on an array of coordinates") from error
-    found = real_array(given, f"{name} makes") if np.ma.is_masked(given) else np.asarray(given)
-    if found.shape != even.shape or found.dtype.kind not in "fiu":
+    coordinates = real_array(values, f"{name} makes") if np.ma.is_masked(values) else np.asarray(values)
+    if coordinates.shape != even.shape or coordinates.dtype.kind not in "fiu":
         raise InputError(
-            f"{name} makes {found.shape} {found.dtype} numbers of {even.shape}; expected as many real ones"
+            f"{name} makes {coordinates.shape} {coordinates.dtype} numbers of {even.shape}; expected as many "
+            "real ones"
         )
-    return found.astype(np.float64)
+    return coordinates.astype(np.float64)
 
 
 def traced(function: Map, even: Expr, name: str) -> Expr:
@@ -123,9 +124,9 @@ def neighbours(grid: Grid, axis: int, place: Place) -> tuple[Expr, Expr]:
 
 
 def beside(grid: Grid, axis: int, place: Place) -> tuple[Expr, Expr, Expr]:
-    """Return the coordinates of points halfway between others, of the ones before, and of the ones after.
+    """Return the coordinates of halfway points along an axis, and of the points before and after them.
 
-    `place` is the location of the others.
+    The points before and after lie at location `place`.
     """
     x = bare(grid.coordinates([bool(p) for p in place])[axis])
     between = bare(grid.coordinates([a == axis and not p for a, p in enumerate(place)])[axis])
@@ -134,9 +135,9 @@ def beside(grid: Grid, axis: int, place: Place) -> tuple[Expr, Expr, Expr]:
 
 
 def sides(ndim: int, axis: int, on_faces: bool, k: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the offsets of the k-th points before and after the ones halfway between.
+    """Return the offsets from a halfway point to the k-th points before and after it.
 
-    Point i on a face lies below cell i.
+    `on_faces` is True where the points before and after lie on faces. Face i is the lower face of cell i.
     """
     low, high = (1 - k, k) if on_faces else (-k, k - 1)
     return tuple(low * (a == axis) for a in range(ndim)), tuple(high * (a == axis) for a in range(ndim))

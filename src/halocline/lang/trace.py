@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from halocline.lang.program import Program
 
-# In the names of scalars and fields that are internal: no name of the user's can hold it.
+# Marks the names of internal scalars and fields: no user name can contain it.
 OWN = "'"
 
 _program: ContextVar[Program | None] = ContextVar("program", default=None)
@@ -64,20 +64,21 @@ def tracing(program: Program) -> Iterator[Program]:
 
 
 def call(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """Return what a function of the user's returns.
+    """Return the result of a user function.
 
     Raises
     ------
     InputError
-        The function raised something that is not an error of ours; that is the error's cause, with the
-        user's line in its traceback. Or it drew random numbers of Python or NumPy, which would be constants.
+        The function raises an error that is not a HaloclineError. The cause of the InputError is that error,
+        with the line of the user in its traceback. Or the function draws random numbers of Python or NumPy,
+        which would be constants.
     """
     with _without_draws(function):
         return attempt(function, *arguments, **named)
 
 
 def attempt(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """Return what a function of the user's returns, without looking for random numbers; see `call`."""
+    """Return the result of a user function, without the check for random numbers; see `call`."""
     try:
         return function(*arguments, **named)
     except HaloclineError:
@@ -88,23 +89,25 @@ def attempt(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
 
 @contextmanager
 def _without_draws(function: Callable[..., Any]) -> Iterator[None]:
-    """Raise InputError where a random number generator that the function can reach changes its state."""
-    generators = _generators(function)
-    before = [state() for state in generators]
+    """Raise InputError where a random number generator that a function can reach changes its state."""
+    states = _generator_states(function)
+    before = [state() for state in states]
     yield
-    if [state() for state in generators] != before:
+    if [state() for state in states] != before:
         raise InputError(
             f"function {name_of(function)!r} draws random numbers while it is traced, which would stay "
             "constant; use hc.random(seed, index=grid.cell_number()), which gives one for each cell"
         )
 
 
-def _generators(function: Callable[..., Any]) -> list[Callable[[], bytes]]:
-    """Return functions that give the states of the random number generators of Python and NumPy, and of those
-    that a function can reach."""
-    reached = captured(function)
-    if "numpy" in sys.modules and reached:
-        importlib.import_module("numpy.random")  # which draws numbers for itself when it is loaded
+def _generator_states(function: Callable[..., Any]) -> list[Callable[[], bytes]]:
+    """Return functions that return the states of random number generators.
+
+    They are the generators of Python and NumPy, and those that `function` can reach.
+    """
+    objects = captured(function)
+    if "numpy" in sys.modules and objects:
+        importlib.import_module("numpy.random")  # its import draws random numbers
     states: list[Callable[[], bytes]] = []
     python, numpy = sys.modules.get("random"), sys.modules.get("numpy.random")
     kinds: tuple[type, ...] = ()
@@ -114,11 +117,11 @@ def _generators(function: Callable[..., Any]) -> list[Callable[[], bytes]]:
     if numpy is not None:
         kinds += (numpy.Generator, numpy.RandomState)
         states.append(lambda: _pickled(numpy.get_state(legacy=False)))
-    return states + [partial(_pickled, found) for found in reached if isinstance(found, kinds)]
+    return states + [partial(_pickled, thing) for thing in objects if isinstance(thing, kinds)]
 
 
 def _pickled(state: Any) -> bytes:
-    """Return the bytes of a state; none for a generator without one, such as ``random.SystemRandom``."""
+    """Return the bytes of a state; empty for a generator without a state, such as ``random.SystemRandom``."""
     import pickle
 
     try:
@@ -128,9 +131,9 @@ def _pickled(state: Any) -> bytes:
 
 
 def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], what: str) -> Expr | Exception:
-    """Return the expression of a function of the coordinates, or the reason why it cannot be traced.
+    """Return the expression of a function of the coordinates, or the error that prevents tracing.
 
-    The function is called twice: one that is no function of its arguments gives another value then.
+    A second call finds functions whose value depends on more than their arguments.
 
     Parameters
     ----------
@@ -142,16 +145,16 @@ def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], what
     Raises
     ------
     InputError
-        It takes other arguments, returns None, gives another value when it is called again, draws random
-        numbers, or raises an error that has nothing to do with tracing.
+        The function takes other arguments, returns None, or returns another value in the second call. Or it
+        draws random numbers, or raises an error that tracing does not cause.
     """
     count = len(coordinates)
     arguments_taken(function, what, (count,), f"the {count} coordinates" if count > 1 else "the coordinate")
     with _without_draws(function):
         try:
-            value, again = (attempt(function, *coordinates) for _ in range(2))
+            values = [attempt(function, *coordinates) for _ in range(2)]
             expression, repeated = (
-                as_expr(math.nan if each is None else each, f"the value of {what}") for each in (value, again)
+                as_expr(math.nan if value is None else value, f"the value of {what}") for value in values
             )
         except InputError as error:
             cause = error.__cause__
@@ -160,7 +163,7 @@ def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], what
             if isinstance(cause, (TypeError, AttributeError)) and "Expr" in str(cause):
                 return cause
             raise
-    if value is None:
+    if values[0] is None:
         raise InputError(f"{what} {RETURNS_NONE}")
     if not _same(expression, repeated):
         raise InputError(f"{what} {OTHER_VALUES}")
@@ -168,7 +171,7 @@ def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], what
 
 
 def _same(a: Expr, b: Expr) -> bool:
-    """Return whether two expressions are one formula, and can be formed at the same locations."""
+    """Return True where two expressions have the same formula and can be formed at the same locations."""
     places = [None if e.placement is None else e.placement.places for e in (a, b)]
     return bare(a).digest == bare(b).digest and places[0] == places[1]
 
@@ -179,14 +182,14 @@ def trace_function(function: Callable[..., Any], coordinates: Sequence[Expr], wh
     Raises
     ------
     InputError
-        The function cannot be traced either.
+        `try_function` raises it, or the function cannot be traced.
     """
-    found = try_function(function, coordinates, what)
-    if isinstance(found, InputError):
-        raise found
-    if isinstance(found, Exception):
-        raise InputError(f"function {name_of(function)!r} raised {found!r}") from found
-    return found
+    result = try_function(function, coordinates, what)
+    if isinstance(result, InputError):
+        raise result
+    if isinstance(result, Exception):
+        raise InputError(f"function {name_of(function)!r} raised {result!r}") from result
+    return result
 
 
 RETURNS_NONE = "returns None; expected a value: does it lack a return statement?"
@@ -224,7 +227,7 @@ def order(accuracy: int) -> Iterator[None]:
 
 
 def check_order(accuracy: Any) -> int:
-    """The order as an int, where it is one that central differences have."""
+    """Return an order of central differences as an int, and raise InputError for any other value."""
     order = whole(accuracy)
     if order is None or not ORDER.least <= order <= ORDER.most or order % 2:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Numbers and arrays that users give."""
+"""Conversion of user values to real numbers and arrays of real numbers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from halocline.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-REAL_KINDS = "biuf"  # of NumPy's dtypes
+REAL_KINDS = "biuf"  # kinds of NumPy dtypes
 
 
 def as_real(value: Any) -> float | None:
-    """Return a real number as a float, and None for anything else.
+    """Return a real number as a float, or None for any other value.
 
     Numbers of Python, scalars of NumPy and arrays without axes are accepted. Text, complex numbers, masked
     values and integers beyond the range of float64 are not.
@@ -30,8 +30,10 @@ def as_real(value: Any) -> float | None:
 
 
 def as_quantity(value: Any) -> float | None:
-    """Return a real number as a float, and None for anything else: `as_real` without truth values, which are
-    no coordinate, time or tolerance."""
+    """Return a real number as a float, or None for any other value, including bool.
+
+    It is `as_real` for coordinates, times and tolerances.
+    """
     is_flag = isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b"
     return None if is_flag else as_real(value)
 
@@ -49,7 +51,7 @@ def real_array(value: Any, what: str) -> NDArray[Any]:
     Raises
     ------
     InputError
-        Masked values, complex numbers, text, objects, or rows of different lengths.
+        The values are masked, complex, text or objects, or rows have different lengths.
     """
     import numpy as np
 

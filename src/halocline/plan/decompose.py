@@ -245,7 +245,7 @@ class _Problem:
 def _choose(
     problem: _Problem, strategy: str | Sequence[int] | Mapping[str, int], cost: Callable[[Parts], int]
 ) -> tuple[Parts, Order]:
-    """The parts and the order of ranks of a strategy."""
+    """Return the parts and the order of ranks of a strategy."""
     if isinstance(strategy, Mapping):
         axes = len(problem.shape)
         return _given(problem, per_axis(strategy, axes, "decomposition", whole, "a whole number", default=1))

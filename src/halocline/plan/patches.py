@@ -230,13 +230,13 @@ def cut_patches(
 
 
 def _explicit(patch: int | Sequence[int] | Mapping[str, int], ndim: int) -> tuple[int, ...]:
-    """The patch shape that a user named."""
-    given: Any = patch
-    if is_sequence(given):
-        if len(given) not in (1, ndim):
-            raise InputError(f"patch {tuple(given)} has {len(given)} axes, but the grid has {ndim}")
-        given = tuple(given) * (ndim if len(given) == 1 else 1)
-    sizes = per_axis(given, ndim, "patch", whole, "whole cells")
+    """Return the patch shape that a user specifies."""
+    shape: Any = patch
+    if is_sequence(shape):
+        if len(shape) not in (1, ndim):
+            raise InputError(f"patch {tuple(shape)} has {len(shape)} axes, but the grid has {ndim}")
+        shape = tuple(shape) * (ndim if len(shape) == 1 else 1)
+    sizes = per_axis(shape, ndim, "patch", whole, "whole cells")
     if min(sizes) < 1:
         raise InputError(f"patch {sizes} is empty: every entry must be at least 1")
     return sizes

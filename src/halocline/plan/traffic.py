@@ -46,9 +46,10 @@ class Traffic:
 
     @classmethod
     def of_radius(cls, radius: int | Sequence[int | tuple[int, int]], ndim: int) -> Traffic:
-        """Every segment of a halo of `radius` layers: of all axes, per axis, or per axis (lower, upper).
+        """Return the traffic of all segments of a halo of `radius` layers, where each cell counts one.
 
-        One cell counts one. Raises InputError where a radius is negative, or no whole number or pair of them.
+        The radius is a whole number or a pair (lower, upper), for all axes or per axis. Raises InputError for
+        other values and for negative ones.
         """
         layers = per_axis(radius, ndim, "radius", _layers, "a whole number of layers, or (lower, upper)")
         if any(min(pair) < 0 for pair in layers):
@@ -77,7 +78,7 @@ class Traffic:
 
 
 def _layers(radius: object) -> tuple[int, int] | None:
-    """Return the lower and upper layers of one axis; None where they are no whole numbers."""
+    """Return the lower and upper layers of one axis, or None where they are not whole numbers."""
     if not is_sequence(radius):
         lower = upper = whole(radius)
     else:

@@ -34,12 +34,12 @@ INCOMPATIBLE = "the right-hand side has a mean, which the operator cannot give"
 
 @dataclass(frozen=True)
 class NullSpace:
-    """Scalars of a symmetric operator whose null space holds the constants, at least for some parameters.
+    """Scalars of a solve whose symmetric operator takes constants to zero for some or all parameter values.
 
     Attributes
     ----------
     share : Scalar
-        One over the number of points; 0 where the parameters of this solve leave no null space.
+        One over the number of points, or 0 where the parameter values of a solve give no null space.
     allowed : Scalar
         Largest ratio of the squared sum of the right-hand side to its squared norm that is accepted.
     """
@@ -61,8 +61,8 @@ def cg(
     """Solve A x = b from the values of x by conjugate gradients with the four vectors x, r, p and q.
 
     The method is that of UMBC HPCF-2018-10, Section 2.2. The vector updates and inner products next to each
-    other share a sweep; an iteration takes eleven streams of memory. It ends where the squared residual norm
-    is at most `least`, or rtol² times the first.
+    other share a sweep; an iteration takes eleven streams of memory. The iteration ends where the squared
+    residual norm is at most `least`, or rtol² times the first.
     """
     r, p, q = x.like("r p q", homogeneous=True)
     rho, next_rho, alpha, beta, curvature = own_scalars("rho next_rho alpha beta curvature")
@@ -94,7 +94,7 @@ def cg_fused(
     least: Operand = 0.0,
     null_space: NullSpace | None = None,
 ) -> None:
-    """Solve A x = b as `cg`, in two sweeps an iteration and four vectors: x, r, p and its next value.
+    """Solve A x = b as `cg` does, with two sweeps an iteration and the vectors x, r, p and the next p.
 
     The first sweep forms the new p, in the halo too, and its product with A for the inner product; the
     second forms that product again instead of reading it back, and updates x and r. Only r is exchanged.
@@ -122,7 +122,7 @@ def cg_fused(
 
 
 def _project(r: Field, null_space: NullSpace | None) -> None:
-    """With a null space, stop where r has a mean, and remove what rounding leaves of it."""
+    """Remove the mean of r where there is a null space, and stop where the mean is larger than allowed."""
     if null_space is None:
         return
     total, square = own_scalars("total square")
@@ -160,8 +160,8 @@ def method_named(name: str) -> ProgramFunction:
 def solve_program(method: str, A: Operator, x: Field, b: Any, *, null_space: bool = False) -> Program:
     """Return the program of a linear solve.
 
-    Its own scalars `warm` (0: start from zero, 1: from the values of x), `rtol`, `least` and
-    `max_iterations` are given when it runs, and with a null space `share` and `allowed` too.
+    Each run of the program needs values of its own scalars `warm` (0: start from zero, 1: from the values of
+    x), `rtol`, `least` and `max_iterations`. With a null space it needs `share` and `allowed` too.
 
     Parameters
     ----------
@@ -172,40 +172,41 @@ def solve_program(method: str, A: Operator, x: Field, b: Any, *, null_space: boo
     b : field or expression
         It must not read x.
     null_space : bool
-        A is symmetric and may take constants to zero: see NullSpace.
+        True where A is symmetric and may take constants to zero; see NullSpace.
     """
     function = method_named(method)
     warm, rtol, least, most = _scalars("warm rtol least max_iterations")
-    level = NullSpace(*_scalars("share allowed")) if null_space else None
-    scalars = _by_name(warm, rtol, least, most, level)
+    constants = NullSpace(*_scalars("share allowed")) if null_space else None
+    scalars = _by_name(warm, rtol, least, most, constants)
     with trace.tracing(Program(function.name)) as traced:
         traced.parameters.update(scalars)
         x.set(where(warm > 0.0, x, 0.0))
-        function(A, x, b, rtol, most, least, level)
+        function(A, x, b, rtol, most, least, constants)
     return traced
 
 
 def reference_program(A: Operator, x: Field, b: Any, *, null_space: bool = False) -> Program:
     """Return the program that forms the squared norm of the right-hand side, b - A(0), in scalar `norm`.
 
-    The norm has the bits of the first residual of a start from zero. x keeps its values, but with a null
-    space it loses its mean, as the solution has none. Parameters are those of `solve_program`.
+    The norm has the bits of the first residual of a start from zero. x keeps its values. With a null space
+    the program removes the mean of x, because the solution has zero mean. Parameters are those of
+    `solve_program`.
     """
-    level = NullSpace(*_scalars("share allowed")) if null_space else None
+    constants = NullSpace(*_scalars("share allowed")) if null_space else None
     with trace.tracing(Program("reference")) as traced:
-        traced.parameters.update(_by_name(level))
+        traced.parameters.update(_by_name(constants))
         r, p = x.like("r p", homogeneous=True)
         (norm,) = own_scalars("norm")
         p.set(x)
         x.set(0.0)
         r.set(b - A(x))
-        if level is None:
+        if constants is None:
             x.set(p)
         else:
             (mean,) = own_scalars("mean")
-            mean.set(level.share * total_of(p))
+            mean.set(constants.share * total_of(p))
             x.set(p - mean)
-        _project(r, level)  # which may stop: x has its values again
+        _project(r, constants)  # may stop the program, after the values of x are restored
         norm.set(dot(r, r))
     return traced
 
@@ -215,10 +216,11 @@ def _scalars(names: str) -> list[Scalar]:
 
 
 def _by_name(*inputs: Scalar | NullSpace | None) -> dict[str, Scalar]:
-    """Return the scalars that a program is given when it runs, by name."""
+    """Return the scalars that a program takes as inputs, by name."""
     scalars: list[Scalar] = []
-    for given in inputs:
-        scalars += (
-            [given.share, given.allowed] if isinstance(given, NullSpace) else [] if given is None else [given]
-        )
+    for entry in inputs:
+        if isinstance(entry, NullSpace):
+            scalars += [entry.share, entry.allowed]
+        elif entry is not None:
+            scalars.append(entry)
     return {scalar.name: scalar for scalar in scalars}

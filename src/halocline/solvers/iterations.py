@@ -83,7 +83,7 @@ class Iterations:
 
     @property
     def clock(self) -> Clock:
-        """Iterations done; iterations have no time."""
+        """Clock of the iterations, which have no time step."""
         return VaryingStepClock(self.time, self.step, self.time)
 
     def scalars(self) -> dict[str, float]:

@@ -52,7 +52,7 @@ from halocline.solvers.cg import (
 from halocline.solvers.iterations import Iterations, history_of
 from halocline.solvers.linearity import check_linear
 from halocline.solvers.matrix import Matrix
-from halocline.solvers.probe import Measured, Probe
+from halocline.solvers.probe import Probe, ProbedProperties
 from halocline.solvers.residual import MARGIN, TrueResidual, reachable
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("halocline")
 
 STARTS = ("zero", "last")
-COMPATIBLE = {"float64": 1e-13, "float32": 1e-6}  # share of the right-hand side that rounding may leave
+# Mean of the right-hand side, relative in norm, that counts as a rounding error.
+COMPATIBLE = {"float64": 1e-13, "float32": 1e-6}
 
 
 @dataclass(frozen=True)
@@ -76,16 +77,16 @@ class Solution:
         the true one at most twice that.
     iterations : int
     reason : str
-        "converged"; "rounding limit": by the residual that the method carries along it has, but the true one
-        is more than twice that, and further iterations would not reduce it; "iteration limit";
-        "interrupted": a signal came, also where it came too late to matter.
+        "converged"; "rounding limit": the residual that the method carries along is small enough, but the
+        true one is more than twice as large as allowed (further iterations would not reduce it);
+        "iteration limit"; "interrupted": a signal came, also where it came too late to matter.
     residuals : array (iterations + 1,)
         Norms of the residual that the method carries along, the initial one first.
     true_residual : float
         Norm of b - A x, computed of the solution after the last iteration.
     rhs_norm : float
-        Norm of the right-hand side b - A(0), which holds the values and slopes that the boundary conditions
-        of the unknown give. Equal to the first residual norm of a start from zero.
+        Norm of the right-hand side b - A(0), which includes the boundary values and slopes of the unknown. It
+        is the first residual norm of a start from zero.
     seconds, compute, exchange, reduction : float
         Wall clock of the whole solve, without the true residual, and what of it the first thread spent in
         kernels, halo exchange and reductions.
@@ -145,13 +146,13 @@ class Solution:
 
 
 @program
-def keep(kept: Field, b: Any) -> None:
+def keep(copy: Field, b: Any) -> None:
     """Copy a right-hand side."""
-    kept.set(b)
+    copy.set(b)
 
 
 class LinearProblem(Sealed):
-    """A x = b for a linear stencil operator, compiled and planned; solve it any number of times.
+    """Linear problem A x = b with a stencil operator, compiled and planned once for any number of solves.
 
     Parameters
     ----------
@@ -161,8 +162,8 @@ class LinearProblem(Sealed):
         Takes the solution. Its boundary conditions belong to the problem; its values are the initial guess
         of ``solve(start="last")``.
     rhs : field, expression, number, array, or function of the coordinates
-        An expression is evaluated straight into the residual: no array holds it. One that reads the unknown,
-        as that of an implicit time step does, means its values before the solve, and is copied then.
+        An expression is evaluated straight into the residual: no array holds it. An expression that reads the
+        unknown, as in an implicit time step, uses the values before the solve, and is copied to an array.
     method : {"cg", "cg-fused"}
     parameters : mapping of str to float
         Values of ``hc.parameter(...)`` in operator or right-hand side; ``problem.parameters["shift"] = 2.0``
@@ -173,7 +174,7 @@ class LinearProblem(Sealed):
     Raises
     ------
     InputError
-        Among others where the operator is not linear, as far as its formula shows.
+        An argument is not accepted, or the formula of the operator shows that it is not linear.
 
     Notes
     -----
@@ -212,9 +213,9 @@ class LinearProblem(Sealed):
         b, filling = self._right_hand_side(rhs)
         self._keep: Prepared | None = None
         if any(read is unknown_field for read, _ in reads_of(as_expr(b))):
-            kept = self._rhs_field()
-            self._keep = prepare(store, keep.trace(kept, b), self.fields.values)
-            b = kept
+            copy = self._rhs_field()
+            self._keep = prepare(store, keep.trace(copy, b), self.fields.values)
+            b = copy
         self._rhs = as_expr(b)
 
         def linear(v: Any) -> Expr:
@@ -226,7 +227,7 @@ class LinearProblem(Sealed):
             formula = linear(unknown_field)
         self._matrix = Matrix(formula, unknown_field, statements)
         matrix = self._matrix.properties(self.fields.values)
-        # a parameter may be changed to one that leaves a null space, such as a shift to 0
+        # a later value of a parameter may give a null space, as a shift of 0 does
         self._may_be_singular = bool(self._matrix.parameters) or (
             matrix.symmetric is not False and matrix.singular is not False
         )
@@ -327,20 +328,22 @@ class LinearProblem(Sealed):
         resume: str | Path | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> Solution:
-        """Iterate until the residual that the method carries along has at most `rtol` times the norm of the
-        right-hand side; then compute b - A x, and warn where its norm is larger.
+        """Solve the problem to a norm of the residual of at most `rtol` times that of the right-hand side.
+
+        The iteration ends by the residual that the method carries along. The true residual b - A x is then
+        computed, and the log warns where its norm is more than twice the allowed one.
 
         Parameters
         ----------
         rtol : float
-            Positive. The right-hand side is b - A(0): values and slopes that boundary conditions give belong
-            to it. The tolerance does not depend on the start.
+            Positive. The right-hand side is b - A(0), which includes the boundary values and slopes. The
+            tolerance does not depend on the start.
         max_iterations : int, optional
             Ten times the number of unknowns by default.
         start : {"zero", "last"}
-            "zero" starts from zero, "last" from the values of the unknown: those of the last solve, or those
-            that it was set to, ``problem.fields[u] = guess``. Where the right-hand side is zero, the
-            solution is zero from either. A solve that is resumed has started already.
+            "zero" starts from zero. "last" starts from the values of the unknown: those of the last solve, or
+            those that were set, ``problem.fields[u] = guess``. Where the right-hand side is zero, the
+            solution is zero for both. A resumed solve ignores the start.
         output : Output, or sequence of them, optional
             What is written on the way; steps are iterations.
         checkpoint : Checkpoint, optional
@@ -354,15 +357,15 @@ class LinearProblem(Sealed):
         Raises
         ------
         InputError
-            A tolerance or limit out of range, values that are not finite; output or checkpoints that cannot
-            be, something else in their way; a checkpoint to resume that is damaged or of another problem; an
-            operator that takes constants to zero and a right-hand side whose mean is more than the tolerance
-            and rounding allow.
+            A tolerance or limit is out of range, or a value is not finite. Output or checkpoints are not
+            possible, or other files are in their way. The checkpoint to resume is damaged or of another
+            problem. The operator takes constants to zero, and the mean of the right-hand side is larger than
+            the tolerance and rounding allow.
         RunError
             Output or a checkpoint cannot be written.
         BreakdownError
-            The operator is not symmetric and positive definite. Where it is not symmetric, the log warns
-            before the first iteration.
+            The operator is not symmetric and positive definite. The log warns of an operator that is not
+            symmetric before the first iteration.
         Stopped
             With `checkpoint`: the solve was asked to end, and has left a checkpoint.
         """
@@ -401,7 +404,7 @@ class LinearProblem(Sealed):
         if resume is not None:
             norm_square = self._resume(iterating, ledger, Path(resume), rtol)
 
-        def of_rhs() -> float:
+        def rhs_square() -> float:
             return iterating.scalars()[own_name("first")] if norm_square is None else norm_square
 
         begun_at = iterating.step
@@ -413,7 +416,7 @@ class LinearProblem(Sealed):
             checkpoint=checkpoint,
             also=lambda: {
                 "method": self.method,
-                "rhs_square": of_rhs().hex(),
+                "rhs_square": rhs_square().hex(),
                 **iterating.notes(),
                 **observers.facts(self),
             },
@@ -425,7 +428,7 @@ class LinearProblem(Sealed):
         done = iterations - begun_at  # in this solve
         squares = np.concatenate(([outcome.scalars[own_name("first")]], iterating.history[:, 0]))
         ended = outcome.loops[0] == "condition"
-        residuals, true, rhs_norm = np.sqrt(squares), self._true_residual.norm(), math.sqrt(of_rhs())
+        residuals, true, rhs_norm = np.sqrt(squares), self._true_residual.norm(), math.sqrt(rhs_square())
         converged = ended and true <= MARGIN * rtol * rhs_norm
         reason = outcome.reason
         if reason != "interrupted":
@@ -448,25 +451,28 @@ class LinearProblem(Sealed):
             writing=files.writing,
         )
         if reason == "rounding limit" and self.domain.comm.rank == 0:
-            log.warning("%s: %s", self.method, parted(solution, rtol))
+            log.warning("%s: %s", self.method, rounding_warning(solution, rtol))
         observers.ran(self, done, solution)
         return solution
 
     def _inputs(self, rtol: float) -> dict[str, float]:
-        """Return the scalars that the program of a solve from zero is given."""
-        inputs = {own_name("warm"): 0.0, own_name("rtol"): float(rtol), own_name("least"): 0.0}
+        """Return the inputs of the program for a solve from zero."""
+        inputs = {own_name("warm"): 0.0, own_name("rtol"): rtol, own_name("least"): 0.0}
         if self._may_be_singular:
             share, allowed = 0.0, math.inf
             if self._takes_constants_to_zero():
                 points = math.prod(self.unknown.points)
                 share = 1.0 / points
-                # no vector comes nearer to the right-hand side than its mean
+                # the norm of the residual is at least that of the mean of the right-hand side
                 allowed = points * max(rtol, COMPATIBLE[self.unknown.dtype]) ** 2
             inputs |= {own_name("share"): share, own_name("allowed"): allowed}
         return inputs
 
     def _norm_of_rhs(self, inputs: dict[str, float]) -> float:
-        """Return the squared norm of the right-hand side; the unknown keeps its values, or loses its mean."""
+        """Return the squared norm of the right-hand side.
+
+        The unknown keeps its values; with a null space, its mean is removed.
+        """
         if self._reference is None:
             reference = reference_program(
                 self._operator, self.unknown, self._rhs, null_space=self._may_be_singular
@@ -477,38 +483,38 @@ class LinearProblem(Sealed):
         self._judge(outcome, 0)
         return outcome.scalars[own_name("norm")]
 
-    def _measured(self) -> Measured:
-        """Return properties that applying the operator shows; all ranks call this."""
+    def _probed_properties(self) -> ProbedProperties:
+        """Return the properties that products with the operator show; all ranks call this."""
         if self._probe is None:
             self._probe = Probe(self.fields, self._operator, self.unknown)
-        return self._probe.measured()
+        return self._probe.properties()
 
     def _takes_constants_to_zero(self) -> bool:
-        """Return true where the operator is symmetric and takes constants to zero; all ranks call this."""
+        """Return True where the operator is symmetric and takes constants to zero; all ranks call this."""
         matrix = self._matrix.properties(self.fields.values)
         if matrix.symmetric is False or matrix.singular is False:
             return False
         if matrix.symmetric and matrix.singular:
             return True
-        measured = self._measured()
-        symmetric = measured.asymmetry is None if matrix.symmetric is None else matrix.symmetric
-        return symmetric and (measured.singular if matrix.singular is None else matrix.singular)
+        probed = self._probed_properties()
+        symmetric = probed.asymmetry is None if matrix.symmetric is None else matrix.symmetric
+        return symmetric and (probed.singular if matrix.singular is None else matrix.singular)
 
     def _asymmetry(self) -> str | None:
-        """Describe what shows that the operator is not symmetric; None where nothing does."""
+        """Return a description of an asymmetry of the operator, or None where there is none."""
         matrix = self._matrix.properties(self.fields.values)
         if matrix.symmetric is None:
-            return self._measured().asymmetry
+            return self._probed_properties().asymmetry
         return None if matrix.asymmetry is None else str(matrix.asymmetry)
 
     def _warn_of_asymmetry(self) -> None:
         """Warn once of an operator that is not symmetric; all ranks call this.
 
-        Where constants cannot be in the null space, random vectors are tried before the first solve only.
+        Where constants cannot be in the null space, the operator is probed before the first solve only.
         """
         matrix = self._matrix.properties(self.fields.values)
-        tried = matrix.symmetric is None and matrix.singular is False and self._probe is not None
-        if self._knows_asymmetry or tried:
+        is_probed = matrix.symmetric is None and matrix.singular is False and self._probe is not None
+        if self._knows_asymmetry or is_probed:
             return
         asymmetry = self._asymmetry()
         self._knows_asymmetry = asymmetry is not None
@@ -521,7 +527,7 @@ class LinearProblem(Sealed):
             )
 
     def _judge(self, outcome: Outcome, iteration: int) -> None:
-        """Raise the error that ended the iterations, where one did."""
+        """Raise an error where the iterations ended with one."""
         reason = outcome.reason
         if reason in ("completed", "paused", "interrupted"):
             return
@@ -535,13 +541,13 @@ class LinearProblem(Sealed):
                 f"Subtract {mean:g} from the right-hand side, or give {self.unknown.name!r} a value at a wall"
             )
         value = outcome.scalars[own_name("curvature")]
-        ended = f"{self.method} broke down in iteration {iteration + 1}: {reason} ({value:g})"
+        message = f"{self.method} broke down in iteration {iteration + 1}: {reason} ({value:g})"
         if reason == BREAKDOWN:
-            raise BreakdownError(f"{ended}; {self._why_not_positive()}")
-        raise RunError(ended)
+            raise BreakdownError(f"{message}; {self._why_not_positive()}")
+        raise RunError(message)
 
     def _why_not_positive(self) -> str:
-        """Say why the curvature may have been zero or negative, and what to do."""
+        """Return a likely reason for a curvature that is not positive, with a remedy."""
         asymmetry = self._asymmetry()
         if asymmetry is not None:
             return f"nor is it symmetric: {asymmetry}"
@@ -566,7 +572,7 @@ class LinearProblem(Sealed):
                 )
 
     def _resume(self, iterating: Iterations, ledger: Ledger, path: Path, rtol: float) -> float:
-        """Take over a checkpoint of this problem; return the squared norm of the right-hand side."""
+        """Restore a checkpoint of this problem, and return the squared norm of the right-hand side."""
         saved, _ = ledger.read(path, self.fields.grid, self.program, dict(self.parameters))
         self._check_given(saved)
         restart.take_over(iterating, saved, {})
@@ -577,23 +583,23 @@ class LinearProblem(Sealed):
         return norm_square
 
 
-def parted(solution: Solution, rtol: float) -> str:
-    """The warning for a solve that rounding has limited."""
+def rounding_warning(solution: Solution, rtol: float) -> str:
+    """Return the warning for a solve that rounding errors limit."""
     true = solution.true_residual_relative
     return (
-        f"the residual that is carried along fell to {solution.residual_relative:.2g} times the right-hand "
-        f"side, as rtol={rtol:g} asks, but b - A x to no more than {true:.2g}: rounding errors are the rest, "
-        f"which further iterations do not reduce; rtol={reachable(true):g} can be reached"
+        f"the residual that the method carries along fell to {solution.residual_relative:.2g} times the "
+        f"right-hand side, as rtol={rtol:g} asks, but b - A x only to {true:.2g}: rounding errors are the "
+        f"rest, and further iterations do not reduce them; rtol={reachable(true):g} can be reached"
     )
 
 
 def check_limits(rtol: float, max_iterations: int | None, start: str = "zero") -> float:
-    """Return the tolerance as a float.
+    """Check the arguments of a solve, and return the tolerance as a float.
 
     Raises
     ------
     InputError
-        A solve cannot start or end so.
+        The tolerance, the limit or the start is not accepted.
     """
     tolerance = as_quantity(rtol)
     if tolerance is None or not (math.isfinite(tolerance) and tolerance > 0):

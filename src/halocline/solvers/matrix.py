@@ -1,11 +1,11 @@
-"""Properties of a linear operator's matrix that its formula and boundary conditions show.
+"""Properties of the matrix of a linear operator that its formula and boundary conditions show.
 
-A row of the matrix is computed in Python: the formula is evaluated at one point, where the unknown stands for
-a sum of matrix columns, and ghost points for what their conditions make of points inside.
+A row of the matrix is computed in Python: the formula is evaluated at one point. In this evaluation the
+unknown is a sum of matrix columns, and a ghost value is the sum that its boundary condition gives.
 
-Rows in the middle, near each wall and in corners represent all others only where no coefficient depends on
-the place, on another field or on random numbers. Otherwise a sampled row can disprove a property, and the
-rest is left to `halocline.solvers.probe`. Values of other fields are drawn by hash.
+The sampled rows lie in the middle, near each wall and in corners. They represent all rows where no
+coefficient depends on the place, on another field or on random numbers. Otherwise a row can only disprove a
+property, and `halocline.solvers.probe` decides the rest. Hash values replace the values of other fields.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ Point = tuple[int, ...]
 Row = dict[Point, float]  # coefficients by column
 
 ROUNDING = 2.0**-47  # relative size of a sum of coefficients that is zero in exact arithmetic
-LARGE = 32  # points of a stencil whose symmetry is left to the probe: rows would take seconds
-EQUAL = 1e-9  # relative difference of coefficients that counts as none: conjugate gradients do not feel it
+LARGE = 32  # points; the symmetry of a larger stencil is left to the probe, as rows would take seconds
+EQUAL = 1e-9  # largest relative difference of equal coefficients; it does not affect conjugate gradients
 
 
 class _UnknownError(Exception):
-    """A coefficient that the formula does not show, such as a sum over the grid."""
+    """Raised for a coefficient that the formula does not show, such as a sum over the grid."""
 
 
 @dataclass(frozen=True)
 class Asymmetry:
-    """Two coefficients that differ, of the same two points in each other's rows."""
+    """Two different coefficients: of point `other` in row `one`, and of point `one` in row `other`."""
 
     one: Point
     other: Point
@@ -60,13 +60,13 @@ class Properties:
     Attributes
     ----------
     symmetric : bool or None
-        None where rows computed in Python do not show it.
+        True or False; None where rows computed in Python do not show it.
     asymmetry : Asymmetry or None
         A pair of coefficients that shows that the matrix is not symmetric.
     singular : bool or None
-        Constants are in the null space; None where rows computed in Python do not show it.
+        True where constants are in the null space; None where rows computed in Python do not show it.
     negative : bool
-        All diagonal coefficients of the computed rows are below zero.
+        True where all diagonal coefficients of the computed rows are below zero.
     """
 
     symmetric: bool | None = None
@@ -76,7 +76,7 @@ class Properties:
 
 
 class Matrix:
-    """The matrix of a linear operator, by rows.
+    """Matrix of a linear operator, computed by rows.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Matrix:
         The operator applied to the unknown.
     unknown : Field
     program : Program
-        The program that it was traced in, whose statements assign the stages that are kept in arrays.
+        Program that the formula was traced in. Its statements assign the stages in arrays.
     """
 
     def __init__(self, formula: Expr, unknown: Field, program: Program) -> None:
@@ -98,10 +98,10 @@ class Matrix:
         self._last: tuple[dict[str, float], Properties] | None = None
         self._varies = False  # a coefficient depends on the place, another field or random numbers
         self._reads_fields = False
-        self.parameters: set[str] = set()  # those that coefficients depend on
+        self.parameters: set[str] = set()  # parameters that coefficients depend on
 
     def properties(self, values: Mapping[str, float]) -> Properties:
-        """Return the properties for these values of scalars; those of the last values are kept."""
+        """Return the properties for these values of scalars; the last result is cached."""
         if self._last is None or any(values.get(name) != self._last[0].get(name) for name in self.parameters):
             self._values = {**self._of_grid, **values}
             self._numbers.clear()
@@ -110,13 +110,13 @@ class Matrix:
 
     def _analyze(self) -> Properties:
         rows: dict[Point, Row] = {}
-        depends: dict[Point, bool] = {}  # on values of other fields
+        reads_fields: dict[Point, bool] = {}  # True for a row that depends on other fields
 
         def row(point: Point) -> Row:
             if point not in rows:
                 self._reads_fields = False
                 rows[point] = self.row(point)
-                depends[point] = self._reads_fields
+                reads_fields[point] = self._reads_fields
             return rows[point]
 
         self._varies, holes = False, self._grid.active_cells < self._grid.size
@@ -127,12 +127,12 @@ class Matrix:
             for point in samples:
                 row(point)
             asymmetry = None if self._varies or is_large else self._asymmetry(samples, row)
-        except (_UnknownError, RecursionError):  # ghosts that wait for each other: compiling says so
+        except (_UnknownError, RecursionError):  # ghosts that depend on each other: the compiler rejects them
             return Properties(singular=False if holes else None)
-        walled = holes or any(not rows[point] for point in samples)
+        has_walls = holes or any(not rows[point] for point in samples)
         # other values of fields may give other sums
-        sums = [rows[point] for point in samples if not depends[point]]
-        uneven = any(
+        sums = [rows[point] for point in samples if not reads_fields[point]]
+        has_nonzero_sum = any(
             abs(math.fsum(entries.values())) > ROUNDING * math.fsum(map(abs, entries.values()))
             for entries in sums
         )
@@ -140,12 +140,12 @@ class Matrix:
         return Properties(
             symmetric=None if self._varies or is_large else asymmetry is None,
             asymmetry=asymmetry,
-            singular=False if walled or uneven else None if self._varies else True,
+            singular=False if has_walls or has_nonzero_sum else None if self._varies else True,
             negative=bool(diagonal) and max(diagonal) < 0.0,
         )
 
     def _asymmetry(self, samples: list[Point], row: Callable[[Point], Row]) -> Asymmetry | None:
-        """Return two coefficients that differ, one of them in a sampled row; None where there are none."""
+        """Return two coefficients that differ, one of them in a sampled row, or None."""
         for one in samples:
             largest = max(map(abs, row(one).values()), default=0.0)
             for other in list(row(one)):
@@ -155,7 +155,7 @@ class Matrix:
         return None
 
     def _samples(self, middle: Point, row: Row) -> list[Point]:
-        """Return active points in the middle, in the corners, and as near to each wall as a row reaches."""
+        """Return active points in the middle, in the corners, and within reach of each wall."""
         points = self._unknown.points
         samples = [middle, *itertools.product(*((0, n - 1) for n in points))]
         for axis, n in enumerate(points):
@@ -172,7 +172,7 @@ class Matrix:
         return any(True for _ in blocks.pieces(cell, [i + 1 for i in cell]))
 
     def row(self, point: Point) -> Row:
-        """Return the row of a point; empty for one on a wall, whose value a condition gives."""
+        """Return the row of a point; it is empty for a point on a wall with a given value."""
         if not self._column(point):
             return {}
         value = self._at(self._formula, point)
@@ -181,11 +181,8 @@ class Matrix:
         return {column: c for column, c in value.items() if c != 0.0}
 
     def _column(self, point: Point) -> Row:
-        """Return the unknown at a point, or ghost point, in terms of points that are computed."""
-        grid, points = self._grid, self._unknown.points
-        point = tuple(
-            i % n if around else i for i, n, around in zip(point, points, grid.periodic, strict=True)
-        )
+        """Return the unknown at a point or ghost point as a sum over computed points."""
+        grid, points, point = self._grid, self._unknown.points, self._wrap(point)
         for axis, (i, n) in enumerate(zip(point, points, strict=True)):
             if not 0 <= i < n:
                 layer = -i - 1 if i < 0 else i - n
@@ -199,7 +196,7 @@ class Matrix:
         return {point: 1.0} if self._is_active(point) else {}
 
     def _is_given(self, axis: int, side: int) -> bool:
-        """Return true where a condition gives the value of points on a wall."""
+        """Return True where a condition gives the value of points on a wall."""
         condition = self._unknown.boundary.get(SIDES[2 * axis + (side > 0)])
         return condition is not None and condition.on_wall(Ghost(self._unknown, axis, side, -1)) is not None
 
@@ -250,8 +247,8 @@ class Matrix:
             if isinstance(thing, Stage):
                 return self._at(thing.definition, place)
             if thing in self._arrays:
-                return self._at(self._arrays[thing], self._around(place))
-            return self._drawn(thing.name, *self._around(place))
+                return self._at(self._arrays[thing], self._wrap(place))
+            return self._hash_value(thing.name, *self._wrap(place))
         if op == "lookup":
             entries = current.attribute
             chosen = args[0] if args[0] < len(entries) - 1 else len(entries) - 1
@@ -261,31 +258,32 @@ class Matrix:
         if op == "random":
             if not current.varies:
                 raise _UnknownError  # one number for all rows, whose sums depend on it
-            return self._drawn(op, *args)
+            return self._hash_value(op, *args)
         if op == "cast":
             return args[0]
         if op in SELECTIONS:
             return args[1] if args[0] else args[2]
         if any(isinstance(a, dict) for a in args):
-            return _combined(op, args)
+            return _combine(op, args)
         try:
             return float(_NUMBERS[op](*args))
         except (ArithmeticError, ValueError, KeyError):
             raise _UnknownError from None
 
-    def _around(self, place: Point) -> Point:
+    def _wrap(self, point: Point) -> Point:
+        """Return the point of the grid that a point beyond a periodic side stands for."""
         grid = self._grid
-        return tuple(i % n if p else i for i, n, p in zip(place, grid.shape, grid.periodic, strict=True))
+        return tuple(i % n if p else i for i, n, p in zip(point, grid.shape, grid.periodic, strict=True))
 
-    def _drawn(self, name: str, *key: float) -> float:
-        """Return a number between 1/2 and 3/2 that stands for the value of a field at a point."""
+    def _hash_value(self, name: str, *key: float) -> float:
+        """Return a number from 1/2 to 3/2 that replaces the value of a field at a point."""
         self._varies = self._reads_fields = True
         digest = blake2b(name.encode() + struct.pack(f"<{len(key)}d", *key), digest_size=8).digest()
         return 0.5 + int.from_bytes(digest, "little") * 2.0**-64
 
 
-def _combined(op: str, args: list[Any]) -> Row:
-    """Combine rows and numbers by an operation that `check_linear` accepts."""
+def _combine(op: str, args: list[Any]) -> Row:
+    """Return the row that an operation makes of rows and numbers; `check_linear` accepts the operation."""
     if op == "neg":
         return {column: -c for column, c in args[0].items()}
     if op in ("add", "sub", "sum2"):

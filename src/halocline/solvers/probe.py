@@ -1,4 +1,4 @@
-"""Tests for symmetry and a null space of operators whose formula shows neither, by applying the operator."""
+"""Tests of an operator for symmetry and a null space by products, where its formula does not show them."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ SYMMETRIC = {"float64": 1e-13, "float32": 1e-5}  # rounding errors of the two pr
 
 @program
 def products(A: Callable[[Any], Expr], x: Field) -> None:
-    """Form (A r, p), (r, A p), the squared norms of A r and p for two random vectors, and the largest entries
-    of A r and of A 1.
+    """Form products of the operator with two random vectors r and p, and with the constant 1.
 
-    The vectors are those of the solvers, which hold nothing before a solve. A 1 is formed in float64: in
-    float32 its rounding errors can be larger than a small shift.
+    They are (A r, p), (r, A p), the squared norms of A r and p, and the largest entries of A r and A 1. The
+    vectors are those of the solvers, which hold nothing before a solve. A 1 is formed in float64: in float32
+    its rounding errors can be larger than a small shift.
     """
     r, p = x.like("r p", homogeneous=True)
     left, right, image, length, size, of_constants = own_scalars("left right image length size of_constants")
@@ -50,15 +50,15 @@ def products(A: Callable[[Any], Expr], x: Field) -> None:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Properties of an operator for some values of its parameters and fields.
+class ProbedProperties:
+    """Properties of an operator for the present values of its parameters and fields.
 
     Attributes
     ----------
     asymmetry : str or None
-        Difference of the two products; None where rounding explains it.
+        Description of the difference of the two products; None where rounding explains the difference.
     singular : bool
-        The operator takes constants to zero, up to rounding.
+        True where the operator takes constants to zero, up to rounding.
     """
 
     asymmetry: str | None
@@ -66,7 +66,7 @@ class Measured:
 
 
 class Probe:
-    """The test, compiled and planned once; all ranks make and use it.
+    """Test of an operator, compiled and planned once; all ranks make and use it.
 
     Parameters
     ----------
@@ -86,10 +86,10 @@ class Probe:
             f for f in grid.fields.values() if f.name in names and f is not x and not grid.is_own(f)
         ]
         self._scalars = [name for name in fields.parameters if name in schedule.scalars]
-        self._last: tuple[tuple[float, ...], Measured] | None = None
+        self._last: tuple[tuple[float, ...], ProbedProperties] | None = None
 
-    def measured(self) -> Measured:
-        """Return the properties; the operator is applied only where its parameters or fields have changed."""
+    def properties(self) -> ProbedProperties:
+        """Return the properties; products are formed only where parameters or fields have changed."""
         fields = self._fields
         state = (
             *(fields.parameters[name] for name in self._scalars),
@@ -101,7 +101,7 @@ class Probe:
             self._last = state, self._measure()
         return self._last[1]
 
-    def _measure(self) -> Measured:
+    def _measure(self) -> ProbedProperties:
         scalars = self._products.run(self._fields.values).scalars
         left, right, image, length, size, of_constants = (
             scalars[own_name(n)] for n in ("left", "right", "image", "length", "size", "of_constants")
@@ -109,4 +109,4 @@ class Probe:
         scale, asymmetry = math.sqrt(image * length), None
         if not abs(left - right) <= SYMMETRIC[self._dtype] * scale:
             asymmetry = f"for random vectors x and y, (A x, y) is {left:.9g}, but (x, A y) is {right:.9g}"
-        return Measured(asymmetry, of_constants <= ROUNDING * size)
+        return ProbedProperties(asymmetry, of_constants <= ROUNDING * size)

@@ -36,7 +36,7 @@ def true_residual(A: Callable[[Any], Expr], x: Field, b: Any) -> None:
 
 
 class TrueResidual:
-    """The norm of b - A x of a linear problem, compiled and planned once; all ranks make and use it.
+    """Norm of b - A x of a linear problem, compiled and planned once; all ranks make and use it.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class TrueResidual:
     x : Field
         The unknown.
     b : field or expression
-        The right-hand side; it does not read the unknown.
+        The right-hand side. It must not read the unknown.
     """
 
     def __init__(self, fields: Fields, A: Callable[[Any], Expr], x: Field, b: Any) -> None:
@@ -59,8 +59,9 @@ class TrueResidual:
 
 
 def reachable(relative: float) -> float:
-    """Return a tolerance that can be reached where a solve ended at this relative true residual: the same,
-    rounded up to one digit.
+    """Return a tolerance that a solve can reach where the last one ended at this relative true residual.
+
+    It is the relative true residual, rounded up to one digit.
 
     Examples
     --------
