@@ -151,18 +151,19 @@ def _stores(code: Any) -> Iterator[tuple[str, int]]:
             yield name, (position.lineno if position else None) or code.co_firstlineno
 
 
-def captured(function: Any, seen: frozenset[int] = frozenset()) -> list[Any]:
-    """Return the objects that the text of a function names, its defaults, and those of functions of the same
-    file that it names."""
-    if isinstance(function, partial):
-        values = [function.func, *function.args, *function.keywords.values()]
-        return [o for v in values for o in (v, *captured(v, seen))]
+def captured(function: Any) -> list[Any]:
+    """Return the objects that a function and its helpers, which are functions of the same file, name."""
+    objects = list[Any]()
+    while isinstance(function, partial):
+        objects += [*function.args, *function.keywords.values()]
+        function = function.func
     function = getattr(function, "__func__", function)
-    if not inspect.isfunction(function) or id(function) in seen:
-        return []
-    variables = inspect.getclosurevars(function)
-    values = [*variables.nonlocals.values(), *variables.globals.values()]
-    values += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    seen |= {id(function)}
-    helpers = [v for v in values if getattr(v, "__globals__", None) is function.__globals__]
-    return values + [o for helper in helpers for o in captured(helper, seen)]
+    functions = [function] if inspect.isfunction(function) else []
+    for current in functions:  # helpers are appended on the way
+        variables = inspect.getclosurevars(current)
+        objects += [*variables.nonlocals.values(), *variables.globals.values()]
+        objects += [*(current.__defaults__ or ()), *(current.__kwdefaults__ or {}).values()]
+        for thing in objects:
+            if getattr(thing, "__globals__", None) is function.__globals__ and thing not in functions:
+                functions.append(thing)
+    return objects
