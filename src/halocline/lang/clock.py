@@ -188,10 +188,6 @@ class ConstantStepClock:
     start: float
     first: int
 
-    def time_at(self, step: int) -> float:
-        """Return the time after a step that is not shortened, as the program computes it."""
-        return _time_after(step - self.first, self.start, self.dt)
-
     def step_at(self, time: float) -> float:
         """Return the number of the first step that reaches a time; inf beyond `MOST_STEPS`."""
         return _step_at(time, self.start, self.first, self.dt)
@@ -202,9 +198,8 @@ class ConstantStepClock:
 
     def next_multiple(self, interval: float) -> float:
         """Return the first multiple of an interval that is not reached."""
-        (c, d), (e, f) = (number.as_integer_ratio() for number in (self.start, self.dt))
-        steps = (self.step - self.first) * PARTS + 1
-        return _next_multiple(c * f * PARTS + steps * e * d, d * f * PARTS, interval)
+        reached = _exact_after(self.step - self.first, self.start, self.dt) + Fraction(self.dt) / PARTS
+        return _next_multiple(reached, interval)
 
     def limits(self, time: float) -> Limits:
         """Return the bounds of a run up to the step that reaches a time."""
@@ -216,18 +211,17 @@ class ConstantStepClock:
 
     def scalars_for(self, until: float, pause: float, steps: float) -> dict[str, float]:
         """Return the values of scalars for a run of the program; see `Clock`."""
-        end = self.step_at(until)
+        end, last_step = self.step_at(until), self.dt
+        if math.isfinite(end):
+            last_step = _last_step(until, self.start, int(end) - self.first, self.dt)
         return {
             "until": until,
             END: float(end),
-            LAST_STEP: self.dt if math.isinf(end) else self._last_step(until, int(end)),
+            LAST_STEP: last_step,
             START: self.start,
             FIRST: float(self.first),
             "steps": max(min(steps, end - self.step), 0.0),
         }
-
-    def _last_step(self, until: float, end: int) -> float:
-        return _last_step(until, self.start, end - self.first, self.dt)
 
     def state(self, values: Mapping[str, float]) -> dict[str, float]:
         """Return `START` and `FIRST` after a run. A shortened step restarts the count of steps."""
@@ -261,7 +255,7 @@ class VaryingStepClock:
         """Return the first multiple of an interval that is not reached."""
         if math.isinf(self.reached):
             return self.reached
-        return _next_multiple(*self.reached.as_integer_ratio(), interval)
+        return _next_multiple(Fraction(self.reached), interval)
 
     def limits(self, time: float) -> Limits:
         """Return the bounds of a run that pauses after the first step that reaches a time."""
@@ -317,52 +311,40 @@ def _exact_after(steps: int, start: float, dt: float) -> Fraction:
     return Fraction(start) + steps * Fraction(dt)
 
 
-def _time_after(steps: int, start: float, dt: float) -> float:
-    """Return the time after steps of constant length, rounded once; infinite beyond the range of float64."""
-    exact = _exact_after(steps, start, dt)
+def _as_float(number: Fraction) -> float:
+    """Return the nearest float64; infinite beyond its range."""
     try:
-        return float(exact)
+        return float(number)
     except OverflowError:
-        return math.inf if exact > 0 else -math.inf
+        return math.inf if number > 0 else -math.inf
 
 
 @lru_cache(maxsize=64)
 def _last_step(until: float, start: float, steps: int, dt: float) -> float:
     """Return the length of the last of `steps` steps from `start`, which ends at `until`."""
-    length = Fraction(until) - _exact_after(steps - 1, start, dt)
+    before = _exact_after(steps - 1, start, dt)
+    length = Fraction(until) - before
     rounding = Fraction(ROUNDING * math.ulp(max(abs(until), abs(start))))
     if abs(length - Fraction(dt)) <= rounding:
         return dt
-    remaining = until - _time_after(steps - 1, start, dt)  # added to the time before the step, it is `until`
+    remaining = until - _as_float(before)  # added to the time before the step, it is `until`
     if remaining > 0.0:
         return min(remaining, sys.float_info.max)  # the difference of two finite times may be infinite
     return float(length)
 
 
-def _next_multiple(numerator: int, denominator: int, interval: float) -> float:
-    """Return the first multiple of an interval beyond the reached time ``numerator / denominator``.
+def _next_multiple(reached: Fraction, interval: float) -> float:
+    """Return the first multiple of an interval beyond the reached time.
 
     Where the interval is below the resolution of float64, return the next greater number.
     """
-    a, b = interval.as_integer_ratio()
-    count = numerator * b // (denominator * a) + 1
+    count = reached // Fraction(interval) + 1
     for multiple in (count, count + 1):  # the first may be rounded down to the reached time
-        try:
-            time = multiple * a / b
-        except OverflowError:
-            return math.inf
-        if _is_greater(time, numerator, denominator):
+        time = _as_float(multiple * Fraction(interval))
+        if time > reached:
             return time
-    try:
-        time = numerator / denominator
-    except OverflowError:
-        return math.inf
-    return time if _is_greater(time, numerator, denominator) else math.nextafter(time, math.inf)
-
-
-def _is_greater(number: float, numerator: int, denominator: int) -> bool:
-    a, b = number.as_integer_ratio()
-    return a * denominator > numerator * b
+    time = _as_float(reached)
+    return time if time > reached else math.nextafter(time, math.inf)
 
 
 def _resolution(time: float, until: float) -> float:
