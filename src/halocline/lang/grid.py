@@ -322,8 +322,10 @@ class Grid(Sealed):
         # a number depends on the numbers of points along the later axes
         depends_on_place = [not self.periodic[a] and a in numbered_axes[1:] for a in range(self.ndim)]
         faces = None if staggered is None else self._staggered(staggered)
-        kinds = [(False, True) if faces is None else (faces[a],) for a in range(self.ndim)]
-        choices = (kind if d else (None,) for d, kind in zip(depends_on_place, kinds, strict=True))
+        choices = [
+            ((False, True) if faces is None else (faces[a],)) if depends_on_place[a] else (None,)
+            for a in range(self.ndim)
+        ]
         places = sorted_places(dict.fromkeys(product(*choices), 0))
         return located(at(next(iter(places))), places, at)
 

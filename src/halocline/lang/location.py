@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -113,19 +114,18 @@ def _intersection(places: Mapping[Place, int], others: Mapping[Place, int]) -> d
 
 def have_common_place(operands: Iterable[Expr]) -> bool:
     """Return True where all operands that have a location can be formed at one place."""
-    located = [e for e in operands if e.placement is not None]
-    shared: Mapping[Place, int] | None = None
-    for e in located:
-        if e.placement is None or e.grid is not located[0].grid:
-            continue  # operands of two grids are rejected elsewhere
-        shared = e.placement.places if shared is None else _intersection(shared, e.placement.places)
-    return shared is None or len(shared) > 0
+    located = [(e.grid, e.placement.places) for e in operands if e.placement is not None]
+    # operands of two grids are rejected elsewhere
+    places = [places for grid, places in located if grid is located[0][0]]
+    return not places or len(reduce(_intersection, places)) > 0
 
 
 def _reject(others: Sequence[Expr], e: Expr) -> None:
     """Raise InputError for an operand whose location differs from that of another one."""
     assert e.placement is not None
-    other = next((o for o in others if not _agree(o, e)), others[-1])
+    places = e.placement.places
+    apart = (o for o in others if o.placement is not None and not _intersection(o.placement.places, places))
+    other = next(apart, others[-1])
     assert other.placement is not None
     a, b = location(other.placement.first), location(e.placement.first)
     both = "" if "cell" in (a, b) else ", or both, hc.to(f, 'cell')"
@@ -133,13 +133,6 @@ def _reject(others: Sequence[Expr], e: Expr) -> None:
         f"{other!r} lies at {a!r}, but {e!r} at {b!r}. Interpolate one of them, hc.to(f, {a!r}) or "
         f"hc.to(f, {b!r}){both}, or name the points by explicit offsets, such as u{_offset(e)}."
     )
-
-
-def _agree(a: Expr, b: Expr) -> bool:
-    """Return True where two expressions can be formed at one place."""
-    assert a.placement is not None
-    assert b.placement is not None
-    return any(merge(p, q) is not None for p, q in product(a.placement.places, b.placement.places))
 
 
 def _offset(e: Expr) -> str:

@@ -762,7 +762,7 @@ class ProgramFunction:
         rebound = {
             name: line
             for name, line in rebound_arguments(self.function).items()
-            if isinstance(arguments.get(name), (Field, Vector)) or name in {*OWN_SCALARS} & {*arguments}
+            if isinstance(arguments.get(name), (Field, Vector)) or (name in OWN_SCALARS and name in arguments)
         }
         if not targets and not (stops and statements):
             field_names = [name for name, thing in arguments.items() if isinstance(thing, (Field, Vector))]

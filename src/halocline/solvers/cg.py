@@ -4,8 +4,7 @@ whole."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from halocline.lang import trace
 from halocline.lang.expression import Operand, where
@@ -32,8 +31,7 @@ BAD_START = "the residual of the initial guess is not finite, or too large to be
 INCOMPATIBLE = "the right-hand side has a mean, which the operator cannot give"
 
 
-@dataclass(frozen=True)
-class NullSpace:
+class NullSpace(NamedTuple):
     """Scalars of a solve whose symmetric operator takes constants to zero for some or all parameter values.
 
     Attributes
@@ -177,7 +175,7 @@ def solve_program(method: str, A: Operator, x: Field, b: Any, *, null_space: boo
     function = method_named(method)
     warm, rtol, least, most = _scalars("warm rtol least max_iterations")
     constants = NullSpace(*_scalars("share allowed")) if null_space else None
-    scalars = _by_name(warm, rtol, least, most, constants)
+    scalars = _by_name(warm, rtol, least, most, *(constants or ()))
     with trace.tracing(Program(function.name)) as traced:
         traced.parameters.update(scalars)
         x.set(where(warm > 0.0, x, 0.0))
@@ -194,7 +192,7 @@ def reference_program(A: Operator, x: Field, b: Any, *, null_space: bool = False
     """
     constants = NullSpace(*_scalars("share allowed")) if null_space else None
     with trace.tracing(Program("reference")) as traced:
-        traced.parameters.update(_by_name(constants))
+        traced.parameters.update(_by_name(*(constants or ())))
         r, p = x.like("r p", homogeneous=True)
         (norm,) = own_scalars("norm")
         p.set(x)
@@ -215,12 +213,5 @@ def _scalars(names: str) -> list[Scalar]:
     return [Scalar(name, own=True) for name in names.split()]
 
 
-def _by_name(*inputs: Scalar | NullSpace | None) -> dict[str, Scalar]:
-    """Return the scalars that a program takes as inputs, by name."""
-    scalars: list[Scalar] = []
-    for entry in inputs:
-        if isinstance(entry, NullSpace):
-            scalars += [entry.share, entry.allowed]
-        elif entry is not None:
-            scalars.append(entry)
+def _by_name(*scalars: Scalar) -> dict[str, Scalar]:
     return {scalar.name: scalar for scalar in scalars}

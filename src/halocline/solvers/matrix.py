@@ -16,7 +16,7 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from operator import add, ge, gt, le, lt
+from operator import add, eq, ge, gt, le, lt, mul, ne, neg, sub, truediv
 from typing import Any
 
 from halocline.errors import InputError
@@ -251,8 +251,9 @@ class Matrix:
             return self._hash_value(thing.name, *self._wrap(place))
         if op == "lookup":
             entries = current.attribute
-            chosen = args[0] if args[0] < len(entries) - 1 else len(entries) - 1
-            return float.fromhex(entries[max(0, int(chosen))])
+            if not math.isfinite(args[0]):
+                raise _UnknownError
+            return float.fromhex(entries[int(max(0.0, min(args[0], len(entries) - 1)))])
         if op == "reduce":
             raise _UnknownError
         if op == "random":
@@ -305,12 +306,12 @@ def _combine(op: str, args: list[Any]) -> Row:
 
 
 _NUMBERS: dict[str, Callable[..., float]] = {
-    "add": lambda a, b: a + b,
-    "sum2": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b,
-    "neg": lambda a: -a,
+    "add": add,
+    "sum2": add,
+    "sub": sub,
+    "mul": mul,
+    "div": truediv,
+    "neg": neg,
     "abs": abs,
     "sign": lambda a: math.copysign(1.0, a) if a else a,
     "sqrt": math.sqrt,
@@ -326,8 +327,8 @@ _NUMBERS: dict[str, Callable[..., float]] = {
     "le": le,
     "gt": gt,
     "ge": ge,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
+    "eq": eq,
+    "ne": ne,
     "and": lambda a, b: bool(a) and bool(b),
     "or": lambda a, b: bool(a) or bool(b),
     "not": lambda a: not a,
