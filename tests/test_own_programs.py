@@ -819,9 +819,9 @@ def test_runs_that_were_complete_call_nothing_on_resume(runs: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--dim", "2"], "which says that itself"),
-        (["--order", "4"], "which says that itself"),
-        (["--scheme", "rk3"], "which says that itself"),
+        (["--dim", "2"], "which sets this itself"),
+        (["--order", "4"], "which sets this itself"),
+        (["--scheme", "rk3"], "which sets this itself"),
         (["--warm-up", "2"], "whose runs are timed whole"),
         (["--csv", "a.csv"], "which has no diagnostics"),
         (["--output-every", "2"], "give --output STORE.zarr too"),
