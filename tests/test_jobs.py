@@ -223,7 +223,7 @@ def test_files_of_another_study_are_kept(tmp_path: Path, monkeypatch: pytest.Mon
     text = script.read_text()
     for path in (script, script.with_suffix(".json")):
         path.write_text("of another study")
-        with pytest.raises(InputError, match=f"{path.name} is there already: .*--overwrite"):
+        with pytest.raises(InputError, match=f"{path.name} exists already: .*--overwrite"):
             run(line)
         assert path.read_text() == "of another study"
         monkeypatch.setattr(sys, "argv", ["halocline", *line, "--overwrite"])
