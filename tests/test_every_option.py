@@ -84,11 +84,8 @@ LINES = {
     "doctor": ["doctor"],
 }  # fmt: skip
 LONG = ("study", "explain heat", "explain poisson", "model heat", "model poisson", "bench", "solve")
-SHORT = (
-    "study strong own.py",
-    "study paper umbc-4.1",
-    "study report left.json",
-)  # lines of long commands in the default test suite
+# lines of long commands that the default test suite includes
+SHORT = ("study strong own.py", "study paper umbc-4.1", "study report left.json")
 # values that are not the default; two where the default differs between commands
 VALUES = {
     **{"--n": "12", "--dim": "1", "--order": "4", "--scheme": "rk2", "--method": "cg", "--rtol": "1e-3"},

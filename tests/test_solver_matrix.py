@@ -400,9 +400,7 @@ def test_parts_of_the_grid_decide_on_null_spaces_and_symmetry(
         elif kind == "pinned":
             values |= {"pinned": float(rng.integers(0, field.size)), "pin": 200.0}
         elif kind == "small":
-            field[...] = (
-                2.0 + 2.0**-10
-            )  # in float32, the difference is within rounding errors of the Laplacian
+            field[...] = 2.0 + 2.0**-10  # in float32, the difference is within rounding errors
         made.parameters.update(values)
         made.fields[m] = field
         dense, b = dense_of_patched(values, field), rng.uniform(-1.0, 1.0, PATCHED)
