@@ -111,9 +111,16 @@ def scripts(
     for count in nodes:
         ranks = count * per_node
         stem = _stem(asked, words, count, per_node)
-        own = ["--ranks", f"{ranks}", "--json", f"{stem}.json"]
-        at = words.index("--") if "--" in words else len(words)
-        command = [sys.executable, "-m", "halocline.cli", *words[:at], *own, *words[at:]]
+        job_options = ["--ranks", f"{ranks}", "--json", f"{stem}.json"]
+        end_of_options = words.index("--") if "--" in words else len(words)
+        command = [
+            sys.executable,
+            "-m",
+            "halocline.cli",
+            *words[:end_of_options],
+            *job_options,
+            *words[end_of_options:],
+        ]
         facts = {
             **{"name": stem, "nodes": count, "ranks": ranks, "per_node": per_node, "threads": threads},
             **{name: how.get(name) for name in ("partition", "account")},
@@ -194,18 +201,18 @@ def _stem(asked: Asked, words: Sequence[str], nodes: int, per_node: int) -> str:
 
 def _without(line: Sequence[str], options: Sequence[str]) -> list[str]:
     """Return a command line without some options and their values, and without OVERWRITE."""
-    kept: list[str] = []
+    remaining: list[str] = []
     words = iter(line)
     for word in words:
         if word == "--":
-            return [*kept, word, *words]
+            return [*remaining, word, *words]
         name, equals, _ = word.partition("=")
         if name in options:
             if not equals:
                 next(words, None)
         elif word != OVERWRITE:
-            kept.append(word)
-    return kept
+            remaining.append(word)
+    return remaining
 
 
 def advice(system: str, files: Sequence[Path]) -> str:

@@ -74,11 +74,11 @@ def joined_repeats(measurements: Iterable[Measurement]) -> list[Measurement]:
 
     The `times` of the result are the seconds of all runs, and `repeats` is the number of measurements.
     """
-    alike: dict[Any, list[Measurement]] = {}
+    groups: dict[Any, list[Measurement]] = {}
     for m in measurements:
         key = (source(m), m.get("checksum"), tuple(conditions(m).items()))
-        alike.setdefault(key, []).append(m)
-    return [own[0] if len(own) == 1 else _joined(own) for own in alike.values()]
+        groups.setdefault(key, []).append(m)
+    return [group[0] if len(group) == 1 else _joined(group) for group in groups.values()]
 
 
 def _joined(alike: Sequence[Measurement]) -> Measurement:
