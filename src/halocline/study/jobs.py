@@ -112,15 +112,8 @@ def scripts(
         ranks = count * per_node
         stem = _stem(asked, words, count, per_node)
         job_options = ["--ranks", f"{ranks}", "--json", f"{stem}.json"]
-        end_of_options = words.index("--") if "--" in words else len(words)
-        command = [
-            sys.executable,
-            "-m",
-            "halocline.cli",
-            *words[:end_of_options],
-            *job_options,
-            *words[end_of_options:],
-        ]
+        index = words.index("--") if "--" in words else len(words)
+        command = [sys.executable, "-m", "halocline.cli", *words[:index], *job_options, *words[index:]]
         facts = {
             **{"name": stem, "nodes": count, "ranks": ranks, "per_node": per_node, "threads": threads},
             **{name: how.get(name) for name in ("partition", "account")},
